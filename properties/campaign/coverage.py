@@ -1,8 +1,8 @@
-"""What a campaign counts while it explores, and which judges had something to compare.
+"""Count what a campaign explores, and which judges had data to compare.
 
-A judge that looks at an empty log, or at a checkpoint that says nothing, agrees with everything: it is enabled, and was
-not hit. `NEEDS` says what each judge needs in order to be hit; all of it costs next to nothing, since it is asked for
-each crash state. A planted violation shows that a judge can refuse (properties/judge/violations.py).
+A judge of an empty log, or of a checkpoint without times, agrees with everything: it is enabled but not hit. `NEEDS`
+says what each judge needs to be hit. These conditions are cheap because they are checked for each crash state. A
+planted violation shows that a judge can refuse (properties/judge/violations.py).
 """
 
 from collections import Counter, defaultdict
@@ -41,24 +41,25 @@ __all__ = [
 
 
 class Seen(dict[bytes, None]):
-    """A set of hashes that remembers in which order they came."""
+    """Keep a set of hashes in the order of their first addition."""
 
     def add(self, key: bytes) -> None:
-        """Take a hash in; one that is there keeps its place."""
+        """Add a hash; one that is already there keeps its place."""
         self[key] = None
 
 
 @dataclass
 class Tally:
-    """What a history did. `states` counts states with 2 files and 10 records at least, `all_states` every one.
+    """Count what runs did.
 
-    `armed`, `fired` and `mattered` count fault classes, rules (`rule_…`), judges (`judge_…`) and durability modes
-    (`mode_…`); docs/contract.md says what the words mean for each.
+    `states` counts crash states with at least 2 files and 10 records, `all_states` counts every one. `armed`, `fired`
+    and `mattered` count fault classes, rules (`rule_…`), judges (`judge_…`) and durability modes (`mode_…`) that were
+    enabled, hit and effective; docs/contract.md defines these terms for each.
 
-    `work` tells how many states were done how (docs/adr/0024): `known` have an image that was recovered and judged
-    before, `done_again` were known and recovered all the same; `recoveries` are stores opened to be judged, second
-    recoveries and those of a crash in recovery included, `viewed` those of them that nobody asked, since another one
-    that had the same had answered. `looked` says how often each judge looked himself.
+    `work` counts how states were processed (docs/adr/0024). `known` are states whose image was recovered and judged
+    before. `done_again` are known states that were recovered again all the same. `recoveries` are stores opened to be
+    judged, including second recoveries and those of a crash in recovery. `viewed` are recoveries that no judge
+    examined, because another one with the same result had been judged. `looked` counts the evaluations of each judge.
 
     `discovery` holds (all states, distinct images, distinct recovered logs) every 256 states.
     """
@@ -78,15 +79,15 @@ class Tally:
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def saw(self, armed: Iterable[str], fired: Iterable[str]) -> None:
-        """Count the judges of one recovered store: `armed` ones looked, `fired` ones had something to compare."""
+        """Count the judges of one recovered store: those enabled, and those hit."""
         self.armed.update(armed)
         self.fired.update(fired)
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
-    """Return the sum of tallies, as if one had counted all of it in this order.
+    """Return the sum of tallies, as if one tally had counted everything in this order.
 
-    What is distinct is distinct over all of them, so that the discovery curve goes on from one to the next.
+    Distinct hashes are distinct over all tallies, so the discovery curve continues from one tally to the next.
     """
     total = Tally()
     for tally in tallies:
@@ -124,7 +125,7 @@ Need = Literal[
     "image", "head gone", "records", "room behind", "time", "units", "extension", "entries", "times of queues",
     "saved delays", "delays", "progress", "groups",
 ]  # fmt: skip
-"""What a recovered store must have for a judge to compare something."""
+"""What a recovered store must have so that a judge can compare something."""
 
 NEEDS: Mapping[str, Need] = {
     "opens_for_writing": "image",
@@ -155,28 +156,31 @@ NEEDS: Mapping[str, Need] = {
 ALL_JUDGES = tuple(f"judge_{judge.__name__}" for judge in JUDGES)
 
 OF_SOME_STORES = frozenset({"judge_extensions_hold_the_log"})
-"""Judges of what few stores have: a store without an extension does not arm them."""
+"""Judges of a file that few stores have; only a store with an extension enables them."""
 
 _OF_EVERY_STORE = tuple(name for name in ALL_JUDGES if name not in OF_SOME_STORES)
 
 
 def armed_judges(settings: Settings) -> tuple[str, ...]:
-    """Return the judges that a store with these settings arms, as activation tables call them."""
+    """Return the judges that a store with these settings enables, by activation name."""
     return ALL_JUDGES if settings.queue_ext else _OF_EVERY_STORE
 
 
 def fired_judges(found: Recovered) -> tuple[str, ...]:
-    """Return the judges that had something to compare, as an activation table calls them."""
+    """Return the judges that had data to compare, by activation name."""
     return (*fired_by_legal(found.legal), *fired_by_recovery(found))
 
 
 def fired_by_legal(legal: LegalLogs) -> tuple[str, ...]:
-    """Return those to whom the legal logs give something to compare, whatever was recovered."""
+    """Return the judges that can compare something because of the legal logs alone."""
     return _judges_with(("head gone",) if any(next(iter(legal))[2:]) else ())
 
 
 def fired_by_recovery(found: Recovered) -> tuple[str, ...]:
-    """Return those to whom the disk and what was recovered from it do: equal images, equal judges."""
+    """Return the judges that can compare something because of the recovered disk.
+
+    Equal images give equal judges.
+    """
     said, derived, before = found.said_before, found.derived, found.files.base
     _, end_offset, begin_offset, _ = found.key  # the store itself may have gone on since
     has_records = end_offset > begin_offset
@@ -217,11 +221,11 @@ _FAILURES: Mapping[str, str] = {
     "fail_write": "commits_failed",
     "refuse_file": "dispatch_failed",
 }
-"""What shows in a trial once something fails that a rule has ordered to fail: the log is poisoned, or an effect."""
+"""How an injected failure of each rule shows: the log is poisoned, or a coverage point is reached."""
 
 
 def judges_counted(tally: Tally) -> Callable[[Recovered], None]:
-    """Return the observer of a lockstep run that counts the judges of each store that the run recovers.
+    """Return the observer of a lockstep run that counts the judges of each recovered store.
 
     A store that is judged with a shared verdict cache is counted by the owner of the cache.
     """
@@ -233,7 +237,10 @@ def judges_counted(tally: Tally) -> Callable[[Recovered], None]:
 
 
 class RulesAtWork:
-    """`done` counts how often each rule was carried out in this history; `pending` are failures yet to happen."""
+    """Count the rules of one run.
+
+    `done` counts how often each rule was carried out. Pending failures were injected and have not happened yet.
+    """
 
     def __init__(self, tally: Tally, trial: Lockstep) -> None:
         self._tally = tally
@@ -242,11 +249,11 @@ class RulesAtWork:
         self.done: Counter[str] = Counter()
 
     def arm(self, rule: Rule) -> None:
-        """Count a rule that this history may draw."""
+        """Count a rule that this run may draw."""
         self._tally.armed[f"rule_{rule.name}"] += 1
 
     def carry_out(self, rule: Rule, operation: Operation, run: Callable[[Operation], None]) -> None:
-        """Carry out an operation that a rule has drawn, and count."""
+        """Carry out an operation that a rule has drawn, and count it."""
         trial, name = self._trial, f"rule_{rule.name}"
         self.done[rule.name] += 1
         self._tally.fired[name] += 1
@@ -261,7 +268,7 @@ class RulesAtWork:
         self._tally.mattered[name] += mattered
 
     def follow(self, operation: Operation, run: Callable[[Operation], None]) -> None:
-        """Carry out any operation; count the failures that were ordered and happen in it."""
+        """Carry out any operation, and count the injected failures that happen in it."""
         if not self._pending:
             run(operation)
             return

@@ -1,6 +1,6 @@
-"""A store under test as a Python value: requests that check what its answers look like.
+"""Send requests to a store under test and check the form of its answers.
 
-An error, or an answer of another form than asked for, breaks contract 8; one that does not come breaks contract 16.
+An error, or an answer of another form than requested, breaks contract 8. A missing answer breaks contract 16.
 """
 
 import base64
@@ -15,16 +15,16 @@ __all__ = ["Asked", "broken_by"]
 
 
 def broken_by(failed: StoreFailed, contract: int = 8) -> GuaranteeBroken:
-    """Return what a store has broken that gave no answer."""
+    """Return the broken promise of a store that gave no answer."""
     number = 16 if isinstance(failed, Hung) else contract
     return GuaranteeBroken(number, failed.sentence, "an answer", failed.last_words or "none")
 
 
 class Asked:
-    """One life of a store; its first request is the handshake. `opens_again` says that it had opened before: then an
-    error breaks contract 7.
+    """Represent one session of a store, which starts with the handshake.
 
-    Raises BadHandshake, StoreFailed or, of one that opens again, GuaranteeBroken.
+    `opens_again` says that the store had opened before. An error then breaks contract 7. Raises BadHandshake,
+    StoreFailed or, for a store that opens again, GuaranteeBroken.
     """
 
     def __init__(self, process: StoreProcess, *, opens_again: bool) -> None:
@@ -51,7 +51,7 @@ class Asked:
             raise
 
     def put(self, topic: str, queue: int, body: bytes, keys: list[str]) -> tuple[int, int]:
-        """Return offset and number; 0 in place of what is not promised."""
+        """Put a message; return its offset and number, 0 where a value is not promised."""
         coded = base64.b64encode(body).decode()
         answer = self._ask("put", topic=topic, queue=queue, body=coded, keys=keys)
         offset = self._number("put", answer, "offset") if self.promises.offsets else 0
@@ -74,11 +74,11 @@ class Asked:
         return [self._decoded("find", answer, body) for body in bodies]
 
     def flush(self) -> None:
-        """Ask for a flush."""
+        """Request a flush."""
         self._ask("flush")
 
     def close(self) -> None:
-        """Ask for a close; the process then ends."""
+        """Request a close, after which the process ends."""
         self._ask("close")
         try:
             self.process.wait_for_end()
@@ -115,5 +115,5 @@ class Asked:
 
     def _odd(self, do: str, answer: dict[str, Any], expected: str) -> GuaranteeBroken:
         return GuaranteeBroken(
-            8, f"the store answers {do} in another form than the protocol has", expected, str(answer)
+            8, f"the store answers {do} in a form that the protocol does not allow", expected, str(answer)
         )

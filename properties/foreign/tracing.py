@@ -1,10 +1,11 @@
-"""A foreign process under watch: held at each call that changes or syncs files, looked at, and sent on.
+"""Trace a foreign process, and stop it at each call that changes or syncs files.
 
-`ptrace` and a `seccomp` filter do it, without rights, without a compiler, for any language. Threads and children of the
-process are watched with it. One thread of ours calls all of this, the one that began it. When we die, they die.
+This uses `ptrace` and a `seccomp` filter, which need no privileges and no compiler and work for any language. Threads
+and children of the process are traced with it. All calls come from the thread that started the trace. If tornpage dies,
+the traced processes die.
 
-At a call that may change something the directory is looked at before it happens; a sync counts once it has returned
-successfully. That is all the legality of images rests on (properties/foreign/watching.py).
+Before a call that may change something, the directory is examined. A sync counts once it has returned successfully. The
+legality of crash states rests on these two facts alone (properties/foreign/watching.py).
 
 Source: ptrace(2) (`PTRACE_GET_SYSCALL_INFO` of Linux 5.3), seccomp(2).
 """
@@ -53,7 +54,10 @@ def _ptrace(request: int, task: int, address: int = 0, data: int = 0) -> int:
 
 
 def let_trace() -> None:
-    """In the child, before anything of the store runs: stop until the parent watches, then filter."""
+    """Stop this child until the parent traces it, then install the filter.
+
+    Called before any code of the store runs.
+    """
     assert MACHINE is not None
     _ptrace(_TRACEME, 0)
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -62,9 +66,12 @@ def let_trace() -> None:
 
 @cache
 def why_untraceable() -> str:
-    """Return why no process can be watched here; empty if it can. Tries once, on a child that does nothing."""
+    """Return why no process can be traced here, or an empty string.
+
+    Tries once, on a child that does nothing.
+    """
     if MACHINE is None:
-        return f"nobody has written down the system calls of this machine ({os.uname().machine})"
+        return f"the system calls of this machine ({os.uname().machine}) are not known"
     with held_interrupts():
         child = os.fork()
         if child == 0:
@@ -95,7 +102,7 @@ def why_untraceable() -> str:
 
 
 class Tracer:
-    """Watches a child that called `let_trace`; what it does to its directory goes to `directory`."""
+    """Trace a child that called `let_trace`, and report its file changes to `directory`."""
 
     def __init__(self, child: int, directory: WatchedDirectory) -> None:
         self._child = child
@@ -105,14 +112,14 @@ class Tracer:
         self._syncs_when_it_writes = False
         self._info = ctypes.create_string_buffer(_INFO_BYTES)
         self.ended: int | None = None
-        """Exit code of the child, negative for a signal; None while it lives."""
+        """Exit code of the child, negative for a signal; None while it runs."""
         directory.names_may_change = False
         os.waitpid(child, 0)
         _ptrace(_SETOPTIONS, child, 0, _OPTIONS)
         _ptrace(_CONT, child)
 
     def step(self) -> bool:
-        """Handle every process that is held, and let it go on; return whether there was one."""
+        """Handle every stopped process and let it continue; return whether there was one."""
         was_held = False
         for task in tuple(self._tasks):
             try:
@@ -126,7 +133,7 @@ class Tracer:
         return was_held
 
     def tasks(self) -> frozenset[int]:
-        """Return the ids of all threads and processes there are."""
+        """Return the ids of all its threads and processes."""
         return frozenset(self._tasks)
 
     def _handle(self, task: int, status: int) -> None:
@@ -156,7 +163,10 @@ class Tracer:
         return message.value
 
     def _call(self, task: int) -> tuple[str, tuple[int, ...]]:
-        """Return name and arguments of the call that a task is held at; a name of "" is another architecture's."""
+        """Return name and arguments of the call at which a task is stopped.
+
+        The name is "" for another architecture.
+        """
         assert MACHINE is not None
         _ptrace(_SYSCALL_INFO, task, _INFO_BYTES, ctypes.addressof(self._info))
         architecture, number, *arguments = struct.unpack_from("<4xI16xQ6Q", self._info.raw)
@@ -164,7 +174,7 @@ class Tracer:
         return name, tuple(arguments)
 
     def _waits_for_return(self, task: int) -> bool:
-        """Look at the directory before a call; say whether what it returns matters."""
+        """Examine the directory before a call; return whether the result of the call matters."""
         self._directory.look()
         name, arguments = call = self._call(task)
         assert MACHINE is not None
@@ -174,9 +184,9 @@ class Tracer:
         if flags_at is not None:
             self._sees_flags(arguments[flags_at])
         elif name == "openat2":
-            self._directory.refuse("it opens files by openat2, the flags of which cannot be seen")
+            self._directory.refuse("it opens files with openat2, whose flags cannot be read")
         elif name in _NOT_CALLS:
-            self._directory.refuse(f"it uses {_NOT_CALLS[name]}, which passes system calls by")
+            self._directory.refuse(f"it uses {_NOT_CALLS[name]}, which bypasses system calls")
         elif not name:
             self._directory.refuse("it runs code of another architecture")
         is_sync = name in _SYNCS and (name != "msync" or bool(arguments[2] & _MS_SYNC))
@@ -191,10 +201,10 @@ class Tracer:
         if flags & SYNCHRONOUS:
             self._syncs_when_it_writes = True
         if flags & TEMPORARY:
-            self._directory.refuse("it makes files without a name (O_TMPFILE)")
+            self._directory.refuse("it creates files without a name (O_TMPFILE)")
 
     def _returned(self, task: int) -> None:
-        """A sync, or a write that may have been one, has returned."""
+        """Record a sync that has returned, or a write that may have been one."""
         name, arguments = self._returning.pop(task, ("", ()))
         _ptrace(_SYSCALL_INFO, task, _INFO_BYTES, ctypes.addressof(self._info))
         (result,) = struct.unpack_from("<q", self._info.raw, 24)
@@ -213,7 +223,7 @@ class Tracer:
 
 
 def _is_synchronous(task: int, number: int) -> bool:
-    """Whether a descriptor was opened for synchronous writes."""
+    """Return whether a descriptor was opened for synchronous writes."""
     try:
         with open(f"/proc/{task}/fdinfo/{number & 0xFFFFFFFF}") as lines:
             flags = next(int(line.split()[1], 8) for line in lines if line.startswith("flags:"))

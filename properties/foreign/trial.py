@@ -1,8 +1,9 @@
-"""A foreign store beside the reference: verbs are compared as they return, disasters are judged.
+"""Run a foreign store beside the reference: compare operations, judge crash faults.
 
-It carries out the operations that cases have (properties/program), as far as other stores can: puts, reads, flushes,
-closing, opening, and crashes. What it writes is recorded as our own disks are, so that the same crash images, choices,
-certificates and shrinkers serve. Where a process cannot be watched, crashes are real kills between two verbs.
+The operations are those of cases (properties/program), as far as other stores have them: puts, reads, flushes, close,
+open and crashes. Writes are recorded like those of the crash lab's own disks, so that the same crash states,
+persistence choices, certificates and shrinkers apply. Where a process cannot be traced, crashes are real kills between
+two operations.
 """
 
 import weakref
@@ -36,9 +37,9 @@ __all__ = ["TargetTrial", "TargetWindow", "keys_of_put"]
 
 @dataclass(frozen=True, slots=True)
 class TargetWindow:
-    """One verb: events `first` to `last` (exclusive) fall into it; the reference goes from `before` to `after`.
+    """Hold the span of one operation: its events, and the reference before and after it.
 
-    So many `operations` had been carried out after it.
+    The events are `first` to `last` (exclusive). `operations` counts the operations up to and including this one.
     """
 
     first: int
@@ -49,10 +50,10 @@ class TargetWindow:
 
 
 class TargetTrial:
-    """Carries out operations one by one on the store that `settings.target` names, in a directory of its own.
+    """Run operations one by one on the store of `settings.target`, in a directory of its own.
 
-    Raises GuaranteeBroken where a promise does not hold, TargetUnusable when there is no store to be tested.
-    `performed` are the operations as they were carried out, `losses` what each power loss took.
+    Raises GuaranteeBroken if a promise does not hold, TargetUnusable if there is no store to test. `performed` are the
+    operations as carried out, `losses` what each power loss lost.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -78,22 +79,22 @@ class TargetTrial:
 
     @property
     def log(self) -> CommitLog:
-        """The log of the reference."""
+        """Return the log of the reference."""
         return self.reference.log
 
     @property
     def why_no_power_loss(self) -> str:
-        """Why no power loss can be made of what was recorded; empty if it can."""
+        """Return why no power loss can be made from the recording, or an empty string."""
         return why_untraceable() or self.files.unsupported
 
     def end(self) -> None:
         """Kill the store and remove its directory."""
         self._ended()
 
-    # ---- verbs ---------------------------------------------------------------------------------------------------
+    # ---- operations --------------------------------------------------------------------------------------------------
 
     def run(self, operation: Operation) -> None:
-        """Carry out one operation and compare. One that other stores do not have does nothing."""
+        """Carry out one operation and compare. An operation that other stores lack does nothing."""
         try:
             if isinstance(operation, Crash):
                 self._crash(operation)
@@ -137,10 +138,10 @@ class TargetTrial:
         offset, number = self.store.put(put.topic, put.queue_id, body, keys)
         expected_offset, expected = self.reference.put(put.topic, put.queue_id, body, keys)
         if self.promises.queues and number != expected:
-            sentence = "a put gives another number than the next one of its queue"
+            sentence = "a put returns another number than the next one of its queue"
             raise GuaranteeBroken(4, sentence, str(expected), str(number))
         if self.promises.offsets and offset in self._offsets.values():
-            raise GuaranteeBroken(8, "a put gives an offset that another message has", "a new one", str(offset))
+            raise GuaranteeBroken(8, "a put returns an offset that another message has", "a new one", str(offset))
         self._offsets[expected_offset] = offset
 
     def _get(self, number: int) -> None:
@@ -163,7 +164,9 @@ class TargetTrial:
 
     def _same(self, found: bytes | None, expected: bytes | None, what: str) -> None:
         if found != expected:
-            raise GuaranteeBroken(17, f"{what} leads to another message than was put", shown(expected), shown(found))
+            raise GuaranteeBroken(
+                17, f"{what} leads to another message than the one put", shown(expected), shown(found)
+            )
 
     def _end_verb(self, first: int, before: ReferenceState) -> None:
         assert self._watched is not None
@@ -171,10 +174,10 @@ class TargetTrial:
         now = self.reference.state
         self.spans.append(TargetWindow(first, len(self.files.events), before, now, len(self.performed)))
 
-    # ---- lives ---------------------------------------------------------------------------------------------------
+    # ---- sessions ----------------------------------------------------------------------------------------------------
 
     def _begin_disk(self, image: Image, *, base: Image | None = None, journal: tuple[Entry, ...] = ()) -> None:
-        """Have a new directory with an image, which is durable, or what a journal has made of a base."""
+        """Create a directory with a durable image, or with what a journal made of a base."""
         root = self._workplace.new_disk(image)
         self.files = self._watched = WatchedDirectory(root, image if base is None else base, journal)
 
@@ -195,7 +198,7 @@ class TargetTrial:
         self.closed = True
 
     def _reopen(self) -> None:
-        """Open again after a close; everything is there, unless a close promises nothing."""
+        """Open again after a close. Everything is there unless a close promises nothing."""
         if not self.closed:
             self._carry_out(Close())
         first, before = len(self.files.events), self.reference.state
@@ -203,7 +206,7 @@ class TargetTrial:
         self._end_verb(first, before)
 
     def _open_again(self, legal: Mapping[int, ReferenceState]) -> int:
-        """Open what there is, and go on with what it holds; return how many messages are gone."""
+        """Open the present disk and continue with its content; return the number of lost messages."""
         known = Known(self.log.records, min(legal), dict(self._offsets), self._cut, frozenset(self._queues))
         self.store = self._start(opens_again=True)
         self.closed = False
@@ -213,14 +216,17 @@ class TargetTrial:
         self._cut |= {self._offsets.pop(offset) for offset in gone & self._offsets.keys()}
         return len(gone)
 
-    # ---- disasters -----------------------------------------------------------------------------------------------
+    # ---- crash faults ------------------------------------------------------------------------------------------------
 
     def position(self, back: int) -> int:
-        """Return the journal position `back` events before the answer of the last verb; 0 is at rest."""
+        """Return the journal position `back` events before the last answer.
+
+        A `back` of 0 is at rest, after the answer.
+        """
         return self.files.events[self.spans[-1].last - back] if back else len(self.files.journal)
 
     def branch(self, window: int) -> "TargetTrial":
-        """Return a trial that was where this one was when a verb had returned; all it can do is crash."""
+        """Return a trial in the state after an operation of this one. It can do nothing but crash."""
         copy = object.__new__(TargetTrial)
         at = self.spans[window]
         copy.settings, copy._spec, copy.promises = self.settings, self._spec, self.promises
@@ -237,7 +243,7 @@ class TargetTrial:
         return copy
 
     def _crash(self, crash: Crash) -> None:
-        """Lose power or kill the process, open what is left, judge, and go on with it."""
+        """Lose power or kill the process, open what is left, judge it, and continue."""
         if self._workplace.process is not None:
             self._workplace.process.kill()
         if self._watched is not None:
@@ -259,7 +265,10 @@ class TargetTrial:
         self._end_verb(0, self.reference.state)
 
     def _lose_process(self, back: int) -> None:
-        """Go on in the directory as it is, or as it was at an earlier position; nothing more is durable than was."""
+        """Continue in the directory as it is, or as it was at an earlier position.
+
+        Nothing more becomes durable.
+        """
         if self._watched is not None and back == 0:
             self._watched.process_died()
             return
@@ -268,9 +277,9 @@ class TargetTrial:
         self._begin_disk(image, base=self.files.base, journal=journal)
 
     def _lose_power(self, crash: Crash) -> Crash:
-        """Go on with an image of a power loss, proven legal; return the crash with the facts that were open."""
+        """Continue with a crash state proved legal; return the crash with its in-flight writes."""
         if self.why_no_power_loss:
-            raise TargetUnusable(f"no power loss can be made of {self.settings.target} here: {self.why_no_power_loss}")
+            raise TargetUnusable(f"no power loss of {self.settings.target} can be made here: {self.why_no_power_loss}")
         base, journal, disk = self.files.base, self.files.journal, self.settings.disk
         position = self.position(crash.back)
         state = disk_state(base, journal, position, disk=disk)

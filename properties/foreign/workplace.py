@@ -1,4 +1,4 @@
-"""Where a store under test works: directories in memory, one for each disk, and the process on the last of them."""
+"""Hold the work area of a store under test: in-memory directories and a process."""
 
 import tempfile
 from pathlib import Path
@@ -12,7 +12,7 @@ __all__ = ["Workplace"]
 
 
 class Workplace:
-    """A directory for one disk after the other, and the process on the present one; gone when it is no longer used."""
+    """Hold one directory per disk, and the process on the last one, until no longer used."""
 
     def __init__(self) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="tornpage-target-", dir=memory_directory()))

@@ -1,7 +1,7 @@
-"""Hunt one bug with one strategy until it is killed, the time is up, or nothing is left to try.
+"""Search for one bug with one strategy until a kill, the time limit, or exhaustion.
 
-Killed means: a promise is broken, it is broken again when the case is run again, and it is kept when the same is done
-without the bug. What the store breaks without the bug as well is counted and passed by.
+A kill means that a promise is broken, that it is broken again on replay, and that it is kept on a replay without the
+bug. Failures that the store has without the bug as well are counted and skipped.
 """
 
 from collections.abc import Callable
@@ -22,10 +22,10 @@ HuntEnd = Literal["killed", "survived", "exhausted"]
 
 @dataclass(frozen=True, slots=True)
 class Quarry:
-    """What a hunt came to: what the strategy counted, and wall seconds until the end.
+    """Hold the result of a search: the strategy's count, and the wall seconds until the end.
 
-    To replay a sighting takes time that does not count. `others` counts failures on the way that the store has
-    without the bug as well.
+    Time spent on replaying a detection does not count. `others` counts failures that the store has without the bug as
+    well.
     """
 
     end: HuntEnd
@@ -44,7 +44,10 @@ def hunt(
     tracker: DirtyTracker,
     clock: Callable[[], float] = perf_counter,
 ) -> Quarry:
-    """Hunt the bug that `settings` plant for so many seconds. Raises HarnessError when a failure does not replay."""
+    """Search for the bug in `settings` for up to `seconds`.
+
+    Raises HarnessError if a failure does not replay.
+    """
     started = clock()
     verifying = 0.0
 

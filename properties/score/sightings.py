@@ -1,6 +1,6 @@
-"""What a strategy met: a broken promise that can be run again, and run without the bug.
+"""Represent a detection: a broken promise that can be replayed with and without its bug.
 
-Strategies differ in what they carry out, a case or an interleaving; who hunts need not know which.
+A strategy runs cases or interleavings. A search treats both alike.
 """
 
 from dataclasses import dataclass, replace
@@ -18,29 +18,29 @@ __all__ = ["SeenCase", "SeenInterleaving", "Sighting"]
 
 
 class Sighting(Protocol):
-    """A broken promise and how to see it again."""
+    """Hold a broken promise and the means to show it again."""
 
     @property
     def broken(self) -> GuaranteeBroken:
-        """What is broken."""
+        """Return the broken promise."""
 
     @property
     def operations(self) -> int:
-        """How many operations it takes, crashes counted."""
+        """Return the number of operations, including crashes."""
 
     def token(self) -> str:
-        """Return it as one printable word."""
+        """Return the detection as one printable token."""
 
     def replays(self, tracker: DirtyTracker) -> bool:
-        """Whether it is broken again when it is run again."""
+        """Return whether a replay breaks the promise again."""
 
     def needs_its_bug(self, tracker: DirtyTracker) -> bool:
-        """Whether every promise is kept when the same is done without the bug."""
+        """Return whether a replay without the bug keeps every promise."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenCase:
-    """A case of one thread that fails."""
+    """Hold a failing case of one thread."""
 
     failure: Failure
 
@@ -65,7 +65,7 @@ class SeenCase:
 
 @dataclass(frozen=True, slots=True)
 class SeenInterleaving:
-    """An interleaving of several threads that fails."""
+    """Hold a failing interleaving of several threads."""
 
     failure: BrokenInterleaving
 

@@ -1,7 +1,7 @@
-"""The shortest failure of each killed bug, made small: what somebody has to read to understand it.
+"""Shrink the shortest failure of each killed bug, so that it can be understood.
 
-Each is made small in a process of its own, as trials are. A case is made small as `tornpage shrink` does it, for a
-time; an interleaving as it is when it is found, for a number of tries.
+Each is shrunk in a process of its own, like a trial. A case is shrunk as `tornpage shrink` does it, within a time
+limit. An interleaving is shrunk as after its detection, within a number of tries.
 """
 
 import logging
@@ -35,11 +35,12 @@ _TRIES_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class SmallRow:
-    """What became of one failure, which is named by the token `met` that it had at first, in up to `budget_s` seconds.
+    """Hold the result of shrinking one failure, identified by its original token `met`.
 
-    `losses` counts the pages, sizes and names that its power losses took, `lost_pages` the pages among them.
-    `one_minimal` is None for an interleaving, of which it is not known; `ended` says what came before it was reached
-    ("time", "tries"), or that the failure was not met again ("holds"), or how the work ended ("died", "hung").
+    `budget_s` is the time limit in seconds. `losses` counts the pages, sizes and names that its power losses lost,
+    `lost_pages` the pages among them. `one_minimal` is None for an interleaving, where it is not known. `ended` says
+    what ended the shrinking early ("time", "tries"), that the failure did not show again ("holds"), or how the process
+    ended ("died", "hung").
     """
 
     bug: str
@@ -59,7 +60,7 @@ class SmallRow:
     why: str = ""
 
     def answers(self, budget_s: float, clock: ClockName) -> bool:
-        """Whether so much time says no more: it had as much, or has not used it up."""
+        """Return whether this much time adds nothing: the row had as much, or did not need it."""
         return self.clock == clock and (self.budget_s >= budget_s or (bool(self.token) and not self.ended))
 
 
@@ -67,12 +68,12 @@ TakesSmall = Callable[[SmallRow], None]
 
 
 def kept_small(directory: Path | None) -> KeptRows[SmallRow]:
-    """Return the failures made small that a directory holds. Raises BadRows and OSError."""
+    """Return the shrunk failures in a directory. Raises BadRows and OSError."""
     return KeptRows(None if directory is None else directory / SMALL, SmallRow)
 
 
 def shortest_failures(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
-    """Return the kill with the fewest operations of each bug, bugs in the order of their first kill."""
+    """Return the kill with the fewest operations of each bug, in the order of first kills."""
     shortest: dict[str, TrialRow] = {}
     for row in rows:
         if row.end == "killed" and (row.bug not in shortest or _rank(row) < _rank(shortest[row.bug])):
@@ -94,10 +95,10 @@ def make_all_small(
     take: TakesSmall,
     progress: Callable[[str], None],
 ) -> None:
-    """Make failures small that are not `known` yet, and hand each to `take` as it ends.
+    """Shrink the failures that are not `known` yet, and pass each to `take` when it ends.
 
-    `progress` is told the bug of each as it begins, and of those that are known. A keyboard interrupt ends those that
-    are under way and goes on to the caller.
+    `progress` is called with the bug of each failure when it starts, and with those that are known. A keyboard
+    interrupt ends the running ones and is raised to the caller.
     """
     have = {row.met for row in known if row.answers(budget_s, clock)}
     limit_s = budget_s * (_WALL_OF_CPU_MAX if clock == "cpu" else 1) + _SLACK_S
@@ -125,8 +126,8 @@ def _row_of(failure: TrialRow, budget_s: float, clock: ClockName) -> SmallRow:
 
 
 def _made_small(failure: TrialRow, budget_s: float, clock: ClockName) -> SmallRow:
-    """Make one failure small, in a process that has nothing else to do."""
-    logging.getLogger("tornpage").addHandler(logging.NullHandler())  # what broken stores say is no news
+    """Shrink one failure in a process of its own."""
+    logging.getLogger("tornpage").addHandler(logging.NullHandler())  # log output of broken stores is expected
     row = _row_of(failure, budget_s, clock)
     with choose_tracker("auto") as tracker:
         if failure.token.startswith(CASE_PREFIX):

@@ -116,7 +116,7 @@ def test_a_disk_without_room_for_a_trial_is_one_line(tmp_path: Path) -> None:
     done = score_with_files_of(1 + rows.stat().st_size // 1024, tmp_path, trials=20)
     assert done.returncode == 2
     assert done.stderr.splitlines()[1:] == [
-        f"tornpage: cannot keep what is done in {rows}: File too large; make room and go on, or name another directory"
+        f"tornpage: cannot write results to {rows}: File too large; free space and resume, or give another directory"
     ]
     kept = rows.read_text().rpartition("\n")[0]
     assert run("score", "lying-flush", "--strategy", "random", "--trials", "2", "--out", str(tmp_path)).exit_code == 0

@@ -44,7 +44,7 @@ def test_the_document_depends_on_neither_hash_seed_nor_number_of_processes() -> 
         told.append(document(done.stdout))
     assert told[0] == told[1]
     assert told[0]["verdict"] == "holds"
-    assert told[0]["statement"].startswith("exhaustive up to 1 operation from the alphabet {flush, close, open}")
+    assert told[0]["statement"].startswith("exhaustive up to 1 operation with the operations {flush, close, open}")
     assert [row["letter"] for row in told[0]["alphabet"]] == ["flush", "close", "open"]
 
 
@@ -103,8 +103,8 @@ def test_without_its_canary_it_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> N
     [
         (("--letters", "put,sing"), "no letter 'sing'"),
         (("--mode", "async", "--letters", "commit"), "no letter 'commit'"),
-        (("--ops", "2", "--letters", "close"), "no workload of 2 operations"),
-        (("--letters", "open"), "no workload of 1 operations"),
+        (("--ops", "2", "--letters", "close"), "make no workload of 2 operations"),
+        (("--letters", "open"), "make no workload of 1 operations"),
         (("--ops", "0"), "--ops"),
         (("--mode", "lazy"), "--mode"),
         (("--disk", "tape"), "--disk"),

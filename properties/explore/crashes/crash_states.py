@@ -1,8 +1,9 @@
-"""Crash states of one life of a history: chosen, composed, recovered by the real load path, judged, recovered again.
+"""Explore the crash states of one session: choose, compose, recover, judge.
 
-What was done before while the history stood still is not done again, but for a share of it, drawn, which is compared
-(lockstep/cache.py, docs/adr/0024). The second recovery of disks that differ only in queues and index, which are
-proved anew at each open, or in what broken-off saves have left, is done for a part of them.
+Recovery uses the real load path. Each recovered store is recovered a second time. Work done before in the same crash
+window is not repeated, except for a random share that is compared (lockstep/cache.py, docs/adr/0024). The second
+recovery is repeated only for a part of the disks that differ merely in queues and index, which every open verifies, or
+in remains of aborted saves.
 """
 
 import random
@@ -43,17 +44,20 @@ COUNTED_RECORDS_MIN = 10
 
 
 def counts(log: CommitLog, *, file_bytes: int) -> bool:
-    """Whether a crash of this log is a state that counts; what is in a buffer of the pool is on no disk."""
+    """Return whether a crash of this log counts as a state.
+
+    Bytes in a buffer of the pool are not on disk.
+    """
     committed = sum(record.end_offset <= log.committed_offset for record in log.retained)
     in_files = log.committed_offset - log.min_offset
     return in_files > file_bytes * (COUNTED_FILES_MIN - 1) and committed >= COUNTED_RECORDS_MIN
 
 
 class Place:
-    """One event of a life, at which several crashes fall: what is the same for all of them is worked out once.
+    """Hold one crash point, at which several crashes happen; shared values are computed once.
 
-    `window` is the verb under way, `number` its place in the life, `back` how many events before its answer this one
-    lies; `position` is where the journal ends that led to `state`.
+    `window` is the span of the running operation, `number` its place in the session, and `back` the number of events
+    from here to its answer. `position` is the end of the journal that led to `state`.
     """
 
     def __init__(self, state: DiskState, number: int, window: Span, event: int, position: int) -> None:
@@ -65,17 +69,17 @@ class Place:
 
     @property
     def back(self) -> int:
-        """How many events before the answer; 0 is at rest."""
+        """Return the number of events before the answer; 0 is at rest."""
         return self.window.last - self.event
 
     @cached_property
     def facts(self) -> list[Fact]:
-        """What may or may not have reached the disk."""
+        """Return the in-flight writes, which may or may not have reached the disk."""
         return facts_of(self.state)
 
     @cached_property
     def armed(self) -> frozenset[str]:
-        """The fault classes that these facts make possible."""
+        """Return the fault classes that these in-flight writes make possible."""
         return frozenset(armed_faults(self.facts))
 
 
@@ -84,14 +88,14 @@ LEGALITY_EVERY = 32
 DISCOVERY_EVERY = 256
 AGAIN_SHARE = 0.1
 _UNCOUNTED_SHARE = 0.1
-"""At how many of the events at which no state counts the power is lost all the same."""
+"""Share of the events without counted states at which the power is lost all the same."""
 _SMALL = ("checkpoint", "config/deletedTopics", "config/durableFloor", "config/derivedFloor")
 _LEADING = (*LOG_PATHS, *(f"{ROOT}/{name}" for name in _SMALL))
-"""What leads a recovery: where disks differ in something else alone, it does the same."""
+"""The files that decide a recovery. Where disks differ only in other files, recovery does the same."""
 
 
 class StateBroken(Exception):
-    """Carries a failure out of the innermost state."""
+    """Carry a failure out of the innermost state."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure.broken))
@@ -99,9 +103,10 @@ class StateBroken(Exception):
 
 
 class CrashStates:
-    """The crash states of one life: `done` are all operations of the history, those from `life_start` on are its own.
+    """Explore the crash states of one session.
 
-    Several lives share `rng` and `tally`.
+    `done` are all operations of the run; those from `life_start` on belong to this session. Several sessions share
+    `rng` and `tally`.
     """
 
     def __init__(
@@ -126,9 +131,9 @@ class CrashStates:
         self._known = VerdictCache(random.Random(rng.random()), tally.work, tally.looked)
 
     def everywhere(self, *, share: float | None = None) -> Iterator[Failure | None]:
-        """Crash at every event of the life; yield None after each state. Raises StateBroken for one that fails.
+        """Crash at every event of the session; yield None after each state.
 
-        With a `share` of events no state is counted, whatever the log holds.
+        Raises StateBroken if one fails. With a `share` of events no state is counted, whatever the log holds.
         """
         trial = self._trial
         state = DiskState(trial.files.base, disk=self._settings.disk)
@@ -152,7 +157,7 @@ class CrashStates:
         started = perf_counter()
         kill = self._rng.random() < self._chances.kill
         goes_on = self._rng.random() < self._chances.crash_in_recovery
-        again = self._rng.random() < AGAIN_SHARE  # drawn for each: what is known changes no draw
+        again = self._rng.random() < AGAIN_SHARE  # drawn every time, so that the cache does not change later draws
         image: Image | None = None
         if kill:
             crash = Crash(kill=True, back=back)
@@ -200,7 +205,10 @@ class CrashStates:
     def _outcome_of(
         self, image: Image, legal: LegalLogs, versions: LegalVersions, *, goes_on: bool = False
     ) -> tuple[Outcome, Recovered | None]:
-        """Recover and judge an image, unless what becomes of it is known; a store that `goes_on` is needed itself."""
+        """Recover and judge an image unless its outcome is known.
+
+        A store that `goes_on` is always needed itself.
+        """
         known, number = self._known, fingerprint(image.files, image.directories)
         self._tally.images.add(number)
         outcome = known.outcome(number, legal, versions)
@@ -214,16 +222,17 @@ class CrashStates:
         return known.note(number, _outcome(found)), found
 
     def _legal_at(self, window: Span, *, at_rest: bool, kill: bool) -> LegalLogs:
-        """Return the legal logs of the window under way; they are the same for all its states."""
+        """Return the legal logs of the running operation, which all its states share."""
         key = (at_rest, kill)
         if key not in self._legal:
             self._legal[key] = self._trial.recovery.legal_at(window, at_rest=at_rest, kill=kill)
         return self._legal[key]
 
     def _operations(self, place: Place, crash: Crash) -> tuple[Operation, ...]:
-        """Return the operations up to a crash. Recoveries are all made at the end of the life: it says how much later.
+        """Return the operations up to a crash.
 
-        Span 0 of a life is its open; each later one is that of the operations which make a verb.
+        Every recovery happens at the end of the session, so the crash records how much later that is. Span 0 of a
+        session is its open. Each later span belongs to an operation that calls the store.
         """
         crash = replace(crash, later_ms=self._trial.environment.now_ms - place.window.now_ms)
         if not place.number:
@@ -253,7 +262,10 @@ class CrashStates:
             tally.mattered.update(fired)
 
     def _again(self, found: Recovered, *, drawn: bool) -> None:
-        """Recover again what is new; of disks that differ in nothing that leads a recovery those that were `drawn`."""
+        """Recover a store again if its disk is new or was `drawn`.
+
+        Disks count as equal if they agree in every file that decides a recovery.
+        """
         durable = found.durable.files
         self._tally.recovered.add(fingerprint({path: durable[path] for path in log_files(durable)}))
         legal, versions = self._trial.recovery.after_recovery(found)
@@ -277,10 +289,11 @@ class CrashStates:
     def _crash_in_recovery(
         self, first: Recovered, answered: CommitLog | None, done: tuple[Operation, ...], *, counted: bool
     ) -> None:
-        """Crash inside the recovery just done (contract 6). `answered` is the log of who was killed, None without.
+        """Crash inside the recovery just done (contract 6).
 
-        After a power loss all of the disk is durable and the same log must come back; after a kill the page cache is
-        lost with the power, down to what had been flushed before, and so is what progress files said in it.
+        `answered` is the log as acknowledged by a killed process, or None without a kill. After a power loss the whole
+        disk is durable, and the same log must come back. After a kill the page cache is lost with the power: only what
+        was flushed before survives, also of progress files.
         """
         trial, files = self._trial, first.recording
         event = self._rng.randrange(len(files.events))
@@ -305,6 +318,6 @@ class CrashStates:
 
 
 def _outcome(found: Recovered) -> Outcome:
-    """Return what became of an image, with what an activation table counts of it: effects and judges."""
+    """Return the outcome of an image, with its coverage points and judges."""
     effects = frozenset(made_good(found) | progress_effects(found) | delay_effects(found))
     return Outcome.of(found, effects, fired_by_recovery(found))

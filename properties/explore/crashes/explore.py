@@ -1,8 +1,9 @@
-"""Seeded random crash campaigns without Hypothesis: record a history, then crash it at every event.
+"""Explore seeded random programs without Hypothesis.
 
-One seed is one history of a few lives; after each life every event is revisited and crash states are drawn there
-(properties/explore/crashes/crash_states.py). A last short life, the coda, carries out what no life has drawn
-(properties/explore/crashes/scheduling.py); then files are harmed (properties/explore/crashes/harms.py).
+Record a run, then crash it at every event. One seed is one run of a few sessions. After each session every event is
+revisited, and crash states are drawn there (properties/explore/crashes/crash_states.py). A short last session, the rule
+epilogue, carries out rules that no session has drawn (properties/explore/crashes/scheduling.py). Then files are
+corrupted (properties/explore/crashes/harms.py).
 """
 
 import random
@@ -44,12 +45,12 @@ _PROGRESS_EFFECTS = {
     "progress_crashed_in_save": "progress_being_saved",
     "progress_corrected": "progress_corrected",
 }
-"""What a trial counts of a disaster, and what a campaign calls it."""
+"""Coverage points of a crash fault in a lockstep run, and their fault classes in a campaign."""
 
 _OF_SAVES = frozenset(_PROGRESS_EFFECTS.values())
 _MAKE_UP_SESSIONS = 3
 _MAKE_UP_SHARE = 0.5
-"""At so many events of a make-up session crash states are drawn."""
+"""The share of events of a make-up session at which crash states are drawn."""
 
 _MAKE_UP: tuple[Operation, ...] = (
     Open(),
@@ -69,9 +70,8 @@ _MAKE_UP: tuple[Operation, ...] = (
     Flush(),
     Step(service="flush-queues", after_ms=60_000),
 )
-"""A session after which every kind of file has something durable and something that is not: messages with keys, one of
-them delayed, progress of a group, and a checkpoint that speaks of queues and index.
-"""
+"""A session after which every kind of file has durable and un-synced content: messages with keys, one of them delayed,
+progress of a group, and a checkpoint that covers queues and index."""
 
 
 def explore_seed(
@@ -87,11 +87,12 @@ def explore_seed(
     is_over: Callable[[], bool] = lambda: False,
     owed: Callable[[], Collection[str]] = tuple,
 ) -> Iterator[Failure | None]:
-    """Run one history and its crash states; yield None after each state, or the failure that ends the history.
+    """Run one seed and its crash states; yield None after each state, or the final failure.
 
-    Settings that are `fixed` are not drawn. In each life one of the `aims` is armed at some point, and the clock is set
-    back once if `clock_back_ms` says so. Once `is_over` no more crash states follow, only the disasters that end each
-    history. Short last sessions try to hit what is still `owed` then; none of their crash states is counted.
+    Settings in `fixed` are not drawn. In each session one of the `aims` is enabled at some point, and the clock is set
+    back once by `clock_back_ms` if that is not 0. Once `is_over` is true no more crash states follow, only the crash
+    faults that end each run. Short last sessions try to hit what is still `owed` then; their crash states are not
+    counted.
     """
     rng = random.Random(f"explore {seed}")
     settings = replace(draw_settings(base, rng), **(fixed or {}))
@@ -102,7 +103,7 @@ def explore_seed(
 
 
 class _History:
-    """One seed."""
+    """Run one seed."""
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class _History:
             yield failed.failure
 
     def _crash_everywhere(self, is_over: Callable[[], bool]) -> Iterator[Failure | None]:
-        """Crash at every event of the life so far, until it is over."""
+        """Crash at every event of the session so far, until the time is over."""
         if is_over():
             return
         states = CrashStates(
@@ -173,7 +174,7 @@ class _History:
         self._trial.run(operation)
         self._tally.seconds["history"] += perf_counter() - started
         if isinstance(operation, Open):
-            self._life_start = len(self._done)  # the windows begin anew
+            self._life_start = len(self._done)  # an open starts a new sequence of spans
 
     def _live(self, operations: int) -> None:
         self._life_start = len(self._done)
@@ -193,7 +194,7 @@ class _History:
         self._carry_out(OpenTwice())
 
     def _draw(self, rule: Rule) -> None:
-        """Draw an operation by a rule, and carry it out."""
+        """Draw an operation by a rule and carry it out."""
         services = [name for name in self._trial.services if name in self._mix.services]
         operation = rule.draw(self._rng, services or self._trial.services)
         self._rules.carry_out(rule, operation, self._carry_out)
@@ -202,7 +203,7 @@ class _History:
         return possible(RULES.values(), services=self._trial.services, weights=self._mix.weights)
 
     def _coda(self) -> None:
-        """Live once more, so that no rule of the mix has been left out."""
+        """Run one more session, so that no rule of the configuration is left out."""
         self._life_start = len(self._done)
         for rule, operation in coda(self._possible_rules(), self._rules.done):
             if self._trial.closed or self._trial.log.poisoned:
@@ -213,7 +214,7 @@ class _History:
                 self._rules.follow(operation, self._carry_out)
 
     def _make_up(self, harms: Harms, owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
-        """Live short sessions in which what is owed is likely to happen, until it has, or some times."""
+        """Run short sessions that are likely to hit what is owed, up to a limit."""
         for _ in range(_MAKE_UP_SESSIONS):
             names = self._reachable(owed())
             if not names:
@@ -234,27 +235,27 @@ class _History:
                     return
 
     def _reachable(self, names: Collection[str]) -> list[str]:
-        """Return those of some kinds that the mix has not switched off; rules have had their coda."""
+        """Return the names that the configuration has not switched off. Rules had their epilogue."""
         off = set(DAMAGES).difference(self._mix.damages)
         return [name for name in names if name not in off and not name.startswith("rule_")]
 
     def _save_progress(self) -> None:
-        """Have a group read what was put last, durable or not, and note that, durably."""
+        """Let a group consume the latest messages, durable or not, and save its progress durably."""
         self._carry_out(Step(service="reput"))
         self._carry_out(CommitOffset(queue=self._rng.randrange(8)))
         self._carry_out(Step(service="progress", after_ms=5_000))
 
     def _set_clock_back(self) -> None:
-        """Have everything durable, and the checkpoint say so; then the clock is not what it was."""
+        """Flush everything including the checkpoint, then step the clock back."""
         self._carry_out(Flush())
         self._carry_out(Step(service="reput"))
         self._carry_out(Step(service="flush-queues", after_ms=60_000))
         self._carry_out(Put(advance_ms=-self._clock_back_ms))
 
-    # ---- ends of a life ------------------------------------------------------------------------------------------
+    # ---- ends of a session -------------------------------------------------------------------------------------------
 
     def _end_in_a_save(self) -> None:
-        """End a life with a disaster, at rest or inside of a save of progress."""
+        """End a session with a crash fault, at rest or inside a save of progress."""
         if self._trial.closed or self._trial.log.poisoned:
             self._carry_out(Open())
         self._save_progress()
@@ -268,7 +269,7 @@ class _History:
                     counter[fault] += happened[effect]
 
     def _end_in_a_power_loss(self) -> None:
-        """End the last life with a checkpoint that speaks for queues and index."""
+        """End the last session with a checkpoint that covers queues and index."""
         if self._trial.closed or self._trial.log.poisoned:
             self._carry_out(Open())
         flush_queues = Step(service="flush-queues", after_ms=60_000)
@@ -277,7 +278,7 @@ class _History:
             self._carry_out(operation)
 
     def _closing_disaster(self) -> Operation:
-        """Draw the disaster that leads to the next life: at rest or inside the last verb."""
+        """Draw the crash fault before the next session: at rest or inside the last operation."""
         trial = self._trial
         window = trial.spans[-1]
         back = self._rng.randrange(window.last - window.first + 1)

@@ -1,6 +1,7 @@
-"""What befalls a store at the end of a history: its files are harmed while it is closed, or its disk fails under it.
+"""Inject faults at the end of a run: corrupt files of the closed store, or fail its I/O.
 
-One harm of each class, in turn. `harm_classes` names them: a campaign in which one of them never fired is vacuous.
+One fault of each class is injected in turn. `harm_classes` lists the classes. A campaign in which one of them was never
+hit is vacuous.
 """
 
 import random
@@ -45,7 +46,7 @@ HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
 HARMED: tuple[DerivedFile, ...] = get_args(DerivedFile)
 PROGRESS_HARMS: tuple[ProgressHarm, ...] = get_args(ProgressHarm)
 _BESIDE: tuple[Literal["", "queue", "index"], ...] = ("", "", "queue", "index")
-"""What is harmed together with the log; where nothing is, all that verifies has to be served."""
+"""The file corrupted together with the log. If there is none, everything that verifies must be served."""
 _DELAY_HARMS: tuple[Literal["lost", "garbage"], ...] = ("lost", "garbage")
 _AIMED = {name: f"aimed_{name.replace('-', '_')}" for name in EFFECTS}
 _CLOCKS_MS = {"clock_forward": 90_000, "clock_back": -90_000}
@@ -54,7 +55,10 @@ _FAR_MS = 60_000
 
 
 def harm_classes(disk: Disk) -> tuple[str, ...]:
-    """Return the fault classes that `Harms` counts on a disk. All of them apply to each disk (docs/faults.md)."""
+    """Return the fault classes that `Harms` counts on a disk.
+
+    All apply to each disk (docs/faults.md).
+    """
     return (
         *DAMAGES,
         *(f"derived_{harm}" for harm in HARMS),
@@ -67,9 +71,7 @@ def harm_classes(disk: Disk) -> tuple[str, ...]:
 
 
 def count_aimed(trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aims: Iterable[AimFault] = ()) -> None:
-    """Add to a tally what a trial has counted of classes of aimed faults, and of those given, since its effects were
-    `before`.
-    """
+    """Add the counts of I/O fault rules, by class and by rule, since `before` to a tally."""
     for name in (*_AIMED.values(), *(each.text for each in aims)):
         for what, counter in (("armed", tally.armed), ("fired", tally.fired), ("mattered", tally.mattered)):
             if more := trial.coverage[f"{name}_{what}"] - before.get(f"{name}_{what}", 0):
@@ -77,7 +79,10 @@ def count_aimed(trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aim
 
 
 class Harms:
-    """One harm of each class that is `wanted`, in turn; `carry_out` runs an operation on the trial and remembers it."""
+    """Inject one fault of each class that is `wanted`, in turn.
+
+    `carry_out` runs an operation on the lockstep run and records it.
+    """
 
     def __init__(
         self,
@@ -95,14 +100,17 @@ class Harms:
         self._wanted = wanted
 
     def everything(self) -> Iterator[None]:
-        """Do them all; yield after each. Raises GuaranteeBroken."""
+        """Inject all of them; yield after each. Raises GuaranteeBroken."""
         for name, harm in self._harms():
             if self._wanted(name):
                 harm()
                 yield
 
     def make_up(self, names: Container[str]) -> Iterator[None]:
-        """Do those of some classes once more, with a log of several files; yield after each. Raises GuaranteeBroken."""
+        """Inject those of some classes once more on a log of several files; yield after each.
+
+        Raises GuaranteeBroken.
+        """
         for name, harm in self._harms():
             if name in names and self._wanted(name):
                 self._opened()
@@ -115,7 +123,7 @@ class Harms:
                 yield
 
     def _harms(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Yield what there is, in order, by its class."""
+        """Yield all fault classes in order, each with its function."""
         for effect in EFFECTS:
             yield _AIMED[effect], partial(self._aim, effect)
         yield "second_opener", self._second_opener
@@ -136,16 +144,16 @@ class Harms:
         self._tally.mattered[name] += happened
 
     def _tried(self, operations: Iterable[Operation], effect: str) -> bool:
-        """Carry operations out; return whether a trial counts an effect for them."""
+        """Carry out operations; return whether they hit a coverage point."""
         before = self._trial.coverage[effect]
         for operation in operations:
             self._carry_out(operation)
         return self._trial.coverage[effect] > before
 
-    # ---- a disk that fails, a clock that is set, somebody else ---------------------------------------------------
+    # ---- a failing disk, a changed clock, a second opener ------------------------------------------------------------
 
     def _aim(self, effect: str) -> None:
-        """Let calls fail that are drawn, or any call when those do not come."""
+        """Make drawn calls fail, or any call if the drawn ones do not occur."""
         for number in range(_TRIES):
             before = dict(self._trial.coverage)
             self._opened()
@@ -157,7 +165,7 @@ class Harms:
                 break
 
     def _ending(self, effect: str) -> Operation:
-        """Draw how a time under a fault ends; reads fail at an open."""
+        """Draw the end of a time under a fault. Read errors need an open."""
         drawn = self._rng.random()
         if drawn < 0.4 or effect == "read-error":
             return Open()
@@ -181,7 +189,10 @@ class Harms:
         self._count("second_opener", happened=not self._trial.closed)
 
     def _set_clock(self, name: str) -> None:
-        """Set the clock between an append and the checkpoint that speaks of it; then everything has to be found."""
+        """Set the clock between an append and its checkpoint.
+
+        Every message must be found afterwards.
+        """
         self._opened()
         self._carry_out(Put(body_bytes=300))
         self._carry_out(ClockStep(by_ms=_CLOCKS_MS[name]))
@@ -193,7 +204,7 @@ class Harms:
     # ---- files of a closed store ---------------------------------------------------------------------------------
 
     def _harm(self, harm: DerivedHarm) -> None:
-        """Harm files in turn, until one was not what it was before."""
+        """Corrupt files in turn until one has changed."""
         number, happened = self._rng.randrange(64), False
         for index, file in enumerate(self._rng.sample(HARMED, len(HARMED)) * 2):
             amount = self._rng.randrange(1 << 12) if index < len(HARMED) else 0
@@ -205,7 +216,7 @@ class Harms:
         self._count(f"derived_{harm}", happened=happened)
 
     def _harm_progress(self, harm: ProgressHarm) -> None:
-        """Harm what was saved; of two versions, so that there is an older one."""
+        """Corrupt saved progress. Two versions are saved so that an older one exists."""
         self._opened()
         saved = (CommitOffset(queue=self._rng.randrange(8)), Step("progress", _FAR_MS))
         commits = (*saved, CommitOffset(queue=self._rng.randrange(8), behind=1)) if harm == "stale" else saved[:1]
@@ -217,7 +228,7 @@ class Harms:
         self._count(f"delay_offsets_{kind}", happened=True)
 
     def _damage(self, kind: DamageKind) -> None:
-        """Damage the log until something was not what it was before; at last where two equal messages were just put."""
+        """Damage the log until something has changed. The last try uses two equal new messages."""
         happened = False
         for number in range(_TRIES):
             record, amount = self._rng.randrange(1 << 10), self._rng.randrange(1 << 20)

@@ -1,8 +1,9 @@
-"""The operations that exhaustive workloads are made of, and every workload of a length.
+"""Define the operation set of exhaustive workloads, and generate workloads of a length.
 
-A letter is one operation, or a few that make sense together; crashes fall into each of them. Sizes fit log files of
-2 KiB: small records share one, a large record takes nearly all of it, so that whatever follows opens the next. The
-body of a large record fills whole sectors between its head and its tail, so that a tear may take a piece of it alone.
+An entry (`Letter`) is one operation, or a few that belong together; crashes happen inside each of them. Sizes fit log
+files of 2 KiB. Small records share a file, and a large record takes nearly all of one, so that the next record starts a
+new file. The body of a large record fills whole sectors between its head and its tail, so that a tear may lose a part
+of the body alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,12 +45,12 @@ Mode = Literal["async", "sync", "pool"]
 MODES: tuple[Mode, ...] = ("async", "sync", "pool")
 
 Workload = tuple[str, ...]
-"""Names of letters, in order. The empty one is the open of a store that is new."""
+"""Names of operations, in order. The empty workload is the open of a new store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What one place of a workload may be. `modes` are those whose store has what it needs."""
+    """Define one entry of a workload. `modes` are those whose store has what it needs."""
 
     name: str
     sentence: str
@@ -69,61 +70,61 @@ LETTERS: dict[str, Letter] = {
         Letter("put", "put a small message", (Put(body_bytes=_SMALL, fill=1, properties=_KEYS),)),
         Letter("roll", "put a large message to another queue", (Put(topic="U", body_bytes=_LARGE, fill=2),)),
         Letter("batch", "put a batch of two", (PutBatch(members=(Member(_SMALL, 3), Member(_SMALL, 4))),)),
-        Letter("delayed", "put a message that is due a second later", (Put(body_bytes=_SMALL, properties=_DELAYED),)),
-        Letter("later", "put, and go on before the answer", (Put(body_bytes=_SMALL, fill=5, later=True),), ("sync",)),
+        Letter("delayed", "put a message that is due one second later", (Put(body_bytes=_SMALL, properties=_DELAYED),)),
+        Letter("later", "put without waiting for the answer", (Put(body_bytes=_SMALL, fill=5, later=True),), ("sync",)),
         Letter("flush", "flush the store", (Flush(),)),
-        Letter("timer", "the timed flush, when its time has come", (Step("flush", 10_000),), ("async", "pool")),
-        Letter("group", "group commit takes a step", (Step("group-commit"),), ("sync",)),
-        Letter("commit", "the timed commit, when its time has come", (Step("commit", 200),), ("pool",)),
-        Letter("reput", "dispatch takes a step", (Step("reput"),)),
+        Letter("timer", "run the timed flush when it is due", (Step("flush", 10_000),), ("async", "pool")),
+        Letter("group", "run one step of group commit", (Step("group-commit"),), ("sync",)),
+        Letter("commit", "run the timed commit when it is due", (Step("commit", 200),), ("pool",)),
+        Letter("reput", "run one step of dispatch", (Step("reput"),)),
         Letter(
             "queues",
-            "dispatch, then the thorough flush of the queues, with its checkpoint",
+            "dispatch, then flush queues and index completely and write the checkpoint",
             (Step("reput"), Step("flush-queues", 60_000)),
         ),
-        Letter("deliver", "dispatch, then delivery a second later", (Step("reput"), Step("schedule", 1_000))),
+        Letter("deliver", "dispatch, then deliver one second later", (Step("reput"), Step("schedule", 1_000))),
         Letter(
             "consume",
-            "dispatch; a group notes how far it has come, and that is saved",
+            "dispatch, commit the offset of a group, and save it",
             (Step("reput"), CommitOffset(), Step("progress", 5_000)),
         ),
         Letter(
             "clean",
-            "dispatch; then the disk is nearly full, and somebody asks for a clean-up",
+            "dispatch, fill the disk to 95 %, and request a clean-up",
             (Step("reput"), Clean(manual=True, percent=95)),
         ),
-        Letter("forget", "all topics go but that of the large messages", (DeleteTopics(in_use=("U",)),)),
+        Letter("forget", "delete all topics but the one of the large messages", (DeleteTopics(in_use=("U",)),)),
         Letter("close", "close the store", (Close(),)),
         Letter("open", "open the closed store", (Open(),), on_closed_store=True),
-        Letter("lose", "lose the power at rest, nothing un-synced survives; recover", (Crash(),)),
+        Letter("lose", "lose power at rest with all un-synced writes; recover", (Crash(),)),
         Letter("kill", "kill the process at rest; recover", (Crash(kill=True),)),
     )
 }
 
 
 def letters_of(mode: Mode, names: Sequence[str] = ()) -> tuple[Letter, ...]:
-    """Return the letters of a durability mode in order, of all or of those that are named.
+    """Return the operation set of a durability mode in order, or its named entries.
 
-    Raises ValueError for a name that is none of them.
+    Raises ValueError for an unknown name.
     """
     letters = [letter for letter in LETTERS.values() if mode in letter.modes]
     if unknown := sorted(set(names) - {letter.name for letter in letters}):
         there = ", ".join(letter.name for letter in letters)
-        raise ValueError(f"mode {mode} has no letter {unknown[0]!r}; there are: {there}")
+        raise ValueError(f"mode {mode} has no operation {unknown[0]!r}; there are: {there}")
     return tuple(letter for letter in letters if not names or letter.name in names)
 
 
 def settings_of(mode: Mode, *, disk: Disk, bug: str = "", file_bytes: int = FILE_BYTES) -> Settings:
-    """Return the small store of a mode: few units to a queue file, few entries to an index file."""
+    """Return the settings of a mode: few units per queue file, few entries per index file."""
     base = Settings(file_bytes=file_bytes, disk=disk, bug=bug, queue_units=4, index_slots=1, index_entries=4)
     return replace(base, sync_flush=mode == "sync", pool_buffers=2 if mode == "pool" else 0)
 
 
 def workloads(letters: Sequence[Letter], length: int) -> Iterator[Workload]:
-    """Yield each workload of a length, in the order of the letters.
+    """Yield each workload of a length, in the order of the operation set.
 
-    Left out is what a store answers without touching anything: on a closed store only the open takes place, and an
-    open store is not opened.
+    Calls that a store answers without any effect are left out: on a closed store only the open is used, and an open
+    store is not opened.
     """
     for names in _sequences(letters, length):
         yield tuple(letter.name for letter in names)
@@ -139,10 +140,10 @@ def _sequences(letters: Sequence[Letter], length: int) -> Iterator[tuple[Letter,
 
 
 def operations_of(workload: Workload) -> tuple[Operation, ...]:
-    """Return the operations of a workload, one behind the other."""
+    """Return the operations of a workload in sequence."""
     return tuple(operation for name in workload for operation in LETTERS[name].operations)
 
 
 def is_crashed(operation: Operation) -> bool:
-    """Whether crashes fall into an operation."""
+    """Return whether crashes happen inside an operation."""
     return not isinstance(operation, WITHOUT_A_VERB)

@@ -1,4 +1,4 @@
-"""Hunt a planted bug by growing bounds: the first failure is nearly the smallest there is."""
+"""Search for a planted bug with growing bounds. The first failure is nearly minimal."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, zip_longest
@@ -12,7 +12,7 @@ from tornpage.properties.program.case import Disk
 __all__ = ["hunt_exhaustively"]
 
 _SHORT = 2
-"""When all workloads of this length were crashed with one fact, they and shorter ones get a second."""
+"""When all workloads of this length were crashed with one in-flight write, they and shorter ones get a second."""
 
 
 def hunt_exhaustively(
@@ -23,10 +23,10 @@ def hunt_exhaustively(
     modes: Sequence[Mode] = MODES,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[Failure | None]:
-    """Yield None after each crash state that holds, and the failure that ends the hunt; nothing once it `is_over`.
+    """Yield None after each crash state that holds, then the failure that ends the search.
 
-    Workloads grow by an operation at a time, the modes taking turns. There is no seed: each hunt meets the same states
-    in the same order, and has no end without a failure.
+    Nothing more is yielded once `is_over` is true. Workloads grow by one operation at a time, and the modes take turns.
+    There is no seed: each search visits the same states in the same order, and does not end without a failure.
     """
     for length, bound in _bounds():
         for mode, workload in _in_turns(modes, length):
@@ -40,7 +40,7 @@ def hunt_exhaustively(
 
 
 def _bounds() -> Iterator[tuple[int, Bound]]:
-    """Yield what to enumerate next: each length with one fact, behind short ones those with a second one."""
+    """Yield the next bounds: each length with one in-flight write, short ones also with two."""
     for length in count():
         yield length, Bound(1)
         if length == _SHORT:
@@ -48,6 +48,6 @@ def _bounds() -> Iterator[tuple[int, Bound]]:
 
 
 def _in_turns(modes: Sequence[Mode], length: int) -> Iterator[tuple[Mode, Workload]]:
-    """Yield the workloads of a length, those of the modes beside each other."""
+    """Yield the workloads of a length, with the modes taking turns."""
     for beside in zip_longest(*(workloads(letters_of(mode), length) for mode in modes)):
         yield from ((mode, each) for mode, each in zip(modes, beside, strict=True) if each is not None)

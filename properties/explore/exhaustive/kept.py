@@ -1,7 +1,7 @@
-"""Workloads that are done, kept as lines of a file, so that a second run goes on where the first was stopped.
+"""Keep finished workloads in a resume file, so that a later run continues.
 
-What is kept counts only for the same plan, of which `ops` may grow, and for the same source: one changed line of the
-store, the model or the judges, and everything is explored again.
+A kept result is valid only for the same plan, of which `ops` may grow, and for the same source. After any change of the
+store, the model or the judges everything is explored again.
 """
 
 import json
@@ -23,11 +23,11 @@ KEPT_FILE = "workloads.jsonl"
 _FORMAT = 1
 _ROOMS = ("impl", "model", "properties")
 _ROOT = Path(__file__).absolute().parents[3]
-"""The package tornpage, which has the rooms in it."""
+"""The package tornpage, which contains the rooms."""
 
 
 class OtherPlan(ValueError):
-    """The file belongs to something else; the message says what."""
+    """Raise this if the resume file belongs to another plan; the message names the difference."""
 
 
 @lru_cache(maxsize=1)
@@ -44,10 +44,16 @@ def _sources() -> list[Path]:
 
 
 class Kept:
-    """What is kept of a plan in a directory; each result is there as soon as it was added."""
+    """Keep the results of a plan in a directory.
+
+    Each result is written as soon as it is added.
+    """
 
     def __init__(self, directory: Path, plan: Plan) -> None:
-        """Read what there is. Raises OtherPlan for another plan's, OSError when the disk refuses."""
+        """Read the kept results.
+
+        Raises OtherPlan for those of another plan, OSError if reading fails.
+        """
         self.explored: dict[Workload, Explored] = {}
         self.checked: dict[Workload, Checked] = {}
         self._file = LineFile(directory / KEPT_FILE)
@@ -64,10 +70,10 @@ class Kept:
         found = _loaded(lines[0], path)
         different = [name for name in self._header if found.get(name) != self._header[name]]
         if different == ["source"]:
-            raise OtherPlan(f"{path} was made by another version of the source; name a new --out directory")
+            raise OtherPlan(f"{path} was made by another version of the source; give a new --out directory")
         if different:
             told = ", ".join(f"{name.replace('_', ' ')} {found.get(name)}" for name in different)
-            raise OtherPlan(f"{path} belongs to another bound ({told}); name a new --out directory")
+            raise OtherPlan(f"{path} belongs to another bound ({told}); give a new --out directory")
         for line in lines[1:]:
             document = _loaded(line, path)
             try:
@@ -81,7 +87,7 @@ class Kept:
                 raise OtherPlan(f"{path} has a line that cannot be read: {error!r}") from error
 
     def add(self, done: Explored | Checked) -> None:
-        """Keep one more, unless something was wrong with it: that is found again. Raises OSError."""
+        """Keep one more result, unless it has a failure, which is found again. Raises OSError."""
         if isinstance(done, Explored):
             if done.failure is None:
                 self._file.append(done.document())
@@ -90,7 +96,10 @@ class Kept:
 
 
 def _header(plan: Plan) -> dict[str, Any]:
-    """Return everything that what is kept depends on; how long workloads become is not among it."""
+    """Return everything that kept results depend on.
+
+    The length of workloads is not part of it.
+    """
     wanted = {name: value for name, value in asdict(plan).items() if name not in ("ops", "letter_names")}
     letters = {letter.name: repr(letter.operations) for letter in plan.letters}
     return {"tornpage_exhaust": _FORMAT, **wanted, "alphabet": letters, "source": source_fingerprint()}
@@ -100,7 +109,7 @@ def _loaded(line: bytes, path: Path) -> dict[str, Any]:
     try:
         document = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise OtherPlan(f"{path} is no file of done workloads: {error}") from error
+        raise OtherPlan(f"{path} is not a file of finished workloads: {error}") from error
     if not isinstance(document, dict):
-        raise OtherPlan(f"{path} is no file of done workloads")
+        raise OtherPlan(f"{path} is not a file of finished workloads")
     return document

@@ -1,6 +1,6 @@
-"""One workload, exhaustively: its last letter carried out, and crashed at every event of it in every way of the bound.
+"""Explore one workload: crash its last entry at every event in every way of the bound.
 
-The letters before are only carried out: their crashes belong to the shorter workloads that they are by themselves.
+Earlier entries are only run. Their crashes belong to the shorter workloads that end with them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,10 +32,10 @@ __all__ = ["CERTIFIED_EVERY", "Bound", "CrashState", "Enumerate", "WorkloadState
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A moment of the last operation: `back` events before its answer, 0 is at rest. `state` is the disk then, and
-    `versions` are what progress files may say.
+    """Hold a crash point in the last operation: `back` events before its answer, 0 at rest.
 
-    The state is the same object at each place, moved on: use it before going to the next one.
+    `state` is the disk at that point, and `versions` are the legal versions of progress files. All crash points share
+    one state object that is advanced, so use it before going to the next one.
     """
 
     back: int
@@ -45,7 +45,7 @@ class Place:
 
 
 def places_of(run: Lockstep) -> Iterator[Place]:
-    """Yield each event of the last operation of a run, in order, then the moment right after its answer."""
+    """Yield each event of the last operation of a run, then the point after its answer."""
     span, files = run.spans[-1], run.files
     state = DiskState(files.base, disk=run.settings.disk)
     applied = 0
@@ -58,15 +58,16 @@ def places_of(run: Lockstep) -> Iterator[Place]:
 
 
 CERTIFIED_EVERY = 16
-"""Of so many power losses one is proven legal by the independent checker, the first of each operation among them."""
+"""One in this many power losses is proved legal by the independent checker, including the first of each operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """At each event all choices in which at most `facts` facts differ from nothing, or from everything, that survives.
+    """Bound the choices at each event.
 
-    Those in which no more than `beyond` differ are left out. With `recovery_facts` of 0 and more each recovery is
-    crashed at its events too, within that bound.
+    At most `facts` in-flight writes differ from nothing, or from everything, that survives. Choices in which no more
+    than `beyond` differ are left out. `facts` bounds the in-flight writes. If `recovery_facts` is not negative, each
+    recovery is crashed at its events too, within that bound.
     """
 
     facts: int
@@ -75,14 +76,14 @@ class Bound:
 
 
 Enumerate = Callable[[DiskState, int, int], Iterator[Mapping[str, Choice]]]
-"""Yield choices for a disk within a bound and beyond another."""
+"""Yield choices for a disk within a bound, leaving out those within `beyond`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrashState:
-    """One crash state: the operations that lead there, the crash last; hashes of the image, and of what it became.
+    """Hold one crash state: operations with the crash last, and hashes of image and outcome.
 
-    `kind` is power, kill, recovery, or verb where it was no crash that broke the promise.
+    `kind` is power, kill or recovery, or verb if an operation broke the promise without a crash.
     """
 
     kind: str
@@ -98,9 +99,9 @@ class CrashState:
 
 @dataclass
 class WorkloadStates:
-    """The crash states of the last letter of a workload. `certified` counts images that were proven legal.
+    """Enumerate the crash states of the last entry of a workload.
 
-    `judging` makes what judges the images of one operation.
+    `certified` counts images that were proved legal. `judging` makes the judge of the images of one operation.
     """
 
     workload: Workload
@@ -117,7 +118,10 @@ class WorkloadStates:
     _legal: dict[tuple[bool, bool], LegalLogs] = field(init=False)
 
     def everywhere(self) -> Iterator[CrashState]:
-        """Yield each, in order; a verb that breaks a promise ends it. Raises HarnessError for an illegal image."""
+        """Yield each state in order. An operation that breaks a promise ends it.
+
+        Raises HarnessError for an illegal image.
+        """
         last = LETTERS[self.workload[-1]].operations if self.workload else ()
         before = operations_of(self.workload)[: -len(last) or None] if last else ()
         done: tuple[Operation, ...] = ()
@@ -137,7 +141,7 @@ class WorkloadStates:
             yield CrashState("verb", done, broken=broken)
 
     def _crashes(self, done: tuple[Operation, ...]) -> Iterator[CrashState]:
-        """Crash the last verb of the trial everywhere."""
+        """Crash the last operation of the run everywhere."""
         self._judge, self._judge_again, self._losses, self._legal = self.judging(), self.judging(), 0, {}
         for place in places_of(self._trial):
             yield from self._kill(place, done)
@@ -168,7 +172,7 @@ class WorkloadStates:
         return self._legal[at_rest, kill]
 
     def _disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
-        """Return a disk for a store that is given up when it was judged, or crashed in its recovery before."""
+        """Return a disk for a store that is discarded after judging or after crashes."""
         crashes_again = self.bound.recovery_facts >= 0
         return (self._trial.pair.new_disk if crashes_again else self._trial.pair.last_disk)(base, journal)
 
@@ -180,9 +184,9 @@ class WorkloadStates:
         legal: LegalLogs,
         answered: CommitLog | None,
     ) -> Iterator[CrashState]:
-        """Yield a state with what became of it, then the crashes of a recovery that has just been made.
+        """Yield a state with its outcome, then the crashes of a recovery made just now.
 
-        `answered` is what the process had answered that was killed, None after a power loss.
+        `answered` is the log acknowledged by the killed process, or None after a power loss.
         """
         try:
             outcome = self._judge(self._trial, state.image, disk, legal, versions)
@@ -198,10 +202,9 @@ class WorkloadStates:
     ) -> Iterator[CrashState]:
         """Crash a recovery at each of its events (contract 6).
 
-        After a power loss all of the disk is durable and the same log has to come back; after a kill the page cache is
-        lost with the power, down to what had been flushed before, and so is what progress files said in it.
-
-        What is judged here must not stand for an equal image of the first crash, whose recovery is to be crashed too.
+        After a power loss the whole disk is durable, and the same log must come back. After a kill the page cache is
+        lost with the power: only what was flushed before survives, also of progress files. A verdict found here must
+        not stand for an equal image of the first crash, whose recovery is to be crashed too.
         """
         files, recovered = found.recording, found.legal[found.key]
         state = DiskState(files.base, disk=self.settings.disk)

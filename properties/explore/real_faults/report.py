@@ -1,7 +1,7 @@
-"""What a run of the faults found: one row each, and a verdict of all.
+"""Report a run of the faults: one row for each, and a verdict for all.
 
-A fault is *armed* when the disk was made to misbehave, it *fired* when the store met that, and it *mattered* when the
-outcome would have been another without it (docs/faults.md says how each is told).
+A fault is *armed* when the disk was made to misbehave, it *fired* when the store met the fault, and it *mattered* when
+the outcome depended on it (docs/faults.md says how each is determined).
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,10 @@ __all__ = ["FaultReport", "FaultsReport"]
 
 @dataclass
 class FaultReport:
-    """One fault. `skipped` is the reason why it could not run here, `harness` what went wrong with our own tooling."""
+    """Report one fault.
+
+    `skipped` is the reason why it could not run here, `harness` what went wrong in the harness.
+    """
 
     name: str
     armed: int = 0
@@ -28,7 +31,10 @@ class FaultReport:
 
     @property
     def verdict(self) -> Verdict | None:
-        """None for a fault that was skipped; vacuous when what was armed never fired or never mattered."""
+        """Return the verdict, or None for a skipped fault.
+
+        It is vacuous when an armed fault never fired or never mattered.
+        """
         if self.harness:
             return Verdict.HARNESS
         if self.broken is not None:
@@ -54,7 +60,7 @@ class FaultReport:
 
 @dataclass
 class FaultsReport:
-    """All faults of a run, in order; `interrupted` when the user ended it before the last."""
+    """Report all faults of a run in order; `interrupted` if the user ended it early."""
 
     seed: int
     faults: list[FaultReport] = field(default_factory=list)
@@ -62,7 +68,7 @@ class FaultsReport:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the worst verdict; a run in which nothing could run is vacuous."""
+        """Return the worst verdict. A run in which no fault could run is vacuous."""
         found = [fault.verdict for fault in self.faults]
         for verdict in (Verdict.HARNESS, Verdict.BROKEN, Verdict.VACUOUS):
             if verdict in found:

@@ -1,7 +1,7 @@
-"""Recovery itself, crashed at each of its file operations, for many shapes of store (contract 6).
+"""Crash recovery at each of its file operations, for many sample layouts (contract 6).
 
-Each shape is judged as any crash image is, with all its places taken: a kill, a power loss that keeps nothing, and
-drawn ones; what is left is recovered again and has to come out the same.
+Each layout is judged like any crash image, with all its crash points: a kill, a power loss that keeps nothing, and
+drawn ones. What is left is recovered again and must come out the same.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ __all__ = ["RecoveryReport", "ShapeReport", "crash_recoveries"]
 
 @dataclass(frozen=True, slots=True)
 class ShapeReport:
-    """One shape: what its recovery is made of, how often it was crashed, and what was ruled."""
+    """Report one layout: how often its recovery was crashed, and the rulings."""
 
     shape: RecoveryShape
     judgement: Judgement
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is broken and the store opens as it has to."""
+        """Return whether nothing is broken and the store opens as it has to."""
         return not self.judgement.numbers("broken") and self.judgement.mode == self.shape.mode
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether recovery had no operation that it could be crashed at."""
+        """Return whether recovery had no operation at which to crash it."""
         return not self.judgement.crashes.kinds
 
 
 @dataclass
 class RecoveryReport:
-    """All shapes of a run; `interrupted` when the user ended it before the last."""
+    """Report all layouts of a run; `interrupted` if the user ended it early."""
 
     shapes: list[ShapeReport] = field(default_factory=list)
     interrupted: bool = False
 
     @property
     def verdict(self) -> Verdict:
-        """Broken if one shape is; vacuous if nothing was crashed."""
+        """Return the verdict. It is broken if one layout is, and vacuous if nothing was crashed."""
         if not all(shape.is_right for shape in self.shapes):
             return Verdict.BROKEN
         is_vacuous = not self.shapes or any(shape.is_vacuous for shape in self.shapes)
@@ -68,7 +68,7 @@ def crash_recoveries(
     seed: int = 0,
     progress: Callable[[str], None] = lambda name: None,
 ) -> RecoveryReport:
-    """Crash the recovery of each shape at all of its file operations, or at `samples` of them."""
+    """Crash the recovery of each layout at all its file operations, or at `samples` of them."""
     report = RecoveryReport()
     try:
         for shape in shapes:
@@ -83,7 +83,10 @@ def crash_recoveries(
 def _judged(
     shape: RecoveryShape, components: Parts | None, *, disk: Disk, losses: int, samples: int | None, seed: int
 ) -> Judgement:
-    """Write the image of a shape into a directory, and judge that. What no image tells was given as a setting."""
+    """Write the image of a layout into a directory and judge it.
+
+    Settings that an image does not show are given.
+    """
     with choose_tracker("auto") as tracker, scratch_directory("tornpage-recovery-") as directory:
         path = Path(directory) / "store"
         made = shape.make(tracker)

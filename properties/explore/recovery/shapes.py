@@ -1,7 +1,7 @@
-"""Shapes of store for recovery to begin with: each an image, and how the store has to open it.
+"""Define sample layouts for recovery: each an image, and the mode in which it must open.
 
-Stores are filled on recorded disks by the operations of a trial, then the process dies, or the power goes, or something
-is harmed that a disk can lose. A shape is a function of nothing but its code.
+Stores are filled on recorded disks by the operations of a lockstep run. Then the process dies, the power fails, or
+something is corrupted that a disk can lose. A layout depends on nothing but its code.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _SOME: tuple[Operation, ...] = (
 _MORE: tuple[Operation, ...] = (
     *_SOME, _put(1500), *_DISPATCHED, Flush(), _put(1200, 1), _put(900, 2, "Aa"), _put(2500), _put(100),
 )  # fmt: skip
-"""The last ones wait to be dispatched."""
+"""The last messages are not dispatched yet."""
 _LIGHT = _put(400, more="\x02INNER_MULTI_DISPATCH\x01%LMQ%a,%LMQ%b")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An image, and what its producer was told: records, those that have to survive are called flushed."""
+    """Hold an image and its acknowledged records; those that must survive are called flushed."""
 
     image: Image
     truth: Truth
@@ -61,7 +61,10 @@ FindOffset = Callable[[Mapping[str, bytes]], int]
 
 @dataclass(frozen=True, slots=True)
 class RecoveryShape:
-    """`make` makes the image; `mode` is how a right store opens it, `settings` those it was written with."""
+    """Describe a layout: `make` makes the image, `mode` is how a correct store opens it.
+
+    `settings` are those with which it was written.
+    """
 
     name: str
     make: Maker
@@ -76,7 +79,10 @@ def _left(
     disk: Disk = "kill",
     survives: Literal["nothing", "all", "torn"] = "all",
 ) -> Maker:
-    """Return what makes the image of a store that was killed, or lost power with all, nothing or half pages kept."""
+    """Return the maker of the image of a store that was killed or lost power.
+
+    After a power loss all, nothing, or half pages survive.
+    """
 
     def make(tracker: DirtyTracker) -> Made:
         trial = Lockstep(settings, parts=Parts(), tracker=tracker)
@@ -113,7 +119,10 @@ _ROLLED = _left(_MORE)
 
 
 def _changed(make: Maker, change: Change, *, lost_from: FindOffset | None = None) -> Maker:
-    """Return what makes an image and changes its files; records behind `lost_from` are not due any more."""
+    """Return a maker that changes the files of an image.
+
+    Records past `lost_from` need not survive any more.
+    """
 
     def made(tracker: DirtyTracker) -> Made:
         before = make(tracker)
@@ -152,7 +161,10 @@ def _floor_of(files: Mapping[str, bytes]) -> int:
 
 
 def _stale_tail(files: dict[str, bytes]) -> None:
-    """The first record behind the durable floor is gone, those behind it are there: pages come as they like."""
+    """Lose the first record after the durable floor but keep later ones.
+
+    Pages reach the disk in any order.
+    """
     _overwritten(_FIRST, bytes(64), at=_floor_of(files))(files)
 
 
@@ -171,13 +183,13 @@ def _third_record(files: Mapping[str, bytes]) -> int:
 
 
 def _hole_of_rocketmq(files: dict[str, bytes]) -> None:
-    """No floor, and a page of the first file was lost: the files behind it are there."""
+    """Remove the floor and lose a page of the first file, with later files present."""
     _overwritten(_FIRST, bytes(64), at=_third_record(files))(files)
     _without(*_FLOORS)(files)
 
 
 def _of_rocketmq(files: dict[str, bytes]) -> None:
-    """No floor, and valid records behind the tear."""
+    """Remove the floor, with valid records after the tear."""
     _stale_tail(files)
     _without(*_FLOORS)(files)
 
@@ -214,9 +226,9 @@ SHAPES: tuple[RecoveryShape, ...] = (
     RecoveryShape("rolled over", _ROLLED),
     RecoveryShape("torn tail", _left(_MORE, disk="posix-strict", survives="torn")),
     RecoveryShape("stale tail", _changed(_KILLED, _stale_tail, lost_from=_floor_of)),
-    RecoveryShape("behind a floor, the rest lost", _left(_MORE, disk="posix-strict", survives="nothing")),
+    RecoveryShape("durable floor, the rest lost", _left(_MORE, disk="posix-strict", survives="nothing")),
     RecoveryShape("without a floor", _changed(_KILLED, _of_rocketmq, lost_from=_floor_of)),
-    RecoveryShape("files behind a cut", _changed(_ROLLED, _hole_of_rocketmq, lost_from=_third_record)),
+    RecoveryShape("files after a cut", _changed(_ROLLED, _hole_of_rocketmq, lost_from=_third_record)),
     RecoveryShape("quarantined before", _changed(_KILLED, _quarantined_before, lost_from=_floor_of)),
     RecoveryShape("empty newest file", _changed(_ROLLED, _empty_newest)),
     RecoveryShape("lost queue file", _changed(_ROLLED, _lost_queue_file)),

@@ -1,6 +1,6 @@
-"""How a hole is hunted: a strategy of the scoreboard, in settings that make the hole likely.
+"""Define how a hole is searched for: a strategy, in settings that make the hole likely.
 
-What is drawn and judged is what campaigns and machines always draw and judge; only settings of the store may be fixed.
+Campaigns and machines draw and judge as always. Only settings of the store may be fixed.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ _STEPS = 25
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """With a machine, or by exploring if none is named.
+    """Search with a machine, or by exploration if `machine` is empty.
 
-    A machine takes up to `steps` steps before it starts over; settings that are `fixed` are not drawn. Exploring sets
-    the clock back by `clock_back_ms` once in each life.
+    A machine takes up to `steps` steps before it starts over. Settings in `fixed` are not drawn. Exploration sets the
+    clock back by `clock_back_ms` once in each session.
     """
 
     machine: str = ""
@@ -29,13 +29,13 @@ class Hunt:
 
     @property
     def strategy(self) -> Strategy:
-        """The strategy with these settings."""
+        """Return the strategy with these settings."""
         if self.machine:
             return Machines((self.machine,), steps=self.steps, fixed=self.fixed)
         return RandomHistories(fixed=self.fixed, clock_back_ms=self.clock_back_ms)
 
     def describe(self) -> str:
-        """Return it as a person reads it."""
+        """Return a readable description."""
         engine = f"check --machine {self.machine}" if self.machine else "explore"
         steps = [f"{self.steps} steps"] if self.machine and self.steps != _STEPS else []
         clock = [f"clock set back by {self.clock_back_ms // 1000} s"] if self.clock_back_ms else []

@@ -73,7 +73,7 @@ def test_it_refuses_what_contradicts_itself_and_says_so() -> None:
     store = filled(durable="put")
     with pytest.raises(ValueError, match="1 messages: a kill leaves 2 to 2"):
         store.crash("kill", messages=1)
-    with pytest.raises(ValueError, match="a body of 2000000 bytes"):
+    with pytest.raises(ValueError, match="the body has 2000000 bytes"):
         store.put("T", 0, bytes(2_000_000))
     with pytest.raises(ValueError, match="the message is refused: MESSAGE_ILLEGAL"):
         store.put("", 0, b"")

@@ -47,7 +47,7 @@ def test_a_handshake_without_promises_makes_the_usual_ones() -> None:
         ({"tornpage": 1, "promises": []}, "has to be an object"),
         (
             {"tornpage": 1, "promises": {"indexes": True}},
-            "promises 'indexes', which nobody knows; did you mean 'index'?",
+            "promises 'indexes', which is not a known promise; did you mean 'index'?",
         ),
         ({"tornpage": 1, "promises": {"durable": "soon"}}, "durable is 'soon': put, flush, close, nothing"),
         ({"tornpage": 1, "promises": {"index": "yes"}}, "index is 'yes': true or false"),
@@ -151,7 +151,7 @@ def test_a_journal_that_missed_something_does_not_pass(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"x")
     directory.look()
     directory.journal.pop()
-    with pytest.raises(HarnessError, match="what was recorded of /f is not what the file holds"):
+    with pytest.raises(HarnessError, match="the recording of /f does not match the file"):
         directory.proves_itself()
 
 
@@ -173,7 +173,7 @@ def process_of(script: str, root: Path) -> StoreProcess:
 def test_a_store_that_a_signal_without_a_name_ends_is_told(tmp_path: Path) -> None:
     process = process_of("import os; input(); os.kill(os.getpid(), 40)", tmp_path)
     try:
-        with pytest.raises(Died, match="is killed by signal 40 where it was to answer hello"):
+        with pytest.raises(Died, match="is killed by signal 40 instead of answering hello"):
             process.ask("hello")
     finally:
         process.kill()

@@ -52,7 +52,7 @@ def stopping_at(limit: int) -> Callable[[int, float], None]:
 def test_a_right_store_holds_and_the_statement_says_how_far(whole: ExhaustResult) -> None:
     assert whole.verdict is Verdict.HOLDS
     said, figures = statement_of(whole.tally), figures_of(whole.tally)
-    assert said.startswith("exhaustive up to 1 operation from the alphabet {put, flush, close, open}, 0 facts, disk")
+    assert said.startswith("exhaustive up to 1 operation with the operations {put, flush, close, open}, 0 in-flight writes, disk")
     assert "disk posix-strict, mode async, log files of 2048 bytes: 4 workloads" in said
     assert said.endswith(f"brute-force check at (0 operations, 0 facts), {figures['check_states']} states: equal")
     assert (
@@ -87,7 +87,7 @@ def test_an_interrupted_run_claims_the_smaller_bound_and_goes_on_from_there(
     assert len(stopped.tally.explored) == 3
     assert figures_of(stopped.tally)["workloads"] == 1
     assert "exhaustive the open of a new store from the alphabet" in statement_of(stopped.tally)
-    assert statement_of(stopped.tally).endswith("the bound of 1 operation was not finished, and is not claimed")
+    assert statement_of(stopped.tally).endswith("the bound of 1 operation was not finished and is not claimed")
     again = run_exhaust(SMALL, kept=Kept(tmp_path, SMALL))
     assert again.tally.again == 4
     assert again.verdict is Verdict.HOLDS

@@ -90,7 +90,7 @@ def test_of_links_no_power_loss_is_made() -> None:
     assert trial.why_no_power_loss == ""
     trial.run(Put())
     assert trial.why_no_power_loss.endswith("has several names")
-    with pytest.raises(TargetUnusable, match=r"no power loss can be made of .*Linked here: .* has several names"):
+    with pytest.raises(TargetUnusable, match=r"no power loss of .*Linked can be made here: .* has several names"):
         trial.run(Crash())
     trial.run(Crash(kill=True, back=3))
     assert trial.performed[-1] == Crash(kill=True)
@@ -102,7 +102,7 @@ def test_of_a_directory_that_somebody_else_writes_to_no_power_loss_is_made() -> 
     assert trial.why_no_power_loss == ""
     (trial._workplace.top / "disk1" / "other").write_bytes(b"x")
     trial.run(Put())
-    assert trial.why_no_power_loss.startswith("somebody writes in its directory who is neither its process")
+    assert trial.why_no_power_loss.startswith("a process that is neither the store's nor a child of it")
 
 
 def test_a_trial_leaves_no_process_and_no_directory() -> None:
@@ -120,13 +120,13 @@ WRONG: dict[str, tuple[int, str, tuple[Operation, ...]]] = {
     "CountsAnew": (4, "another number than the next", (Put(), Close(), Open(), Put())),
     "ForgetsTheLast": (2, "promised to survive", (Put(), Crash(kill=True))),
     "Swaps": (17, "leads to another message", (Put(body_bytes=3), Get())),
-    "FindsTooMuch": (5, "finds other messages", (KEYED, Put(), QueryKey())),
+    "FindsTooMuch": (5, "returns other messages", (KEYED, Put(), QueryKey())),
     "SameOffset": (8, "an offset that another message has", (Put(), Put())),
     "Refuses": (8, "answers flush with an error", (Flush(),)),
-    "Dies": (8, "is killed by SIGSEGV where it was to answer flush", (Flush(),)),
+    "Dies": (8, "is killed by SIGSEGV instead of answering flush", (Flush(),)),
     "OddAnswer": (8, "answers get with an error", (Put(), Get())),
     "WillNotOpenAgain": (7, "does not open: RuntimeError: who was here before?", (Crash(kill=True),)),
-    "ComesBack": (3, "comes back that an earlier recovery had lost", (Put(), Crash(kill=True), Crash(kill=True))),
+    "ComesBack": (3, "comes back that an earlier recovery had cut", (Put(), Crash(kill=True), Crash(kill=True))),
 }
 
 
@@ -221,10 +221,10 @@ def test_a_failure_that_does_not_show_again_is_no_verdict(monkeypatch: pytest.Mo
         ("no.such.module:thing", "there is no module 'no.such.module' here"),
         (f"{STORES}:Nobody", "has no 'Nobody'"),
         (f"{STORES.parent}/nobody.py:Store", "there is no file"),
-        ("os:sep", "has to be called with a directory"),
+        ("os:sep", "must be callable with a directory"),
         ("cmd:", "has no command"),
-        ("cmd:true", "nothing says where the store finds its directory"),
-        ("cmd:./nobody {dir}", "the command ./nobody is not there"),
+        ("cmd:true", "the command does not name the store's directory"),
+        ("cmd:./nobody {dir}", "the command ./nobody does not exist"),
         ("cmd:'true {dir}", "the command cannot be read: No closing quotation"),
     ],
 )
@@ -238,7 +238,7 @@ def test_a_bad_target_is_named(target: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("true {dir}", "the store exits with 0 where it was to answer hello"),
+        ("true {dir}", "the store exits with 0 instead of answering hello"),
         ("echo hello from {dir}", "the answer to hello is no JSON object: 'hello from"),
         ("tee {dir}/x", 'the handshake has no "tornpage"'),
         ("cat {dir}/nothing", "No such file or directory"),
@@ -257,12 +257,12 @@ def test_a_command_that_says_nothing_is_waited_for_no_longer_than_told() -> None
 
 
 def test_a_promise_that_nobody_knows_is_named_with_the_nearest() -> None:
-    with pytest.raises(BadHandshake, match="promises 'durabel', which nobody knows; did you mean 'durable'"):
+    with pytest.raises(BadHandshake, match="promises 'durabel', which is not a known promise; did you mean 'durable'"):
         TargetTrial(settings("PromisesTheMoon"))
 
 
 def test_a_bug_is_planted_in_our_own_store_alone() -> None:
-    with pytest.raises(BadSpec, match="our own store alone"):
+    with pytest.raises(BadSpec, match="only in tornpage's own store"):
         TargetTrial(settings("Mended", bug="lying-flush"))
 
 

@@ -63,7 +63,7 @@ def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_som
         directory: str, legal: LegalLogs, *, once_more: Callable[[Snapshot, CommitLog], bool], **_: object
     ) -> Survived:
         if once_more(Snapshot({"commitlog/0": b"recovered"}), LOG) and broken.pop():
-            return Survived(rulings.broken(6, "recovering twice is not recovering once"))
+            return Survived(rulings.broken(6, "a second recovery differs from the first"))
         broken.append(False)
         return Survived(RIGHT, LOG)
 

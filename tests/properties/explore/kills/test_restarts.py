@@ -33,7 +33,7 @@ def test_a_store_outlives_its_processes_one_at_a_time(tmp_path: Path) -> None:
         ("nobody-in", 14, "nobody holds the store"),
         ("marker-forgotten", 7, "the abort marker is wrong while the first process has the store open"),
         ("marker-stays", 7, "the abort marker is wrong after a clean exit"),
-        ("answered-twice", 2, "serves other messages than were acknowledged"),
+        ("answered-twice", 2, "serves other messages than those acknowledged"),
     ],
 )
 def test_a_store_that_breaks_a_promise_is_named(tmp_path: Path, store: str, contract: int, sentence: str) -> None:

@@ -65,7 +65,7 @@ def test_the_parent_raises_what_the_child_found(fresh_process: Pool) -> None:
     assert raised("harness") == "HarnessError: our own"
     assert raised("other") == "HarnessError: ZeroDivisionError: other (in get)"
     assert raised("raising store").startswith("GuaranteeBroken: contract 8: put 7 raises OSError")
-    assert raised("killed").startswith("HarnessError: somebody else killed the process in get")
+    assert raised("killed").startswith("HarnessError: another process killed the process in get")
     assert raised("hangs").startswith("GuaranteeBroken: contract 16: get did not return")
 
 

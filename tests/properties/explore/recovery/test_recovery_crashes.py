@@ -48,8 +48,8 @@ def test_shapes_differ(tracker: DirtyTracker) -> None:
     [
         ("no-erase-after-cut", "stale tail"),
         ("erase-not-synced", "stale tail"),
-        ("unlink-not-synced", "files behind a cut"),
-        ("RMQ-B02", "files behind a cut"),
+        ("unlink-not-synced", "files after a cut"),
+        ("RMQ-B02", "files after a cut"),
         ("newest-index-file-dropped", "lost queue file"),
         ("RMQ-B08", "empty newest file"),
     ],
