@@ -73,6 +73,7 @@ class TargetTally:
     """What was run. `armed`, `fired` and `mattered` count disasters, faults and operations by name.
 
     `left_out` says why no power loss was made; it is empty where one was possible, None before the end of a life.
+    `kills_only` says that the disk loses nothing, so that no power loss is asked for.
     """
 
     armed: Counter[str] = field(default_factory=Counter)
@@ -81,6 +82,7 @@ class TargetTally:
     states: int = 0
     histories: int = 0
     left_out: str | None = None
+    kills_only: bool = False
 
     def add(self, other: "TargetTally") -> None:
         """Count what a history has counted."""
@@ -94,7 +96,7 @@ class TargetTally:
     @property
     def silent(self) -> list[str]:
         """What has not happened, and has to for a verdict."""
-        needed = ["put", "close", "open", "kill", *([] if self.left_out else ["power", "lost"])]
+        needed = ["put", "close", "open", "kill", *([] if self.kills_only else ["power", "lost"])]
         return [name for name in needed if not self.fired[name]]
 
     def lines(self) -> list[str]:
@@ -157,7 +159,7 @@ class _Explorer:
     def __init__(self, plan: TargetPlan, tracker: DirtyTracker) -> None:
         self.job = _HistoryJob(plan)
         self._plan, self._tracker = plan, tracker
-        self._tally = TargetTally()
+        self._tally = TargetTally(kills_only=plan.settings.disk == "kill")
         self._known: frozenset[tuple[int, str]] = frozenset()
 
     def parts(self) -> Iterator[_History]:
