@@ -12,10 +12,7 @@ HEAD = struct.Struct(">II")  # length and checksum of the message behind it
 
 class ToyStore:
     name = "toy"
-    promises = {
-        "durable": "put",
-        "recovered": True,
-    }  # safe once its put was answered, or once it is found after a crash
+    promises = {"durable": "put", "recovered": True}  # safe once put was answered, or once found after a crash
 
     def __init__(self, directory):
         path = os.path.join(directory, "messages")

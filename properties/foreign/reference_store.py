@@ -5,8 +5,8 @@
 3. It promises what it was made to promise: after a put, a flush or a close, or never, is a message safe from a power
    loss (`durable`), or from the death of the process (`kill`).
 4. Disasters are verbs too: `survivors` has every state that one may leave, `crash` goes on with one of them.
-5. A message whose put has no answer may be found after a crash. It is not safe by being found, nor by a later close of a
-   store that promises more than that. A store that makes it safe as it opens says so (`recovered`).
+5. A message whose put has no answer may be found after a crash. It is not safe by being found, nor by a later close
+   of a store that promises more than that. A store that makes it safe as it opens says so (`recovered`).
 
 Standard library only; nothing is written anywhere.
 """

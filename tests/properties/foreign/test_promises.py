@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -21,7 +22,7 @@ watched = pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() o
 class Log:
     """A correct log of lines: each put is written and synced. Recovery reads whole lines and syncs nothing."""
 
-    promises: dict[str, object] = {"durable": "put", "offsets": False}
+    promises: ClassVar[dict[str, object]] = {"durable": "put", "offsets": False}
 
     def __init__(self, directory: str) -> None:
         self._path = f"{directory}/log"
@@ -64,7 +65,7 @@ class Log:
 class RecoveredLog(Log):
     """Promises more than it does: that what it finds after a crash is durable."""
 
-    promises = {**Log.promises, "recovered": True}
+    promises: ClassVar[dict[str, object]] = {**Log.promises, "recovered": True}
 
 
 class LinkedLog(Log):

@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
+from typing import ClassVar
 
 import pytest
 
@@ -25,7 +26,7 @@ CLOSES = 12
 class StartsThreads:
     """Promises nothing. After its close four threads start others while the process exits."""
 
-    promises = {"durable": "nothing", "kill": "nothing", "offsets": False}
+    promises: ClassVar[dict[str, object]] = {"durable": "nothing", "kill": "nothing", "offsets": False}
 
     def __init__(self, directory: str) -> None:
         self._counts: dict[tuple[str, int], int] = {}
