@@ -15,6 +15,7 @@ __all__ = [
     "FileRenamed",
     "FileSynced",
     "FileUnlinked",
+    "PageFreed",
     "PageWritten",
     "PagesDropped",
     "ProcessKilled",
@@ -74,6 +75,15 @@ class PageWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class PageFreed(PageWritten):
+    """A page became zeros because its file was cut before it; the entry that sets the smaller size follows.
+
+    On the disk `journal` the cut is one operation: these zeros and all later contents of the page are seen only with
+    that size or a later one.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class FileSynced:
     """A file sync returned; only a successful one is a barrier."""
 
@@ -110,6 +120,7 @@ Entry = (
     | FileUnlinked
     | Resized
     | PageWritten
+    | PageFreed
     | FileSynced
     | PagesDropped
     | DirectorySynced

@@ -4,13 +4,14 @@ Of this project the module uses the entry types of the journal and, for annotati
 Certificate; a test keeps it so. It is written to be read beside docs/contract.md, "Crash model", and to be slow:
 
 1. A directory operation must have survived if a successful sync of its directory came after it. On the disk `journal`
-   also everything before such an operation must have, syncing a file counts for the operation that created it, and
-   what survived is a prefix. After a `kill` all of them survived. No other operation took effect; what lies below a
-   directory that did not survive is out of reach.
+   also everything before such an operation must have, syncing a file counts for the operations that created or renamed
+   it, and what survived is a prefix. After a `kill` all of them survived. No other operation took effect; what lies
+   below a directory that did not survive is out of reach.
 2. A size is the one at the last successful sync of the file or one set later; after a `kill` the last one.
 3. A page holds its last version at or before the last sync that covered it, or any later one. A sync does not cover a
    page that was dropped since it was written last; a tear takes 512-byte sectors of exactly two
-   such versions; after a `kill` it holds the last one. Cut by the size, zero where nothing was written.
+   such versions; after a `kill` it holds the last one. Cut by the size, zero where nothing was written. On the disk
+   `journal` a version since a cut that freed the page is there only with the size of that cut, or a later one.
 4. Nothing rests on an entry behind the crash. A sync that failed is no barrier; a kill changes nothing.
 
 It assumes, and says when it does not hold: what a file loses as it becomes shorter was written as zeros before, pages
@@ -93,8 +94,8 @@ def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[i
         if isinstance(entry, DirectorySynced):
             covered = [n for n, operation in operations.items() if n < barrier and _place(operation) == entry.path]
         elif isinstance(entry, FileSynced) and entry.succeeded and disk == "journal":
-            creations = {n: made.inode for n, made in operations.items() if isinstance(made, FileCreated)}
-            covered = [n for n, inode in creations.items() if n < barrier and inode == entry.inode]
+            naming = {n: made.inode for n, made in operations.items() if isinstance(made, FileCreated | FileRenamed)}
+            covered = [n for n, inode in naming.items() if n < barrier and inode == entry.inode]
         if covered and disk == "journal":
             covered = [n for n in operations if n <= max(covered)]
         for n in covered:
@@ -201,8 +202,17 @@ def _about_file(inode: FileHistory, claim: FileClaim, content: bytes, position: 
         if number in claims and claims[number].dropped_by != dropped:
             yield f"page {number} was passed by because of entry {dropped}, not {claims[number].dropped_by}"
         stored = content[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
+        if disk == "journal" and number in claims:
+            yield from _about_cut(inode, claims[number], claim.sized_by)
         for reason in _about_page(permitted, claims.get(number), stored, is_open=is_open):
             yield f"page {number} {reason}"
+
+
+def _about_cut(inode: FileHistory, claim: PageClaim, sized_by: int | str) -> Iterator[str]:
+    for version in claim.versions:
+        cut = inode.cut_before(claim.page, version) if isinstance(version, int) else None
+        if cut is not None and (isinstance(sized_by, str) or sized_by < cut):
+            yield f"page {claim.page} holds the version of entry {version}, after the cut at {cut}, with an older size"
 
 
 def _permitted(
