@@ -259,7 +259,7 @@ class _HistoryRun:
             self._crash(branch, Crash(kill=rng.random() < _KILL_SHARE, back=back), rng)
             for operation in rng.choice(_CODAS):
                 self._run(branch, operation)
-            if rng.random() < _SECOND_LOSS_SHARE:
+            if rng.random() < _SECOND_LOSS_SHARE and not branch.why_no_power_loss:
                 self._crash(branch, Crash(), rng)
         except GuaranteeBroken as broken:
             self._meet(branch, broken)
