@@ -12,7 +12,7 @@ HEAD = struct.Struct(">II")  # length and checksum of the message behind it
 
 class ToyStore:
     name = "toy"
-    promises = {"durable": "put"}  # a message is safe once its put was answered
+    promises = {"durable": "put", "recovered": True}  # safe once put was answered, or once found after a crash
 
     def __init__(self, directory):
         path = os.path.join(directory, "messages")

@@ -31,6 +31,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileSynced,
     FileUnlinked,
+    PageFreed,
     PagesDropped,
     PageWritten,
     Resized,
@@ -143,6 +144,12 @@ class _Trace:
     barrier: int | None = None
     dropped: dict[int, int] = field(default_factory=dict)
     passed_by: dict[int, int] = field(default_factory=dict)
+    freed: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def free(self, number: int, page: int) -> None:
+        """Have a page hold zeros because of a cut, whose size comes next."""
+        self.write(number, page)
+        self.freed.setdefault(page, []).append((len(self.versions[page]) - 1, len(self.sizes)))
 
     def write(self, number: int, page: int) -> None:
         """Add a version of a page, which is dirty now."""
@@ -158,6 +165,7 @@ class _Trace:
         """Make the newest versions durable, except those of pages that count as clean."""
         self.barrier = number
         del self.sizes[:-1]
+        self.freed.clear()
         for page, versions in self.versions.items():
             if page in self.dropped:
                 self.passed_by[page] = self.dropped[page]
@@ -184,6 +192,8 @@ class _History:
 
     def _take(self, number: int, entry: Entry) -> None:
         match entry:
+            case PageFreed(inode, page, _):
+                self.traces[inode].free(number, page)
             case PageWritten(inode, page, _):
                 self.traces[inode].write(number, page)
             case PagesDropped(inode):
@@ -269,10 +279,18 @@ def _file_claim(
 ) -> FileClaim:
     trace, known_as, disk = history.traces[inode], history.state.inodes[inode].name, history.state.disk
     choice = choices.get(f"size {known_as}", 0) if disk != "kill" else len(trace.sizes) - 1
-    sized_by, size_bytes = trace.sizes[choice if isinstance(choice, int) and 0 <= choice < len(trace.sizes) else 0]
+    size = choice if isinstance(choice, int) and 0 <= choice < len(trace.sizes) else 0
+    sized_by, size_bytes = trace.sizes[size]
+    open_choices = {page: choices.get(f"page {known_as} {page}", 0) for page in trace.versions}
+    if disk == "journal":
+        for page, cuts in trace.freed.items():
+            chosen = open_choices[page]
+            newest = chosen if isinstance(chosen, int) else max(chosen[:2])
+            if any(newest >= zeros and size < cut for zeros, cut in cuts):
+                open_choices[page] = 0
     pages = tuple(
         replace(
-            _page_claim(page, versions, choices.get(f"page {known_as} {page}", 0), disk=disk),
+            _page_claim(page, versions, open_choices[page], disk=disk),
             dropped_by=trace.passed_by.get(page),
         )
         for page, versions in sorted(trace.versions.items())

@@ -19,6 +19,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileSynced,
     FileUnlinked,
+    PageFreed,
     PagesDropped,
     PageWritten,
     ProcessKilled,
@@ -44,7 +45,8 @@ class InodeState:
     """One file. `name` identifies it in choices and reports.
 
     `durable` survives for certain (if the name does). `sizes` are the sizes since the last sync, oldest first, and
-    `versions` the contents of each page since then. A sync skips the pages in `dropped`. Durable content is replaced
+    `versions` the contents of each page since then. A sync skips the pages in `dropped`. `freed` has, for
+    each page that a cut has freed, the numbers of its version of zeros and of the smaller size. Durable content is replaced
     and never changed, because images share it.
     """
 
@@ -53,6 +55,14 @@ class InodeState:
     sizes: list[int] = field(default_factory=list)
     versions: dict[int, list[bytes]] = field(default_factory=dict)
     dropped: set[int] = field(default_factory=set)
+    freed: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def may_hold(self, page: int, version: int, size: int) -> bool:
+        """Return whether a journaling disk may show a version of a page with a size.
+
+        Both are choices: 0 is what is durable.
+        """
+        return not any(version >= zeros and size < cut for zeros, cut in self.freed.get(page, ()))
 
     @property
     def size_bytes(self) -> int:
@@ -123,6 +133,11 @@ class DiskState:
         if written.dropped:
             written.dropped.discard(entry.page)
 
+    def _page_freed(self, entry: PageFreed) -> None:
+        self._page_written(entry)
+        inode = self.inodes[entry.inode]
+        inode.freed.setdefault(entry.page, []).append((len(inode.versions[entry.page]), len(inode.sizes) + 1))
+
     def _file_synced(self, entry: FileSynced) -> None:
         if entry.succeeded:
             synced = self.inodes[entry.inode]
@@ -155,8 +170,9 @@ class DiskState:
         inode.durable = content
         inode.sizes.clear()
         inode.versions.clear()
+        inode.freed.clear()
         if self.disk == "journal":
-            self._commit_through([at for at, operation in enumerate(self.pending) if _creates(operation, number)])
+            self._commit_through([at for at, operation in enumerate(self.pending) if _names(operation, number)])
 
     def _sync_directory(self, path: str) -> None:
         covered = [number for number, operation in enumerate(self.pending) if directory_of(operation) == path]
@@ -182,6 +198,7 @@ class DiskState:
 
 _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
     PageWritten: DiskState._page_written,
+    PageFreed: DiskState._page_freed,
     FileSynced: DiskState._file_synced,
     PagesDropped: DiskState._pages_dropped,
     Resized: DiskState._resized,
@@ -195,8 +212,8 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
 """The method for each kind of entry; a table, because journals are replayed very often."""
 
 
-def _creates(operation: DirectoryOperation, inode: int) -> bool:
-    return isinstance(operation, FileCreated) and operation.inode == inode
+def _names(operation: DirectoryOperation, inode: int) -> bool:
+    return isinstance(operation, FileCreated | FileRenamed) and operation.inode == inode
 
 
 def directory_of(operation: DirectoryOperation) -> str:

@@ -120,7 +120,7 @@ def compose(state: DiskState, choices: Choices) -> Image:
     names, reachable = _names_and_directories(state, choices)
     inodes, everything = state.inodes, state.disk == "kill"
     files = {
-        path: _content(inodes[number], choices, everything=everything)
+        path: _content(inodes[number], choices, everything=everything, is_journal=state.disk == "journal")
         for path, number in names.items()
         if parent_of(path) in reachable
     }
@@ -148,22 +148,28 @@ def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[
     return names, reachable
 
 
-def _content(inode: InodeState, choices: Choices, *, everything: bool) -> bytes:
+def _content(inode: InodeState, choices: Choices, *, everything: bool, is_journal: bool) -> bytes:
     if not inode.sizes and not inode.versions:
         return inode.durable
     if everything:
         return bytes(inode.latest())
-    content = bytearray(inode.durable)
+    content, number = bytearray(inode.durable), 0
     if inode.sizes:
         number = _valid(choices.get(f"size {inode.name}", 0), len(inode.sizes) + 1)
         if number:
             size_bytes = inode.sizes[number - 1]
             content = content[:size_bytes].ljust(size_bytes, b"\0")
-    for number, versions in inode.versions.items():
-        choice = choices.get(f"page {inode.name} {number}", 0)
+    for page, versions in inode.versions.items():
+        choice = choices.get(f"page {inode.name} {page}", 0)
+        if choice and is_journal and page in inode.freed and not inode.may_hold(page, _newest(choice), number):
+            choice = 0
         if choice:
-            put_page(content, number, _page(inode.page(number), versions, choice))
+            put_page(content, page, _page(inode.page(page), versions, choice))
     return bytes(content)
+
+
+def _newest(choice: Choice) -> int:
+    return choice if isinstance(choice, int) else max(choice[:2])
 
 
 def _valid(choice: Choice, alternatives: int) -> int:

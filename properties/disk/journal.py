@@ -15,6 +15,7 @@ __all__ = [
     "FileRenamed",
     "FileSynced",
     "FileUnlinked",
+    "PageFreed",
     "PageWritten",
     "PagesDropped",
     "ProcessKilled",
@@ -77,6 +78,15 @@ class PageWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class PageFreed(PageWritten):
+    """A page became zeros because its file was cut before it; the entry that sets the smaller size follows.
+
+    On the disk `journal` the cut is one operation: these zeros and all later contents of the page are seen only with
+    that size or a later one.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class FileSynced:
     """A file sync returned. Only a successful one is a barrier."""
 
@@ -114,6 +124,7 @@ Entry = (
     | FileUnlinked
     | Resized
     | PageWritten
+    | PageFreed
     | FileSynced
     | PagesDropped
     | DirectorySynced

@@ -5,13 +5,14 @@ the journal and, for annotations only, the values Image and Certificate; a test 
 be compared with docs/contract.md, "Crash model":
 
 1. A directory operation must have survived if a successful sync of its directory came after it. On the disk `journal`
-   all operations before such an operation must have survived too, a sync of a file counts for the operation that
-   created it, and the survivors are a prefix. After a `kill` all operations survived. No other operation took effect.
-   Everything below a directory that did not survive is unreachable.
+   all operations before such an operation must have survived too, a sync of a file counts for the operations that
+   created or renamed it, and the survivors are a prefix. After a `kill` all operations survived. No other operation
+   took effect. Everything below a directory that did not survive is unreachable.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
    page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions. After a
-   `kill` the page has its last version. It is cut at the size, and zero where nothing was written.
+   `kill` the page has its last version. It is cut at the size, and zero where nothing was written. On the disk
+   `journal` a version since a cut that freed the page needs the size of that cut or a later size.
 4. No claim refers to an entry after the crash. A failed sync is not a barrier. A kill changes nothing.
 
 Preconditions are checked and reported: bytes that a shrinking file loses were zeroed before, pages are written inside
@@ -94,8 +95,8 @@ def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[i
         if isinstance(entry, DirectorySynced):
             covered = [n for n, operation in operations.items() if n < barrier and _place(operation) == entry.path]
         elif isinstance(entry, FileSynced) and entry.succeeded and disk == "journal":
-            creations = {n: made.inode for n, made in operations.items() if isinstance(made, FileCreated)}
-            covered = [n for n, inode in creations.items() if n < barrier and inode == entry.inode]
+            naming = {n: made.inode for n, made in operations.items() if isinstance(made, FileCreated | FileRenamed)}
+            covered = [n for n, inode in naming.items() if n < barrier and inode == entry.inode]
         if covered and disk == "journal":
             covered = [n for n in operations if n <= max(covered)]
         for n in covered:
@@ -202,8 +203,17 @@ def _about_file(inode: FileHistory, claim: FileClaim, content: bytes, position: 
         if number in claims and claims[number].dropped_by != dropped:
             yield f"page {number} was skipped because of entry {dropped}, not {claims[number].dropped_by}"
         stored = content[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
+        if disk == "journal" and number in claims:
+            yield from _about_cut(inode, claims[number], claim.sized_by)
         for reason in _about_page(permitted, claims.get(number), stored, is_open=is_open):
             yield f"page {number} {reason}"
+
+
+def _about_cut(inode: FileHistory, claim: PageClaim, sized_by: int | str) -> Iterator[str]:
+    for version in claim.versions:
+        cut = inode.cut_before(claim.page, version) if isinstance(version, int) else None
+        if cut is not None and (isinstance(sized_by, str) or sized_by < cut):
+            yield f"page {claim.page} holds the version of entry {version}, after the cut at {cut}, with an older size"
 
 
 def _permitted(

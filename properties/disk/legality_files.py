@@ -15,6 +15,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileSynced,
     FileUnlinked,
+    PageFreed,
     PagesDropped,
     PageWritten,
     Resized,
@@ -34,7 +35,8 @@ class FileHistory:
 
     Changes are (entry number, value).
 
-    `drops` are the failed syncs before the crash after which its dirty pages counted as clean.
+    `drops` are the failed syncs before the crash after which its dirty pages counted as clean. `freed` has the entries
+    that freed a page by a cut.
     """
 
     first: bytes = b""
@@ -42,6 +44,12 @@ class FileHistory:
     versions: dict[int, list[tuple[int, bytes]]] = field(default_factory=dict)
     syncs: list[int] = field(default_factory=list)
     drops: list[int] = field(default_factory=list)
+    freed: dict[int, list[int]] = field(default_factory=dict)
+
+    def cut_before(self, page: int, version: int) -> int | None:
+        """Return the size entry of the last cut that freed a page before or at one of its versions."""
+        frees = [n for n in self.freed.get(page, []) if n <= version]
+        return next((n for n, _ in self.sizes if n > frees[-1]), None) if frees else None
 
     def page_barrier(self, page: int, position: int) -> tuple[int | None, int | None]:
         """Return the last sync that covered a page, and the drop that kept later syncs from it.
@@ -104,6 +112,8 @@ def file_histories(base: Image, journal: Sequence[Entry], position: int) -> dict
             inodes[entry.inode].sizes.append((number, entry.size_bytes))
         elif isinstance(entry, PageWritten):
             inodes[entry.inode].versions.setdefault(entry.page, []).append((number, entry.content))
+            if isinstance(entry, PageFreed):
+                inodes[entry.inode].freed.setdefault(entry.page, []).append(number)
     return inodes
 
 

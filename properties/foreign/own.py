@@ -53,6 +53,7 @@ class OwnStore:
         return {
             "durable": "put" if self._sync_flush else "flush",
             "kill": "put",
+            "recovered": True,
             "index": True,
             "body_bytes_max": 3000,
         }

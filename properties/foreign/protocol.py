@@ -57,6 +57,7 @@ class Promises:
 
     durable: SafeAfter = "put"
     kill: SafeAfter = "put"
+    recovered: bool = False
     offsets: bool = True
     queues: bool = True
     index: bool = False
@@ -64,7 +65,9 @@ class Promises:
 
     def reference(self) -> ReferenceStore:
         """Return the reference of a store with these promises."""
-        return ReferenceStore(durable=self.durable, kill=self.kill, body_bytes_max=self.body_bytes_max)
+        return ReferenceStore(
+            durable=self.durable, kill=self.kill, recovered=self.recovered, body_bytes_max=self.body_bytes_max
+        )
 
 
 class TargetUnusable(Exception):

@@ -6,7 +6,8 @@
    put, a flush, a close, or never.
 4. Crash faults are operations too: `survivors` returns every state that one may leave, `crash` continues with one of
    them.
-5. Recovery makes nothing durable: what no answer has promised may be gone after the next crash.
+5. A crash may leave a message whose put has no answer. Recovery does not make it safe, nor does a later close of a
+   store with a stronger promise. A store that makes such messages safe when it opens promises `recovered`.
 
 It uses the standard library only and writes nothing.
 """
@@ -37,13 +38,14 @@ _HOST = ("192.0.2.1", 10_911)
 
 @dataclass(frozen=True, slots=True)
 class ReferenceState:
-    """Hold the state of the store: `log`, and the bytes of it that are safe from a kill.
+    """Hold the state of the store: `log`, the bytes safe from a kill, and the bytes of answered puts.
 
     The bytes safe from a power loss are in the log itself (`flushed_offset`).
     """
 
     log: CommitLog
     killed_offset: int = 0
+    answered_offset: int = 0
 
     def floor(self, disaster: Disaster) -> int:
         """Return the offset up to which everything survives."""
@@ -57,7 +59,12 @@ class ReferenceStore:
     """
 
     def __init__(
-        self, *, durable: SafeAfter = "put", kill: SafeAfter | None = None, body_bytes_max: int = _BODY_BYTES_MAX
+        self,
+        *,
+        durable: SafeAfter = "put",
+        kill: SafeAfter | None = None,
+        recovered: bool = False,
+        body_bytes_max: int = _BODY_BYTES_MAX,
     ) -> None:
         kill = durable if kill is None else kill
         for promise in (durable, kill):
@@ -65,7 +72,7 @@ class ReferenceStore:
                 raise ValueError(f"{promise!r} is no promise: {', '.join(SAFE_AFTER)}")
         if SAFE_AFTER.index(kill) > SAFE_AFTER.index(durable):
             raise ValueError(f"durable after {durable!r} and kill after {kill!r}: a kill takes less than a power loss")
-        self._durable, self._kill = durable, kill
+        self._durable, self._kill, self._recovered = durable, kill, recovered
         self._body_bytes_max = body_bytes_max
         self._layout = Layout(
             file_bytes=1 << 62, record_bytes_max=1 << 40, trailer=False, sync_flush=durable == "put", files_max=1
@@ -79,6 +86,7 @@ class ReferenceStore:
         return {
             "durable": self._durable,
             "kill": self._kill,
+            "recovered": self._recovered,
             "offsets": True,
             "queues": True,
             "index": True,
@@ -116,8 +124,8 @@ class ReferenceStore:
         if answer.put.offset < 0:
             raise ValueError(f"the message is refused: {answer.put.status}")
         killed_offset = log.end_offset if self._kill == "put" else self.state.killed_offset
-        self.state = ReferenceState(log, killed_offset)
-        self.state = ReferenceState(self._after(Step("reput"))[0], killed_offset)
+        self.state = ReferenceState(log, killed_offset, log.end_offset)
+        self.state = ReferenceState(self._after(Step("reput"))[0], killed_offset, log.end_offset)
         return answer.put.offset, answer.put.queue_offset
 
     def get(self, offset: int) -> bytes | None:
@@ -174,7 +182,11 @@ class ReferenceStore:
         for log in crash(promised, self.log, "power loss", layout=self._layout):
             flushed_offset = min(before.log.flushed_offset, log.end_offset)
             killed_offset = min(before.killed_offset, log.end_offset)
-            found[len(log.records)] = ReferenceState(log.changed(flushed_offset=flushed_offset), killed_offset)
+            answered_offset = min(before.answered_offset, log.end_offset)
+            if self._recovered:
+                flushed_offset = killed_offset = log.end_offset
+            log = log.changed(flushed_offset=flushed_offset)
+            found[len(log.records)] = ReferenceState(log, killed_offset, answered_offset)
         return found
 
     def crash(self, disaster: Disaster, *, messages: int | None = None, since: ReferenceState | None = None) -> int:
@@ -194,12 +206,20 @@ class ReferenceStore:
         self.state, self._closed = state, False
 
     def _now_safe_after(self, verb: SafeAfter) -> None:
-        log, killed_offset = self.log, self.state.killed_offset
-        if SAFE_AFTER.index(self._durable) <= SAFE_AFTER.index(verb):
+        """Move both floors as far as the answer of a flush or a close promises.
+
+        A promise of just this verb covers every message. A stronger promise covers messages with an answer only.
+        """
+        log, killed_offset, answered_offset = self.log, self.state.killed_offset, self.state.answered_offset
+        if self._durable == verb:
             log, _ = self._after(Flush())
-        if SAFE_AFTER.index(self._kill) <= SAFE_AFTER.index(verb):
+        elif SAFE_AFTER.index(self._durable) < SAFE_AFTER.index(verb):
+            log = log.changed(flushed_offset=max(log.flushed_offset, answered_offset))
+        if self._kill == verb:
             killed_offset = log.end_offset
-        self.state = ReferenceState(log, killed_offset)
+        elif SAFE_AFTER.index(self._kill) < SAFE_AFTER.index(verb):
+            killed_offset = max(killed_offset, answered_offset)
+        self.state = ReferenceState(log, killed_offset, answered_offset)
 
     def _after(self, operation: Operation, given: Message | None = None) -> tuple[CommitLog, Answer]:
         """Return the log after an operation, and its answer.

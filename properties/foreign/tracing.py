@@ -16,6 +16,7 @@ import signal
 import struct
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 from tornpage.properties.foreign.syscalls import MACHINE, SYNCHRONOUS, TEMPORARY, install_filter
 from tornpage.properties.foreign.watching import Place, WatchedDirectory
@@ -30,6 +31,8 @@ _NEW_TASK_EVENTS, _FILTER_EVENT = (1, 2, 3), 7
 _ANY_TASK = 0x40000000
 _SYSCALL_STOP = signal.SIGTRAP | 0x80
 _INFO_BYTES = 96
+_SEARCH_AFTER, _SEARCH_AFTER_MAX = 32, 4096
+"""Steps without a held task before the tracer looks for tasks that no event has named; doubled after each look."""
 _MS_SYNC = 4
 _DATA_SYNC_WRITE = 0x2 | 0x4
 _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "sendfile", "splice", "copy_file_range", "fallocate")
@@ -111,6 +114,7 @@ class Tracer:
         self._returning: dict[int, tuple[str, tuple[int, ...]]] = {}
         self._syncs_when_it_writes = False
         self._info = ctypes.create_string_buffer(_INFO_BYTES)
+        self._idle_steps, self._search_after = 0, _SEARCH_AFTER
         self.ended: int | None = None
         """Exit code of the child, negative for a signal; None while it runs."""
         directory.names_may_change = False
@@ -120,8 +124,18 @@ class Tracer:
 
     def step(self) -> bool:
         """Handle every stopped process and let it continue; return whether there was one."""
+        was_held = self._handle_held(tuple(self._tasks))
+        self._idle_steps = 0 if was_held else self._idle_steps + 1
+        if self._idle_steps < self._search_after:
+            return was_held
+        self._idle_steps, self._search_after = 0, min(2 * self._search_after, _SEARCH_AFTER_MAX)
+        unnamed = self._unnamed_tasks()
+        self._tasks |= unnamed
+        return self._handle_held(tuple(unnamed))
+
+    def _handle_held(self, tasks: tuple[int, ...]) -> bool:
         was_held = False
-        for task in tuple(self._tasks):
+        for task in tasks:
             try:
                 found, status = os.waitpid(task, os.WNOHANG | _ANY_TASK)
             except ChildProcessError:
@@ -134,7 +148,21 @@ class Tracer:
 
     def tasks(self) -> frozenset[int]:
         """Return the ids of all its threads and processes."""
-        return frozenset(self._tasks)
+        return frozenset(self._tasks | self._unnamed_tasks())
+
+    def _unnamed_tasks(self) -> set[int]:
+        """Return the tasks of the watched processes whose start no event has reported.
+
+        The kernel attaches a new task before the event that names it. If its process exits in that moment, the event
+        is lost, and the process does not report its end before that task has been waited for.
+        """
+        found: set[int] = set()
+        for process in self._tasks:
+            with suppress(OSError):
+                found |= {int(name) for name in os.listdir(f"/proc/{process}/task")}
+            with suppress(OSError):
+                found |= set(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
+        return {task for task in found - self._tasks if _is_traced(task)}
 
     def _handle(self, task: int, status: int) -> None:
         if not os.WIFSTOPPED(status):
@@ -220,6 +248,13 @@ class Tracer:
                 with suppress(OSError):
                     found = os.stat(f"/proc/{task}/fd/{number & 0xFFFFFFFF}")
                     self._directory.synced((found.st_dev, found.st_ino), succeeded=result >= 0)
+
+
+def _is_traced(task: int) -> bool:
+    """Return whether this process is the tracer of a task."""
+    with suppress(OSError, StopIteration), open(f"/proc/{task}/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("TracerPid:")) == os.getpid()
+    return False
 
 
 def _is_synchronous(task: int, number: int) -> bool:

@@ -31,6 +31,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileSynced,
     FileUnlinked,
+    PageFreed,
     PageWritten,
     ProcessKilled,
     Resized,
@@ -181,18 +182,20 @@ class WatchedDirectory:
             return
         if len(now) < len(before):  # cut bytes are zeros when the file is extended again
             zeroed = before[: len(now)].ljust(len(before), b"\0")
-            self._note_pages(number, before, zeroed)
+            self._note_pages(number, before, zeroed, cut_at=len(now))
             before = zeroed
         if len(now) != len(before):
             self.journal.append(Resized(number, len(now)))
         self._note_pages(number, before[: len(now)].ljust(len(now), b"\0"), now)
         self._content[number] = now
 
-    def _note_pages(self, number: int, before: bytes, now: bytes) -> None:
+    def _note_pages(self, number: int, before: bytes, now: bytes, *, cut_at: int | None = None) -> None:
+        """Note the pages that differ. A cut frees the pages past its end; it zeroes the rest of the page it ends in."""
         for start in range(0, len(now), PAGE_BYTES):
             content = now[start : start + PAGE_BYTES]
             if content != before[start : start + PAGE_BYTES]:
-                self.journal.append(PageWritten(number, start // PAGE_BYTES, content))
+                kind = PageWritten if cut_at is None or start < cut_at else PageFreed
+                self.journal.append(kind(number, start // PAGE_BYTES, content))
 
     def _read(self, path: str) -> bytes:
         try:

@@ -79,6 +79,7 @@ class TargetTally:
     `armed`, `fired` and `mattered` count crash faults, disk faults and operations that were enabled, hit and effective,
     by name. `left_out` says why no power loss was made. It is empty if one was possible, and None before the end of a
     session.
+    `kills_only` says that the disk loses nothing, so that no power loss is asked for.
     """
 
     armed: Counter[str] = field(default_factory=Counter)
@@ -87,6 +88,7 @@ class TargetTally:
     states: int = 0
     histories: int = 0
     left_out: str | None = None
+    kills_only: bool = False
 
     def add(self, other: "TargetTally") -> None:
         """Add the counts of a run."""
@@ -100,7 +102,7 @@ class TargetTally:
     @property
     def silent(self) -> list[str]:
         """Return what has not happened and is needed for a verdict."""
-        needed = ["put", "close", "open", "kill", *([] if self.left_out else ["power", "lost"])]
+        needed = ["put", "close", "open", "kill", *([] if self.kills_only else ["power", "lost"])]
         return [name for name in needed if not self.fired[name]]
 
     def lines(self) -> list[str]:
@@ -172,7 +174,7 @@ class _Explorer:
     def __init__(self, plan: TargetPlan, tracker: DirtyTracker) -> None:
         self.job = _HistoryJob(plan)
         self._plan, self._tracker = plan, tracker
-        self._tally = TargetTally()
+        self._tally = TargetTally(kills_only=plan.settings.disk == "kill")
         self._known: frozenset[tuple[int, str]] = frozenset()
 
     def parts(self) -> Iterator[_History]:
@@ -272,7 +274,7 @@ class _HistoryRun:
             self._crash(branch, Crash(kill=rng.random() < _KILL_SHARE, back=back), rng)
             for operation in rng.choice(_CODAS):
                 self._run(branch, operation)
-            if rng.random() < _SECOND_LOSS_SHARE:
+            if rng.random() < _SECOND_LOSS_SHARE and not branch.why_no_power_loss:
                 self._crash(branch, Crash(), rng)
         except GuaranteeBroken as broken:
             self._meet(branch, broken)

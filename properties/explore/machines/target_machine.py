@@ -35,7 +35,7 @@ class TargetMachine(TrialMachine):
     """Run puts, reads, flushes, restarts, kills and power losses; `fixed` names the target."""
 
     must_run: ClassVar[tuple[str, ...]] = ("put", "flush", "close", "open", "crash")
-    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (("kill",), ("power", "power_left_out"))
+    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (("kill",), ("power", "kills_only"))
 
     next_sync_fails: Any = None  # the disk is a real one, and its syncs do not fail
     trial: TargetTrial  # type: ignore[assignment]  # both trials have what the rules use
@@ -80,10 +80,10 @@ class TargetMachine(TrialMachine):
         self.carry_out(Open())
 
     def _lose_power(self, data: st.DataObject, *, back: int) -> None:
-        """Lose power if a power loss can be made of the recording."""
-        if self.trial.why_no_power_loss:
-            self.effects["power_left_out"] += 1
-        else:
+        """Lose power if a power loss can be made of the recording. The disk `kill` asks for kills only."""
+        if self.trial.settings.disk == "kill":
+            self.effects["kills_only"] += 1
+        if not self.trial.why_no_power_loss:
             super()._lose_power(data, back=back)
 
     def teardown(self) -> None:

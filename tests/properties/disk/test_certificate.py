@@ -137,7 +137,7 @@ def test_in_the_journal_profile_a_file_sync_is_a_barrier_for_names() -> None:
     journal = [*JOURNAL[:CRASH], FileSynced(2, succeeded=True)]
     (claim, *rest) = certify(BASE, journal, len(journal), {JOURNAL_FACT: 1}, disk="journal").operations
     assert claim == OperationClaim(7, "/s", durable_since=10, barrier_before=None, barrier_after=None)
-    assert [(claim.entry, claim.durable_since) for claim in rest] == [(8, None)]
+    assert [(claim.entry, claim.durable_since) for claim in rest] == [(8, 10), (9, None)]
     assert certify(BASE, journal, len(journal), {}, disk="posix-strict").operations == ()
 
 
