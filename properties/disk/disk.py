@@ -45,9 +45,9 @@ class InodeState:
     """One file. `name` identifies it in choices and reports.
 
     `durable` survives for certain (if the name does). `sizes` are the sizes since the last sync, oldest first, and
-    `versions` the contents of each page since then. A sync skips the pages in `dropped`. `freed` has, for
-    each page that a cut has freed, the numbers of its version of zeros and of the smaller size. Durable content is replaced
-    and never changed, because images share it.
+    `versions` the contents of each page since then. A sync skips the pages in `dropped`. `freed` has, for each page
+    that a cut has freed, the numbers of its version of zeros and of the smaller size. Durable content is replaced and
+    never changed, because images share it.
     """
 
     name: str

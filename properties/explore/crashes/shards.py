@@ -1,9 +1,9 @@
 """Run a shard: a range of run seeds, with its own canary and all judges shown a violation.
 
 A shard is a pure function of its description. It gives the same result in this process, another one
-(properties/campaign/workers.py) or a Spark task (pipeline/campaign/campaign.py): a row for each run (explore/crashes/rows.py),
-and equal tallies and failures. Only a time limit or an interrupt makes it depend on anything else; the shard is then
-`cut`.
+(properties/campaign/workers.py) or a Spark task (pipeline/campaign/campaign.py): a row for each run
+(explore/crashes/rows.py), and equal tallies and failures. Only a time limit or an interrupt makes it depend on anything
+else; the shard is then `cut`.
 """
 
 import gc

@@ -5,8 +5,9 @@ JSON (also in the rows of an interrupted sweep), a shard of a campaign that is n
 empty mark, or a `campaign.json` with too deep nesting.
 Cause: a run gives a file its name when the file is whole, so the file was trusted. But the file is not synced, so a
 power failure may leave an empty file of that name, and users edit files.
-Fix: a sweep and a campaign name the file and the remedy (pipeline/sweep/sweep.py, `stored_points`; pipeline/campaign/campaign.py,
-`_stored`; pipeline/rows/outputs.py, `claim`). An audit repeats the task (pipeline/audit/work.py, `do_task`).
+Fix: a sweep and a campaign name the file and the remedy (pipeline/sweep/sweep.py, `stored_points`;
+pipeline/campaign/campaign.py, `_stored`; pipeline/rows/outputs.py, `claim`). An audit repeats the task
+(pipeline/audit/work.py, `do_task`).
 Found by: reading.
 """
 
