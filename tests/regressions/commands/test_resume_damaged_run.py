@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.handmade import copied
-from tornpage.pipeline.campaign import complete_shards
-from tornpage.pipeline.outputs import OutputTaken, claim
-from tornpage.pipeline.stores import plan_store
-from tornpage.pipeline.sweep import stored_points
-from tornpage.pipeline.work import WorkError, do_task, open_work, plan_tasks
+from tornpage.pipeline.audit.stores import plan_store
+from tornpage.pipeline.audit.work import WorkError, do_task, open_work, plan_tasks
+from tornpage.pipeline.campaign.campaign import complete_shards
+from tornpage.pipeline.rows.outputs import OutputTaken, claim
+from tornpage.pipeline.sweep.sweep import stored_points
 
 DEEP = "[" * 100_000
 DAMAGED = pytest.mark.parametrize("text", ["", "{", DEEP, "\udcff", "[]", "7"], ids=range(6))
