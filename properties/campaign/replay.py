@@ -23,7 +23,17 @@ from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, describe
 
-__all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature", "with_evidence"]
+__all__ = [
+    "Failure",
+    "ShrinkStep",
+    "Shrunk",
+    "Tries",
+    "replay",
+    "replay_several",
+    "shrink",
+    "signature",
+    "with_evidence",
+]
 
 TRIES_MAX = 2_000
 
@@ -107,6 +117,31 @@ def replay(case: Case, *, tracker: DirtyTracker, witness: Witness | None = None)
         performed = Case(case.settings, tuple(trial.performed))
         return Failure(performed, broken, len(lost), pages, tuple(trial.losses), evidence)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """Say how often a case failed: `shown` of `tries`. `failure` is the first failure, None if it never failed."""
+
+    failure: Failure | None
+    shown: int
+    tries: int
+
+
+def replay_several(case: Case, tries: int, *, tracker: DirtyTracker, witness: Witness | None = None) -> Tries:
+    """Run a case up to `tries` times. A case that fails at the first try is run once.
+
+    A failure that depends on timing shows in some tries only. All tries are then made, so that the rate is known.
+    """
+    first: Failure | None = None
+    shown = 0
+    for number in range(1, tries + 1):
+        fails = replay(case, tracker=tracker, witness=witness if first is None else None)
+        shown += fails is not None
+        first = first or fails
+        if number == 1 and fails is not None:
+            return Tries(first, 1, 1)
+    return Tries(first, shown, tries)
 
 
 def with_evidence(failure: Failure, *, tracker: DirtyTracker) -> Failure:

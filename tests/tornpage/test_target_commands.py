@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tornpage.cli.main import cli
+from tornpage.properties.campaign.replay import Tries
 from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.testing import assert_store_holds
 
@@ -61,6 +62,10 @@ def test_a_test_that_proves_nothing_fails() -> None:
 
 def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tornpage.properties.campaign.engine.replay", lambda case, tracker: None)
+    never = Tries(None, 0, 5)
+    monkeypatch.setattr(
+        "tornpage.properties.explore.foreign.campaign.replay_several", lambda case, tries, tracker: never
+    )
     found = run("explore", "target", f"{BROKEN}:CountsAnew", "--states", "30")
     assert (found.exit_code, "does the store depend on time or randomness?" in found.stdout) == (4, True)
 

@@ -20,7 +20,7 @@ from hashlib import blake2b
 
 from tornpage.model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
 from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored, small_case
-from tornpage.properties.campaign.replay import Failure, replay, signature
+from tornpage.properties.campaign.replay import Failure, replay, replay_several, signature
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
 from tornpage.properties.campaign.workers import Control, Died, Interrupted, Launcher
@@ -33,12 +33,22 @@ from tornpage.properties.foreign.protocol import Promises
 from tornpage.properties.foreign.trial import TargetTrial
 from tornpage.properties.program.case import Case, Settings
 
-__all__ = ["FAILURES_MAX", "SHRINK_SECONDS", "TargetPlan", "TargetResult", "TargetTally", "run_target_campaign"]
+__all__ = [
+    "FAILURES_MAX",
+    "SHRINK_SECONDS",
+    "TRIES",
+    "TargetPlan",
+    "TargetResult",
+    "TargetTally",
+    "run_target_campaign",
+]
 
 SHRINK_SECONDS = 60.0
 """Seconds allowed to shrink one failure. Each try is a program with processes of its own."""
 _BUDGET = Budget(2_000, SHRINK_SECONDS)
 FAILURES_MAX = 3
+TRIES = 5
+"""Replays of a failure before it counts as one that does not show again."""
 CANARY = "tornpage.properties.explore.foreign.canary:open_store"
 _LIVES = (1, 1, 2, 3)
 """Some states appear only in the first session, such as files whose names are not yet durable. They should be drawn
@@ -218,8 +228,14 @@ class _Explorer:
         result.result_hash = blake2b(text.encode(), digest_size=16).hexdigest()
 
     def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
-        """Shrink a case with a budget of its own, because a try takes longer here."""
-        return small_case(failure, _BUDGET, watch, tracker=self._tracker)
+        """Shrink a case with a budget of its own, because a try takes longer here.
+
+        A failure that shows in some tries only is kept as it was found.
+        """
+        small, interrupted = small_case(failure, _BUDGET, watch, tracker=self._tracker)
+        if small is None and not interrupted:
+            small = replay_several(failure.case, TRIES, tracker=self._tracker).failure
+        return small, interrupted
 
     def told(self, failure: Failure) -> str:
         """Return the broken guarantee, the case, and a possible reason why it does not show again."""
