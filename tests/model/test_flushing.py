@@ -1,4 +1,7 @@
-"""Flushes as values: of everything, by the timer, at close; the checkpoint that follows; and who waits for them."""
+"""Test flushes in the model: of everything, by the timer, at close; and the checkpoint.
+
+Waiting puts are answered.
+"""
 
 from dataclasses import replace
 
@@ -27,7 +30,7 @@ SYNC_MASTER = layout_of(sync_flush=True, role="SYNC_MASTER")
 
 
 def log_of(*bodies_bytes: int, layout: Layout = PAGES, log: CommitLog | None = None) -> CommitLog:
-    """Return a log of records, each of 92 bytes and those of its body."""
+    """Return a log of records, each of 92 bytes plus its body."""
     return put_all(*[message_of(body=bytes(size)) for size in bodies_bytes], layout=layout, log=log)[0]
 
 

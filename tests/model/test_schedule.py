@@ -1,4 +1,4 @@
-"""What the model delivers, when, and what it remembers of it."""
+"""Test delivery in the model: copies, times, and saved progress."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Stores of other people: right ones hold in whatever way they keep their files, and each way to be wrong is named."""
+"""Test foreign stores: right ones hold however they keep files, and each mistake is named."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ LIFE: tuple[Operation, ...] = (
     Crash(),
     Crash(back=4),
 )
-"""A bit of everything."""
+"""One operation of each kind."""
 
 
 # ---- right stores ----------------------------------------------------------------------------------------------------
@@ -219,12 +219,12 @@ def test_a_failure_that_does_not_show_again_is_no_verdict(monkeypatch: pytest.Mo
     [
         ("nothing", "is no target: give cmd:"),
         ("no.such.module:thing", "there is no module 'no.such.module' here"),
-        (f"{STORES}:Nobody", "has no 'Nobody'"),
-        (f"{STORES.parent}/nobody.py:Store", "there is no file"),
+        (f"{STORES}:Absent", "has no 'Absent'"),
+        (f"{STORES.parent}/absent.py:Store", "there is no file"),
         ("os:sep", "has to be called with a directory"),
         ("cmd:", "has no command"),
         ("cmd:true", "nothing says where the store finds its directory"),
-        ("cmd:./nobody {dir}", "the command ./nobody is not there"),
+        ("cmd:./absent {dir}", "the command ./absent is not there"),
         ("cmd:'true {dir}", "the command cannot be read: No closing quotation"),
     ],
 )
@@ -275,7 +275,7 @@ def test_what_breaks_ends_the_process() -> None:
 
 
 def test_an_interrupt_while_a_failure_is_made_small_ends_the_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ended the search alone: the campaign went on to the end of its time."""
+    """Only the search ended: the campaign continued to the end of its time."""
 
     def shrink(failure: Failure, **_: object) -> Shrunk:
         return Shrunk(failure.case, failure.broken, ended="interrupt")
