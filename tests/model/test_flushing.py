@@ -172,7 +172,7 @@ def test_the_newest_time_counts_where_times_go_back() -> None:
     assert queue_checkpoint_times(log.changed(records=(log.records[0], older))) == (1, 1)
 
 
-# ---- who waits -------------------------------------------------------------------------------------------------------
+# ---- waiting puts --------------------------------------------------------------------------------------------------
 
 
 def waiting_for(replica: str, *, layout: Layout = SYNC_MASTER) -> tuple[CommitLog, Waiting]:

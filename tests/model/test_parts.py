@@ -184,7 +184,7 @@ def wrong_answers(answer: Answer) -> Iterator[Answer]:
         yield Answer(names=(*answer.names, "V"))
 
 
-# ---- what others see between two parts -------------------------------------------------------------------------------
+# ---- visible states between two parts ------------------------------------------------------------------------------
 
 
 def shared_after(*operations: AnyOperation, layout: Layout = PLAIN) -> Shared:

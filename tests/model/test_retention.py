@@ -119,7 +119,7 @@ def test_it_is_back_after_a_restart() -> None:
     assert reopened(cleaned(log_of(4))).min_offset == 3 * FILE_BYTES
 
 
-# ---- what is left ------------------------------------------------------------------------------------------------
+# ---- remaining files -------------------------------------------------------------------------------------------
 
 
 def test_readers_find_what_is_left() -> None:

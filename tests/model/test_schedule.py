@@ -138,7 +138,7 @@ def test_what_has_expired_is_not_waited_for() -> None:
     assert delivered(log, 1000).delays == ((1, 2),)
 
 
-# ---- what is saved ---------------------------------------------------------------------------------------------------
+# ---- saved offsets -------------------------------------------------------------------------------------------------
 
 
 def test_a_save_makes_the_copies_durable_first_or_saves_nothing() -> None:

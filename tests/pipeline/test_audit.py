@@ -41,7 +41,7 @@ def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-# ---- what a producer may write --------------------------------------------------------------------------------------
+# ---- producer input -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("digits", [25, 5000])
@@ -397,7 +397,7 @@ def test_unit_of_a_record_that_was_just_being_written_is_looked_at_again(tmp_pat
     assert judged_at(own[1][0], 1) == ["CQ_POINTS_NOWHERE"]
 
 
-# ---- what cannot be read is not known --------------------------------------------------------------------------------
+# ---- unreadable files ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

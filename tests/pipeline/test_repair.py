@@ -146,7 +146,7 @@ def test_floor_of_the_copy_is_the_end_of_its_log(tmp_path: Path) -> None:
         assert store.max_offset_in_queue("T", 0) == 6
 
 
-# ---- what is refused, and what is left behind ---------------------------------------------------------------------
+# ---- refusals, and files left by them ---------------------------------------------------------------------------
 
 
 def test_places_that_cannot_take_a_copy_are_refused(tmp_path: Path) -> None:

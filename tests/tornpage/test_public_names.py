@@ -136,7 +136,7 @@ def test_type_checker_knows_every_name_and_refuses_misspelt_ones(
     assert refused == set(range(first, first + len(wrong)))
 
 
-# ---- what public signatures and docstrings name ----------------------------------------------------------------------
+# ---- names in public signatures and docstrings ---------------------------------------------------------------------
 
 
 def walk(value: object, found: dict[str, str], texts: dict[str, str]) -> None:

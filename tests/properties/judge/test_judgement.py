@@ -283,7 +283,7 @@ def test_a_file_that_is_no_truth_is_refused_in_one_line(text: str, tmp_path: Pat
     assert "\n" not in str(refused.value)
 
 
-# ---- what the bytes do not tell --------------------------------------------------------------------------------------
+# ---- facts that the bytes do not show ------------------------------------------------------------------------------
 
 
 def test_due_times_of_other_levels_leave_number_4_open() -> None:
@@ -420,7 +420,7 @@ def test_progress_beyond_the_queues_has_to_be_brought_back(tmp_path: Path) -> No
     assert (ruling.verdict, ruling.file) == ("broken", "config/consumerOffset.json")
 
 
-# ---- what is no image ------------------------------------------------------------------------------------------------
+# ---- directories that are no image ---------------------------------------------------------------------------------
 
 
 def _file(directory: Path) -> Path:

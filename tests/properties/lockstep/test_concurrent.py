@@ -112,7 +112,7 @@ def test_every_schedule_at_the_put_lock_is_explained(
 
     schedules = list(every_schedule(carry_out))
     assert len(schedules) == len(set(schedules)) > 50
-    assert len(logs) == 3, "the one put comes before, between and behind the two"
+    assert len(logs) == 3, "the single put comes before, between and after the two"
 
 
 @pytest.mark.parametrize("settings", [ASYNC, SYNC, LIGHT], ids=["asynchronous", "synchronous", "light queues"])

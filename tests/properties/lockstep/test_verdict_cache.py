@@ -130,7 +130,7 @@ def test_a_disk_on_which_pages_were_dropped_keeps_its_history(tracker: DirtyTrac
         LastDisk(trial.files.base, disk=trial.settings.disk, journal=journal)
 
 
-# ---- what may be known -----------------------------------------------------------------------------------------------
+# ---- verdicts that may be cached -----------------------------------------------------------------------------------
 
 
 def test_a_verdict_is_known_only_while_the_same_is_legal(tracker: DirtyTracker) -> None:
@@ -173,7 +173,7 @@ def test_a_process_that_remembers_something_else_is_asked_itself(tracker: DirtyT
         require(queues_have_their_bounds(first))
 
 
-# ---- planted: what is known is not true ------------------------------------------------------------------------------
+# ---- planted: a wrong cached verdict -------------------------------------------------------------------------------
 
 
 def test_an_image_that_is_recovered_otherwise_the_second_time_is_the_harness_fault(tracker: DirtyTracker) -> None:

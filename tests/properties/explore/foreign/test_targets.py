@@ -211,7 +211,7 @@ def test_a_failure_that_does_not_show_again_is_no_verdict(monkeypatch: pytest.Mo
         run_target_campaign(TargetPlan(settings("CountsAnew"), states=50), tracker=tracker)
 
 
-# ---- what cannot be tested -------------------------------------------------------------------------------------------
+# ---- untestable targets --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
