@@ -1,4 +1,4 @@
-"""No folder has more than 30 files of one kind, so that its list can be read quickly."""
+"""Test the layout: no folder has more than 30 files of one kind, and the long files exist."""
 
 import subprocess
 from collections import Counter
@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 import pytest
+
+from tests.conftest import FIRST, TESTS
 
 FILES_MAX = 30
 """Files with one suffix in one folder."""
@@ -37,6 +39,10 @@ def test_no_folder_is_crowded(repository: Path) -> None:
     names = [name for name in listed.stdout.split("\0") if name and (repository / name).exists()]
     assert names
     assert crowded_folders(names) == []
+
+
+def test_long_files_exist() -> None:
+    assert [name for name in FIRST if not (TESTS / name).is_file()] == []
 
 
 def test_crowded_folder_is_named() -> None:

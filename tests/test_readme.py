@@ -1,4 +1,4 @@
-"""What the README shows works: its example, its commands, its planted bug, its names and its links."""
+"""Test the README: its example, its commands, its planted bug, its names and its links."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""docs/test-your-store.md, word for word: its commands are run in order, its edit is made, its examples hold."""
+"""Test docs/test-your-store.md word for word: its commands, its edit and its examples."""
 
 import json
 import re

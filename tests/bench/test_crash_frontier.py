@@ -1,4 +1,7 @@
-"""Real crashes beside simulated ones: power losses take what the simulator says, kills what was not committed."""
+"""Compare real crashes with simulated ones: losses by power and by kills.
+
+A power loss takes what the simulator predicts, a kill what was not committed.
+"""
 
 from concurrent.futures import Future
 from dataclasses import replace
@@ -26,7 +29,7 @@ SETUP = Setup(PRESETS["vm-ext4"], seed=3, effort=0.05)
 
 
 def both(policy: StorePolicy, crashes: int = 8) -> tuple[list[Loss], "np.ndarray[tuple[int], np.dtype[np.void]]"]:
-    """Return what the same crashes took from the real store and from the simulated one."""
+    """Return the losses of the same crashes in the real store and in the simulated one."""
     trace = SETUP.trace(policy.scenario(SETUP.device, 1_000.0, duration_ns=3 * 10**8, file_bytes=FILE_BYTES))
     moments = crash_moments(trace, crashes, seed=1)
     return power_losses(policy, trace.arrival_ns, moments.tolist(), FILE_BYTES), losses(trace, moments)
@@ -36,7 +39,9 @@ def test_a_power_loss_takes_from_the_real_store_what_it_takes_from_the_simulated
     real, simulated = both(POLICIES["async 100 ms"])
     counts = [loss.messages for loss in real]
     assert sum(counts) > 100
-    assert np.abs(np.array(counts) - simulated["power_messages"]).max() <= 4  # a ms of puts, and what the sync holds up
+    assert (
+        np.abs(np.array(counts) - simulated["power_messages"]).max() <= 4
+    )  # a ms of puts, and the puts that the sync delays
     assert [loss.size_bytes for loss in real] == [RECORD_BYTES * count for count in counts]
     ages_ms = simulated["power_age_ns"] / 1e6
     assert np.abs(np.array([loss.age_ms for loss in real]) - ages_ms).max() < 5
@@ -61,7 +66,7 @@ def test_a_store_whose_interval_is_not_the_simulated_one_is_seen() -> None:
 
 
 def test_a_put_that_was_told_of_no_disk_is_not_counted_as_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """FLUSH_DISK_TIMEOUT promises nothing: what its producer loses was never promised to be kept."""
+    """FLUSH_DISK_TIMEOUT promises nothing: a loss of such a message breaks no promise."""
     real = HandDriven.wait
 
     def late(own: HandDriven, answer: "Future[Any]", *, timeout_ms: int) -> bool:
@@ -107,7 +112,7 @@ def test_the_caption_tells_how_far_off_the_simulation_is_and_who_lost_what() -> 
 
 
 def test_the_caption_tells_that_a_latency_is_that_of_memory() -> None:
-    """Where TMPDIR is in memory the p99 of group commit stood there as if it were a disk's."""
+    """Where TMPDIR is in memory, its p99 of group commit looked like that of a disk."""
     power = [losing("sync", SIMULATED["power"], 0), losing("sync", REAL["power"], 0)]
     kill = losing("sync", REAL["kill"], 0, file_system="tmpfs")
     assert "The killed stores lay on tmpfs, in memory, where a sync costs nothing." in caption([*power, kill])

@@ -1,4 +1,4 @@
-"""A driven slice tells what the store did: arrivals of the simulator, times in order, flushes that cover the log."""
+"""Test a driven slice: simulated arrivals, ordered times, and flushes that cover the log."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Scores see planted errors as what they are, and see none where there is none."""
+"""Test that scores identify planted errors, and find none where there is none."""
 
 import math
 from dataclasses import asdict

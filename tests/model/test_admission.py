@@ -1,4 +1,4 @@
-"""The gates of every put: each of them, their order, and that they come before anything about the message."""
+"""Test the gates of every put: their order, and that they precede checks of the message."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Files made ahead as a value: who asks, who makes them, what a failure costs, and what is left at close."""
+"""Test files made ahead in the model: requests, makers, failures, and files left at close."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ LARGE = message_of(body=bytes(100))
 def put_one(
     log: CommitLog, *, layout: Layout = AHEAD, conditions: Conditions = SYNC_FAILS, now_ms: int = 0
 ) -> tuple[CommitLog, PutStatus]:
-    """Put a message that needs a file of its own, on a disk that refuses a new one."""
+    """Put a message that needs a new file, on a disk where making it fails."""
     log, outcome = put(log, LARGE, layout=layout, store_timestamp=now_ms, conditions=conditions)
     return log, outcome.status
 

@@ -1,4 +1,4 @@
-"""Messages of the model: how long their records are, which of them wait, which count in their queue."""
+"""Test messages of the model: length of records, waiting, and counting in the queue."""
 
 import json
 from pathlib import Path

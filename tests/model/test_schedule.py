@@ -1,4 +1,4 @@
-"""What the model delivers, when, and what it remembers of it."""
+"""Test delivery in the model: copies, times, and saved progress."""
 
 from dataclasses import replace
 
@@ -138,7 +138,7 @@ def test_what_has_expired_is_not_waited_for() -> None:
     assert delivered(log, 1000).delays == ((1, 2),)
 
 
-# ---- what is saved ---------------------------------------------------------------------------------------------------
+# ---- saved offsets -------------------------------------------------------------------------------------------------
 
 
 def test_a_save_makes_the_copies_durable_first_or_saves_nothing() -> None:

@@ -1,4 +1,4 @@
-"""One Spark session for the whole room."""
+"""One Spark session for the tests of the pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Driver and workers must run the same code on the same packages, however it is installed."""
+"""Test that driver and workers run the same code on the same packages in any installation."""
 
 from __future__ import annotations
 

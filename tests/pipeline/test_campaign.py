@@ -1,4 +1,4 @@
-"""Campaigns: the same rows whoever runs them, failures as rows, and shards that are not run twice."""
+"""Test campaigns: equal rows in every process, failures as rows, and no shard run twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tornpage.properties.program.case import Case, Settings
 
 
 def planned(count: int, *, states: int, seed: int, settings: Settings | None = None) -> list[Shard]:
-    """Return `count` shards of so many states."""
+    """Return `count` shards of this many states."""
     return [*Plan(settings or Settings(), seed=seed, states=count * states, shard_states=states).shards()]
 
 
@@ -116,7 +116,7 @@ def test_output_of_another_campaign_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["cut", "empty", "other columns", "no Parquet"])
 def test_a_damaged_file_of_rows_is_refused_in_a_line(tmp_path: Path, what: str) -> None:
-    """A power loss may leave one without its bytes; going on ended in a traceback."""
+    """A power loss may leave a file without its bytes; resuming ended in a traceback."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "histories/part-shard-000000.parquet"
     _write(rows_of(SHARDS[0]), path)

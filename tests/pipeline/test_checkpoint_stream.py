@@ -1,4 +1,4 @@
-"""Following a checkpoint: one row for each change of its times, and the same row again if a batch is read again."""
+"""Test following a checkpoint: one row per change of its times, equal when read again."""
 
 from __future__ import annotations
 

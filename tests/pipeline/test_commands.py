@@ -1,4 +1,4 @@
-"""`audit` and `campaign` as a user meets them: verdicts, exit codes, documents, one line for a mistake."""
+"""Test `audit` and `campaign` for users: verdicts, exit codes, documents, one-line errors."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_missing_java_is_one_line_and_small_stores_need_none(tmp_path: Path, com
 
 
 def refused(*asked: str) -> str:
-    """Return what a refused audit says: one line, exit code 2, nothing on standard output."""
+    """Return the message of a refused audit: one line, exit code 2, empty standard output."""
     code, said, complaint = run(audit.command, *asked)
     assert (code, said) == (2, "")
     assert complaint.startswith("tornpage: ")
@@ -159,7 +159,10 @@ def test_resume_needs_a_directory_of_the_same_campaign(tmp_path: Path) -> None:
 
 
 def test_audit_on_spark_is_quiet_and_finds_the_damage(tmp_path: Path) -> None:
-    """In a process of its own, in an empty directory: a session of its own, nothing left behind, nothing else said."""
+    """Run in a new process and an empty directory.
+
+    The session is its own, no files are left, and there is no other output.
+    """
     try:
         require_java()
     except SparkUnavailable as error:
@@ -195,7 +198,10 @@ def test_the_engine_is_chosen_by_what_stores_take_in_memory_and_together() -> No
 def test_a_spark_that_fails_under_way_ends_a_sweep_in_one_line(
     error: Exception | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ended in a traceback; one whose Java process had gone spoke of a directory that cannot be written."""
+    """It ended in a traceback.
+
+    One whose Java process had gone reported a directory that cannot be written.
+    """
     failures = {kind.__name__: kind for kind in spark_failures()}
     if not failures:
         pytest.skip("pyspark is not installed")

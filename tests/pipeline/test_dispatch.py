@@ -1,4 +1,4 @@
-"""Which units a record must have: each rule of dispatch, one by one."""
+"""Test the units that a record must have: each rule of dispatch, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index as the audit reads it: in pieces as the plain decoder does whole, and each thing wrong in its place."""
+"""Test the index audit: in pieces it equals the plain decoder, and errors have a place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = {
     "slot_is_not_the_newest_entry": "its newest is",
     "slots_in_use": "slots in use",
 }
-"""What the plain decoder calls a problem, and what the audit says."""
+"""Problems of the plain decoder, and the findings of the audit."""
 
 
 def parts_of(store: Path, slots: int) -> list[IndexPartition]:
@@ -55,7 +55,7 @@ def test_reading_in_pieces_finds_what_the_plain_decoder_finds(
     path = sorted((store / "index").iterdir())[data.draw(st.integers(0, 3))]
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(0, 3))):
-        # a small number of entries or slots is hit more often than chance would
+        # Small numbers of entries or slots are drawn more often than chance would draw them.
         at = data.draw(st.integers(0, 39) | st.integers(0, len(content) - 1))
         content[at] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]))
     path.write_bytes(bytes(content))
@@ -74,14 +74,14 @@ def test_reading_in_pieces_finds_what_the_plain_decoder_finds(
 
 @pytest.fixture(scope="module")
 def monkeypatch_module() -> Any:
-    """Have pieces of 7 entries, so that chains go from one to the next."""
+    """Use pieces of 7 entries, so that chains cross their ends."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tornpage.pipeline.rows.index_reading._PIECE_ENTRIES", 7)
         yield
 
 
 def test_that_more_places_do_not_fit_than_are_listed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many more there are is not known: each check stops counting in each piece."""
+    """The number of further errors is unknown: each check stops counting in each piece."""
     monkeypatch.setattr("tornpage.pipeline.rows.index_reading.PROBLEMS_MAX", 3)
     store = copied("06-index-files-collisions", tmp_path / "store")
     part = parts_of(store, 50)[0]

@@ -1,4 +1,4 @@
-"""Following the index: every entry once, by the number that the header counts."""
+"""Test following the index: every entry once, by the number that the header counts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def test_a_store_at_work_is_followed_over_new_files(tmp_path: Path, limit: int |
         assert len(names_in(tmp_path / "store/index")) == 4
     following.catch_up(bytes_max=limit)
     assert following.column("offset") == wanted[: len(following.rows)]
-    assert len(wanted) - len(following.rows) <= (0 if options else 3)  # a file of few entries may not tell its slots
+    assert len(wanted) - len(following.rows) <= (
+        0 if options else 3
+    )  # a file of few entries may hide its number of slots
     assert following.problems == []
 
 

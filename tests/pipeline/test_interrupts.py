@@ -1,4 +1,4 @@
-"""Ctrl-C while Spark starts and works: exit code 130, what was finished is kept, and no process is left behind."""
+"""Test Ctrl-C while Spark starts and works: exit code 130, kept results, no process left."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_was_started_stays_and_the_handler_is_the_one_before() -> None:
 
 
 class Session:
-    """Stands for a session: its calls wait until it is stopped, and fail then."""
+    """Stands for a session: its calls wait until it is stopped, and then fail."""
 
     def __init__(self) -> None:
         self.is_stopped = threading.Event()
@@ -93,7 +93,7 @@ def java() -> None:
 
 
 class Command:
-    """A command, and all processes that come of it."""
+    """A command and all its descendants."""
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -125,7 +125,10 @@ class Command:
             assert time.monotonic() < deadline, self.running()
 
     def interrupt(self) -> tuple[int, str, str]:
-        """Press Ctrl-C; return exit code, standard output and error once all processes are gone."""
+        """Press Ctrl-C; return exit code, standard output and error.
+
+        It returns after the end of all processes.
+        """
         os.killpg(self.process.pid, signal.SIGINT)
         said, complaint = self.process.communicate(timeout=WAIT_S)
         deadline = time.monotonic() + WAIT_S

@@ -1,8 +1,7 @@
-"""Work in Spark tasks: campaigns, sweeps of the simulator and bulk reading give the rows of the serial run, and a dead
-worker takes its own piece alone. What they come to is the same in Spark as here.
+"""Test that campaigns, sweeps and bulk reading in Spark tasks equal the serial run.
 
-What needs a session in the usual run is in this one file, whose tests share a process: starting one takes longer than
-most of them.
+A dead worker loses only its own piece. The tests that need a session in the usual run are in this one file, whose tests
+share a process: starting a session takes longer than most of them.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TellsAndWaits:
-    """Run a shard; the worker of shard 1 writes its process id into a pipe and waits for what never comes."""
+    """Run a shard; the worker of shard 1 writes its process id into a pipe and waits for ever."""
 
     told: Path
     never: Path
@@ -143,7 +142,7 @@ def no_room(number: int) -> int:
 
 
 def test_a_job_of_an_audit_that_failed_is_one_line(spark: SparkSession) -> None:
-    """What a worker raises was the traces of two languages."""
+    """The error of a worker was shown as the traces of two languages."""
     with pytest.raises(JobFailed, match=r"^the job failed: OSError: \[Errno 28\] No space left on device; with --work"):
         _in_tasks(spark, [1], no_room)
 

@@ -1,4 +1,4 @@
-"""Files of output directories: whole or not at all."""
+"""Test files of output directories: whole or absent."""
 
 import os
 from pathlib import Path

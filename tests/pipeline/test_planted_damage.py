@@ -1,4 +1,7 @@
-"""Damage planted at a drawn place of a store of RocketMQ is named exactly: code, file, position and offset."""
+"""Test that damage at a drawn place is named exactly: code, file, position and offset.
+
+The stores are those of RocketMQ.
+"""
 
 from __future__ import annotations
 

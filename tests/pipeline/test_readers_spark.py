@@ -1,4 +1,4 @@
-"""The readers on Spark: formats, bulk reading and streams give the rows that are read without it."""
+"""Test the readers on Spark: formats, bulk reading and streams equal the plain readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mended copy audits clean, opens read-write with our store, and holds everything that could be kept."""
+"""Test that a mended copy audits clean, opens read-write and keeps all that can be kept."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ def tree(directory: Path) -> dict[str, bytes]:
 
 
 def opened(copy: Path, *, topic: str, queue_id: int = 0) -> tuple[bool, list[str]]:
-    """Open a copy with our store as its files are; return whether the next message gets the next number, and what the
-    store had to mend."""
+    """Open a copy with the store of this project.
+
+    Return whether the next message gets the next number, and the store's repairs.
+    """
     view = look(copy)
     queue_file = next((copy / "consumequeue").rglob("0" * 18 + "*")).stat().st_size
     config = MessageStoreConfig(
@@ -144,7 +146,7 @@ def test_floor_of_the_copy_is_the_end_of_its_log(tmp_path: Path) -> None:
         assert store.max_offset_in_queue("T", 0) == 6
 
 
-# ---- what is refused, and what is left behind ---------------------------------------------------------------------
+# ---- refusals, and files left by them ---------------------------------------------------------------------------
 
 
 def test_places_that_cannot_take_a_copy_are_refused(tmp_path: Path) -> None:
@@ -223,7 +225,7 @@ def test_copy_that_would_not_audit_clean_never_gets_its_name(tmp_path: Path, mon
 
 
 def test_log_is_cut_before_a_record_that_states_a_number_its_queue_cannot_have(tmp_path: Path) -> None:
-    """RocketMQ's records have no checksum of their header."""
+    """Records of RocketMQ have no checksum of their header."""
     root = copied("01-plain-ascii", tmp_path / "store")
     wrong = records_of(root)[7]
     overwrite(root / LOG_FILE, wrong.offset + 20, (1 << 50).to_bytes(8, "big"))
@@ -235,7 +237,10 @@ def test_log_is_cut_before_a_record_that_states_a_number_its_queue_cannot_have(t
 @pytest.mark.parametrize("name", ["../../../outside", "{}/outside", ".", "a/b"])
 @pytest.mark.parametrize("is_further", [False, True], ids=["topic", "further queue"])
 def test_no_name_in_a_log_leads_out_of_the_copy(tmp_path: Path, name: str, is_further: bool) -> None:
-    """No put accepts these names, but a log may hold them; a copy once had files at `copy/consumequeue/../../…`."""
+    """No put accepts these names, but a log may hold them.
+
+    A copy once had files at `copy/consumequeue/../../…`.
+    """
     name = name.format(tmp_path)
     properties = properties_of(("INNER_MULTI_DISPATCH", name), ("INNER_MULTI_QUEUE_OFFSET", "0"))
     store = HandmadeStore(tmp_path / "store")

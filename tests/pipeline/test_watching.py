@@ -1,4 +1,7 @@
-"""How far Spark is: tasks of a stage are counted while they run, and a session that stops ends the watch in silence."""
+"""Test the progress of Spark: tasks of a stage are counted during their run.
+
+A session that stops ends the watch silently.
+"""
 
 from __future__ import annotations
 

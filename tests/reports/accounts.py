@@ -1,4 +1,4 @@
-"""Accounts of counterexamples for tests: as a command writes them, and with hostile text everywhere."""
+"""Explanations of counterexamples for tests: as commands write them, and hostile ones."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _LOG = "/store/commitlog/00000000000000000000"
 
 
 def account() -> dict[str, Any]:
-    """Return the account of a put that was promised and lost."""
+    """Return the explanation of a put that was promised and lost."""
     marks = [
         (0, "name", _LOG, "made"),
         (1, "size", _LOG, "8192 bytes"),
@@ -107,6 +107,6 @@ def _record(offset: int, size_bytes: int, *, is_there: bool) -> dict[str, Any]:
 
 
 def hostile_account() -> dict[str, Any]:
-    """Return the account with hostile text wherever a case, a store or a file name can put some."""
+    """Return the explanation with hostile text in every place for a case, store or file name."""
     made: dict[str, Any] = with_texts(account(), lambda _: HOSTILE, keep=frozenset({"fate"}))
     return made

@@ -191,7 +191,10 @@ def _audits() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> MakeRun:
-    """Return a function that writes a run directory: `without` names tables to leave out, others are replaced."""
+    """Return a function that writes a run directory.
+
+    `without` names tables to leave out, others are replaced.
+    """
 
     def make(
         name: str = "run", *, record: dict[str, Any] | None = None, without: tuple[str, ...] = (), **tables: Any
@@ -213,7 +216,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def all_pages(page: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return a page of each kind, by name, and most with hostile text in all its places (`… hostile`)."""
+    """Return a page of each kind by name.
+
+    Most of them exist also with hostile text in all places (`… hostile`).
+    """
     folder = tmp_path_factory.mktemp("pages")
     keep = frozenset({"fate", "kind", "severity", "verdict"})
     texts = {"run": page.read_text(encoding="utf-8")}

@@ -1,6 +1,6 @@
-"""Every page in headless Chromium, from a file: no errors, no requests, nothing clipped, and what can be clicked works.
+"""Open every page in headless Chromium from a file: no errors, no requests, no clipping.
 
-One Chromium opens all of them. What takes longer is in test_browser_deep.py.
+All controls work. One Chromium opens all pages. Longer tests are in test_browser_deep.py.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pages in Chromium, what takes longer: contrast as drawn, paper, downloads, copying, a thousand findings."""
+"""Long tests of pages in Chromium: contrast, paper, downloads, copying, many findings."""
 
 import base64
 import json

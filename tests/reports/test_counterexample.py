@@ -1,4 +1,4 @@
-"""The page of a counterexample says everything in text and tables, takes no text for markup, and needs no network."""
+"""Test the page of a counterexample: all in text and tables, no markup, no network."""
 
 import re
 from functools import cache

@@ -1,4 +1,4 @@
-"""Crash images on the page: bars add up, marks say which store is which, and the tables are read strictly."""
+"""Test crash images on the page: bars add up, marks name the store, tables are strict."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,6 +1,7 @@
-"""Hostile text in every place of every page stays text: the page has the elements that it has with plain text.
+"""Test that hostile text stays text: the elements of a page are those of plain text.
 
-Drawings are left out here, they take too long; tests/reports/test_browser.py opens pages with drawings of hostile text.
+All places of all pages are covered. Drawings are left out here because they take too long;
+tests/reports/test_browser.py opens pages with drawings of hostile text.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,10 @@ TEXTS = st.lists(st.sampled_from(NASTY) | st.text(max_size=8), min_size=1, max_s
 
 
 class Skeleton(HTMLParser):
-    """The elements of a page with the names of their attributes, in order; and all text, attributes included."""
+    """The elements of a page with the names of their attributes, in order.
+
+    All text is included, also that of attributes.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -101,7 +105,7 @@ def _without_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def skeleton_with(make: Callable[[Callable[[str], str]], str], text: str) -> Skeleton:
-    """Return the page with `text` behind every text of its document."""
+    """Return the page with `text` after every text of its document."""
     return Skeleton(make(lambda before: f"{before} {text}"))
 
 
@@ -144,7 +148,10 @@ def test_the_check_sees_text_that_gets_through() -> None:
 
 
 def test_a_page_beside_a_report_is_linked_by_its_own_name_only(make_run: Any) -> None:
-    """What a run says about pages is not believed: no file that is not there, no other address."""
+    """Statements of a run about pages are not trusted.
+
+    No missing file and no other address is linked.
+    """
     from tornpage.reports.results.tables import read_run
 
     findings = many_findings(2)

@@ -1,4 +1,4 @@
-"""The page as text: the same bytes twice, nothing of the network, hostile content escaped, gaps told."""
+"""Test the page as text: equal bytes, no network, escaped hostile content, named gaps."""
 
 import base64
 import hashlib
@@ -25,13 +25,13 @@ from tornpage.reports.results.tables import read_run
 MakeRun = Callable[..., Path]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}\x1b]0;x\x07\0\u202e\ud800$x^2$"
 FIGURES = ("put_latency", "at_risk", "stalls", "page_map", "discovery")
-"""The tables that are drawn, which takes most of the time of a page."""
+"""The tables with drawings, which take most of the time of a page."""
 HOME = Path(run_page.__file__).parents[2]
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
 
 class Page(HTMLParser):
-    """Elements with their attributes, the text of all, and whether every element is closed in order."""
+    """Elements with attributes, all text, and whether elements are closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -160,7 +160,7 @@ def test_page_reads_without_scripts_and_buttons_come_with_them(text: str) -> Non
 
 
 def hostile(value: Any) -> Any:
-    """Return a document with hostile text in place of all text that is free."""
+    """Return a document with hostile text in place of all free text."""
     if isinstance(value, dict):
         return {key: value[key] if key == "fate" else hostile(value[key]) for key in value}
     if isinstance(value, list):
@@ -222,7 +222,7 @@ def test_a_run_without_any_table_has_a_page(make_run: MakeRun) -> None:
     names = tuple(name for name in Run.__dataclass_fields__ if name != "record")
     page = Page(build_report(make_run(without=names)).read_text(encoding="utf-8"))
     assert page.figures == 0
-    assert page.count("h2") == 4  # findings, provenance, what is not there, downloads
+    assert page.count("h2") == 4  # findings, provenance, missing parts, downloads
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,10 @@ def test_a_thousand_findings_stay_small(make_run: MakeRun) -> None:
 def test_findings_without_program_and_place_have_no_column_for_them(
     make_run: MakeRun, programs: tuple[str, ...], columns: int
 ) -> None:
-    """Those of a campaign in shards have none; an empty column pushed their tokens off a narrow screen."""
+    """Findings of a campaign in shards have none.
+
+    An empty column pushed their tokens off a narrow screen.
+    """
     bare = [{"code": "contract-4", "severity": "broken", "sentence": f"unit {n} is wrong", "history": n} for n in "ab"]
     findings = [one | ({"program": ["put()"]} if one["history"] in programs else {}) for one in bare]
     directory = make_run(record={"command": "campaign", "verdict": "broken", "findings": findings})

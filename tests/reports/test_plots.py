@@ -1,4 +1,4 @@
-"""What the returned axes say: labels, units, scales, series, markers. Images are not compared."""
+"""Test the returned axes: labels, units, scales, series, markers. Images are not compared."""
 
 from collections.abc import Callable
 from typing import Any

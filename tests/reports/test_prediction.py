@@ -1,4 +1,4 @@
-"""Figures of predictions: what the axes say, and that rows which are none are refused."""
+"""Test figures of predictions: the content of the axes, and refused rows."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,10 @@ def ax() -> Axes:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Return what two cases leave behind: one foretold 5 % too high, one missed by 300 % at p99."""
+    """Return the results of two cases.
+
+    One was predicted 5 % too high, one missed by 300 % at p99.
+    """
     scores, quantiles = [], []
     for case, p99 in (("group <b>commit</b>", 0.05), ("pool", 3.0)):
         errors = dict.fromkeys(NAMES, 0.05) | {"p99": p99}

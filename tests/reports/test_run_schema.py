@@ -1,4 +1,7 @@
-"""Whatever docs/schema/run.json allows can be read: the reader of run directories asks for nothing else."""
+"""Test that everything that docs/schema/run.json allows can be read.
+
+The reader of run directories asks for nothing else.
+"""
 
 import dataclasses
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The scoreboard on the page: curves fall, what is beyond the budget is said, and the tables are read strictly."""
+"""Test the scoreboard on the page: falling curves, censored times, strict tables."""
 
 from collections.abc import Callable
 from pathlib import Path

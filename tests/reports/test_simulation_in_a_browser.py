@@ -1,4 +1,7 @@
-"""The simulation page in Chromium: no errors, no requests, nothing clipped, legible in light and dark, on a phone."""
+"""Test the simulation page in Chromium: no errors, no requests, no clipping, legible.
+
+This covers light and dark schemes and a phone.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The page of a store: files to scale, findings with their remedy and their place, the verdict in words."""
+"""Test the page of a store: files to scale, findings with remedy and place, the verdict."""
 
 import json
 from typing import Any
@@ -56,7 +56,7 @@ def test_every_finding_is_there_with_place_and_remedy_the_log_first() -> None:
 
 
 def test_many_findings_of_a_code_are_folded_behind_the_first() -> None:
-    """They used to be a wall of a hundred screens before the map of the files."""
+    """They filled a hundred screens before the map of the files."""
     finding = next(each for each in store_document()["findings"] if each["code"] == "CQ_MISSING")
     few, many = ([{**finding, "queue_offset": number} for number in range(count)] for count in (30, 31))
     assert "<details open><summary>30 findings" in page(findings=few)

@@ -1,4 +1,4 @@
-"""Every number of a figure against the plainest way to compute it."""
+"""Compare every number of a figure with the plainest way to compute it."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Run directories as they should be, with parts missing, and malformed in every way thought of."""
+"""Test run directories: complete, with missing parts, and malformed."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A history of runs: read from Parquet files, compared with its own kind, noise told from change."""
+"""Test a history of runs: read from Parquet, compared by kind, noise told from change."""
 
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def test_what_is_no_history_is_refused_in_a_line(tmp_path: Path, wrong: str, sai
 
 @pytest.mark.parametrize("what", ["late", "early", "nowhere", "no text"])
 def test_values_that_python_does_not_take_are_refused_in_a_line(tmp_path: Path, what: str) -> None:
-    """Arrow reads them, so that they ended in a traceback."""
+    """Arrow reads them, so they ended in a traceback."""
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     started = {

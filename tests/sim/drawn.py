@@ -1,4 +1,4 @@
-"""Scenarios drawn by Hypothesis: small files, odd sizes, and times that coincide."""
+"""Scenarios drawn by Hypothesis: small files, odd sizes, and coinciding times."""
 
 from hypothesis import strategies as st
 
@@ -32,7 +32,7 @@ def durations() -> st.SearchStrategy[Distribution]:
 
 def open_loads(sizes: Sizes) -> st.SearchStrategy[OpenLoad]:
     rates, spans = st.floats(50.0, 50_000.0), st.integers(1, 20 * MS)
-    # a burst of a nanosecond has no message for hours, in which a flusher looks millions of times
+    # A burst of a nanosecond has no message for hours, in which a flusher looks millions of times.
     bursts = st.integers(MS // 2, 20 * MS)
     return st.one_of(
         rates.map(lambda rate: OpenPoisson(rate, sizes)),

@@ -1,4 +1,4 @@
-"""Samples and calibrations that nobody measured, complete and quick to make."""
+"""Invented samples and calibrations, complete and quick to make."""
 
 import numpy as np
 

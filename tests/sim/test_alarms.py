@@ -1,4 +1,4 @@
-"""RocketMQ's alarms, each counted by hand."""
+"""Test RocketMQ's alarms, each counted by hand."""
 
 from dataclasses import replace
 

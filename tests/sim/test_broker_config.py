@@ -1,4 +1,4 @@
-"""Settings of a broker become policies by RocketMQ's own rules; what nobody knows is refused."""
+"""Test that broker settings become policies by RocketMQ's rules; unknown ones are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`tornpage sim calibrate`, and its file as a device of `sim run` and `sim sweep`."""
+"""Test `tornpage sim calibrate`, and its file as a device of `sim run` and `sim sweep`."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Calibrations: what becomes of samples, when they are noisy, whose they are, and what becomes of damaged files."""
+"""Test calibrations: use of samples, noise, origin, and damaged files."""
 
 import json
 from collections.abc import Callable
@@ -177,7 +177,7 @@ def test_a_damaged_file_is_refused_or_reads_the_same(
 
 
 def test_each_damaged_byte_near_the_head_of_a_member_is_seen(stored: Path, tmp_path: Path) -> None:
-    # Regression: of what NumPy reads it compares no checksum, and one bit of a sync was read as another.
+    # Regression: NumPy compares no checksum of the data that it reads, and one flipped bit changed a sync.
     first = stored.read_bytes().index(b"PK\3\4", 1)
     path = tmp_path / "damaged"
     for at in range(first + 60, first + 460):

@@ -1,4 +1,4 @@
-"""What a crash takes, against counting row by row; and what no policy may lose."""
+"""Test the loss of a crash against counting row by row, and what no policy may lose."""
 
 from dataclasses import replace
 

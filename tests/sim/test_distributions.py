@@ -1,4 +1,4 @@
-"""The exact figures of each law against its own draws and against plain numerical integration."""
+"""Test the exact figures of each law against its draws and numerical integration."""
 
 import numpy as np
 import pytest

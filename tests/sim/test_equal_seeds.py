@@ -1,4 +1,4 @@
-"""A run is a function of scenario and seed: again, in another process, under another hash seed."""
+"""Test that a run is a function of scenario and seed in every process and hash seed."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""The named experiments: complete, equal for equal seeds, true to formulas, with captions that tell their rows."""
+"""Test the named experiments: complete, repeatable, true to formulas, right captions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ ASKED_FOR = ("knee", "frontier", "stalls", "roll", "warm-up", "least-pages", "po
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Result]:
-    """Return what each experiment shows at a small effort."""
+    """Return the results of each experiment at a small effort."""
     return {one.name: run_experiment(one, SMALL, lambda step: None) for one in EXPERIMENTS}
 
 
@@ -83,7 +83,10 @@ def test_every_preset_says_where_its_numbers_are_from() -> None:
 
 
 def test_the_knee_lies_where_the_put_lock_is_full() -> None:
-    """Puts of 100 µs fill the lock at 10,000/s (checks 2 and 12): 3,000/s is far below that, 30,000/s above."""
+    """Puts of 100 µs fill the lock at 10,000/s (checks 2 and 12).
+
+    3,000/s is far below that, 30,000/s above.
+    """
     setup = Setup(PRESETS["put-100us"], seed=1, effort=0.02)
     rows = [row for row in knee.measure(setup, lambda step: None) if of(row, "rate_per_s") <= 3e4]
     for policy in knee.FLUSHES:
@@ -92,7 +95,7 @@ def test_the_knee_lies_where_the_put_lock_is_full() -> None:
 
 
 def test_a_roll_without_a_file_ahead_takes_as_long_as_making_one(results: dict[str, Result]) -> None:
-    """Check 15 with F/r counting for nothing: the file is asked for when it is needed."""
+    """Check 15 without the term F/r: the file is made when it is needed."""
     for row in results["roll"].rows:
         if str(row["policy"]).startswith("on demand"):
             assert of(row, "longest_stall_us") == pytest.approx(1000 * of(row, "making_ms"), rel=1e-9)
@@ -101,7 +104,10 @@ def test_a_roll_without_a_file_ahead_takes_as_long_as_making_one(results: dict[s
 
 
 def test_one_file_ahead_stalls_for_what_making_takes_longer_than_filling() -> None:
-    """Check 15: max(0, T - F/r) at the first roll; 400 ms to make, 328 ms to fill. Later ones have a backlog."""
+    """Check 15: max(0, T - F/r) at the first roll; 400 ms to make, 328 ms to fill.
+
+    Later rolls have a backlog.
+    """
     device = DeviceTimes(name="slow to make", sync=Constant(0), create_ns=400 * MS)
     [one_ahead] = [policy for policy in roll.CASES if policy.name == "one ahead"]
     trace = Setup(device, seed=1).trace(
@@ -114,7 +120,7 @@ def test_one_file_ahead_stalls_for_what_making_takes_longer_than_filling() -> No
 
 
 def test_the_boundary_of_the_page_rule_divides_the_map(results: dict[str, Result]) -> None:
-    """Check 8; a factor of two away from the boundary nothing is left to chance."""
+    """Check 8; a factor of two away from the boundary nothing depends on chance."""
     assert boundary_rate(500) == 32.0
     for row in results["least-pages"].rows:
         rate, interval_ms = of(row, "rate_per_s"), of(row, "interval_ms")
@@ -151,7 +157,7 @@ def test_warming_up_writes_each_byte_once(results: dict[str, Result]) -> None:
 
 
 def planted(rows: Sequence[Row], **changes: object) -> list[Row]:
-    """Return the rows with columns replaced by values, or by what a function makes of the row."""
+    """Return the rows with columns replaced by values or by a function of the row."""
     return [{**row, **{k: v(row) if callable(v) else v for k, v in changes.items()}} for row in rows]  # type: ignore[misc]
 
 

@@ -1,4 +1,4 @@
-"""Tables of measured durations: a draw gives what was measured in its bin, moved by the growth curve."""
+"""Test tables of measured durations: draws come from their bin, moved by the growth curve."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def drawn(table: SyncTable, pages: int, gap_ns: int, count: int = 1_000) -> np.n
 
 
 def check_bins(table: SyncTable) -> None:
-    """Every pair of pages and gap that was measured gives what was measured for it, and nothing else."""
+    """Each measured pair of pages and gap gives its own measurement."""
     for pages in SAMPLED[0]:
         for gap_ns in SAMPLED[1]:
             measured = SWEEP["took_ns"][(SWEEP["pages"] == pages) & (SWEEP["gap_ns"] == gap_ns)]

@@ -1,4 +1,4 @@
-"""The decisions of the store's policies, each by hand."""
+"""Test the decisions of the store's policies, each by hand."""
 
 import subprocess
 import sys

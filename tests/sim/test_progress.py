@@ -1,4 +1,7 @@
-"""How far a simulation is: told now and then by both engines, for every kind of load, without an effect on the run."""
+"""Test the progress of a simulation: reported by both engines, for every kind of load.
+
+It has no effect on the run.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,7 @@
-"""Stalls of a disk come by the time: no sync returns while one lasts, and no load makes them rarer."""
+"""Test stalls of a disk, which depend on time: no sync returns during one.
+
+No load makes them rarer.
+"""
 
 from dataclasses import replace
 
@@ -29,7 +32,7 @@ def stalls(law: StallLaw = LAW, seed: int = 3) -> Stalls:
 
 
 def windows(seed: int = 3) -> list[tuple[int, int]]:
-    """Return the stalls of the first ten seconds, begin and end."""
+    """Return begin and end of the stalls of the first ten seconds."""
     drawn = stalls(seed=seed)
     drawn.returns_ns(10_000_000_000, 10_000_000_001)
     return list(zip(drawn._begins, drawn._ends, strict=True))

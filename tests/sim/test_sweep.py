@@ -1,4 +1,4 @@
-"""Points are values, rows are plain, and where a point runs makes no difference."""
+"""Test sweeps: points are values, rows are plain, and the process makes no difference."""
 
 import json
 import multiprocessing

@@ -1,4 +1,4 @@
-"""What the kernel writes by itself, and what it changes for the store."""
+"""Test the kernel's own writeback and its effect on the store."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`tornpage bugs list`, `show` and `score` from outside: columns, documents, refusals, a score that is gone on with."""
+"""Test `tornpage bugs list`, `show` and `score`: columns, documents, errors, resuming."""
 
 import json
 import shlex
@@ -103,14 +103,17 @@ def test_a_score_has_document_page_and_kept_trials(tmp_path: Path) -> None:
 
 
 def score_with_files_of(kib: int, out: Path, *, trials: int) -> subprocess.CompletedProcess[str]:
-    """Score where no file may become larger: what is written is refused as by a full disk."""
+    """Score where no file may become larger: writes fail as on a full disk."""
     words = ["lying-flush", "--strategy", "random", "--trials", str(trials), "--shrink", "0", "--out", str(out)]
     line = f"ulimit -f {kib}; exec {shlex.join([*python_command('tornpage'), 'bugs', 'score', *words])}"
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
 
 
 def test_a_disk_without_room_for_a_trial_is_one_line(tmp_path: Path) -> None:
-    """It was a traceback, and exit code 1. What fits is kept, and the next score goes on from there."""
+    """It was a traceback, and exit code 1.
+
+    The rows that fit are kept, and the next score continues from there.
+    """
     rows = tmp_path / "trials.jsonl"
     assert run("score", "lying-flush", "--strategy", "random", "--trials", "1", "--out", str(tmp_path)).exit_code == 0
     done = score_with_files_of(1 + rows.stat().st_size // 1024, tmp_path, trials=20)

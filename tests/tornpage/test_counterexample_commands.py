@@ -1,4 +1,4 @@
-"""shrink, explain and promote as a user meets them, and saved cases judged again."""
+"""Test shrink, explain and promote for users, and saved cases judged again."""
 
 import json
 import os

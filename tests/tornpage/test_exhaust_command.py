@@ -1,4 +1,4 @@
-"""`tornpage exhaust` as a user meets it: statement, equal documents, exit codes, runs that are stopped and go on."""
+"""Test `tornpage exhaust` for users: statement, documents, exit codes, resumed runs."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def test_an_interrupt_ends_with_130_and_the_next_call_goes_on(tmp_path: Path, mo
             while not (kept.exists() and kept.read_text().count("\n") > 3):
                 assert running.poll() is None
                 threading.Event().wait(0.05)
-            os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the workers hear of it too
+            os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the workers receive it too
             stdout, stderr = running.communicate(timeout=60)
         finally:
             if running.poll() is None:

@@ -1,4 +1,4 @@
-"""`tornpage explain CODE`: what a finding means, from the page that documents it."""
+"""Test `tornpage explain CODE`: the meaning of a finding, from its page."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Histories: a row per run that Trends read, written whole or not at all, with the activation of faults."""
+"""Test histories: one whole row per run, read by Trends, with the activation of faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Case files of strangers: what they say neither steers a terminal nor becomes markup, nor ends in a traceback."""
+"""Test foreign case files: no effect on a terminal, no markup, no traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tornpage explore interleavings` and the replay of what it found, as a user meets them."""
+"""Test `tornpage explore interleavings` and the replay of its findings for users."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def without_timings(document: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def _easy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask for no more than a short campaign can do."""
+    """Lower the requirements to those of a short campaign."""
     monkeypatch.setattr(campaign, "EFFECTS", ("puts", "reads_found"))
 
 

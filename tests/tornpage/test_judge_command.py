@@ -1,4 +1,7 @@
-"""`tornpage judge` as a user meets it: documents, exit codes, one line for mistakes, an image that stays as it is."""
+"""Test `tornpage judge` for users: documents, exit codes, one-line errors.
+
+The image does not change.
+"""
 
 import json
 import shutil

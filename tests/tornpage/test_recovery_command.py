@@ -1,4 +1,4 @@
-"""`tornpage explore recovery` as a user meets it: a row per shape, findings with a place, one line for mistakes."""
+"""Test `tornpage explore recovery` for users: a row per sample, findings, one-line errors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What `tornpage report` does around the page: pages of counterexamples beside it, trends, and what it refuses."""
+"""Test `tornpage report`: pages of counterexamples beside the page, trends, and refusals."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def case(bug: str = "no-erase-after-cut") -> Case:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Return a run with a finding that fails, one that does not any more, and one that cannot be read."""
+    """Return a run with a finding that fails, one that fails no more, and an unreadable one."""
     directory = tmp_path / "run"
     directory.mkdir()
     tokens = (case().token(), case(bug="").token(), "tp1-00000000-nonsense", "ti1-00000000-threads")

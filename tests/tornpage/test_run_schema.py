@@ -1,4 +1,4 @@
-"""What commands write is what docs/schema/run.json says, key by key."""
+"""Compare the documents of commands with docs/schema/run.json, key by key."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ RUNS = {
 
 
 def wrong_in(directory: Path) -> list[str]:
-    """Return what the schema objects to in a run directory: its document, and the tables that it describes."""
+    """Return the schema errors of a run directory: of its document and its tables."""
     found = [*objections(json.loads((directory / "run.json").read_text()))]
     for path in sorted((directory / "tables").glob("*.json")):
         if path.stem in definition("")["$defs"]:

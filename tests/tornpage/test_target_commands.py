@@ -1,4 +1,4 @@
-"""`check --target` and `explore target`: what they print, and with what they leave."""
+"""Test `check --target` and `explore target`: output and exit codes."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def test_explore_finds_the_bug_of_the_toy_and_its_token_shows_it_again(tmp_path:
 
 @pytest.mark.deep
 def test_check_finds_what_a_restart_shows() -> None:
-    """The machine of targets, its failure made small."""
+    """Return the machine of targets with its shrunk failure."""
     found = run("check", "--target", f"{BROKEN}:CountsAnew")
     assert found.exit_code == 1
     assert "contract 4 is broken: a put returns another number than the next one of its queue" in found.stdout

@@ -84,7 +84,7 @@ def test_exit_without_dispatch_is_no_finding(tmp_path: Path) -> None:
         assert store.dispatch_behind_bytes == 0
 
 
-# ---- made anew ---------------------------------------------------------------------------------------------------
+# ---- rebuilt ---------------------------------------------------------------------------------------------------
 
 
 def lose(path: Path) -> None:

@@ -97,7 +97,7 @@ def recovered(directory: Path, config: MessageStoreConfig = CONFIG) -> tuple[int
     return walk.stretches[0][0], derived(copy), found
 
 
-# ---- what is proved ----------------------------------------------------------------------------------------------
+# ---- proved parts ----------------------------------------------------------------------------------------------
 
 
 def test_open_after_a_kill_walks_from_where_everything_was_durable(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_light_queues_in_front_count_against_their_limit(tmp_path: Path) -> None
     assert answer.status.name == "LMQ_CONSUME_QUEUE_NUM_EXCEEDED"
 
 
-# ---- what is not believed ----------------------------------------------------------------------------------------
+# ---- untrusted parts -------------------------------------------------------------------------------------------
 
 
 def _changed(directory: Path, change: Callable[[dict[str, Any]], object]) -> None:

@@ -125,7 +125,7 @@ def test_store_with_something_left_begins_at_once(tmp_path: Path) -> None:
         assert numbers(store) == (0, 2)
 
 
-# ---- what it sees ------------------------------------------------------------------------------------------------
+# ---- readable messages -----------------------------------------------------------------------------------------
 
 
 def test_only_what_is_committed_is_dispatched(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_it_goes_over_the_ends_of_files(tmp_path: Path) -> None:
         assert (numbers(store), store.dispatch_behind_bytes) == ((0, 40), 0)
 
 
-# ---- what goes wrong ---------------------------------------------------------------------------------------------
+# ---- failures --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", ["create", "allocate", "map", "make_directory"])

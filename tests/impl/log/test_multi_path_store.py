@@ -300,7 +300,7 @@ def test_records_behind_the_cut_of_a_foreign_store_are_kept_aside(spread: Spread
         } == behind
 
 
-# ---- what may lie in the directories ------------------------------------------------------------------------------
+# ---- foreign files in the directories ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, FILE_BYTES])

@@ -48,7 +48,7 @@ def test_without_a_free_buffer_the_next_file_is_a_plain_one(tmp_path: Path) -> N
     with store:
         for _ in range(3):
             assert store.put(BIG).status is PutStatus.PUT_OK
-        assert store.committed_offset == 0, "a plain file behind a buffer is not seen before the buffer is"
+        assert store.committed_offset == 0, "a plain file after a buffer is visible only after the buffer"
         assert list(store.messages()) == []
         runner.step("commit", after_ms=200)
         assert (store.committed_offset, free_buffers(store)) == (store.max_offset, 1)

@@ -109,7 +109,7 @@ def status(answer: "Future[GetMessageResult]") -> GetStatus:
     return answer.result(0).status
 
 
-# ---- who is held -------------------------------------------------------------------------------------------------
+# ---- held pulls ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_pull_that_raises_raises_at_once() -> None:
     assert store.hold.held_count == 0
 
 
-# ---- what ends it ------------------------------------------------------------------------------------------------
+# ---- end of a hold ---------------------------------------------------------------------------------------------
 
 
 def test_a_message_of_its_queue_ends_it_with_a_whole_pull() -> None:

@@ -292,7 +292,7 @@ def test_record_in_a_queue_that_it_names(log: Log) -> None:
         assert off.status is GetStatus.MESSAGE_WAS_REMOVING
 
 
-# ---- what a queue says ---------------------------------------------------------------------------------------------
+# ---- answers of a queue ------------------------------------------------------------------------------------------
 
 
 def test_queue_says_what_it_has(log: Log) -> None:

@@ -1,4 +1,4 @@
-"""Campaigns: equal seeds, honest verdicts, counted faults, partial results."""
+"""Test campaigns: equal seeds, verdicts, counted faults and partial results."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ from tornpage.properties.program.case import Case, Disk, Settings
 
 
 def ignored(states: int, seconds: float) -> None:
-    """Progress nobody watches."""
+    """Ignore the progress."""
 
 
 def run(tracker: DirtyTracker, settings: Settings, *, states: int, seed: int = 1, **more: Any) -> CrashResult:
@@ -34,7 +34,10 @@ def run(tracker: DirtyTracker, settings: Settings, *, states: int, seed: int = 1
 
 
 def tally_of(seed: str, tracker: DirtyTracker, settings: Settings | None = None) -> Tally:
-    """What a hundred counted states of a history come to, with its coda and harms."""
+    """The result of a run with a hundred counted states.
+
+    It includes the rule epilogue and corruptions.
+    """
     tally = Tally()
     for failure in explore_seed(
         seed, settings or Settings(), tracker=tracker, tally=tally, is_over=lambda: tally.states >= 100
@@ -46,7 +49,7 @@ def tally_of(seed: str, tracker: DirtyTracker, settings: Settings | None = None)
 
 @pytest.mark.parametrize("disk", ["posix-strict", "kill"])
 def test_a_right_store_holds_on_every_disk(disk: Disk, tracker: DirtyTracker) -> None:
-    """That of the disk `journal` is run from the command line (tests/tornpage/test_cli.py)."""
+    """A run on the disk `journal` is in tests/tornpage/test_cli.py, on the command line."""
     result = run(tracker, Settings(disk=disk), states=250, seed=8)
     assert result.verdict is Verdict.HOLDS, (result.failure, result.faults, result.silent, result.canary)
     assert 250 <= result.tally.states <= 251, "the last state may count one inside its recovery"
@@ -74,7 +77,7 @@ def test_the_way_pages_are_watched_changes_nothing() -> None:
 
 
 def test_a_short_campaign_hits_every_kind(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A history that has drawn no power loss with an older version, and none that spares an index, makes up for it."""
+    """A run without a power loss that keeps an older version, or spares an index, adds one."""
     result = run(tracker, Settings(), states=30, seed=4)
     assert result.silent == []
     assert result.tally.states <= 31, "states of make-up sessions do not count"
@@ -103,7 +106,7 @@ def test_a_fault_a_rule_or_a_judge_that_never_fired_makes_it_vacuous(
 
 
 def firing(*names: str) -> Callable[..., Iterator[Failure | None]]:
-    """Short histories that hold and in which these have fired; nothing else befalls them."""
+    """Short runs that hold, in which these rules have fired and no others."""
 
     def history(seed: str, base: Settings, *, tally: Tally, **_: object) -> Iterator[Failure | None]:
         tally.states += 2
@@ -185,14 +188,14 @@ def test_an_interrupt_keeps_what_there_is(tracker: DirtyTracker) -> None:
     assert result.interrupted
     assert result.is_cut
     assert 120 <= result.tally.states < 200
-    assert not result.without_canary  # what it has not found yet, it could have
+    assert not result.without_canary  # undetected, but possible
 
 
 # ---- failures --------------------------------------------------------------------------------------------------------
 
 
 def breaking(sentences: Sequence[str]) -> Callable[..., Iterator[Failure | None]]:
-    """Histories of a few states, of which number n breaks the n-th of some promises, over and over."""
+    """Runs of a few states; run number n breaks the n-th of some promises, repeatedly."""
 
     def history(seed: str, base: Settings, *, tally: Tally, **_: object) -> Iterator[Failure | None]:
         tally.states += 2
@@ -223,7 +226,7 @@ def test_different_failures_are_kept_apart_and_equal_ones_counted(
 def test_an_interrupt_while_a_failure_is_made_small_ends_the_campaign(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next failure was made small then, and the exit code was not that of an interrupt."""
+    """The next failure was shrunk then, and the exit code was not that of an interrupt."""
     calls: list[Failure] = []
 
     def shrink(failure: Failure, **_: object) -> Shrunk:
@@ -277,7 +280,7 @@ def test_it_goes_on_until_there_are_enough_different_failures(
 def test_what_is_behind_enough_failures_counts_for_nobody(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that shards which ran at the same time, or in Spark tasks, change nothing."""
+    """Shards that run at the same time, or in Spark tasks, change nothing."""
     few = explored(tracker, monkeypatch, "a", "b", "c", states=40, shard_states=4)
     assert few.shards == 2
     rows = [row for shard in range(4) for row in rows_of(run_of(shard, tracker))]

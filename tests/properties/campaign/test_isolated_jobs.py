@@ -1,4 +1,4 @@
-"""Parts apart: one that answers, one that raises, one that dies, one that hangs, and those that are ended."""
+"""Test isolated jobs that answer, raise, die or hang, and jobs that are ended."""
 
 import multiprocessing
 import os
@@ -43,7 +43,7 @@ def ask_for_an_interrupt(number: int) -> str:
 
 
 def alone(function: Callable[[int], Any], *, limit_s: float = 60.0) -> Any:
-    """Return what became of the part 21."""
+    """Return the result of the job 21."""
     ((part, made),) = Apart(Plain(function), iter((21,)), 1, limit_s).results()
     assert part == 21
     return made
@@ -67,14 +67,14 @@ def test_half_an_answer_is_none() -> None:
 
 
 def test_a_part_whose_parent_has_gone_says_nothing() -> None:
-    """Each part that an interrupt had left behind ended in a traceback."""
+    """Each job that an interrupt had left ended in a traceback."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     ours.close()
     _work_once(theirs, Plain(double), 21)
 
 
 def test_an_interrupt_while_a_part_starts_leaves_it_to_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was forgotten, and went on behind the command."""
+    """The job was forgotten and went on after the command."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
     real = ForkServerProcess.start
     started: list[int | None] = []
@@ -107,7 +107,7 @@ def test_parts_do_not_hear_of_an_interrupt() -> None:
 
 
 def test_a_part_is_asked_for_after_the_results_before_it() -> None:
-    """What comes next may hang on what is known, as the order of trials does."""
+    """The next job may depend on earlier results, as the order of trials does."""
     taken: list[int] = []
     seen: list[int] = []
 

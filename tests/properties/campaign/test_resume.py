@@ -1,4 +1,4 @@
-"""Rows in a file: what was written is read again, what was half written is not, and foreign lines are named."""
+"""Test rows in a file: complete ones are read, incomplete ones not, foreign ones named."""
 
 from pathlib import Path
 

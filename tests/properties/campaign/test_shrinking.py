@@ -1,4 +1,4 @@
-"""Shrinking ends where nothing that is listed is simpler and still fails, and says so; or says what ended it."""
+"""Test that shrinking ends at a minimal failing case, or reports what ended it."""
 
 import os
 import subprocess
@@ -233,13 +233,13 @@ def test_a_failure_has_one_sentence_in_every_process() -> None:
 def test_an_interrupt_around_the_search_keeps_what_was_found(
     last: bool, tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It left shrink as an exception, and the smallest case was lost."""
+    """The error left `shrink`, and its smallest result was lost."""
     failure = Failure(Case(Settings(), (Flush(),)), GuaranteeBroken(1, "a hole"))
     calls: list[Case] = []
 
     def interrupted(case: Case, *, tracker: DirtyTracker, witness: object = None) -> Failure:
         calls.append(case)
-        if len(calls) == (3 if last else 1):  # one to see it fail, one without the flush, one for the last form
+        if len(calls) == (3 if last else 1):  # one for the failure, one without the flush, one for the last form
             raise KeyboardInterrupt
         if not case.operations:
             return Failure(case, GuaranteeBroken(2, "another"))

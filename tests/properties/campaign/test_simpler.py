@@ -1,4 +1,4 @@
-"""What a shrinker tries: batches, concurrency and settings get simpler, and failures that were found come out small."""
+"""Test the passes of the shrinker on batches, concurrency, settings and known failures."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,7 +51,7 @@ BOTH = Concurrent(
 
 
 def smallest(case: Case, still_fails: Callable[[Case], bool]) -> Case:
-    """Shrink as the shrinker does, with a question in place of a replay; at most so many rounds."""
+    """Shrink with a predicate in place of a replay, in at most this many rounds."""
     for _ in range(500):
         candidates = (simpler for each in SIMPLER for simpler in each(case) if simpler != case)
         found = next((simpler for simpler in candidates if still_fails(simpler)), None)

@@ -1,4 +1,7 @@
-"""Shards in processes: equal results for any number of workers, and partial ones when somebody interrupts or dies."""
+"""Test shards in processes: equal results for any number of workers.
+
+After an interrupt or the death of a worker the results are partial.
+"""
 
 import json
 import os
@@ -28,14 +31,14 @@ def explored(
 
 
 def children(pid: int) -> list[int]:
-    """Return the workers of a process: its children that are no helpers of multiprocessing."""
+    """Return the workers of a process: its children except helpers of multiprocessing."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     told = [(int(child), Path(f"/proc/{child}/cmdline").read_bytes()) for child in found]
     return [child for child, line in told if b"spawn_main" in line]
 
 
 def test_the_result_is_the_same_for_any_number_of_workers(tracker: DirtyTracker) -> None:
-    """And for tasks of Spark (tests/pipeline/test_jobs_spark.py)."""
+    """This holds for tasks of Spark too (tests/pipeline/test_jobs_spark.py)."""
     here, two = (explored(tracker, workers) for workers in (1, 2))
     assert here.result_hash == two.result_hash
     assert (here.shards, here.tally.states) == (2, two.tally.states)
@@ -97,7 +100,7 @@ def test_an_interrupt_ends_all_workers_and_keeps_what_they_have(to_all: bool) ->
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return how long a process has been at work. Source: proc(5), utime of /proc/pid/stat."""
+    """Return the CPU time of a process. Source: proc(5), utime of /proc/pid/stat."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 

@@ -1,4 +1,4 @@
-"""The walk in columns gives what the plain walk gives, item for item, on any bytes; its twin is the plain decoder."""
+"""Test that the walk in columns equals the plain walk, item for item, on any bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tornpage.properties.decode.walk import Item, Source, walk_source
 
 
 class Bytes:
-    """A file's bytes in memory, as a source."""
+    """The bytes of a file in memory, as a source."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -40,7 +40,7 @@ class Bytes:
 
 
 def items_of(batches: Iterator[LogBatch]) -> list[tuple[Any, ...]]:
-    """Return batches as a list of items: records as all their values, others as they are."""
+    """Return batches as a list of items: records as all their values, others unchanged."""
     found: list[tuple[Any, ...]] = []
     for batch in batches:
         others = list(batch.others)
@@ -62,7 +62,7 @@ def items_of(batches: Iterator[LogBatch]) -> list[tuple[Any, ...]]:
 
 
 def expected(items: Iterator[Item], **wanted: bool) -> list[tuple[Any, ...]]:
-    """Return what the plain walk's items are in columns."""
+    """Return the items of the plain walk as columns."""
     topics = Topics()
     found: list[tuple[Any, ...]] = []
     for item in items:
@@ -119,7 +119,7 @@ PROPERTIES = st.lists(PAIRS | SCRAPS, max_size=5).map(b"\x02".join) | st.lists(P
 
 @st.composite
 def log_files(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Draw a log file of sound records with any properties, some of them damaged afterwards, and its base offset."""
+    """Draw a log file of sound records, some damaged afterwards, and its base offset."""
     base = draw(st.sampled_from([0, 1 << 40]))
     stored = b""
     for number in range(draw(st.integers(0, 6))):

@@ -1,4 +1,4 @@
-"""Queue and index files in columns give what their plain readers give."""
+"""Test that queue and index files in columns equal the results of their plain readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASE = 400
 
 
 def plain(path: Path, position: int, stop: int | None) -> tuple[list[list[int]], list[EmptyUnits]]:
-    """Return units and empty runs of a file, the runs cut at `stop`."""
+    """Return units and empty runs of a file; the runs are cut at `stop`."""
     units, runs = [], []
     end = path.stat().st_size if stop is None else stop
     with FileSource(path, size_bytes_max=1 << 40) as source:

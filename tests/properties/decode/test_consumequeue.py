@@ -1,4 +1,4 @@
-"""Consume queue files: every unit in one item, none of them an exception."""
+"""Test consume queue files: every unit is in one item, and none raises."""
 
 from __future__ import annotations
 
@@ -130,7 +130,10 @@ def test_a_file_full_of_small_gaps_is_read_once(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_queue_has_the_name_that_a_store_gives_it(tmp_path: Path) -> None:
-    """A number of 32 bits, in the one way to write it: no queue has two directories, and each fits its column."""
+    """The name is a 32-bit number in its only spelling.
+
+    No queue has two directories, and each number fits its column.
+    """
     names = ["0", "-5", str(2**31 - 1), str(-(2**31)), "00", "-0", "05", "+1", str(2**31), "9999999999"]
     for name in names:
         (tmp_path / "consumequeue/T" / name).mkdir(parents=True)

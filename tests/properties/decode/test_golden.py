@@ -1,6 +1,6 @@
-"""Stores written by RocketMQ 4.9.3: the decoder reads what the Java store reads, and refuses what it should refuse.
+"""Test the decoder on stores of RocketMQ 4.9.3: it reads and refuses as that store does.
 
-Two small cases are always here; the others are tested where TORNPAGE_GOLDEN (or ../shared/golden) has them.
+Two small cases are always present. The others are tested where TORNPAGE_GOLDEN (or ../shared/golden) has them.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def test_stale_tail_is_bad_where_the_page_is_lost() -> None:
     found = [located.item for located in items(case)]
     assert Bad(18000, "bad_body_crc", "body_crc") in found
     assert Unreadable(18000, 9000, "bad_body_crc") in found
-    # Records written behind the lost one stand at their places: they are seen, not taken for the prefix.
+    # Records written after the lost one stand at their offsets. They are found, but not part of the prefix.
     behind = [item.offset for item in found if isinstance(item, Record) and item.offset > 18000]
     assert behind[:4] == [27000, 36000, 45000, 54000]
     document = inspect_store(case / "store")

@@ -1,4 +1,4 @@
-"""Index files: every entry by its chain, everything that contradicts itself by name, none of it an exception."""
+"""Test index files: every entry by its chain, every contradiction by name, no exception."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ FOUR = bytes.fromhex(
     "0029e6a80000000000002328" + "0000003e00000001"
     "609a4b71000000000000251c" + "0000000000000000"
 ).ljust(index_file_bytes(slots=SLOTS, entries=ENTRIES), b"\0")
-"""Four keys in a file of five slots: TopicTest#k1, TopicTest#k2, TopicTest#k1 again, T#polygenelubricants."""
+"""Four keys in a file of five slots.
+
+They are TopicTest#k1, TopicTest#k2, TopicTest#k1 again, and T#polygenelubricants.
+"""
 
 
 @pytest.mark.parametrize(
@@ -99,7 +102,7 @@ def test_what_contradicts_itself_is_named(data: bytes, problem: str) -> None:
 def test_chain_that_leads_in_a_circle_ends() -> None:
     loop = changed(entry_at(1) + 16, 3)
     found = list(decode_index(loop, slots=SLOTS, entries=ENTRIES).chain(index_hash("TopicTest", "k1")))
-    assert [entry.number for entry in found] == [3, 1, 3, 1]  # as many as there are entries
+    assert [entry.number for entry in found] == [3, 1, 3, 1]  # the number of entries
 
 
 @given(
@@ -148,7 +151,7 @@ def test_index_files_of_rocketmq_are_sound_and_have_every_key(case: str) -> None
 def test_bytes_that_repeat_the_last_offset_do_not_each_give_a_guess(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A damaged file of a MiB kept a look at it busy for an hour."""
+    """A damaged file of one MiB kept a query busy for an hour."""
     header = struct.pack(">qqqqii", 1, 2, 3, 0x0101010101010101, 5, 1000)
     path = tmp_path / "20231114221320007"
     path.write_bytes(header + b"\1" * 100_000)

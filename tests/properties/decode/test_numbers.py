@@ -1,4 +1,4 @@
-"""Delay levels and queue offsets that properties hold as text, whoever wrote it."""
+"""Test delay levels and queue offsets that properties of any origin hold as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One record: every field, every reason, the trailer, properties, message ids."""
+"""Test one record: every field, every reason, the trailer, properties, message ids."""
 
 from __future__ import annotations
 

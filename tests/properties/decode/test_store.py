@@ -1,4 +1,4 @@
-"""A store directory: findings, severities, verdicts, and that looking changes nothing."""
+"""Test the audit of a store directory: findings, severities, verdicts, and no change."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def tree(path: Path) -> dict[str, tuple[Any, ...]]:
 
 @contextmanager
 def held_lock(store: Path) -> Iterator[None]:
-    """Hold the lock as a store of ours does: an OFD lock on byte 0, here by another open file description."""
+    """Hold the lock as a store does: an OFD lock on byte 0 of another open file description."""
     with (store / "lock").open("r+b") as stream:
         question = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
         fcntl.fcntl(stream.fileno(), fcntl.F_OFD_SETLK, question)

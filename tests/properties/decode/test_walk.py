@@ -1,4 +1,4 @@
-"""A file's bytes: what a walk yields, where it goes on after damage, and that the fast scan agrees."""
+"""Test the walk over a file: its items, its course after damage, and the fast scan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from tornpage.properties.decode.walk import Item, Unreadable, Zeros, scan, walk,
 def log_file(
     count: int, *, base_offset: int = 0, trailer: bool = False, tail_bytes: int = 100, closed: bool = False
 ) -> tuple[bytes, list[int]]:
-    """Return the bytes of a file with `count` records of different shapes, and their positions."""
+    """Return the bytes of a file with `count` records of different shapes.
+
+    Returns their positions too.
+    """
     stored, positions = b"", []
     for index in range(count):
         positions.append(len(stored))
@@ -141,7 +144,7 @@ def test_record_inside_a_body_is_not_read_while_its_carrier_is_sound() -> None:
     buffer = record(0, inner + b"rest") + bytes(30)
     assert [type(item) for item in check_all_ways(buffer, 0, len(buffer))] == [Record, Zeros]
     damaged = bytearray(buffer)
-    damaged[88 + len(inner)] ^= 1  # now the carrier's body checksum is wrong, and the inner one stands at its place
+    damaged[88 + len(inner)] ^= 1  # now the carrier's body checksum is wrong, and the inner record stands at its offset
     items = check_all_ways(bytes(damaged), 0, len(buffer))
     assert [type(item) for item in items[:3]] == [Bad, Unreadable, Record]
 
@@ -231,7 +234,7 @@ def test_flipped_bits_never_raise(flips: list[tuple[int, int]], trailer: bool) -
 
 def test_sparse_file_is_hopped_over(tmp_path: Path) -> None:
     path = tmp_path / "sparse"
-    size = 1 << 34  # would take far longer than a test if the hole were read
+    size = 1 << 34  # reading the hole would take far longer than a test
     with path.open("wb") as file:
         file.write(record(0))
         file.truncate(size)

@@ -1,4 +1,7 @@
-"""Certificates name the right entries and barriers, and the legality checker accepts them after random histories."""
+"""Test that certificates name the right entries and barriers.
+
+The legality checker accepts them after random runs.
+"""
 
 import json
 import random
@@ -207,7 +210,10 @@ def test_a_person_can_read_what_it_rests_on(choices: Choices, disk: Disk, positi
 
 
 def test_a_page_that_counted_as_clean_is_not_called_covered() -> None:
-    """Entry 4 makes durable what is dirty: page 0 no longer is, and may hold anything it has held."""
+    """Entry 4 syncs the dirty page 0.
+
+    The page is clean from then on and may hold any of its former contents.
+    """
     journal: list[Entry] = [
         PageWritten(0, 0, b"1" * PAGE),
         FileSynced(0, succeeded=False),
@@ -251,7 +257,7 @@ def joined(directory: str, name: str) -> str:
 
 
 class History:
-    """Carries out steps on a recorded disk; what is impossible at that moment is left out."""
+    """Executes steps on a recorded disk; impossible steps are skipped."""
 
     def __init__(self, base: Image) -> None:
         self.files = FailingDisk(base, tracker=CompareTracker())
@@ -315,7 +321,7 @@ class History:
                     raise
 
     def data(self, size_bytes: int) -> bytes:
-        """Return bytes that no other write has, or, every fifth time, zeros."""
+        """Return bytes that no other write has, or zeros in every fifth call."""
         self.writes += 1
         return bytes(size_bytes) if self.writes % 5 == 0 else random.Random(self.writes).randbytes(size_bytes)
 
@@ -366,7 +372,7 @@ def test_checker_accepts_every_image_that_is_composed(
 
 
 def shapes_of(base: Image, journal: Sequence[Entry], certificate: Certificate) -> set[str]:
-    """Name what is special about a legal image."""
+    """Return the special features of a legal image."""
     shapes = {"durable operation" for claim in certificate.operations if claim.durable_since is not None}
     shapes |= {"lucky operation" for claim in certificate.operations if claim.durable_since is None}
     paths = {operation.path for operation in journal[: certificate.position] if isinstance(operation, FileCreated)}

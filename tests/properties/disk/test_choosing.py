@@ -1,4 +1,4 @@
-"""Both forms of a power loss say the same: what survived against nothing, and what was lost against everything."""
+"""Test that both forms of a power loss, by survivors and by losses, mean the same."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Both trackers against a plain comparison of whole contents, and against each other."""
+"""Compare both trackers with whole contents and with each other."""
 
 import errno
 import gc
@@ -41,7 +41,7 @@ Write = tuple[int, bytes]
 
 @pytest.fixture(params=["auto", *KINDS])
 def tracker(request: pytest.FixtureRequest) -> Iterator[DirtyTracker]:
-    """Return each tracker in turn, and close it."""
+    """Yield each tracker in turn, and close it."""
     made = choose_tracker(request.param)
     yield made
     made.close()
@@ -57,7 +57,7 @@ def protecting() -> Iterator[WriteProtectTracker]:
 
 
 def pages_that_differ(before: bytes, after: bytes) -> list[int]:
-    """Say again, without the module under test, which pages differ."""
+    """Return the differing pages, computed without the module under test."""
     return [at // 4096 for at in range(0, len(before), 4096) if before[at : at + 4096] != after[at : at + 4096]]
 
 
@@ -73,7 +73,10 @@ def mapping_count() -> int:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[bytes, list[list[Write]]]:
-    """Draw an initial content and, for each look, the writes before it; a fifth of them rewrite what is there."""
+    """Draw an initial content and the writes before each look.
+
+    A fifth of the writes do not change the content.
+    """
     size_bytes = draw(st.sampled_from(SIZES_BYTES))
     seed = draw(st.integers(0, 1 << 32))
     initial = draw(
@@ -292,7 +295,7 @@ def test_many_trackers_leak_nothing(kind: Any) -> None:
 
 
 def in_child(body: Callable[[], bool]) -> bool:
-    """Run `body` in a forked child; return what it returned, False when it raised."""
+    """Run `body` in a forked child; return its result, False after an exception."""
     pid = os.fork()
     if pid == 0:
         passed = False
@@ -363,7 +366,10 @@ def test_pages_given_back_to_the_kernel_are_seen(protecting: WriteProtectTracker
 
 
 def test_the_kernel_reports_no_more_than_was_written(protecting: WriteProtectTracker) -> None:
-    """Otherwise the answers stay right, since they are compared again, but a look at a large file costs too much."""
+    """Without this the answers stay right, because pages are compared again.
+
+    A look at a large file would cost too much.
+    """
     watched = protecting.watch(b"a" * PAGE_BYTES + bytes(1 << 20))
     assert isinstance(watched, write_protect._Protected)
     assert watched._written() == []
@@ -447,7 +453,7 @@ def test_a_refusal_is_explained_in_one_sentence(step: Any, code: int, said: str)
 
 
 def test_no_descriptors_left_is_a_reason_and_leaks_nothing() -> None:
-    """Not even the first descriptor stays open when the second cannot be had."""
+    """The first descriptor is closed too when the second one cannot be opened."""
     if UNAVAILABLE is not None:
         pytest.skip(UNAVAILABLE)
     program = """
@@ -508,6 +514,6 @@ def test_public_names_are_sorted_and_exist() -> None:
 
 
 def _conforms(tracker: DirtyTracker) -> Tracked:
-    """Never run: the type checker holds every implementation against the protocols."""
+    """Never called: the type checker compares every implementation with the protocols."""
     trackers: list[DirtyTracker] = [CompareTracker(), WriteProtectTracker(), AutoTracker()]
     return trackers[0].watch(b"")

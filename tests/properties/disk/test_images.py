@@ -1,4 +1,4 @@
-"""Crash images fact by fact: what each choice brings back, and that the simplest choice is the simplest loss."""
+"""Test crash images fact by fact: the effect of each choice, and the simplest choice."""
 
 import pytest
 
@@ -35,7 +35,7 @@ NESTED: list[Entry] = [
 
 
 def image_of(base: Image, journal: list[Entry], choices: Choices, disk: Disk = "posix-strict") -> Image:
-    """Compose the image of a crash at the end, and have the independent checker look at it."""
+    """Compose the image of a crash at the end and check it with the independent checker."""
     image = compose(disk_state(base, journal, len(journal), disk=disk), choices)
     assert_legal(base, journal, len(journal), choices, image, disk=disk)
     return image
@@ -84,7 +84,7 @@ def test_a_tear_of_a_short_page_fills_up_with_zeros() -> None:
 @pytest.mark.parametrize(
     ("size_choice", "pages", "expected"),
     [
-        (0, 1, OLD * 2),  # the page has survived, but nobody can see it
+        (0, 1, OLD * 2),  # the page has survived, but no name leads to it
         (1, 0, OLD * 2 + bytes(PAGE)),
         (1, 1, OLD * 2 + ONE),
         (2, 1, OLD * 2 + ONE + bytes(PAGE)),
@@ -102,7 +102,10 @@ def test_a_new_file_that_was_never_synced_may_be_empty() -> None:
 
 
 def test_a_lost_directory_hides_what_is_below_it() -> None:
-    """Even what its own directories made durable: a new directory needs its parents synced."""
+    """This includes names that its own directories made durable.
+
+    A new directory needs its parents synced.
+    """
     journal = [*NESTED, DirectorySynced("/a/b"), DirectorySynced("/a")]
     hidden = image_of(EMPTY, journal, {"create /y": 1})
     assert hidden == Image(frozenset({"/"}), {"/y": b""})
@@ -145,7 +148,7 @@ def test_an_unlink_may_be_lost() -> None:
 
 
 def test_an_operation_does_not_touch_a_name_of_another_file() -> None:
-    """What took the name away from `/s/log` is lost; what came after was about the other file."""
+    """The removal of the name `/s/log` is lost, and later operations belong to the other file."""
     journal: list[Entry] = [FileCreated(1, "/s/new"), FileRenamed(1, "/s/new", "/s/log")]
     unlinked = image_of(BASE, [*journal, FileUnlinked(1, "/s/log")], {"unlink /s/log": 1})
     renamed = image_of(BASE, [*journal, FileRenamed(1, "/s/log", "/s/x")], {"rename /s/log /s/x": 1})

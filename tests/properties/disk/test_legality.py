@@ -1,6 +1,7 @@
-"""The legality checker is loud about each forged image; that it is silent about legal ones is in test_certificate.py.
+"""Test that the legality checker refuses each forged image.
 
-A forgery changes the image and the claims together wherever a mere comparison of the two would notice.
+test_certificate.py shows that it accepts legal ones. A forgery changes image and claims together wherever a comparison
+of the two would be enough to notice it.
 """
 
 import random
@@ -60,7 +61,7 @@ PAGE_0, TEAR = "page /s/new 0", (0, 2, 0b0000_0110)
 
 
 def legal(choices: Choices, disk: Disk = "posix-strict") -> tuple[Image, Certificate]:
-    """Return a legal image and its certificate; the checker must have nothing against them."""
+    """Return a legal image and its certificate, which the checker has to accept."""
     image = compose(disk_state(BASE, JOURNAL, CRASH, disk=disk), choices)
     certificate = certify(BASE, JOURNAL, CRASH, choices, disk=disk)
     assert objections(BASE, JOURNAL, image, certificate) == []
@@ -157,7 +158,7 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "a lost durable size": (
         forgery({}, contents={"/s/new": b""}, size_bytes=0, sized_by="base", pages=()),
         "the size set at entry base may not survive"),
-    "a size nobody set": (
+    "a size that was not set": (
         forgery({}, contents={"/s/new": B + A + b"\0"}, size_bytes=2 * PAGE + 1), "set 8192 bytes, not 8193"),
     "a shorter file than claimed": (
         forgery({}, contents={"/s/new": B + A[:-1]}), "it has 8191 bytes, not the 8192 claimed"),
@@ -335,7 +336,7 @@ def test_checker_loads_nothing_of_ours_but_the_journal() -> None:
 def mutations_of(
     image: Image, certificate: Certificate, journal: Sequence[Entry], rng: random.Random
 ) -> dict[str, tuple[Image, Certificate]]:
-    """Return random forgeries, none of them legal, as far as this image offers the occasion."""
+    """Return random forgeries that this image allows; none of them is legal."""
     files = dict(image.files)
     forged: dict[str, tuple[Image, Certificate]] = {}
     extra = f"/{rng.randrange(1 << 30)}"

@@ -1,7 +1,8 @@
-"""Every crash inside a save of a state file: each position, each choice of what reached the disk, twice in a row.
+"""Run every crash inside a save of a state file, and a second one after it.
 
-Bounds: one file of two sectors and its backup; every open name, size and page on its own, pages torn between their
-sectors; the disks `posix-strict`, `journal` and `kill`.
+Each position is combined with each choice of facts that reached the disk. Bounds: one file of two sectors and its
+backup; every open name, size and page on its own; pages torn between their sectors; the disks `posix-strict`, `journal`
+and `kill`.
 """
 
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ def loaded(image: Image, kind: type[ConfigFile] = ConfigFile) -> int | None:
 
 
 def saved(version: int, image: Image, kind: type[ConfigFile] = ConfigFile) -> RecordingFiles:
-    """Open what an image holds and save a version; the disk knows all that happened."""
+    """Open the content of an image and save a version; the disk records all operations."""
     files = disk_with(image)
     file = kind(files, PATH)
     file.load(version_of)
@@ -59,7 +60,10 @@ def choices(fact: Fact) -> list[Choice]:
 
 
 def images_of(files: RecordingFiles, disk: Disk) -> Iterator[tuple[int, Image]]:
-    """Yield each image that a crash may leave, once, with the last journal position that leaves it."""
+    """Yield each image that a crash may leave, once.
+
+    With it comes the last journal position that leaves it.
+    """
     last: dict[tuple[tuple[str, bytes], ...], tuple[int, Image]] = {}
     for position in range(len(files.journal) + 1):
         state = disk_state(files.base, files.journal, position, disk=disk)
@@ -84,8 +88,9 @@ def with_two_versions() -> Image:
 
 
 def broken_by(kind: type[ConfigFile], image: Image, disk: Disk) -> list[tuple[int, int | None]]:
-    """Return position and what is loaded of each crash that leaves neither the old version nor the new one, or after
-    the save has returned, not the new one.
+    """Return position and loaded version of each wrong crash.
+
+    A crash is wrong if it leaves neither the old nor the new version, or, after the save has returned, not the new one.
     """
     old, files = loaded(image, kind), saved(3, image, kind)
     end = len(files.journal)

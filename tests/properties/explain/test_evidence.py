@@ -1,4 +1,4 @@
-"""The account of a counterexample says what was answered, what was lost, how the log reads, and what recovery did."""
+"""Test the explanation of a counterexample: answers, losses, the log, and recovery."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PUTS: tuple[Operation, ...] = (Put(body_bytes=300), Put(body_bytes=600))
 
 
 def told_of(case: Case, tracker: DirtyTracker) -> dict[str, Any]:
-    """Return the account of a case that fails."""
+    """Return the explanation of a case that fails."""
     failure = replay(case, tracker=tracker, witness=Witness())
     assert failure is not None
     told = failure.account()
@@ -42,7 +42,10 @@ def test_a_put_that_the_crash_cut_short_has_not_answered(tracker: DirtyTracker) 
 
 
 def test_an_answer_stands_beside_the_operation_that_gave_it(tracker: DirtyTracker) -> None:
-    """An operation that fails before it has answered took the answer of the one before it, and so did all others."""
+    """An operation that failed before its answer got the answer of the one before it.
+
+    All later operations were shifted too.
+    """
     settings = Settings(file_bytes=2048, bug="larger-than-a-file")
     puts = (Put(body_bytes=100), Put(body_bytes=200), Put(body_bytes=5_000))
     told = told_of(Case(settings, puts), tracker)["lanes"]["operations"]

@@ -1,4 +1,4 @@
-"""The history of pages up to a crash: entries in order, version by version what changed, and exactly what survived."""
+"""Test the history of pages up to a crash: entries, changes by version, and survivors."""
 
 import pytest
 
@@ -16,7 +16,7 @@ FACT = f"page {LOG} 0"
 
 
 def crash_of(survived: dict[str, int | tuple[int, int, int]], *, kill: bool = False) -> CrashContext:
-    """Return the crash of a case with a put, a flush and two puts more, all of them in page 0 of the log."""
+    """Return the crash of a case with a put, a flush and two more puts in page 0 of the log."""
     puts = (Put(body_bytes=100), Flush(), Put(body_bytes=200), Put(body_bytes=300))
     crash = Crash(kill=True) if kill else Crash(survived=survived, others="kept")
     with choose_tracker("auto") as tracker:

@@ -1,4 +1,4 @@
-"""The reference store: what it answers, what each promise means in each disaster, and what it refuses."""
+"""Test the reference store: its answers, each promise in each crash fault, and refusals."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tornpage.properties.foreign.reference_store import SAFE_AFTER, Disaster, Re
 
 
 def filled(**promises: SafeAfter) -> ReferenceStore:
-    """Return a store with a message that was flushed, and one that was not."""
+    """Return a store with a flushed message and one that was not flushed."""
     store = ReferenceStore(**promises)  # type: ignore[arg-type]
     store.put("T", 0, b"flushed")
     store.flush()
@@ -54,7 +54,7 @@ def test_a_put_under_way_may_survive_or_not() -> None:
     store.put("T", 0, b"a")
     assert sorted(store.survivors("power", since=before)) == [0, 1]
     assert store.crash("power", messages=1, since=before) == 1
-    assert sorted(store.survivors("power")) == [0, 1], "nobody was promised it by its being recovered"
+    assert sorted(store.survivors("power")) == [0, 1], "recovery alone promises nothing"
     store.flush()
     assert sorted(store.survivors("power")) == [0, 1], "a flush of a store that promises with the put may do nothing"
     store.put("T", 0, b"b")

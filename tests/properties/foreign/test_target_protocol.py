@@ -1,4 +1,4 @@
-"""The handshake names what is wrong with it; a watched directory becomes a journal that tells what it holds."""
+"""Test the handshake, which names its errors, and the journal of a watched directory."""
 
 import os
 import sys
@@ -163,7 +163,7 @@ def test_the_filter_is_a_whole_program_on_every_machine() -> None:
         assert {"write", "fsync", "openat", "renameat2"} <= set(machine.names.values())
 
 
-# ---- answers that nobody expects -------------------------------------------------------------------------------------
+# ---- unexpected answers ----------------------------------------------------------------------------------------------
 
 
 def process_of(script: str, root: Path) -> StoreProcess:

@@ -1,4 +1,4 @@
-"""The document that `properties.inspect` builds, and its refusals."""
+"""Test the document of `properties.inspect` and its refusals."""
 
 from __future__ import annotations
 
@@ -132,6 +132,6 @@ def test_directory_without_permission_is_refused(tmp_path: Path, monkeypatch: py
             raise PermissionError(13, "Permission denied", str(directory))
         return real(directory)
 
-    monkeypatch.setattr(Path, "iterdir", denied)  # what it asks the system for differs between versions of Python
+    monkeypatch.setattr(Path, "iterdir", denied)  # its system calls differ between versions of Python
     with pytest.raises(InspectError, match=r"no permission to list .*commitlog"):
         inspect_store(tmp_path)

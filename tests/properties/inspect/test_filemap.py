@@ -1,4 +1,4 @@
-"""Maps of the files of a store: runs tile each file, count what is in it, and stay few."""
+"""Test file maps of a store: runs tile each file, count its content, and stay few."""
 
 import shutil
 from pathlib import Path

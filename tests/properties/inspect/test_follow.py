@@ -1,4 +1,4 @@
-"""Following a log that grows, rolls over, is torn, cut and deleted from its head while it is looked at."""
+"""Test following a log that grows, rolls, is torn, is cut and loses its head meanwhile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE_BYTES = 4096
 
 
 class Log:
-    """A log written by hand, byte for byte where it is asked to be."""
+    """A log written by hand, byte for byte if needed."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

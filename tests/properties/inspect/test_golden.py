@@ -1,6 +1,6 @@
-"""Stores of RocketMQ 4.9.3: what the views show is what RocketMQ itself answered about the same bytes.
+"""Compare the views of stores of RocketMQ 4.9.3 with RocketMQ's answers about them.
 
-Only stores that were closed cleanly are compared row by row: RocketMQ changes a damaged store before it answers.
+Only cleanly closed stores are compared row by row: RocketMQ changes a damaged store before it answers.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def test_queries_by_key_find_what_rocketmq_finds_and_no_collision(case: str) -> 
         by_hash = [row["phy"] for row in chain if row["sameHash"]]
         assert by_hash[: len(asked["indexOffsets"])] == asked["indexOffsets"]
         assert len(asked["indexOffsets"]) in (32, len(by_hash))
-        # RocketMQ's answer is decided by the hash alone; ours by the record
+        # RocketMQ's answer depends on the hash alone, the view's answer on the record.
         assert set(found) == {row["phy"] for row in chain if row["accepted"]}
         assert set(found) <= set(by_hash)
         assert all(row["slot"] == index_hash(asked["topic"], asked["key"]) % settings_slots(store) for row in chain)

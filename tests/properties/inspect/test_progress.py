@@ -1,4 +1,4 @@
-"""The view of progress: lag of consumer groups and of delay levels, from whatever files there are."""
+"""Test the view of progress: lag of consumer groups and delay levels, from any files."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ SMALL = MessageStoreConfig(mapped_file_size_commit_log=16384, mapped_file_size_c
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Return a store with three messages in T/0 and one in T/1, of which group G has read two."""
+    """Return a store with three messages in T/0 and one in T/1; group G has read two."""
     with MessageStore.open(tmp_path, SMALL, files=OsFiles(), clock=lambda: 1_700_000_000_000) as opened:
         for queue_id in (0, 0, 0, 1):
             opened.put(Message("T", b"body", queue_id=queue_id))

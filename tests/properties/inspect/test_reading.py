@@ -1,4 +1,7 @@
-"""How much of the log is read, as looks at a store tell it: forwards only, from start to end, of the right total."""
+"""Test the progress reported while a log is read: forwards, from begin to end.
+
+The total is right.
+"""
 
 import shutil
 from pathlib import Path
@@ -14,7 +17,7 @@ STORE = GOLDEN / "03-rollover-blanks-retention" / "store"
 
 
 FILES, FILE_BYTES = 9, 16_384
-"""Files are read in pieces of some MiB, so that each is one here."""
+"""Files are read in pieces of some MiB, so each file is one piece here."""
 
 
 def log_bytes(store: Path) -> int:

@@ -1,4 +1,4 @@
-"""Views of handmade and damaged stores: how much is read, what is said when it does not fit, that nothing changes."""
+"""Test views of handmade and damaged stores: bytes read, findings, and no change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GOLDEN = DATA / "golden" / "03-rollover-blanks-retention" / "store"
 
 
 class Reads:
-    """Counts what is read of files."""
+    """Counts the bytes read from files."""
 
     def __init__(self) -> None:
         self.bytes_read = 0
@@ -46,7 +46,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 
 
 def filled_log(directory: Path, *, count: int, body_bytes: int = 1000) -> list[int]:
-    """Write full log files of records; return where the records are."""
+    """Write full log files of records; return the offsets of the records."""
     (directory / "commitlog").mkdir(parents=True)
     offsets: list[int] = []
     for number in range(count):
@@ -416,7 +416,7 @@ def test_unclear_questions_are_refused_in_one_line(view: str, name: str | None, 
 
 
 def every_look(store: Path) -> Iterator[dict[str, Any]]:
-    """Ask everything, with a refusal as an empty answer."""
+    """Ask all questions; a refusal counts as an empty answer."""
     questions: list[tuple[str, str | None, Query]] = [
         ("log", None, Query(limit=None, hex=True)),
         ("log", None, Query(offset=40_000, limit=3)),

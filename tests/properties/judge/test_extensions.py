@@ -1,4 +1,4 @@
-"""The judge of the extension of consume queues says no when it must: one recovered store, one thing wrong at a time."""
+"""Test that the judge of queue extensions refuses a recovered store with one mistake."""
 
 import struct
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def found(tracker: DirtyTracker) -> Recovered:
 
 
 def content_of(found: Recovered) -> Content:
-    """What the process has of queues and extension, by name below the store."""
+    """The process view of queues and extension, by name below the store."""
     paths = [path for path in found.files.paths() if is_derived(path)]
     return {path.removeprefix(f"{ROOT}/"): found.files.peek(path, 0, 1 << 20) for path in paths}
 

@@ -1,4 +1,7 @@
-"""The judge of crash images: right images pass, each judged number can be found broken, what is not told is unknown."""
+"""Test the judge of crash images: right images pass, and each number can break.
+
+Without the facts that it needs, a number is unknown.
+"""
 
 import json
 import os
@@ -59,7 +62,7 @@ def files_of(directory: Path) -> Mapping[str, tuple[bytes, int]]:
 
 @pytest.fixture
 def made(tracker: DirtyTracker, tmp_path: Path) -> Callable[..., Path]:
-    """Make the image of a power loss in which everything, or nothing un-synced, survived."""
+    """Make the image of a power loss with all or no un-synced writes."""
 
     def make(operations: tuple[Operation, ...] = OPERATIONS, settings: Settings = SETTINGS, *, all_kept: bool) -> Path:
         trial = lockstep_of(settings, tracker=tracker)
@@ -166,7 +169,7 @@ class _CutsOneMore(Recovery):
 
 
 class _ForgetsToFlush(Recovery):
-    """What was recovered does not count as flushed."""
+    """Recovered records do not count as flushed."""
 
     def carry_out(self, plan: RecoveryPlan) -> None:
         super().carry_out(plan)
@@ -174,7 +177,7 @@ class _ForgetsToFlush(Recovery):
 
 
 class _CutsDamage(Recovery):
-    """Damage is a tear like any other."""
+    """Damage is treated as a tear."""
 
     def plan(self, load_findings: Any) -> RecoveryPlan:
         plan = super().plan(load_findings)
@@ -182,7 +185,7 @@ class _CutsDamage(Recovery):
 
 
 class _HalfAFloor(DurableFloor):
-    """The floor lies at its place with the wrong checksum."""
+    """The floor has its place and the wrong checksum."""
 
     def start(self, offset: int) -> None:
         super().start(offset)
@@ -192,7 +195,7 @@ class _HalfAFloor(DurableFloor):
 
 
 class _LeavesTheEnd(Derived):
-    """An open leaves what it has dispatched to the service once more."""
+    """An open passes its dispatched records to the service again."""
 
     def reconcile(self, *arguments: Any, **options: Any) -> None:
         super().reconcile(*arguments, **options)
@@ -256,7 +259,10 @@ def test_a_record_that_nobody_put_breaks_number_1(truth: dict[str, Any]) -> None
 
 
 def test_a_killed_process_loses_nothing_that_it_had_acknowledged(truth: dict[str, Any]) -> None:
-    """The image was damaged afterwards: as a kill it has lost more than a crash may, which no recovery can mend."""
+    """The image was damaged afterwards and has lost more than a kill may lose.
+
+    No recovery can repair that.
+    """
     assert of(judged(STALE_TAIL / "store", truth=truth_of(truth)), 2).verdict == "holds"
     ruling = of(judged(STALE_TAIL / "store", truth=truth_of(truth, power_loss=False)), 2)
     assert ruling.verdict == "unknown"
@@ -277,7 +283,7 @@ def test_a_file_that_is_no_truth_is_refused_in_one_line(text: str, tmp_path: Pat
     assert "\n" not in str(refused.value)
 
 
-# ---- what the bytes do not tell --------------------------------------------------------------------------------------
+# ---- facts that the bytes do not show ------------------------------------------------------------------------------
 
 
 def test_due_times_of_other_levels_leave_number_4_open() -> None:
@@ -369,7 +375,7 @@ def test_what_a_store_leaves_alone_is_no_part_of_the_judgement(tmp_path: Path) -
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_bytes_make_the_judge_raise(seed: int, tmp_path: Path) -> None:
-    """Files overwritten, cut, lost and copied: whatever is ruled, it is a ruling, and one image is ruled once."""
+    """Files are overwritten, cut, lost and copied: each image gets one ruling."""
     draw = random.Random(seed)
     directory = copied(draw.choice([STALE_TAIL, TORN, STALE_QUEUE]), tmp_path)
     for path in draw.sample(sorted(path for path in directory.rglob("*") if path.is_file()), 3):
@@ -414,7 +420,7 @@ def test_progress_beyond_the_queues_has_to_be_brought_back(tmp_path: Path) -> No
     assert (ruling.verdict, ruling.file) == ("broken", "config/consumerOffset.json")
 
 
-# ---- what is no image ------------------------------------------------------------------------------------------------
+# ---- directories that are no image ---------------------------------------------------------------------------------
 
 
 def _file(directory: Path) -> Path:
@@ -503,7 +509,7 @@ def test_a_queue_whose_numbers_jump_is_not_judged(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_queue_that_no_file_can_have_is_not_judged(fields: dict[str, Any], tmp_path: Path) -> None:
-    """Logs of others may name one; the store says so and goes on."""
+    """A foreign log may name one; the store reports it and goes on."""
     log = tmp_path / "commitlog" / f"{0:020d}"
     log.parent.mkdir()
     log.write_bytes(record(0, **fields).ljust(65536, b"\0"))
@@ -515,7 +521,10 @@ def test_a_queue_that_no_file_can_have_is_not_judged(fields: dict[str, Any], tmp
 
 @pytest.mark.parametrize("queue_id", [-1, -(2**31), 2**31 - 1])
 def test_a_queue_of_any_number_is_judged(queue_id: int, tmp_path: Path) -> None:
-    """RocketMQ stores negative ones. Their files were left out, and no queue of such a store was judged."""
+    """RocketMQ stores negative ones.
+
+    Their files were left out, and no queue of such a store was judged.
+    """
     log = tmp_path / "commitlog" / f"{0:020d}"
     log.parent.mkdir()
     first = record(0, topic=b"T", queue_id=queue_id, properties=b"KEYS\x01k")

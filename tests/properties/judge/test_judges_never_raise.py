@@ -1,4 +1,4 @@
-"""A judge never raises: whatever a broken store holds and answers, each judge returns a ruling."""
+"""Test that each judge returns a ruling on every broken store and never raises."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tornpage.properties.judge.judges import JUDGES
 from tornpage.properties.judge.rulings import NAMES, Ruling
 
 STORES = 10_000
-"""So many stores are damaged in the deep profile; the default suite takes the first of them."""
+"""Number of damaged stores in the deep profile; the default suite takes the first of them."""
 FIRST = 200
 IMAGES_EVERY = 4
 """In the default suite each fourth store is judged as an image too, in the deep profile each one."""
@@ -44,7 +44,7 @@ DAMAGED = frozenset(judge.__name__ for judge in JUDGES) - {"nothing_delayed_is_l
     "Prefix", "Floor", "No resurrection", "Queues", "Index", "Idempotent", "Starts", "Watermarks", "Progress files",
     "judge_directory", "legal_after", "foreign", "promises_are_kept", "ends_as_explained",
 }  # fmt: skip
-"""The judges that have to refuse some of the damaged stores; which messages are delayed no damage changes."""
+"""The judges that have to refuse some of the damaged stores; no damage changes which messages are delayed."""
 
 
 @pytest.mark.deep

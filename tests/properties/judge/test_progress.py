@@ -1,4 +1,7 @@
-"""The judges of progress files say so when something is wrong, and the ledger knows what was legal when."""
+"""Test that judges of progress files refuse mistakes, and that the ledger is right.
+
+The ledger has the legal versions of each moment.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,7 +60,7 @@ def test_a_version_that_nobody_saved_is_noticed(found: Recovered, said: Any) -> 
 
 
 def on_disk(found: Recovered, name: str, content: bytes) -> Recovered:
-    """The crash has left something else on the disk."""
+    """The crash has left another content on the disk."""
     before = found.files.base
     files: Any = SimpleNamespace(base=Image(before.directories, {**before.files, name: content}))
     return replace(found, files=files)

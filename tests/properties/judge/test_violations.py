@@ -1,4 +1,7 @@
-"""Each judge has something to compare in the right recovery, passes it, and refuses the violation planted for it."""
+"""Test that each judge passes the right recovery and refuses its planted violation.
+
+It has to have something to compare.
+"""
 
 import pytest
 

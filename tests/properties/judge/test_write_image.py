@@ -1,4 +1,4 @@
-"""Images as directories: recovery on a real disk presents what recovery in memory presents."""
+"""Test that recovery of an image on a real disk equals recovery in memory."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Two producers at once: a right store is explained whatever the schedule, and a wrong one is not."""
+"""Test two producers at once: every schedule explains a right store and not a wrong one."""
 
 import threading
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ JUMP_MS = 2000
 
 
 class Listening(Lockstep):
-    """A run that keeps what producers were answered, in the order of their answers."""
+    """A run that keeps the answers to producers, in their order."""
 
     def __init__(self, settings: Settings, *, tracker: DirtyTracker, parts: Parts | None = None) -> None:
         self.answers: list[PutResult] = []
@@ -54,7 +54,7 @@ def run(tracker: DirtyTracker, settings: Settings, operation: Concurrent, parts:
 
 
 def one_switch(first: tuple[Put, ...], second: tuple[Put, ...]) -> Iterator[Concurrent]:
-    """Both producers, and one change from the one to the other at each of the first yield points."""
+    """Both producers, with one switch at each of the first yield points."""
     for before in range(120):
         yield Concurrent(first=first, second=second, schedule=(*(0,) * before, 1))
 
@@ -92,7 +92,10 @@ def test_schedules_decide_who_is_first(tracker: DirtyTracker) -> None:
 def test_every_schedule_at_the_put_lock_is_explained(
     tracker: DirtyTracker, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two producers, three puts, one of which needs a new file: all interleavings of what they do with the lock."""
+    """Two producers put three messages, one of which needs a new file.
+
+    All interleavings of their steps with the lock are run.
+    """
     trace = StepTrace()
 
     def at_the_lock(*arguments: Any, **options: Any) -> Any:
@@ -109,7 +112,7 @@ def test_every_schedule_at_the_put_lock_is_explained(
 
     schedules = list(every_schedule(carry_out))
     assert len(schedules) == len(set(schedules)) > 50
-    assert len(logs) == 3, "the one put comes before, between and behind the two"
+    assert len(logs) == 3, "the single put comes before, between and after the two"
 
 
 @pytest.mark.parametrize("settings", [ASYNC, SYNC, LIGHT], ids=["asynchronous", "synchronous", "light queues"])
@@ -149,7 +152,7 @@ class Unlocked(CommitLog):
 
 
 def test_a_put_lock_that_does_not_lock_is_caught(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the order of the puts alone, whatever the clock was read under."""
+    """The order of the puts counts, whatever lock covers the clock reading."""
     monkeypatch.setattr(concurrent, "_stamped_under_the_lock", lambda trial, producers: None)
     unlocked = Parts({CommitLog: Unlocked})
     assert broken_by(tracker, ASYNC, one_switch((PUT,), (PUT,)), unlocked) & {1, 17}
@@ -157,7 +160,7 @@ def test_a_put_lock_that_does_not_lock_is_caught(tracker: DirtyTracker, monkeypa
 
 
 class StampedEarly(CommitLog):
-    """The store timestamp is when the put came, not when it got the lock."""
+    """The store timestamp is the time of the call, not that of the acquired lock."""
 
     def put(self, message: Any, *, now_ms: int) -> PutResult:
         self._clock, clock = (lambda: now_ms), self._clock
@@ -215,7 +218,7 @@ def test_a_lock_that_is_never_given_back_is_caught(tracker: DirtyTracker) -> Non
 
 
 def switches_under_the_lock() -> Iterator[Concurrent]:
-    """The clock jumps at the yield point at which the other producer comes."""
+    """The clock jumps at the yield point at which the other producer starts."""
     for point in range(1, 130):
         schedule = (*(0,) * point, 1)
         yield Concurrent(first=(PUT,), second=(PUT,), schedule=schedule, jump_step=point, jump_ms=JUMP_MS)

@@ -1,4 +1,7 @@
-"""The environment of a store in a lockstep run: each part answers as it was told, for the store that is in use."""
+"""Test the environment of a lockstep run: each part gives the scripted answers.
+
+The parts belong to the store in use.
+"""
 
 import errno
 import gc
@@ -30,7 +33,7 @@ MASTER = Settings(file_bytes=4096, role="SYNC_MASTER")
 
 
 class World:
-    """An environment, and a disk on which stores open in it."""
+    """An environment, and a disk for the stores in it."""
 
     def __init__(self, tracker: DirtyTracker) -> None:
         self.tracker = tracker
@@ -166,11 +169,11 @@ def test_a_store_that_was_given_up_is_gone_at_once_and_its_disk_stays(world: Wor
         world.environment.give_up(store)
         del store
         assert gone() is None
-        assert queues() is None  # nothing of it waits for a look for garbage
+        assert queues() is None  # no object of it waits for a garbage collection
     finally:
         gc.enable()
     assert disk.paths() == files
-    assert used.put(MESSAGE).status is PutStatus.PUT_OK  # another one is as it was
+    assert used.put(MESSAGE).status is PutStatus.PUT_OK  # the other one is unchanged
 
 
 def test_a_replica_that_hangs_is_waited_for_until_the_deadline(world: World) -> None:
@@ -184,7 +187,7 @@ def test_a_replica_that_hangs_is_waited_for_until_the_deadline(world: World) -> 
     world.environment.now_ms += 1
     assert stepped(world, "time-outs").due_ms is None
     assert answer.result(timeout=0).status is PutStatus.FLUSH_SLAVE_TIMEOUT
-    assert store.put(MESSAGE).status is PutStatus.FLUSH_SLAVE_TIMEOUT, "nobody else could answer, so it gives up"
+    assert store.put(MESSAGE).status is PutStatus.FLUSH_SLAVE_TIMEOUT, "no other thread could answer, so it gives up"
 
 
 @pytest.mark.parametrize(("percent", "full"), [(0, False), (90, False), (91, True), (100, True)])
@@ -206,7 +209,7 @@ def test_the_put_lock_is_held_since_the_put_read_the_clock_in_it(world: World) -
     assert environment.lock_held_ms() == 0
     with lock:
         world.environment.now_ms += 50
-        assert environment.lock_held_ms() == 0, "nobody has read the clock in it"
+        assert environment.lock_held_ms() == 0, "the clock was not read in it"
         assert environment.clock() == world.environment.now_ms
         world.environment.now_ms += 70
         assert environment.lock_held_ms() == 70
@@ -225,7 +228,10 @@ def test_each_store_has_a_lock_of_its_own(world: World) -> None:
 
 
 def test_a_flush_has_no_yield_points(world: World) -> None:
-    """Who flushes holds a lock that the scheduler does not know: nobody may be sent there meanwhile."""
+    """A flush holds a lock that the scheduler does not control.
+
+    No task may be switched to meanwhile.
+    """
     store = world.open(SYNC)
     world.environment.use(store)
     tasks = [lambda: store.put(MESSAGE), lambda: store.put(MESSAGE)]

@@ -1,4 +1,4 @@
-"""Pulls that wait in a trial: what is compared with the model, and what a trial leaves open."""
+"""Test held pulls in a lockstep run: the comparison with the model, and pulls left open."""
 
 from collections.abc import Sequence
 
@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Settings, Sequence[Operation], dict[str, int]]] = {
         (WANTED, FULL, FULL, REPUT, Flush(), LOOK, Clean(percent=86), LOOK, FULL, REPUT, LOOK),
         {"log_files_deleted": 1, "held_pull_OFFSET_TOO_SMALL": 1},
     ),
-    "nobody may read": (
+    "reads are switched off": (
         Settings(), (PULL, SwitchFlag(bit=1), PULL, PUT, REPUT, LOOK), {"pull_held": 1, "held_pull_woken": 1},
     ),
     "it is given up": (Settings(), (PULL, CancelPull(), PUT, REPUT, LOOK), {"pull_cancelled": 1}),

@@ -1,4 +1,4 @@
-"""The trial: what it accepts from a right store, and that it notices a wrong one in every verb."""
+"""Test the lockstep run: it accepts a right store and notices a wrong one in every call."""
 
 from dataclasses import replace
 from typing import Any
@@ -65,7 +65,7 @@ def test_a_performed_crash_has_the_numbers_there_were(tracker: DirtyTracker) -> 
 
 
 class _Lying(CommitLog):
-    """Answers as it is told to; each test says how."""
+    """Gives scripted answers; each test sets them."""
 
 
 def _lying(**methods: object) -> Parts:

@@ -1,4 +1,4 @@
-"""The verbs that put: what the comparison accepts from a right store, and that it notices each kind of wrong one."""
+"""Test the comparison of puts: it accepts a right store and notices each kind of mistake."""
 
 import random
 from collections.abc import Callable
@@ -193,7 +193,7 @@ def never(self: PutAnswers, result: PutResult, *, waits: bool, on_answer: Callab
 
 
 def later_as(change: Callable[[PutResult], PutResult]) -> Parts:
-    """Answers that are changed on their way into the future."""
+    """Changes answers on their way into the future."""
 
     def settle(self: PutAnswers, result: PutResult, **options: Any) -> PutResult | PendingAnswer:
         settled = PutAnswers.settle(self, result, **options)
@@ -205,7 +205,7 @@ def later_as(change: Callable[[PutResult], PutResult]) -> Parts:
 
 
 class CountsABatchOnce(QueueOffsetTable):
-    """However many messages were appended, the next number of their queue is one higher."""
+    """The next number of a queue is one higher after any number of appended messages."""
 
     def advance(self, key: QueueKey, next_offset: int) -> None:
         super().advance(key, min(next_offset, self.next_offset(key) + 1))

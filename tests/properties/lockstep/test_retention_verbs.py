@@ -1,4 +1,4 @@
-"""What is judged once a store has deleted something: what may be left of queues and index, and what may not."""
+"""Test the judgement after deletions: what may be left of queues and index."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -34,7 +34,10 @@ def carried_out(tracker: DirtyTracker, *operations: Operation, settings: Setting
 
 @pytest.fixture
 def trial(tracker: DirtyTracker) -> Lockstep:
-    """Nine messages, two to a log file and to a queue file; the first two files have gone with four of them."""
+    """Nine messages, two to a log file and to a queue file.
+
+    The first two files have gone with four messages.
+    """
     trial = carried_out(tracker, *[KEYED] * 5, *SETTLED, Clean(percent=88), *[KEYED] * 4, *SETTLED)
     assert trial.log.min_offset == 2048
     return trial

@@ -1,4 +1,4 @@
-"""Steps of services: what the comparison accepts from a right store, and that it notices each kind of wrong one."""
+"""Test the comparison of service steps: right stores pass, and each mistake is noticed."""
 
 import errno
 from dataclasses import replace
@@ -184,7 +184,7 @@ def test_a_store_that_lacks_a_service_is_noticed(tracker: DirtyTracker, monkeypa
 
 
 def test_a_buffer_that_is_the_page_cache_is_noticed(tracker: DirtyTracker) -> None:
-    """Bytes that nobody has committed are in the file."""
+    """Bytes that were not committed are in the file."""
 
     class WritesThrough(MappedFile):
         def append(self, record: bytearray) -> None:

@@ -1,5 +1,6 @@
-"""Deletions of topics and delivery while a fault is armed: what a right store does of them, and what is noticed of a
-wrong one, be it on a disk that lets nothing fail.
+"""Test deletions of topics and delivery while a fault rule is armed.
+
+A right store passes. A wrong one is noticed, also if the rule lets nothing fail.
 """
 
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""What is known is not done again: nothing that is counted may change by it, and a known thing that differs is noticed.
+"""Test the verdict cache: it changes no counter, and a differing verdict is noticed.
 
-The trial's parts and disks that make a crash state cheap are compared with those that make it dear.
+Parts and disks that make a crash state cheap are compared with those that make it expensive.
 """
 
 import random
@@ -37,7 +37,7 @@ from tornpage.properties.program.log_places import log_files
 
 
 def lived(tracker: DirtyTracker, **settings: Any) -> Lockstep:
-    """Return a store of some records, some of them flushed and dispatched, that two groups have read."""
+    """Return a store with flushed and dispatched records that two groups have read."""
     return after_its_life(lockstep_of(Settings(file_bytes=4096, **settings), tracker=tracker))
 
 
@@ -50,7 +50,7 @@ def after_its_life(trial: Lockstep) -> Lockstep:
 
 
 def tally_of(tracker: DirtyTracker) -> Tally:
-    """Have the store live, and crash it everywhere."""
+    """Run the store and crash it everywhere."""
     tally = Tally()
     trial = after_its_life(lockstep_of(Settings(file_bytes=4096), tracker=tracker, observer=judges_counted(tally)))
     for failure in CrashStates(trial, trial.performed, 0, rng=random.Random(1), tally=tally).everywhere():
@@ -97,7 +97,7 @@ def test_what_is_done_again_and_what_is_not_are_counted_alike(
         tally.work.clear()
         tally.looked.clear()
         for counter in (tally.armed, tally.fired, tally.mattered):
-            del counter["delivered_after_recovery"]  # counts what was delivered again, too
+            del counter["delivered_after_recovery"]  # counts repeated deliveries too
     assert quick == thorough
     assert quick.fired["judge_queues_hold_the_log"] > quick.states
 
@@ -130,7 +130,7 @@ def test_a_disk_on_which_pages_were_dropped_keeps_its_history(tracker: DirtyTrac
         LastDisk(trial.files.base, disk=trial.settings.disk, journal=journal)
 
 
-# ---- what may be known -----------------------------------------------------------------------------------------------
+# ---- verdicts that may be cached -----------------------------------------------------------------------------------
 
 
 def test_a_verdict_is_known_only_while_the_same_is_legal(tracker: DirtyTracker) -> None:
@@ -173,7 +173,7 @@ def test_a_process_that_remembers_something_else_is_asked_itself(tracker: DirtyT
         require(queues_have_their_bounds(first))
 
 
-# ---- planted: what is known is not true ------------------------------------------------------------------------------
+# ---- planted: a wrong cached verdict -------------------------------------------------------------------------------
 
 
 def test_an_image_that_is_recovered_otherwise_the_second_time_is_the_harness_fault(tracker: DirtyTracker) -> None:
@@ -187,7 +187,10 @@ def test_an_image_that_is_recovered_otherwise_the_second_time_is_the_harness_fau
 
 
 def test_what_judges_had_to_compare_is_asked_of_the_recovery_and_not_of_what_came_after(tracker: DirtyTracker) -> None:
-    """A store whose log had filled its file delivered the rest before it was asked, and seemed to be another one."""
+    """A store with a full log file delivered the rest before the question.
+
+    It looked like another store.
+    """
     trial = lockstep_of(Settings(), tracker=tracker)
     found = judged(trial, trial.pair.durable(trial.files), None)
     before = fired_by_recovery(found)

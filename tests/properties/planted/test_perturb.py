@@ -1,4 +1,4 @@
-"""Beside the minimal reproducer of each planted bug the store holds, and the tester says so."""
+"""Test that the store holds near the minimal reproducer of each planted bug."""
 
 from collections import Counter
 from dataclasses import replace

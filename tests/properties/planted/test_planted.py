@@ -1,4 +1,4 @@
-"""The tester under test: machine and campaign catch every planted bug, small, and from the token again."""
+"""Test the tester: machine and campaign catch every planted bug, small and by its token."""
 
 from typing import Any
 
@@ -29,18 +29,18 @@ NOT_IN_CAMPAIGNS = (
     "RMQ-B31",  # the same
     "RMQ-B77",  # needs more light queues than the store allows
     "own-light-queue-not-counted",  # the same, and one that is named by its own messages
-    "RMQ-B73",  # needs multi-dispatch without a trailer, which few histories have
+    "RMQ-B73",  # needs multi-dispatch without a trailer, which few runs have
     "RMQ-B42",  # needs a tag with a negative hash
-    "torn-unit-stays",  # needs harm that begins behind the size of the last unit
-    "extension-believed",  # needs an extension that is harmed after a clean exit
+    "torn-unit-stays",  # needs corruption that begins after the size of the last unit
+    "extension-believed",  # needs an extension that is corrupted after a clean exit
     "known-by-its-tag",  # the same
-    "refused-unit-forgotten",  # needs a file that dispatch is refused, which few histories have
-    "RMQ-B35",  # needs a pull behind a failed sync, which few histories have
+    "refused-unit-forgotten",  # needs a failed file of dispatch, which few runs have
+    "RMQ-B35",  # needs a pull after a failed sync, which few runs have
     "pulls-behind-the-end",  # the same
     "inherited-time",  # needs a second between two messages, and a new index file between them
-    "RMQ-B51",  # needs a refused index file, which few histories have
+    "RMQ-B51",  # needs a failed index file, which few runs have
     "equal-is-not-skipped",  # the same
-    "one-queue-file",  # needs a pull from the begin of a long queue, which few histories have
+    "one-queue-file",  # needs a pull from the begin of a long queue, which few runs have
     "RMQ-B47-IPv6",  # needs a first message with an IPv6 host
     "any-of-equal-times",  # needs messages of one time
     "RMQ-B43",  # needs more than 800 messages in a queue
@@ -51,67 +51,76 @@ NOT_IN_CAMPAIGNS = (
     "larger-than-a-file",  # needs a message that no file takes
     "prefill-is-the-furthest",  # needs a queue that lost all but its pre-fill
     "prefill-is-seen",  # needs a queue that begins in the middle of a file
-    "begins-behind-the-end",  # needs a life behind a crash that left units of lost records
+    "begins-behind-the-end",  # needs a session after a crash that left units of lost records
     "index-kept-for-an-empty-log",  # needs a crash that takes the whole log
-    "scan-starts-by-time",  # needs a clock that is set back; properties/score/holes hunts it so
+    "scan-starts-by-time",  # needs a clock that is set back; properties/score/holes searches for it like this
     "gap-accepted",  # needs two new log files without a flush; the same
     "zero-unit-counts",  # needs a queue file for every other message; the same
     "three-files-compared",  # needs queues of four files; the same
-    "RMQ-B04",  # needs a clean-up while dispatch is a log file behind
-    "RMQ-B41",  # needs a reader that keeps a buffer in the way of a clean-up, and gives it back
+    "RMQ-B04",  # needs a clean-up while dispatch lags by a log file
+    "RMQ-B41",  # needs a reader whose buffer blocks a clean-up, and which releases it
     "buffer-taken-back",  # the same
     "RMQ-B50",  # needs a clean-up in the middle of a query
-    "who-stays-is-passed-over",  # needs a clean-up on a disk that fails, which few histories have
+    "who-stays-is-passed-over",  # needs a clean-up on a disk that fails, which few runs have
     "queues-flushed-if-possible",  # the same
-    "deleted-queue-known-again",  # needs a deletion of topics on a disk that fails, which few histories have
+    "deleted-queue-known-again",  # needs a deletion of topics on a disk that fails, which few runs have
     "deleted-queue-left-behind",  # the same
     "refused-deletion-stays",  # the same
     "deleted-if-possible",  # the same
-    "untrue-floor-kept",  # needs a failed sync right behind harm to a queue
+    "untrue-floor-kept",  # needs a failed sync right after the corruption of a queue
     "half-made-index-file-stays",  # needs two faults at once
-    "refused-copy-put-again",  # needs a round of delivery on a disk that fails, which few histories have
+    "refused-copy-put-again",  # needs a round of delivery on a disk that fails, which few runs have
     "RMQ-B53",  # needs days between the messages of a log file
-    "RMQ-B54",  # needs a disk that fills up while nobody cleans
+    "RMQ-B54",  # needs a disk that fills up without a clean-up
     "RMQ-B55",  # needs a topic of the system
-    "RMQ-B56",  # needs a dozen clean-ups that follow one that was asked for
+    "RMQ-B56",  # needs a dozen clean-ups that follow a requested one
     "last-file-deleted",  # needs a clean-up with nothing left to flush or dispatch
     "unlinks-not-in-order",  # needs a clean-up of three files in two directories
-    "deletion-forgotten",  # needs a clean-up behind a deletion of topics
-    "deletion-outlives-the-log",  # needs a put in the life behind a crash that cut a log with deleted topics
+    "deletion-forgotten",  # needs a clean-up after a deletion of topics
+    "deletion-outlives-the-log",  # needs a put in the session after a crash that cut a log with deleted topics
     "numbers-not-durable",  # needs a queue that loses its last message to a clean-up
-    "backup-overwritten",  # needs a crash inside the first save behind a start from a backup
+    "backup-overwritten",  # needs a crash inside the first save after a start from a backup
     "offset-never-back",  # needs a group that goes back
-    "filter-deletes-offsets",  # needs a query behind the commit of that group
-    "failed-save-forgotten",  # needs a sync that fails under a save, and a close
-    "deleted-offsets-kept",  # needs a deletion of topics that somebody has read
-    "deleted-offsets-not-durable",  # needs a crash right behind a deletion of topics that somebody has read
-    "RMQ-B22",  # needs a delayed message whose copy is too long, as RocketMQ takes it in
+    "filter-deletes-offsets",  # needs a query after the commit of that group
+    "failed-save-forgotten",  # needs a sync that fails in a save, and a close
+    "deleted-offsets-kept",  # needs a deletion of topics that a group has read
+    "deleted-offsets-not-durable",  # needs a crash right after a deletion of topics that a group has read
+    "RMQ-B22",  # needs a delayed message whose copy is too long, as RocketMQ accepts it
     "copy-not-asked-for",  # the same
-    "half-message-delivered",  # needs a delayed half message, as RocketMQ takes it in
-    "RMQ-B57",  # needs progress of delivery that somebody else has written
+    "half-message-delivered",  # needs a delayed half message, as RocketMQ accepts it
+    "RMQ-B57",  # needs progress of delivery that was overwritten externally
     "RMQ-B58",  # the same
     "RMQ-B64",  # needs a slave that becomes a master
-    "RMQ-B61",  # needs a copy that is refused, which few histories have
+    "RMQ-B61",  # needs a refused copy, which few runs have
     "one-level-holds-all",  # the same
-    "waits-for-the-expired",  # needs a level that goes on behind a message that has expired
+    "waits-for-the-expired",  # needs a level that continues after an expired message
     "due-when-the-clock-goes-back",  # needs a clock that is set back
     "delivery-sleeps-until-due",  # needs a clock that is set forward
-    "saved-after-a-failed-sync",  # needs a save on a disk that fails, which few histories have
+    "saved-after-a-failed-sync",  # needs a save on a disk that fails, which few runs have
     *(bug.id for bug in polling.BUGS),  # need a consumer that waits in the store
 )
-"""Bugs that the standard workload hardly ever asks for (program/workload.py): machines alone can see them."""
+"""Bugs that the standard workload rarely exercises; only machines see them.
+
+The workload is program/workload.py.
+"""
 
 ONLY_IN_INTERLEAVINGS = tuple(bug.id for bug in PLANTED.values() if bug.needs_threads)
-"""Bugs that need threads to meet (tests/properties/interleaving): campaigns and machines have one thread."""
+"""Bugs that need threads to meet (tests/properties/explore/interleavings); campaigns and machines have one thread."""
 
 FULL_FILES = ("whole-buffer-written", "buffer-kept")
-"""Bugs that show when a buffer serves its second file: so many more puts there are in the smallest case."""
+"""Bugs that show when a buffer serves its second file.
+
+Their minimal reproducers have this many more puts.
+"""
 
 SEVERAL_WAYS = ("furthest-queue-first", "one-queue-file-a-round", "place-kept", "refused-ten-times-a-second")
-"""Bugs that show in more ways than one: the shrinker stays with the one that was met."""
+"""Bugs with several failures: the shrinker keeps to the one that was met."""
 
 MANY_RUNS = ("RMQ-B56",)
-"""A bug that shows when runs of the clean-up that were asked for are fewer than promised: so many more there are."""
+"""A bug that shows when fewer requested clean-ups run than promised.
+
+Its reproducer has this many more operations.
+"""
 
 MACHINE_HUNTS_IN_EVERY_RUN = (
     "lying-flush",
@@ -129,13 +138,14 @@ MACHINE_HUNTS_IN_EVERY_RUN = (
     "RMQ-B63",
     "marker-stays",
 )
-"""Bugs that machines hunt in each run of the tests, from every machine some; the others are hunted with `-m deep`.
+"""Bugs that machines search for in each run of the tests, some of every machine.
 
-Each bug that one thread can show is shown in every run besides, by its smallest case (test_smallest_cases.py).
+The others are searched for with `-m deep`. In every run the minimal reproducer shows each bug that one thread can show
+(test_smallest_cases.py).
 """
 
 IN_EVERY_RUN = ("lying-flush", "no-erase-after-cut", "readers-see-buffers")
-"""Bugs that campaigns hunt in each run of the tests; the others are hunted with `-m deep`."""
+"""Bugs that campaigns search for in each run of the tests; `-m deep` takes the others."""
 
 
 def campaign_hunts() -> list[Any]:
@@ -177,8 +187,8 @@ def test_the_campaign_catches_it_and_its_token_replays(bug: str, tracker: DirtyT
 
 def test_every_bug_has_a_machine_or_needs_what_machines_seldom_do() -> None:
     without = {bug.id for bug in PLANTED.values() if not bug.machine and not bug.needs_threads}
-    # files of zeros are what hunts for holes aim at (properties/score/holes), and a restart between a message that
-    # names its own light queue and one that is over the limit is drawn seldom
+    # The searches for known defects aim at files of zeros (properties/score/holes). A restart between a message that
+    # names its own light queue and one over the limit is drawn seldom.
     assert without == {"zero-unit-counts", "three-files-compared", "own-light-queue-not-counted"}
     assert without <= set(NOT_IN_CAMPAIGNS)
     assert {bug.machine for bug in PLANTED.values()} <= {"", *MACHINES}
@@ -199,7 +209,10 @@ def test_an_unknown_bug_is_refused_with_the_ones_there_are() -> None:
 
 @pytest.mark.deep
 def test_no_erase_is_seen_from_outside_too(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the judge that looks behind the end, the records that come back are noticed as records (hole H1)."""
+    """Without the judge of the bytes past the end, another judge notices them as records.
+
+    These are the records that reappear (hole H1).
+    """
     from tornpage.properties.lockstep import recovery
 
     blind = tuple(judge for judge in JUDGES if judge is not nothing_behind_the_end)
@@ -211,7 +224,7 @@ def test_no_erase_is_seen_from_outside_too(tracker: DirtyTracker, monkeypatch: p
 
 @pytest.mark.parametrize("bug", ["lying-flush", "directory-not-synced"])
 def test_a_bug_of_durability_needs_a_power_loss(bug: str, tracker: DirtyTracker) -> None:
-    """A kill alone shows neither: the page cache lives on."""
+    """A kill alone shows neither, because the page cache survives it."""
     from tornpage.model.operations import Flush, Put
 
     trial = lockstep_of(Settings(bug=bug), tracker=tracker)

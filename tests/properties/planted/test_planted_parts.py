@@ -1,4 +1,4 @@
-"""What planted bugs, and the lab, replace in the store: parts that a store asks for."""
+"""Test that planted bugs and the crash lab only replace parts that the store asks for."""
 
 import ast
 import importlib
@@ -73,13 +73,16 @@ def test_the_lab_replaces_parts_that_a_store_asks_for() -> None:
 # ---- seams -----------------------------------------------------------------------------------------------------------
 
 SEAM_STATEMENTS_MAX = 2
-"""A private method of so few statements may be there to be overridden, and says which bugs override it."""
+"""A private method with at most this many statements may exist for overrides.
+
+It then names the bugs that override it.
+"""
 SEAMS_MAX = 12
 _MARK = re.compile(r"^    # planted: (?P<bugs>.+)\n(?:    @.+\n)*    def (?P<name>_\w+)\(", re.MULTILINE)
 
 
 def planted_classes() -> Iterator[type]:
-    """Yield each class of a planted bug that is made of a class of the store."""
+    """Yield each class of a planted bug that derives from a class of the store."""
     for found in pkgutil.walk_packages(planted.__path__, "tornpage.properties.planted."):
         module = importlib.import_module(found.name)
         for each in vars(module).values():
@@ -88,7 +91,7 @@ def planted_classes() -> Iterator[type]:
 
 
 def overridden(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield name and function of each private method of the store that a class of a planted bug overrides."""
+    """Yield name and function of each private method that a planted bug overrides."""
     for name in vars(kind):
         if name.startswith("_") and not name.startswith("__"):
             owners = [

@@ -1,4 +1,4 @@
-"""Bugs that need threads to meet: each with the smallest scenario, in which one switch at some place shows it."""
+"""Test bugs that need threads to meet: one switch in the smallest scenario shows each."""
 
 from dataclasses import dataclass, replace
 
@@ -32,7 +32,10 @@ QUEUE_READS = "tornpage.impl.read.queue_reads"
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Two tasks that meet; `modules` beside those of the bug have yield points; `contracts` it may break besides."""
+    """Two tasks that meet; `modules` besides those of the bug have yield points.
+
+    `contracts` are further promises that it may break.
+    """
 
     scenario: Scenario
     modules: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Bugs of reads that need a reader of their own, or a forged unit."""
+"""Test bugs of reads that need a reader of their own, or a forged unit."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ REPUT = Step(service="reput")
 
 @pytest.mark.parametrize("bug", ["", "units-believed"])
 def test_a_unit_that_leads_to_another_message_is_passed_unless_it_is_believed(bug: str, tmp_path: Path) -> None:
-    """A store that may write makes every unit anew that is wrong, so this one is forged."""
+    """A writable store rewrites every wrong unit, so this one is forged."""
     log = Log(tmp_path)
     try:
         log.put(Message("U", b"of another queue"), units=False)
@@ -39,7 +39,7 @@ def test_a_unit_that_leads_to_another_message_is_passed_unless_it_is_believed(bu
 
 @pytest.mark.parametrize("bug", ["", "never-taken-back"])
 def test_a_buffer_that_a_reader_keeps_goes_with_the_store(bug: str, tracker: DirtyTracker) -> None:
-    """A close with a buffer that is kept shows whether files leak."""
+    """A close with a held buffer shows whether files leak."""
     trial = lockstep_of(Settings(bug=bug), tracker=tracker)
     trial.run(Put())
     trial.run(REPUT)

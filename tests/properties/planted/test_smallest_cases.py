@@ -1,4 +1,7 @@
-"""Every planted bug that one thread can show has a smallest case: it breaks a promise, which holds without the bug."""
+"""Test the minimal reproducer of each planted bug: it breaks a promise only with the bug.
+
+This covers the bugs that one thread can show.
+"""
 
 from dataclasses import replace
 
@@ -13,7 +16,7 @@ from tornpage.properties.program.case import Case, Settings
 AT_ONCE = {"RMQ-B29": Settings(pool_buffers=1), "RMQ-B31": Settings(sync_flush=True)}
 """Bugs that show when two producers meet at one line of many."""
 OF_THREADS = {*AT_ONCE, "RMQ-B76", *(bug.id for bug in PLANTED.values() if bug.needs_threads)}
-"""Bugs that threads have to meet for: here, and in tests/properties/interleaving."""
+"""Bugs that need threads to meet: here, and in test_planted_races.py."""
 OF_FAILING_DISKS = [bug.id for bug in PLANTED.values() if bug.machine == "failing-disk"]
 
 

@@ -1,4 +1,4 @@
-"""Tokens and case files: what was written is what is read, and a wrong one is refused with a sentence."""
+"""Test tokens and case files: they read back equal, and wrong ones are refused."""
 
 import json
 from typing import get_args

@@ -1,4 +1,4 @@
-"""The language that aims faults: what it reads it writes again, and every mistake is answered with its column."""
+"""Test the language of fault rules: it reads its own output, and errors name the column."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which calls a predicate means: counts see what everything else lets through, and draws are those of the seed."""
+"""Test which calls a predicate selects: counts come last, and draws depend on the seed."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The runner by hand: it steps when told so, waits as a thread would, and knows when a thread would go on."""
+"""Test the hand runner: it steps on request and waits and wakes as a thread would."""
 
 from concurrent.futures import Future
 
@@ -8,7 +8,10 @@ from tornpage.properties.program.hand_driven import HandDriven, Round
 
 
 class Counting:
-    """A service that answers at its third step, wants the next one as it was told, and may meet a disk that fails."""
+    """A service that answers at its third step and wants the set next one.
+
+    It may meet a failing disk.
+    """
 
     name = "counting"
 

@@ -1,4 +1,4 @@
-"""Trials whose log lies in two directories, and mistakes that only such trials can see."""
+"""Test lockstep runs with a log in two directories, and mistakes that only they show."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -71,7 +71,10 @@ class _AlwaysTheFirst(LogFileMaker):
 
 
 class _FirstDirectorySynced(LogFileMaker):
-    """A new file's size is synced, and the first directory, whichever it is in."""
+    """The size of a new file is synced, and always the first directory.
+
+    The file may be in the other one.
+    """
 
     def _make_durable(self, file: OpenFile) -> None:
         self._files.sync(file)

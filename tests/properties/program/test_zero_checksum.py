@@ -1,4 +1,4 @@
-"""Bodies that give their record the checksum 0: the judges' decoder has the last word."""
+"""Test bodies that give their record the checksum 0, as the judges' decoder computes it."""
 
 import pytest
 

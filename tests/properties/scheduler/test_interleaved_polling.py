@@ -1,7 +1,7 @@
-"""Nobody sleeps over a message: a consumer, dispatch and the service of the held pulls, in every order there is.
+"""Run a consumer, dispatch and the service of held pulls in every order.
 
-The queue is a list here, each of its uses a yield point, and so are the ends of each hold of the lock; on a store,
-line by line, properties/lockstep/holding_verbs.py drives the same pair.
+No held pull misses a message. The queue is a list here. Each of its uses is a yield point, and so are the ends of each
+hold of the lock. properties/lockstep/consumers.py runs the same pair on a store, line by line.
 """
 
 import random
@@ -31,7 +31,7 @@ RUN = QueueRun((b"T", 0), 0, b"", 0)
 
 
 class SteppedQueue:
-    """One queue of messages that are 0 (nobody wants it) or 1; each use is a yield point."""
+    """One queue of messages that are 0 (no pull wants it) or 1; each use is a yield point."""
 
     def __init__(self) -> None:
         self.messages: list[int] = []
@@ -56,9 +56,9 @@ class SteppedQueue:
 
 @dataclass
 class Beside:
-    """A consumer beside dispatch, and beside the service if `served`: run with one schedule after the other.
+    """A consumer beside dispatch, and beside the service if `served`, run with many schedules.
 
-    `slept` are the schedules after which a held pull has no answer although its message is there, or a wrong one.
+    `slept` are the schedules after which a held pull has no answer or a wrong one, although its message is there.
     """
 
     kind: type[PullHold]
@@ -68,7 +68,7 @@ class Beside:
     slept: list[Sequence[int]] = field(default_factory=list)
 
     def run(self, schedule: Sequence[int]) -> bytearray:
-        """Run on a queue that is empty, and note the schedule; return between how many there was to choose."""
+        """Run on an empty queue and record the schedule; return the choices that there were."""
         queue, runner, trace = SteppedQueue(), HandRunner(), StepTrace()
         hold = self.kind(
             queue, runner=runner, held_max=9, short_polling_ms=None, path="", guard=lambda: CooperativeLock("hold")
@@ -85,11 +85,14 @@ class Beside:
 
     @staticmethod
     def _answers(*, was_held: bool) -> tuple[GetStatus, ...]:
-        """Return the right answers: who was held waits for his message, others may be told to go on behind another."""
+        """Return the right answers: a held pull waits for its message.
+
+        Other pulls may be told to continue after another message.
+        """
         return (GetStatus.FOUND,) if was_held else (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE)
 
     def all(self) -> "Beside":
-        """Run with every schedule that there is."""
+        """Run with every schedule."""
         for _ in every_schedule(self.run):
             pass
         return self
@@ -150,7 +153,7 @@ def switched(*before: int) -> PullWhileDispatching:
 
 
 def failures(bug: str, schedules: Sequence[PullWhileDispatching], tracker: DirtyTracker) -> int:
-    """Return after how many of them a message is slept over on a store; a message is there in any case."""
+    """Return the number of schedules on a store that miss a message which is there."""
     count = 0
     for beside in schedules:
         operations = (Put(), beside, Step(service="pull-hold"))

@@ -1,4 +1,7 @@
-"""The stepped scheduler: all interleavings are reachable, equal schedules repeat, and no thread outlives its run."""
+"""Test the stepped scheduler: every interleaving is reachable, and equal schedules repeat.
+
+No thread outlives its run.
+"""
 
 import gc
 import math
@@ -38,7 +41,7 @@ def no_leaked_threads() -> Iterator[None]:
 
 
 class Counter:
-    """Counts with a read, a yield point and a write, under a lock or not."""
+    """Counts with a read, a yield point and a write, with or without a lock."""
 
     def __init__(self, lock: CooperativeLock | None = None) -> None:
         self.n = 0
@@ -103,7 +106,7 @@ def test_lines_of_watched_code_are_yield_points(modules: list[Any]) -> None:
         run_stepped([counter.add, counter.add], schedule, modules=modules)
         return counter.n == 1
 
-    # past its first line, let the other one begin and go on to the end, return
+    # past its first line, let the other task begin and run to the end, return
     assert find(st.lists(st.integers(0, 1), max_size=12), loses) == [0, 0, 1]
 
 
@@ -173,7 +176,7 @@ def test_zero_goes_on_and_other_numbers_take_another_task() -> None:
         return steps
 
     trace = StepTrace()
-    # begin with 1; from 1 to the second other one (2); 2 goes on to its end; of 0 and 1 the second
+    # begin with 1; from 1 to the second other task (2); 2 runs to its end; of 0 and 1 the second
     run_stepped([task(0), task(1), task(2)], [1, 2, 0, 1], trace=trace)
     assert order == [1, 2, 2, 1, 0, 0]
     assert list(trace.turns) == [Turn(1, 1, "middle"), Turn(2, 1, "end"), Turn(1, 0, "end"), Turn(0, 1, "end")]
@@ -199,7 +202,7 @@ def test_two_locks_in_opposite_order_wait_for_each_other() -> None:
     assert caught.value.contract == 16
     assert caught.value.found == "task 0 waits for two (held by task 1); task 1 waits for one (held by task 0)"
     assert caught.value.__notes__ == [str(trace)]
-    assert (one.holder, two.holder) == (None, None), "whoever was ended gave back what it held"
+    assert (one.holder, two.holder) == (None, None), "an ended task released its locks"
 
 
 def test_a_lock_that_an_ended_task_kept_is_waited_for_in_vain() -> None:
@@ -235,7 +238,7 @@ def test_who_waits_is_not_runnable_until_the_release() -> None:
         with lock:
             order.append("waited")
 
-    # 0 takes the lock and is left in the middle; 1 goes on and waits: nothing can be chosen before the release
+    # 0 takes the lock and is left in the middle; 1 runs and waits: nothing can be chosen before the release
     run_stepped([hold, wait], [0, 0, 1, 0, 1])
     assert order == ["still held", "waited", "released"]
 
@@ -279,7 +282,7 @@ def test_a_lock_outside_a_run_is_an_ordinary_one() -> None:
         assert str(outcome.error) == "task 0 releases lock, held by code outside the run"
     with pytest.raises(RuntimeError, match="releases lock, held by nobody"):
         lock.release()
-    yield_point("nobody minds")
+    yield_point("outside a run")
 
 
 def test_a_lock_of_another_task_is_not_released() -> None:

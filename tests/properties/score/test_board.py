@@ -1,4 +1,4 @@
-"""The board: who killed what in how long, what censoring does, and what trials that said nothing do not do."""
+"""Test the board: kills by engine and time, censored trials, and trials without a result."""
 
 import math
 from typing import Any

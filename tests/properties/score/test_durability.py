@@ -1,4 +1,7 @@
-"""The durability mutants: each is killed in every run, within a number of states and with a seed that do not change."""
+"""Test durability mutants: each is killed in every run within a fixed number of states.
+
+The seeds are fixed too.
+"""
 
 from collections import Counter
 
@@ -12,7 +15,7 @@ from tornpage.properties.score.holes.hunt import Hunt
 MUTANTS = [bug.id for bug in PLANTED.values() if bug.group == "durability"]
 
 COUNT_MAX = 3_000
-"""Crash states, or operations of a machine, within which each has to be killed."""
+"""Number of crash states, or of operations of a machine, within which each has to be killed."""
 
 _EXPLORE, _LOG, _QUEUE = Hunt(), Hunt("commit-log"), Hunt("queue")
 _FLAT = {"file_bytes": 8192, "sync_flush": False, "pool_buffers": 0, "index": False, "queue_ext": False}
@@ -59,7 +62,7 @@ def test_a_mutant_is_killed(bug: str, tracker: DirtyTracker) -> None:
 
     def is_over() -> bool:
         nonlocal counted
-        counted += 1  # a machine asks once an operation, and yields only what it has met
+        counted += 1  # a machine asks once per operation and yields only operations that it met
         return counted > COUNT_MAX
 
     for count, sighting in hunt.strategy.seek(Settings(bug=bug), seed=seed, tracker=tracker, is_over=is_over):

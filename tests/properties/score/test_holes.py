@@ -1,4 +1,4 @@
-"""The catalogue of holes: complete, true about plants and tests, and hunted by its command."""
+"""Test the catalogue of known defects: complete, true about plants and tests, searchable."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""A hunt: what counts as a kill, what does not, and when it ends."""
+"""Test a search: what counts as a kill, what does not, and when it ends."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from tornpage.properties.score.strategies import STRATEGIES, IsOver, UnknownStra
 
 @dataclass
 class Clock:
-    """Time that goes on only when told to."""
+    """A clock that the test advances."""
 
     now: float = 0.0
 
@@ -28,7 +28,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Seen:
-    """A sighting by word of mouth."""
+    """A scripted detection."""
 
     clock: Clock
     is_true: bool = True
@@ -49,7 +49,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Scripted:
-    """A strategy that counts one a second and meets what it is told to."""
+    """A strategy with one count per second and scripted detections."""
 
     clock: Clock
     meets: dict[int, Seen]

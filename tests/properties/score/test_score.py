@@ -1,4 +1,4 @@
-"""A score: the order of its trials, what it does again and what not, and that an interrupt keeps what has ended."""
+"""Test a score: the order of its trials, repeated trials, and results kept at interrupts."""
 
 from pathlib import Path
 

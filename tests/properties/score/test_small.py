@@ -1,4 +1,4 @@
-"""The shortest failure of each bug made small: which is chosen, what is done again, and what goes wrong is a row."""
+"""Test shrinking the shortest failure of each bug: choice, repeats, and error rows."""
 
 from dataclasses import replace
 from functools import cache

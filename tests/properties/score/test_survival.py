@@ -1,4 +1,4 @@
-"""The survival curve against a worked example, and quantiles of censored times."""
+"""Test the survival curve against a worked example, and quantiles of censored times."""
 
 import math
 
@@ -7,7 +7,10 @@ import pytest
 from tornpage.properties.score.survival import Observed, bootstrap_quantile, product_limit, quantile
 
 REMISSION = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+"
-"""Weeks of remission of 21 patients with 6-MP, + censored (Freireich et al. 1963), the example of the textbooks."""
+"""Weeks of remission of 21 patients with 6-MP, + censored (Freireich et al.
+
+1963), a textbook example.
+"""
 
 SURVIVAL = {6: 0.857, 7: 0.807, 10: 0.753, 13: 0.690, 16: 0.627, 22: 0.538, 23: 0.448}
 

@@ -1,4 +1,4 @@
-"""Mixes: the standard one draws what it always drew, swarm draws others, and what is off is never drawn."""
+"""Test swarm configurations: the standard one keeps its draws, disabled rules stay out."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Pruning and brute force say the same; a rule that takes too much away is noticed, and so is one that believes."""
+"""Test that pruning and brute force agree, and that unsound rules are noticed."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -28,7 +28,10 @@ def test_pruned_and_brute_force_enumeration_are_equal(tracker: DirtyTracker) -> 
 
 
 def test_they_are_equal_where_recovery_is_crashed_too(tracker: DirtyTracker) -> None:
-    """An image that was met inside a recovery does not spare the same image of a first crash having its own crashed."""
+    """An image met inside a recovery does not spare the same image of a first crash.
+
+    The recovery of the latter has to be crashed too.
+    """
     checked = check_workload(("queues",), ASYNC, Bound(0, recovery_facts=0), tracker=tracker)
     assert checked is not None
     assert checked.differences == []
@@ -36,7 +39,7 @@ def test_they_are_equal_where_recovery_is_crashed_too(tracker: DirtyTracker) -> 
 
 
 def without_sizes(state: DiskState, bound: int, beyond: int = -1) -> Iterator[dict[str, Choice]]:
-    """Unsound: what a file's size is cannot matter, since its pages say what is in it."""
+    """Unsound: the size of a file is taken not to matter, because its pages have the content."""
     facts = [fact for fact in bounded_facts(state) if not fact.name.startswith("size")]
     return chosen_within(facts, bound, beyond=beyond)
 
@@ -48,7 +51,10 @@ def test_an_unsound_rule_about_facts_is_noticed(tracker: DirtyTracker) -> None:
 
 
 def test_an_unsound_rule_about_verdicts_is_noticed(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unsound: an image that held at one place holds at each. After the flush the put has to be there."""
+    """Unsound: an image that held once is taken to hold always.
+
+    After the flush the put has to be there.
+    """
     lying = settings_of("async", disk="posix-strict", bug="lying-flush")
     monkeypatch.setattr(outcomes, "_holds_too", lambda known, legal, versions: True)
     checked = check_workload(("put", "flush"), lying, Bound(0), tracker=tracker)

@@ -1,4 +1,7 @@
-"""Choices within a bound: all of them, each once, the nearest first; page contents as with every mask, each once."""
+"""Test choices within a bound: all of them, each once, the nearest first.
+
+Page contents are those of every mask, each once.
+"""
 
 from itertools import pairwise, permutations, product
 

@@ -1,4 +1,7 @@
-"""Exhaustive runs: honest claims, equal results however they are divided and interrupted, failures that replay."""
+"""Test exhaustive runs: honest claims, equal results, failures that replay.
+
+Results do not depend on the division of the work or on interrupts.
+"""
 
 import os
 import signal
@@ -30,7 +33,7 @@ SMALL = Plan(ops=1, facts=0, letter_names=("put", "flush", "close", "open"), che
 
 @pytest.fixture(autouse=True)
 def canary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have runs take it for caught: who means it asks `caught_canary` itself."""
+    """Make runs take the canary for caught; a test of it calls `caught_canary` itself."""
     monkeypatch.setattr(run, "caught_canary", lambda plan, tracker: "a bug")
 
 
@@ -65,7 +68,10 @@ def test_a_right_store_holds_and_the_statement_says_how_far(whole: ExhaustResult
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workloads_are_made_as_they_are_needed(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bound of eight operations has billions of them: all in one list took the memory, whatever the time allowed."""
+    """A bound of eight operations has billions of workloads.
+
+    All in one list took the memory, whatever the time limit.
+    """
     made: list[Workload] = []
 
     def noted(letters: Sequence[Letter], length: int) -> Iterator[Workload]:
@@ -124,7 +130,7 @@ def test_what_other_source_has_shown_is_not_believed(tmp_path: Path, monkeypatch
 
 
 def test_the_source_is_that_of_store_model_and_judges() -> None:
-    """After a move of its module the fingerprint was that of no file at all."""
+    """After a move of its module the fingerprint belonged to no file."""
     files = {source.__file__ for source in (commit_log, operations, run)}
     assert files <= {str(path) for path in kept._sources()}
 
@@ -173,7 +179,7 @@ def test_a_process_that_dies_is_the_harness_fault() -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Return the workers of a process: its children that are no helpers of multiprocessing."""
+    """Return the workers of a process: its children except helpers of multiprocessing."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     told = [(int(child), Path(f"/proc/{child}/cmdline").read_bytes()) for child in found]
     return [child for child, line in told if b"spawn_main" in line]

@@ -1,4 +1,4 @@
-"""Workloads: what is among them, and that each is a case that can be written down."""
+"""Test workloads: what is among them, and that each is a case that can be saved."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_only_an_open_follows_a_close_and_it_follows_nothing_else(mode: Mode) ->
 @pytest.mark.parametrize("mode", MODES)
 def test_all_other_sequences_are_there_and_each_once(mode: Mode) -> None:
     letters = letters_of(mode)
-    others = len(letters) - 1  # all but open; behind a close there is one way to go on
+    others = len(letters) - 1  # all but open; after a close there is one way to go on
     assert [len(list(workloads(letters, length))) for length in range(3)] == [1, others, (others - 1) * others + 1]
     found = list(workloads(letters, 3))
     assert len(set(found)) == len(found)

@@ -1,4 +1,4 @@
-"""Stores of other people: right ones hold in whatever way they keep their files, and each way to be wrong is named."""
+"""Test foreign stores: right ones hold however they keep files, and each mistake is named."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ LIFE: tuple[Operation, ...] = (
     Crash(),
     Crash(back=4),
 )
-"""A bit of everything."""
+"""One operation of each kind."""
 
 
 # ---- right stores ----------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_a_failure_that_does_not_show_again_is_no_verdict(monkeypatch: pytest.Mo
         run_target_campaign(TargetPlan(settings("CountsAnew"), states=50), tracker=tracker)
 
 
-# ---- what cannot be tested -------------------------------------------------------------------------------------------
+# ---- untestable targets --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -219,12 +219,12 @@ def test_a_failure_that_does_not_show_again_is_no_verdict(monkeypatch: pytest.Mo
     [
         ("nothing", "is no target: give cmd:"),
         ("no.such.module:thing", "there is no module 'no.such.module' here"),
-        (f"{STORES}:Nobody", "has no 'Nobody'"),
-        (f"{STORES.parent}/nobody.py:Store", "there is no file"),
+        (f"{STORES}:Absent", "has no 'Absent'"),
+        (f"{STORES.parent}/absent.py:Store", "there is no file"),
         ("os:sep", "must be callable with a directory"),
         ("cmd:", "has no command"),
         ("cmd:true", "the command does not name the store's directory"),
-        ("cmd:./nobody {dir}", "the command ./nobody does not exist"),
+        ("cmd:./absent {dir}", "the command ./absent does not exist"),
         ("cmd:'true {dir}", "the command cannot be read: No closing quotation"),
     ],
 )
@@ -275,7 +275,7 @@ def test_what_breaks_ends_the_process() -> None:
 
 
 def test_an_interrupt_while_a_failure_is_made_small_ends_the_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ended the search alone: the campaign went on to the end of its time."""
+    """Only the search ended: the campaign continued to the end of its time."""
 
     def shrink(failure: Failure, **_: object) -> Shrunk:
         return Shrunk(failure.case, failure.broken, ended="interrupt")

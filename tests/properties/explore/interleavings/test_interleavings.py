@@ -1,4 +1,4 @@
-"""The engine of interleavings: what is drawn, run, counted, repeated, shrunk and written down."""
+"""Test the engine of interleavings: draws, runs, counts, repeats, shrinking and tokens."""
 
 import importlib.util
 from collections.abc import Callable, Sequence
@@ -77,7 +77,7 @@ def test_a_put_that_waits_for_the_disk_is_answered_by_the_task_of_group_commit(t
 
 
 def test_a_service_that_never_comes_is_told_as_waiting_for_ever(tracker: DirtyTracker) -> None:
-    scenario = Scenario("nobody flushes", replace(SMALL, sync_flush=True), (), ((Put(),),), ())
+    scenario = Scenario("no flush", replace(SMALL, sync_flush=True), (), ((Put(),),), ())
     ran = run_interleaving(sequential(scenario), tracker=tracker)
     assert ran.broken is not None
     assert ran.broken.contract == 16
@@ -126,7 +126,7 @@ def test_every_family_runs_alone_and_mixed(family: Family, tracker: DirtyTracker
 
 
 def test_every_planted_bug_opens_in_a_stepped_store(tracker: DirtyTracker) -> None:
-    """Their parts take the locks of the scheduler, whatever else they change."""
+    """The replaced parts take the locks of the scheduler, whatever else they change."""
     for bug in PLANTED:
         planted = replace(SMALLEST, settings=replace(SMALLEST.settings, bug=bug))
         run_interleaving(sequential(planted, ()), tracker=tracker)
@@ -155,7 +155,7 @@ OF_ANOTHER_NAME = (
     "swYkKE2Pj7syrUL_4WlezBTE1HX5C0wsdkEFRxc_Em_mJQG3yxdFV1S8WcrnONn-oKHel-6Z-YfMtNY8ivJXAXxMpAh9M7J_5Lbt2GDByj5L"
     "cur_6FmNwOWQZj9KT-gJaFoBsuS0YbRwJy6Ol6-uTLnVJP8Uorb5vd_3jk9zlXVc2e2u9cWJArmh3PPmwz8Okjl8Nbyit"
 )
-"""A token of when properties.planted.races was called properties.planted.racing."""
+"""A token from the time when properties.planted.races was named properties.planted.racing."""
 
 
 def test_former_names_of_modules_lead_to_present_modules() -> None:
@@ -209,7 +209,7 @@ FAMILY_OF: dict[str, Family] = {
     "forgotten-too-early": families.consumers,
     "deleted-beside-puts": families.topic_deletion,
 }
-"""The scenarios in which a bug is hunted; a campaign draws from all of them."""
+"""The scenarios for the search of a bug; a campaign draws from all of them."""
 
 
 def explored(
@@ -272,7 +272,7 @@ def test_a_campaign_finds_every_planted_race(bug: str, tracker: DirtyTracker) ->
     assert result.verdict is Verdict.BROKEN
     failure = result.failure
     assert failure is not None
-    assert sum(map(len, failure.interleaving.scenario.tasks)) <= 10  # how far it gets, draws decide
+    assert sum(map(len, failure.interleaving.scenario.tasks)) <= 10  # draws decide how far it gets
     assert failure.interleaving.switches <= 10
     read, _ = from_token(token_of(failure.interleaving))
     assert str(run_interleaving(read, tracker=tracker).broken) == str(failure.broken)
@@ -319,7 +319,10 @@ def test_an_interrupt_in_the_canary_keeps_the_campaign(tracker: DirtyTracker, mo
 
 
 def test_one_task_has_one_order() -> None:
-    """Shrinking leaves tasks out, and may leave one: a draw of its interleavings failed on an empty range."""
+    """Shrinking omits tasks and may leave one.
+
+    A draw of its interleavings failed on an empty range.
+    """
     alone = Scenario("alone", SMALL, (), ((Put(),),), ())
     assert {drawn(alone, seed) for seed in range(20)} == {
         sequential(alone, modules) for modules in {draw_modules(Random(seed)) for seed in range(20)}

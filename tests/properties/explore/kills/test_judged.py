@@ -1,4 +1,4 @@
-"""A directory that a kill leaves again is not judged again, and any other one is."""
+"""Test that a directory is judged again only if a kill leaves it changed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ LEFT = Snapshot({"checkpoint": b"\0"})
 
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Return what judges a directory, and answers how often somebody really did so far."""
+    """Return a judge of a directory that returns the number of real judgements so far."""
     memory = Judged(Parts())
     monkeypatch.setattr(
         judged, "judge_directory", lambda directory, legal, **_: Survived(RIGHT, next(iter(legal.values())))
@@ -108,7 +108,10 @@ def test_a_snapshot_has_files_and_empty_directories(tmp_path: Path) -> None:
 
 
 def _lived(*ends: int) -> Any:
-    """Return how far a process got that opened its store and performed operations, with the end offset after each."""
+    """Return the progress of a process that opened its store and performed operations.
+
+    It has the end offset after each operation.
+    """
     return SimpleNamespace(returned=len(ends) - 1, begun=len(ends) - 1, end_of=lambda verb: ends[verb])
 
 

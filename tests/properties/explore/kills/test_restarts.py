@@ -1,4 +1,7 @@
-"""Fresh interpreters that hold a store: a second one is refused, a killed one leaves all that was acknowledged."""
+"""Test fresh interpreters that hold a store: a second one is refused.
+
+A killed one leaves all acknowledged messages.
+"""
 
 import sys
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Real processes killed by SIGKILL: the store loses nothing, and stores that do lose something are caught.
+"""Kill real processes with SIGKILL: the store loses nothing, and broken stores are caught.
 
-Killing forks, which a process with threads must not do, and the processes of pytest-xdist have some; so each run gets
-a fresh process.
+Killing forks, which a process with threads must not do. The processes of pytest-xdist have threads, so each run gets a
+fresh process.
 """
 
 import multiprocessing
@@ -51,7 +51,10 @@ class WriteBuffer(MappedFile):
 
 
 class TornCopy(MappedFile):
-    """A record is copied in two steps, so that a kill can fall between them; correct, as long as recovery is."""
+    """A record is copied in two steps, so that a kill can fall between them.
+
+    It is correct as long as recovery is.
+    """
 
     def append(self, record: bytearray) -> None:
         half = len(record) // 2
@@ -64,7 +67,7 @@ class MarkerForgotten(AbortMarker):
     """There is no abort marker."""
 
     def create(self) -> None:
-        """Leave it out."""
+        """Omit the marker."""
 
 
 class RaisingPut(CommitLog):
@@ -82,7 +85,10 @@ class DyingPut(CommitLog):
 
 
 class InterruptedRecovery(Recovery):
-    """Whoever opens the store sends the process that runs the kills the signal of Ctrl-C, unless it is that one."""
+    """An open of the store sends Ctrl-C to the process that runs the kills.
+
+    It does not if it is that process.
+    """
 
     runner = 0
 
@@ -113,7 +119,7 @@ STORES = {
 
 
 _PATIENCE_S = 240
-"""A process that died answers nobody: the test fails then, instead of waiting for ever."""
+"""A dead process never answers: the test fails then instead of waiting for ever."""
 
 
 # ---- running in a fresh process --------------------------------------------------------------------------------------
@@ -159,7 +165,7 @@ def run(fresh_process: Pool, tmp_path: Path) -> Runner:
 
 
 def signature(report: KillResult) -> tuple[object, ...]:
-    """Return everything of a report that the seed decides."""
+    """Return the parts of a report that the seed determines."""
     found = [(v.cycle, v.life, v.verb, v.step, v.contract) for v in report.tally.violations]
     counts = (
         report.tally.cycles,
@@ -246,7 +252,10 @@ def test_one_cycle_can_be_replayed(run: Runner) -> None:
 
 
 def test_a_store_with_bit_maps_is_killed_and_opened_with_its_filters(run: Runner) -> None:
-    """Lives and judges once had no filters; the fifteenth program of this seed has an extension with bit maps."""
+    """Sessions and judges had no filters once.
+
+    The fifteenth program of this seed has an extension with bit maps.
+    """
     report = run(0, seed=0, cycle=350)
     assert (report.tally.cycles, report.tally.violations) == (1, [])
 
@@ -266,7 +275,7 @@ def test_a_planted_bug_is_caught(run: Runner, bug: str, contracts: set[int]) -> 
 @pytest.mark.parametrize("mode", ["step", "bytecode"])
 def test_records_kept_in_a_buffer_are_missed(run: Runner, mode: KillMode) -> None:
     report = run(60, mode=mode, store="write-buffer")
-    # dispatch meets no record where one was put: no more puts are taken then (8), and no exit is clean (7)
+    # Dispatch finds no record where one was put: no more puts are taken then (8), and no exit is clean (7).
     assert 2 in {violation.contract for violation in report.tally.violations} <= {2, 7, 8}
     assert "none that may survive" in report.tally.violations[0].sentence
 

@@ -1,4 +1,4 @@
-"""Each call at the file seam is one step, and then the same call to the disk behind it."""
+"""Test that each call of the file interface is one step, then the same call of the disk."""
 
 import inspect
 from collections.abc import Callable
@@ -13,7 +13,7 @@ VERBS = sorted(name for name, value in vars(Files).items() if inspect.isfunction
 
 
 class Noted:
-    """A disk that notes the calls and answers each with its name."""
+    """A disk that records the calls and returns the name of each."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []

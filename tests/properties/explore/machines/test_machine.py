@@ -1,4 +1,7 @@
-"""Runs of machines: what they count, when they are vacuous, how they share a run. Each by itself: test_machines.py."""
+"""Test runs of machines: counters, vacuous runs, and shared runs.
+
+test_machines.py tests each machine by itself.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -68,7 +71,10 @@ def test_the_deep_profile_holds(tracker: DirtyTracker) -> None:
 
 
 def test_of_a_verb_that_is_interrupted_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store left in the middle of a verb was closed and called broken: a Ctrl-C ended in a traceback."""
+    """A store left in the middle of a call was closed and called broken.
+
+    A Ctrl-C ended in a traceback.
+    """
     monkeypatch.setattr(
         "tornpage.properties.explore.machines.machine.note", lambda told: None
     )  # for examples of Hypothesis alone

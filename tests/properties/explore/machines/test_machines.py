@@ -1,4 +1,7 @@
-"""Each machine by itself: it holds, it repeats, it says what never happened, and all its rules have a turn."""
+"""Test each machine by itself: it holds, it repeats, and all its rules run.
+
+It also reports the rules that never ran.
+"""
 
 from typing import NamedTuple
 
@@ -13,15 +16,16 @@ from tornpage.properties.explore.machines.check import MACHINES, CheckResult, ch
 
 
 class Size(NamedTuple):
-    """How long a machine runs here: examples and steps."""
+    """Length of a machine's run here: examples and steps."""
 
     examples: int
     steps: int
 
 
 class Plan(NamedTuple):
-    """What is tried of one machine. In so many examples all its rules have a turn, of which it has more than `rules`;
-    a run of two steps leaves `never` out.
+    """Expectations about one machine.
+
+    In this many examples all its rules run, which are more than `rules`. A run of two steps omits `never`.
     """
 
     whole: Size

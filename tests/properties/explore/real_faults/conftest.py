@@ -1,4 +1,7 @@
-"""Faults fork, which a process with threads must not do, and those of pytest-xdist have some: each gets a fresh one."""
+"""A fresh process for faults, which fork.
+
+A process with threads must not fork, and those of pytest-xdist have threads.
+"""
 
 import multiprocessing
 from collections.abc import Iterator
@@ -9,6 +12,6 @@ import pytest
 
 @pytest.fixture(scope="module")
 def fresh_process() -> Iterator[Pool]:
-    """Return a process with one thread that carries out functions of test modules."""
+    """Yield a process with one thread that runs functions of test modules."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         yield pool

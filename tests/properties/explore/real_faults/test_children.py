@@ -1,4 +1,4 @@
-"""What a forked process says outlives it, and its parent knows how it ended."""
+"""Test that the report of a forked process survives it, and that its end is known."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from tornpage.properties.explore.real_faults.mounts import Unavailable
 
 
 def die_by(number: int) -> tuple[str | None, str, list[Stored], int]:
-    """Return how a process ended that sent itself a signal in its second put, and what it had said."""
+    """Return the end of a process that sent itself a signal in its second put, and its report."""
     page = Page()
 
     def work(page: Page) -> None:
@@ -23,7 +23,7 @@ def die_by(number: int) -> tuple[str | None, str, list[Stored], int]:
 
 
 def raised_by(kind: str) -> str:
-    """Return what the parent raises when a child ended like this."""
+    """Return the error that the parent raises when a child ended like this."""
 
     def work(page: Page) -> None:
         page.begin("get")

@@ -1,4 +1,7 @@
-"""What the fault of a failing sync stands on: this kernel says EIO once, then success, and the bytes are gone."""
+"""Test the kernel behaviour that the fault of a failing sync needs.
+
+This kernel reports EIO once, then success, and the bytes are gone.
+"""
 
 import mmap
 import os
@@ -17,7 +20,10 @@ FILE_BYTES = 16 * BLOCK_BYTES
 
 
 def told_by_a_failing_disk(directory: str) -> dict[str, Any]:
-    """Return what two syncs of a file say whose second half fails, and what a copy of the disk holds."""
+    """Return the results of two syncs of a file whose second half fails.
+
+    With them comes the content of a copy of the disk.
+    """
 
     def work(page: Page) -> None:
         enter_private_mounts(directory)
@@ -60,7 +66,7 @@ def sync(fd: int) -> str:
 
 
 def seen_from_outside(directory: str) -> dict[str, Any]:
-    """Return what a mount holds for the process that made it, and for its parent."""
+    """Return the content of a mount for the process that made it, and for its parent."""
 
     def work(page: Page) -> None:
         enter_private_mounts(directory)

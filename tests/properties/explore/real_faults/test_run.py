@@ -1,4 +1,4 @@
-"""Real faults on the real store: it holds, stores that do not hold are caught, and nothing is left behind."""
+"""Test real faults on the real store: it holds, broken stores are caught, nothing is left."""
 
 import functools
 import os
@@ -32,14 +32,14 @@ Fault = Callable[[FaultReport, str, random.Random], None]
 
 
 class SparseFiles(OsFiles):
-    """A disk on which nobody reserves anything: neither the log nor what is derived from it."""
+    """A disk that never reserves blocks, neither for the log nor for queues and index."""
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
         os.truncate(file.path, size_bytes)
 
 
 class TriesAgain(MappedFile):
-    """A sync that failed is tried again, and believed: what the kernel drops is called durable."""
+    """A failed sync is repeated and trusted: dropped pages count as durable."""
 
     def flush(self) -> None:
         try:
@@ -50,7 +50,7 @@ class TriesAgain(MappedFile):
 
 
 class NeverSyncs(MappedFile):
-    """A flush moves the watermark only, so that no failing sync is ever met."""
+    """A flush only moves the watermark, so that no failing sync is ever met."""
 
     def flush(self) -> None:
         self.flushed_position = self.written_position
@@ -78,7 +78,7 @@ def never_fires(report: FaultReport, directory: str, rng: random.Random) -> None
 
 
 def is_interrupted(report: FaultReport, directory: str, rng: random.Random) -> None:
-    """Press the interrupt key for the parent while a process of ours waits for ever."""
+    """Send an interrupt to the parent while a child waits for ever."""
 
     def waits(page: Page) -> None:
         signal.alarm(0)
@@ -109,7 +109,7 @@ def run_in_this_process(names: tuple[str, ...], seed: int, directory: str) -> Fa
 
 @pytest.fixture
 def run(fresh_process: Pool, tmp_path: Path) -> Callable[..., FaultsReport]:
-    """Return what runs faults in a process with one thread, below `tmp_path`."""
+    """Return a function that runs faults in a process with one thread, below `tmp_path`."""
 
     def run_there(*names: str, seed: int = 0) -> FaultsReport:
         report = fresh_process.apply(run_in_this_process, (names, seed, str(tmp_path)))
@@ -147,8 +147,8 @@ def test_the_store_holds_under_real_faults_of_many_seeds(run: Run, seed: int) ->
 
 
 def test_a_store_that_reserves_nothing_is_caught_on_a_full_disk(run: Run) -> None:
-    # Which of its pages is the first without a block depends on how far dispatch has come when the disk is full: one of
-    # a mapping, and the process dies, or, where the log ends with its file, that of the checkpoint at the close.
+    # The first page without a block depends on the progress of dispatch when the disk is full. If it belongs to a
+    # mapping, the process dies. If the log ends with its file, it is the page of the checkpoint at the close.
     (fault,) = run("full-disk of sparse files").faults
     assert fault.broken is not None
     assert fault.broken.contract == 8
@@ -203,7 +203,7 @@ def test_an_interrupt_ends_the_run_and_leaves_nothing(run: Run, tmp_path: Path) 
 
 
 def run_beside_a_thread() -> str:
-    """Return what a run says in a process that has a second thread."""
+    """Return the report of a run in a process that has a second thread."""
     done = threading.Event()
     beside = threading.Thread(target=done.wait)
     beside.start()

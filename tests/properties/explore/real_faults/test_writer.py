@@ -1,4 +1,4 @@
-"""The judge of a directory finds what is missing and what does not belong there."""
+"""Test that the judge of a directory finds missing and foreign parts."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Recovery crashed at its own file operations: every shape of store comes out the same, and a bad recovery is found."""
+"""Crash recovery at its own file operations: sample stores recover alike.
+
+A broken recovery is found.
+"""
 
 import pytest
 

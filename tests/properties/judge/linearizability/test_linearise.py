@@ -1,4 +1,7 @@
-"""The search for an order of concurrent calls: right against trying all orders, honest when it gives up."""
+"""Test the search for an order of concurrent calls against trying all orders.
+
+It reports when it gives up.
+"""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 from tornpage.properties.judge.linearizability.linearise import Moment, linearise
 
 Register = tuple[str, int]
-"""What a call does with one number: ("write", n), ("read", n was seen) or ("take", n was seen, and 0 is there then)."""
+"""A call on one number: ("write", n), ("read", n) or ("take", n), which leaves 0."""
 
 
 def apply(call: Register, state: int) -> Iterator[int]:
@@ -27,7 +30,7 @@ def moments_of(calls: Sequence[tuple[Register, int, int | None]]) -> list[Moment
 
 
 def by_trying_all(calls: Sequence[tuple[Register, int, int | None]]) -> bool:
-    """Whether some order of the answered calls, with any of the others, is right."""
+    """Return whether some order of the answered calls, with any of the others, is right."""
     answered = [n for n, (_, _, ended) in enumerate(calls) if ended is not None]
     open_ones = [n for n, (_, _, ended) in enumerate(calls) if ended is None]
     for count in range(len(open_ones) + 1):
@@ -58,7 +61,7 @@ def _is_explained(calls: Sequence[tuple[Register, int, int | None]], order: Sequ
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[Register, int, int | None]]:
-    """Up to five calls; their begins and ends are any order of distinct times."""
+    """Draw up to five calls; begins and ends are any order of distinct times."""
     count = draw(st.integers(1, 5))
     times = draw(st.permutations(range(2 * count)))
     calls: list[tuple[Register, int, int | None]] = []
@@ -93,7 +96,10 @@ def test_a_call_without_an_answer_may_have_happened_or_not() -> None:
 
 
 def test_a_search_that_is_broken_off_proves_nothing() -> None:
-    """Ten writes at once, and a read of what none of them wrote: all orders are wrong, and there are many."""
+    """Ten concurrent writes, and a read of another number.
+
+    All orders are wrong, and there are many.
+    """
     calls: list[tuple[Register, int, int | None]] = [(("write", n), 0, 100) for n in range(1, 11)]
     calls.append((("read", 99), 101, 102))
     found = linearise(moments_of(calls), 0, steps_max=500)
@@ -103,7 +109,7 @@ def test_a_search_that_is_broken_off_proves_nothing() -> None:
 
 
 def test_moments_of_one_call_keep_their_order() -> None:
-    """A call that takes a way two steps at once: nobody sees the second before the first."""
+    """A call that removes two steps at once: no call sees the second before the first."""
     steps = [
         Moment("first", 0, 9, lambda state: [state + 1], -1),
         Moment("second", 0, 9, lambda state: [state * 10], 0),
@@ -118,7 +124,7 @@ def test_moments_of_one_call_keep_their_order() -> None:
 
 @pytest.mark.parametrize("count", [50, 300])
 def test_a_long_history_whose_answers_tell_the_order_takes_few_steps(count: int) -> None:
-    """Writers and readers in turn, each overlapping its neighbours."""
+    """Writers and readers alternate, each overlapping its neighbours."""
     calls: list[tuple[Register, int, int | None]] = []
     for number in range(count):
         calls.append((("write", number), 4 * number, 4 * number + 5))

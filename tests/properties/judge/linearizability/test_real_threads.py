@@ -1,4 +1,4 @@
-"""Real threads at a store in a real directory: what each was told is recorded, and some order explains all of it."""
+"""Run real threads at a store in a real directory: some order explains all answers."""
 
 import random
 import sys
@@ -45,7 +45,7 @@ def config_of(settings: Settings) -> MessageStoreConfig:
 
 
 class Crowd:
-    """Producers, readers and one who flushes, closes or deletes, each in a thread of its own."""
+    """Producers, readers and a thread that flushes, closes or deletes."""
 
     def __init__(self, directory: Path, settings: Settings, seed: int, parts: Parts | None = None) -> None:
         self.history = Recorder()
@@ -58,7 +58,7 @@ class Crowd:
         self._store = MessageStore.open(directory, config, files=OsFiles(), clock=self._clock, parts=parts)
 
     def run(self, *, puts: int, reads: int, deletions: int = 0, close: bool = False) -> None:
-        """Let them all go, and wait for them."""
+        """Start all threads and wait for them."""
         threads = [self._thread(self._produce, number, puts) for number in range(3)]
         threads += [self._thread(self._read, number, reads) for number in (3, 4)]
         threads.append(self._thread(self._delete if deletions else self._flush, 5, deletions or 8))
@@ -123,7 +123,7 @@ class Crowd:
         self._ask(task, Close())
 
     def explained(self) -> Found[Shared]:
-        """Look for an order; the services commit whenever they like."""
+        """Search for an order; the services commit at any time."""
         calls = list(self.history.calls)
         if self.layout.has_pool:
             calls.append(Call(-1, Step("commit"), -1, Answer(), ALWAYS))
@@ -161,7 +161,7 @@ def test_long_histories_of_threads_are_explained(name: str, tmp_path: Path) -> N
 
 
 def test_threads_at_a_store_that_tells_too_much_are_not_explained(tmp_path: Path) -> None:
-    """A bug that needs no luck: a pull looks at a queue whose numbers have gone on behind a deletion."""
+    """This bug needs no luck: a pull reads a queue whose numbers continued after a deletion."""
     crowd = Crowd(tmp_path, PLAIN, seed=2, parts=parts_of("deleted-numbers-go-on"))
     crowd.run(puts=8, reads=12, deletions=6)
     assert crowd.explained().verdict == "broken"

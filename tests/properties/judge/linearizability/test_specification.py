@@ -1,4 +1,4 @@
-"""Hand-made histories of a store: what callers may be told, and what nobody may be told."""
+"""Test hand-made histories of a store: answers that are legal, and answers that are not."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ def put_of(fill: int, body_bytes: int = 0, topic: str = "T", properties: str = "
 
 
 def answers(*puts: Put, layout: Layout = PLAIN) -> list[PutAnswer]:
-    """Return what a store answers to these puts, one after the other."""
+    """Return the answers of a store to these puts, one after the other."""
     log, found = CommitLog(), []
     for put in puts:
         log, outcome = commitlog.put(log, given_of(put), layout=layout, store_timestamp=NOW_MS)
@@ -54,7 +54,7 @@ def body_of(put: Put) -> bytes:
 
 
 def record_of(put: Put, answer: PutAnswer) -> Got:
-    """Return what a get of a record brings."""
+    """Return the result of a get of a record."""
     return Got("FOUND", put.topic, body_of(put), put.queue_id, answer.queue_offset, answer.store_timestamp)
 
 
@@ -109,7 +109,7 @@ HOLDS: dict[str, Sequence[Call]] = {
     "puts in turn": in_turn(PUT_A, PUT_B),
     "a later put was first": at_once(PUT_A, PUT_B)[::-1],
     "a pull behind dispatch": in_turn(PUT_A, DISPATCH, (PULL, found(SEEN[0], following=1, most=1))),
-    "a pull in front of dispatch": in_turn(PUT_A, (PULL, UNKNOWN), DISPATCH),
+    "a pull before dispatch": in_turn(PUT_A, (PULL, UNKNOWN), DISPATCH),
     "a pull sees a put that has not returned": at_once(
         PUT_A, DISPATCH, (PULL, found(SEEN[0], following=1, most=1)),
     ),
