@@ -9,8 +9,8 @@
    any message, without waiting for disk or replica. Asynchronous delivery puts copies as a waiting producer does, but
    continues while they wait. The level's progress then follows the answers (model/waiting.py).
 4. A message without a copy is skipped for good, and so is one whose copy is refused for its content. After any other
-   refusal the level stays where it is and tries again after 100 ms. With asynchronous delivery the pause grows by 100 ms
-   each time, up to a minute. The other levels are not affected.
+   refusal the level stays where it is and tries again after 100 ms. With asynchronous delivery the pause grows by 100
+   ms each time, up to a minute. The other levels are not affected.
 5. Saved progress never covers a copy that is not durable: a save makes the log durable first, or saves nothing.
 6. An open continues from the saved progress, within the current bounds of each queue. So after a crash messages may be
    delivered again, and none is left out. After a clean close none is delivered twice.
