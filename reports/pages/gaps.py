@@ -1,4 +1,4 @@
-"""The verdict of a run in words, and what that run did not check."""
+"""The verdict of a run in words, and what the run did not check."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ _SCOREBOARD: dict[str | None, Headline] = {
         "unsure",
     ),
 }  # fmt: skip
-"""The banner of a run that hunted planted bugs: it judges the tester, not the store."""
+"""The banner of a run that searched for planted bugs: it judges the tester, not the store."""
 _NAMED_MAX = 8
-"""Names in a sentence."""
+"""The number of names in a sentence."""
 _NOT_RUN = (
     ("steps", "The single steps were not recorded."),
     ("activation", "No crash campaign was run, so no fault was injected."),
@@ -63,7 +63,7 @@ def headline_of(run: Run) -> Headline:
 
 
 def gaps_of(run: Run) -> list[str]:
-    """Return what the run did not check, a sentence each, the gravest first."""
+    """Return what the run did not check, one sentence each, the most serious first."""
     gaps = [f"The step “{row.step}” judged nothing: {row.sentence}" for row in _steps(run, None)]
     gaps += [f"The step “{row.step}” proves nothing: {row.sentence}" for row in _steps(run, "vacuous")]
     gaps += [f"The step “{row.step}” could not decide: {row.sentence}" for row in _steps(run, "unknown")]
@@ -88,7 +88,7 @@ def gaps_of(run: Run) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """List names; of many the first, since the table of activation has them all."""
+    """Return names as a list; only the first of many, since the table of activation has all."""
     if len(names) <= _NAMED_MAX:
         return listed(list(names))
     return f"{', '.join(names[:_NAMED_MAX])} and {len(names) - _NAMED_MAX} more (“Crash exploration” has all)"

@@ -1,4 +1,4 @@
-"""The headline of a run in a few numbers; what was not measured has no tile."""
+"""The headline of a run in a few numbers; unmeasured numbers have no tile."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ __all__ = ["Tile", "tiles_of"]
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A number, what it counts, and what else is to be said about it; `tone` is good, bad, unsure or empty."""
+    """A number, what it counts, and a note; `tone` is good, bad, unsure or empty."""
 
     value: str
     name: str
@@ -22,7 +22,7 @@ class Tile:
 
 
 def tiles_of(run: Run, causes: Sequence[Cause]) -> tuple[Tile, ...]:
-    """Return the tiles of a run, in the order in which they are read."""
+    """Return the tiles of a run in reading order."""
     tiles = (
         _findings(run, causes), _steps(run), _killed(run), _states(run), _images(run), _discovered(run), _faults(run),
         _canary(run), _against(run), _seconds(run),

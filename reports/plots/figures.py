@@ -1,4 +1,4 @@
-"""The figures of a page: each is a drawing, its caption, and the same numbers as a table."""
+"""The figures of a page: each is a drawing, its caption, and its numbers as a table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,9 +45,9 @@ _PARTS_PER_LINE_IN = 0.17
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure ready for the page. `svg` is markup; everything else is text that is not escaped yet.
+    """A figure for the page. `svg` is markup; the other text is not escaped yet.
 
-    `sentence` tells what to see; `columns` and `cells` are the alternative for readers who do not see the drawing.
+    `sentence` describes the figure. `columns` and `cells` are the alternative for readers who do not see the drawing.
     """
 
     id: str
@@ -141,7 +141,7 @@ def discovery_figure(table: Table[DiscoveryRow]) -> Drawing | None:
 
 
 def crash_images_figure(table: Table[CrashImageRow]) -> Drawing:
-    """Draw what RocketMQ and our store kept of each crash image; the table has the counts."""
+    """Draw what RocketMQ and tornpage kept of each crash image; the table has the counts."""
     images = summarise_crash_images(table.rows)
     cells = [
         (
@@ -194,7 +194,7 @@ def survival_figure(table: Table[SurvivalRow]) -> Drawing:
 
 
 def page_map_figure(row: PageMapRow, caption: Caption, *, place: int) -> Drawing:
-    """Draw the pages of a counterexample; `place` tells several apart."""
+    """Draw the pages of a counterexample; `place` distinguishes several."""
     grid = summarise_page_map(row)
     cells = [(page.file, f"page {page.number}", number(page.versions), page.fate) for page in row.pages]
     cells += [(fact.fact, "name or size", "", fact.fate) for fact in row.facts]
@@ -230,7 +230,7 @@ def drawing(
     *,
     height_in: float,
 ) -> Drawing:
-    """Draw a figure; `id` begins all its ids, `cells` are its numbers as a table."""
+    """Draw a figure; its ids begin with `id`, and `cells` are its numbers as a table."""
     svg = inline_svg(draw, prefix=id, title=title, height_in=height_in)
     return Drawing(id, title, svg, sentence, columns, tuple(cells), caption)
 
