@@ -102,7 +102,7 @@ class RecordRow:
         """The ruling about it in words."""
         if self.promised and not self.recovered:
             return "missing: it was promised"
-        return "came back" if self.recovered else "gone, which is allowed"
+        return "came back" if self.recovered else "lost, which is allowed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,10 +242,10 @@ def _lanes_figure(example: Counterexample) -> Drawing:
     title = "Operations, writes and barriers"
     rows = tuple((f"{mark.at}", mark.kind, mark.file, mark.what) for mark in example.lanes.marks)
     sentence = (
-        "A vertical line is a barrier: what was written to its file, or named in its directory, is durable from there. "
-        "The thick line is the crash; what lies between it and the last barrier of a file may be lost."
+        "A vertical line is a barrier: earlier writes to its file, or names in its directory, are durable after it. "
+        "The thick line is the crash. Writes between it and the last barrier of a file may be lost."
     )
-    left_out = " The drawing shows the end only; the table has everything." if drawn.left_out else ""
+    left_out = " The drawing shows only the end. The table is complete." if drawn.left_out else ""
     return Drawing(
         "lanes",
         title,

@@ -60,7 +60,7 @@ _SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 """Id and name of each section, and the tables of which it needs at least one."""
 _ABSENT = {
-    "steps": "The single steps of this run were not recorded.",
+    "steps": "Single steps of this run were not recorded.",
     "activation": "No crash campaign was run, so there is no activation table.",
     "discovery": "No crash campaign recorded a discovery curve.",
     "page_map": "This run recorded no counterexample.",

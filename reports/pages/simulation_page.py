@@ -80,8 +80,8 @@ def _predicted(drawing: Drawing) -> Shown:
     return Shown(
         name=drawing.id,
         title=drawing.title,
-        question="How far off is the simulator on this disk?",
-        setting="Configurations of the real store that the calibration never saw, measured in the same rounds.",
+        question="How large is the error of the simulator on this disk?",
+        setting="Configurations of the real store that were not part of the calibration, measured in the same rounds.",
         answer=drawing.sentence,
         axes=(),
         svg=drawing.svg,

@@ -172,15 +172,15 @@ def _headline(report: StoreReport) -> Headline:
     tears = sum(finding.severity == "tear" for finding in report.findings)
     match report.verdict:
         case "holds":
-            more = f" A crash left {number(tears)} places that recovery mends." if tears else ""
-            return Headline("sound", f"Nothing that was promised is gone or wrong.{more}", "good")
+            more = f" A crash left {number(tears)} torn places that recovery repairs." if tears else ""
+            return Headline("sound", f"Everything that was promised is there and correct.{more}", "good")
         case "broken":
             places = f"{number(damages)} finding{'' if damages == 1 else 's'} of damage"
-            said = f"{places}: something promised is gone or wrong."
-            return Headline("damaged", f"{said} What to do stands beside each.", "bad")
+            said = f"{places}: promised data is missing or wrong."
+            return Headline("damaged", f"{said} Each finding says what to do.", "bad")
         case "unknown":
             return Headline("unknown", "Part of the store could not be judged. That is not a pass.", "unsure")
-    return Headline("not judged", "Only a part was looked at.", "unsure")
+    return Headline("not judged", "Only part of the store was read.", "unsure")
 
 
 def _groups(findings: Sequence[StoreFinding]) -> tuple[FindingGroup, ...]:
@@ -205,7 +205,7 @@ def _tiles(report: StoreReport) -> tuple[Tile, ...]:
     records = report.figures.get("records")
     tiles = [
         Tile(number(counts[0]), "damages", tone="bad" if counts[0] else "good"),
-        Tile(number(counts[1]), "tears", "recovery mends them" if counts[1] else "", "unsure" if counts[1] else ""),
+        Tile(number(counts[1]), "tears", "recovery repairs them" if counts[1] else "", "unsure" if counts[1] else ""),
         Tile(number(counts[2]), "notes"),
     ]
     if isinstance(records, int):

@@ -31,7 +31,7 @@ _ENOUGH = 5
 """The number of earlier runs from which a usual range is computed."""
 _MEASURES = (
     ("states_per_s", "Speed", "crash states per second"),
-    ("distinct_recovered", "What was seen", "distinct recovered logs"),
+    ("distinct_recovered", "Coverage", "distinct recovered logs"),
     ("median_kill_s", "Kills of planted bugs", "median seconds to a kill"),
 )
 _NAME_LENGTH = 40
@@ -54,7 +54,7 @@ class Trend:
     def said(self) -> str:
         """How the last run compares with those before it."""
         if self.low is None or self.high is None:
-            return "too few runs to tell what is usual"
+            return "too few runs for a usual range"
         last = self.values[-1]
         where = "below" if last < self.low else "above" if last > self.high else "within"
         return f"last run {where} the usual {number(self.low)} to {number(self.high)}"
@@ -167,9 +167,9 @@ def _figure(rows: Sequence[HistoryRow], measure: str, title: str, label: str) ->
     return drawing(
         f"trend-{measure.replace('_', '-')}",
         title,
-        "A point per run; the bar behind the newest one is what is usual by the runs of its kind before it.",
+        "One point per run. The bar at the newest run is the usual range of earlier runs of its kind.",
         lambda ax: plot_trend(trends, label=label, ax=ax),
-        ("kind of run", "runs", f"newest ({label})", "median", "said"),
+        ("kind of run", "runs", f"newest ({label})", "median", "comparison"),
         cells,
         Caption("history of runs"),
         height_in=2.9 + legend_in(["x" * 30 for _ in trends]),
@@ -183,8 +183,8 @@ def _tiles(rows: Sequence[HistoryRow]) -> tuple[Tile, ...]:
     open_causes = sum(cause.is_open for cause in causes_over_time(rows))
     return (
         Tile(number(len(rows)), "runs", f"{rows[0].started[:10]} to {rows[-1].started[:10]}"),
-        Tile(number(broken), "of them broken", tone="bad" if rows[-1].verdict == "broken" else ""),
-        Tile(number(open_causes), "causes open", "newest runs still show them", "bad" if open_causes else "good"),
+        Tile(number(broken), "broken runs", tone="bad" if rows[-1].verdict == "broken" else ""),
+        Tile(number(open_causes), "causes open", "the newest runs still have them", "bad" if open_causes else "good"),
         Tile(number(sum(row.states or 0 for row in rows)), "crash states judged"),
         Tile(number(len({row.version for row in rows})), "versions", f"newest {rows[-1].version}"),
     )

@@ -26,7 +26,7 @@ RUN_STYLES = {
     "zeros": ("stone", 7, 2, "zeros: not written yet"),
     "empty": ("stone", 7, 2, "empty units"),
     "free": ("stone", 7, 2, "free"),
-    "prefill": ("green", 5, 6, "units that only stand for numbers"),
+    "prefill": ("green", 5, 6, "pre-filled units without a message"),
     "unreadable": ("red", 0, 16, "no record can be read"),
     "unknown": ("purple", 0, 16, "not known"),
     "more": ("slate", 5, 6, "more, not told apart"),

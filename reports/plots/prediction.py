@@ -195,7 +195,7 @@ def prediction_figures(
 def _errors_figure(predictions: Sequence[Prediction], caption: Caption) -> Drawing:
     passed = sum(one.passes for one in predictions)
     sentence = (
-        f"{passed} of {len(predictions)} configurations that the calibration never saw are foretold within 10 % at p50 "
+        f"{passed} of {len(predictions)} configurations outside the calibration are predicted within 10 % at p50 "
         "and 15 % at p90, or within 1.5 times the floor. p99 is shown and does not count."
     )
     beyond = sum(abs(one.error[name]) > ERROR_MAX for one in predictions for name in SHOWN)

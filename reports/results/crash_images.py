@@ -119,13 +119,13 @@ def plot_crash_images(images: Sequence[ImageBars], *, ax: Axes) -> Axes:
                 numbers = ", ".join(map(str, bar.broken))
                 ax.text(102, y, numbers, fontsize=6.5, color=INK.light, va="center", ha="left")
     ax.set_yticks(range(len(images)), [shortened(image.image, length=_NAME_LENGTH) for image in images])
-    ax.set(xlim=(0, 100), ylim=(max(len(images), 1) - 0.4, -0.6), xlabel="records that the producer was told of (%)")
+    ax.set(xlim=(0, 100), ylim=(max(len(images), 1) - 0.4, -0.6), xlabel="acknowledged records (%)")
     ax.text(102, -0.75, "broken\nnumbers", fontsize=6.5, color=MUTED.light, va="bottom", ha="left")
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0, labelsize=7)
     handles = [
         Patch(facecolor=_OTHER.light, edgecolor=_OTHER.light, label="kept by RocketMQ (upper bar)"),
-        Patch(facecolor=_OURS.light, edgecolor=_OURS.light, label="kept by our store (lower bar)"),
+        Patch(facecolor=_OURS.light, edgecolor=_OURS.light, label="kept by tornpage (lower bar)"),
         Patch(facecolor=PAPER.light, edgecolor=_LOST.colour, hatch=_LOST.hatch, label="lost"),
         Patch(facecolor=PAPER.light, edgecolor=_ASIDE.colour, hatch=_ASIDE.hatch, label="copied to quarantine"),
     ]

@@ -85,9 +85,9 @@ class SmallFailureRow:
     def how(self) -> str:
         """The result of the search."""
         if not self.token:
-            return f"not made small: {self.ended}"
+            return f"not shrunk: {self.ended}"
         if self.one_minimal is None:
-            return "as small as it became"
+            return "shrunk as far as possible"
         return "1-minimal" if self.one_minimal else f"not 1-minimal: end of {self.ended}"
 
 
@@ -203,7 +203,7 @@ def _speed(row: ScoreRow) -> float:
 def score_cells(row: ScoreRow) -> tuple[str, ...]:
     """Return a row of the table, in the order of SCORE_COLUMNS."""
     interval = f"{_or_beyond(row.median_s_low)} to {_or_beyond(row.median_s_high)}"
-    said = "; ".join(row.signatures) or ("nothing" if not row.lost else f"{row.lost} trials said nothing")
+    said = "; ".join(row.signatures) or ("nothing" if not row.lost else f"{row.lost} trials without a result")
     return (
         row.bug,
         row.strategy,
@@ -227,7 +227,7 @@ def small_sentence(rows: Sequence[SmallFailureRow]) -> str:
     """Return a sentence about the median size of minimal reproducers."""
     made = [row for row in rows if row.token]
     if not made:
-        return "None could be made small."
+        return "None could be shrunk."
     operations, pages = median(row.operations for row in made), median(row.lost_pages for row in made)
     return (
         f"The shortest failure of {number(len(made))} bugs, made small: in the middle {number(operations)} operations "
