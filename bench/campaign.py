@@ -1,7 +1,7 @@
-"""Campaigns in Spark tasks beside the same shards in plain processes.
+"""Compare campaigns in Spark tasks with the same shards in plain processes.
 
-Both sides have two processes that are warm, and the same shards, of which both must give the same rows. What is
-compared is the time from the first shard to the last row; rounds alternate who goes first.
+Both sides have two warm processes and the same shards, and must give the same rows. The compared time is from the first
+shard to the last row. Rounds alternate which side goes first.
 """
 
 import logging
@@ -32,7 +32,7 @@ Run = Callable[[Sequence[Shard]], list[Row]]
 
 
 def campaign_shard_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Seconds that one of the shards of `spark2_over_multiprocessing` takes, alone. One round."""
+    """Seconds of one shard of `spark2_over_multiprocessing` alone; one round."""
     started = perf_counter()
     rows_of_shard(_shards(sizes)[0])
     spent = perf_counter() - started
@@ -40,9 +40,9 @@ def campaign_shard_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> 
 
 
 def spark2_over_multiprocessing(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Speed of a campaign in Spark tasks over that in processes, two of each: 1 is as fast, less is slower.
+    """Speed of a campaign in Spark tasks over that in processes, two of each.
 
-    Rounds go on for about `seconds`. May raise Skipped.
+    1 is equal, less is slower. Rounds run for about `seconds`. May raise Skipped.
     """
     ratios: list[float] = []
     shards = _shards(sizes)
@@ -65,7 +65,7 @@ def _timed(run: Run, shards: Sequence[Shard]) -> tuple[float, str]:
 
 @cache
 def _shards(sizes: Sizes) -> tuple[Shard, ...]:
-    """Return shards of about so many seconds each; every shard has costs that are none of its states'."""
+    """Return shards of about so many seconds each; each also has fixed costs."""
     probe = Shard(0, seed=0, states=_PROBED_STATES, settings=Settings())
     rows_of_shard(replace(probe, states=1))
     started = perf_counter()
@@ -82,7 +82,7 @@ def _warming() -> list[Shard]:
 
 
 def _be_quiet() -> None:
-    """Let what stores log of the faults that are injected go nowhere."""
+    """Discard what stores log about injected faults."""
     logging.getLogger("tornpage").addHandler(logging.NullHandler())
 
 

@@ -1,1 +1,1 @@
-"""Slices that measure a disk, and the calibration made of them."""
+"""Slices that measure a disk, and the calibration built from them."""

@@ -1,4 +1,7 @@
-"""Calibrates a disk: rounds of slices in random order until the time is over, then samples and machine together."""
+"""Calibrate a disk: rounds of slices in random order until the time is over.
+
+The result has the samples and the machine.
+"""
 
 import os
 import shutil
@@ -19,16 +22,16 @@ from tornpage.sim.device.sync_table import TooFewSamples
 __all__ = ["ROUNDS_MIN", "Calibrated", "CannotCalibrate", "calibrate"]
 
 ROUNDS_MIN = 2
-"""One even, one odd."""
+"""One even, and one odd."""
 
 
 class CannotCalibrate(Exception):
-    """The directory cannot be measured, or was not measured long enough; the message says why and what to do."""
+    """The directory cannot be measured, or was measured too briefly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What came of it; `interrupted` by the user, with the rounds that were done."""
+    """The result; `interrupted` by the user, with the finished rounds."""
 
     calibration: Calibration
     interrupted: bool
@@ -43,11 +46,11 @@ def calibrate(
     progress: Callable[[str, float], None] = lambda name, seconds: None,
     file_system: Callable[[str], str] = file_system_of,
 ) -> Calibrated:
-    """Measure the disk below an existing directory for about `seconds`, and at least two rounds.
+    """Measure the disk below a directory for about `seconds`, at least two rounds.
 
-    A round that has begun is finished; an interrupted one is dropped, and with less than two rounds the interrupt goes
-    on. Nothing is left below the directory.
-    Raises CannotCalibrate, and OSError, StoreError or HarnessError when measuring fails.
+    The directory must exist. A round that has begun is finished. An interrupted one is dropped, and with fewer than two
+    rounds the interrupt is raised. Nothing is left below the directory. Raises CannotCalibrate, and OSError, StoreError
+    or HarnessError when measuring fails.
     """
     require_disk(directory, file_system(directory), shutil.disk_usage(directory).free)
     rng = np.random.default_rng(seed)

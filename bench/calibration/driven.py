@@ -1,12 +1,12 @@
-"""The real store under an open load: what each put, each flush and each commit took, in ns of one clock.
+"""The real store under an open load: times of each put, flush and commit, by one clock.
 
-Arrivals are those of the simulator for the same scenario and seed, drawn before the clock starts; one thread puts, and
-latency counts from the moment a message was due, however late the thread or the store was (no coordinated omission).
-Behind group commit puts are futures, so that the thread goes on; their answers come in the store's own thread.
+Times are ns. Arrivals are those of the simulator for the same scenario and seed, drawn before the clock starts. One
+thread puts. Latency counts from the moment at which a message was due, however late the thread or the store was (no
+coordinated omission). With group commit puts are futures, so that the thread continues. Their answers come in the
+store's own thread.
 
-A slice has a new store of one log file: found empty but for its first page. Nothing is dispatched
-before the close: the simulator knows the log alone. What the rest of the process left to the collector of cycles is
-kept out of it.
+A slice has a new store of one log file, empty except for its first page. Nothing is dispatched before the close, since
+the simulator has the log alone. Other garbage of the process is hidden from the collector of cycles.
 """
 
 import ctypes
@@ -42,11 +42,11 @@ from tornpage.sim.workload import ClosedLoop
 __all__ = ["COMMIT_DTYPE", "FLUSH_DTYPE", "RECORD_BYTES", "Driven", "drive", "real_time"]
 
 RECORD_BYTES = 1024
-"""Of each message driven: the whole record as the log has it."""
+"""The bytes of each message: the whole record in the log."""
 LEAD_NS = 2_000_000
-"""From the last preparation until the load begins."""
+"""From the end of the preparation to the begin of the load."""
 ANSWERS_S = 30.0
-"""How long the last answers may take."""
+"""The longest wait for the last answers."""
 _PR_SET_TIMERSLACK = 29
 _SLEEP_SLACK_NS = 1
 _TOPIC = "TopicDriven"
@@ -55,24 +55,27 @@ _BODY_BYTES = RECORD_BYTES - 122
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Driven:
-    """One slice. Row i of the columns is the i-th message; all times are ns since the load began."""
+    """One slice; row i of the columns is the i-th message.
+
+    All times are ns since the load began.
+    """
 
     scenario: Scenario
     seed: int
     due_ns: Int64s
     """When it was meant to be put: the simulator's arrival."""
     began_ns: Int64s
-    """When the thread got to it."""
+    """When the thread began to put it."""
     written_ns: Int64s
-    """When its put had returned."""
+    """When its put returned."""
     answered_ns: Int64s
-    """When its producer had the answer: the same but behind group commit."""
+    """When its producer had the answer: the same, except with group commit."""
     end_offset: Int64s
     """Where its record ends in the log."""
     flushes: NDArray[np.void]
     """Rows of FLUSH_DTYPE that began before the last answer."""
     commits: NDArray[np.void]
-    """Rows of COMMIT_DTYPE, likewise."""
+    """Rows of COMMIT_DTYPE that began before the last answer."""
 
     @property
     def latency_ns(self) -> Int64s:
@@ -81,10 +84,10 @@ class Driven:
 
 
 def drive(directory: str, scenario: Scenario, seed: int) -> Driven:
-    """Drive a new store below an existing directory with the load of a scenario, whose device plays no part.
+    """Drive a new store below a directory with the load of a scenario.
 
-    Raises HarnessError when a put is refused or an answer is missing, StoreError or OSError when the directory cannot
-    be used.
+    The directory must exist. The scenario's device is ignored. Raises HarnessError when a put is refused or an answer
+    is missing, StoreError or OSError when the directory cannot be used.
     """
     due = _due_ns(scenario, seed)
     watch = Watch()
@@ -121,10 +124,10 @@ def drive(directory: str, scenario: Scenario, seed: int) -> Driven:
 
 @contextmanager
 def real_time() -> Iterator[bool]:
-    """Run this process and the threads it makes before others, where that is allowed; yield whether it is.
+    """Run this process and its threads before others if allowed; yield whether it is allowed.
 
-    A shared machine keeps a thread that is due waiting for 4 ms and more, which no model of a disk foresees.
-    Source: sched_setscheduler(2), SCHED_FIFO.
+    A shared machine makes a thread that is due wait for 4 ms and more, which no model of a disk predicts. Source:
+    sched_setscheduler(2), SCHED_FIFO.
     """
     policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
@@ -139,7 +142,7 @@ def real_time() -> Iterator[bool]:
 
 
 class _Producer:
-    """Puts each message when it is due, or as soon as the one before has returned."""
+    """Puts each message when it is due, or as soon as the previous one has returned."""
 
     def __init__(self, store: MessageStore, message: Message, is_synchronous: bool) -> None:
         self._store = store
@@ -154,7 +157,7 @@ class _Producer:
         self._all_answered = Event()
 
     def produce(self, due_ns: Sequence[int]) -> None:
-        """Put so many messages; `due_ns` are moments of the clock."""
+        """Put one message for each of `due_ns`, moments of the clock."""
         count = len(due_ns)
         self.began, self.written, self.ends = [0] * count, [0] * count, [0] * count
         self.answered = self.written if not self._is_synchronous else [0] * count
@@ -191,7 +194,7 @@ class _Producer:
         self.ends[number] = result.offset + result.size_bytes
         if result.status is not PutStatus.PUT_OK:
             self._refused.append(result.status)
-        self._open -= 1  # of one thread at a time: the flusher's
+        self._open -= 1  # used by one thread at a time: the flusher's
         if not self._open:
             self._all_answered.set()
 
@@ -204,7 +207,7 @@ class _Producer:
 
 
 def _until(due_ns: int) -> int:
-    """Sleep until a moment of the clock; return what time it is then."""
+    """Sleep until a moment of the clock; return the time then."""
     now = perf_counter_ns()
     while now < due_ns:
         sleep((due_ns - now) / 1e9)
@@ -216,7 +219,7 @@ class _Resting(ReputMessages):
     """Dispatches nothing before the store closes."""
 
     def note_readable(self, _end_offset: int = 0) -> None:
-        """Wake nobody."""
+        """Ignore readable bytes."""
 
 
 def _due_ns(scenario: Scenario, seed: int) -> Int64s:
@@ -228,13 +231,13 @@ def _due_ns(scenario: Scenario, seed: int) -> Int64s:
 
 
 def _config(scenario: Scenario) -> MessageStoreConfig:
-    """Return the settings of a store that follows the policies of a scenario."""
+    """Return the settings of a store with the policies of a scenario."""
     pool = scenario.pool
     policies = asdict(scenario.flush) | asdict(scenario.allocation) | ({} if pool is None else asdict(pool.commit))
     return MessageStoreConfig(
         mapped_file_size_commit_log=scenario.file_bytes,
         mapped_files_ahead=policies.pop("files_ahead"),
-        populate_ahead_bytes=0,  # the simulator knows pages that are there and pages that are not
+        populate_ahead_bytes=0,  # the simulator has pages that are touched and pages that are not
         transient_store_pool_enable=pool is not None,
         transient_store_pool_size=1 if pool is None else pool.buffers,
         fast_fail_if_no_buffer_in_store_pool=pool is not None and pool.fast_fail,
@@ -243,9 +246,10 @@ def _config(scenario: Scenario) -> MessageStoreConfig:
 
 
 def _prepare(store: MessageStore, message: Message) -> None:
-    """Fill the first page, so that the log has its file, and load and simulation begin at the same place in a page.
+    """Fill the first page, so that load and simulation begin at the same place in a page.
 
-    Nothing is flushed that the policy leaves: pages that a warm-up has made dirty wait for the first flush of the load.
+    The log also gets its file. Nothing is flushed that the policy leaves: pages that a warm-up has made dirty wait for
+    the first flush of the load.
     """
     for _ in range(PAGE_BYTES // RECORD_BYTES):
         result = store.put(message)
@@ -255,7 +259,7 @@ def _prepare(store: MessageStore, message: Message) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Keep what the process has collected so far from being looked through again meanwhile."""
+    """Hide the objects of the process so far from the collector of cycles."""
     gc.collect()
     gc.freeze()
     try:

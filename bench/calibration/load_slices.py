@@ -1,12 +1,12 @@
-"""The real store under a load of the calibration: its syncs, and what its own work takes around them.
+"""The real store under a load of the calibration: its syncs, and its own work around them.
 
-| probe | from what is seen |
+| probe | measured from |
 |---|---|
-| put | of an asynchronous store: from the begin of a put until it returns |
-| request | of a synchronous store: the same, while a flush runs, so that the put wakes nobody |
+| put | an asynchronous store: from the begin of a put until it returns |
+| request | a synchronous store: the same during a flush, so that the put wakes no thread |
 | wake | from the begin of a put that finds the flusher asleep until its flush; `amount`: ns since the put before |
-| answer | from the end of a flush to the first and to the last answer that it gives; `amount`: answers before it |
-| turn | from the end of a flush to the begin of the next one, which somebody waits for already; `amount`: its answers |
+| answer | from the end of a flush to the first and to the last of its answers; `amount`: answers before it |
+| turn | from the end of a flush to the begin of the next one, for which puts already wait; `amount`: its answers |
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,17 @@ __all__ = ["load_slice", "samples_of"]
 
 FILE_BYTES = 32 << 20
 TURN_NS, ANSWER_NS = 100_000, 15_000
-"""So long after a flush, and so much longer for each answer it has given, its thread is asleep."""
+"""The time after a flush, and after each of its answers, until its thread is asleep."""
 LONG_NS = 1_000_000_000
-"""The rest before the first put."""
+"""The pause before the first put."""
 FLUSH_MS = 20
-"""Interval of an asynchronous store: short, so that a slice sees some flushes."""
+"""The interval of an asynchronous store: short, so that a slice has some flushes."""
 
 _WARM_UPS = {FlushDiskType.SYNC_FLUSH: WarmUp.NONE, FlushDiskType.ASYNC_FLUSH: WarmUp.POPULATE}
-"""Syncs are seen on blocks that were only reserved, puts without the first touch of pages, which has its own probe."""
+"""Syncs are measured on reserved blocks, puts without the first touch of pages.
+
+The first touch has its own probe.
+"""
 
 Row = tuple[int, ...]
 
@@ -40,7 +43,10 @@ Row = tuple[int, ...]
 def load_slice(
     directory: str, flush: FlushDiskType, rate_per_s: int, seconds: float, rng: np.random.Generator, round_number: int
 ) -> Samples:
-    """Return what is seen of a new store under this open load. Raises HarnessError, StoreError, OSError."""
+    """Return the samples of a new store under this open load.
+
+    Raises HarnessError, StoreError, OSError.
+    """
     scenario = Scenario(
         flush=FlushPolicy(flush, flush_interval_commit_log=FLUSH_MS),
         allocation=AllocationPolicy(files_ahead=0, warm_up=_WARM_UPS[flush]),
@@ -77,7 +83,7 @@ def _puts(probe: str, driven: Driven, seen: slice | Int64s) -> Iterator[Row]:
 
 
 def _rests_ns(driven: Driven) -> Int64s:
-    """Return how long before each put the one before it began."""
+    """Return the time from the previous put's begin to each put's begin."""
     return np.diff(driven.began_ns, prepend=-LONG_NS)
 
 

@@ -1,4 +1,4 @@
-"""What files and pages cost beside syncs: making a file, first touch by state of its blocks, copying, pwrite."""
+"""The costs of files and pages without syncs: creation, first touch, copying, pwrite."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ __all__ = ["file_slice", "page_slice"]
 
 MIB = 1 << 20
 TOUCHED_BYTES = 32 * MIB
-"""Of each state: four windows of read-ahead of 8 MiB."""
+"""Bytes of each state: four windows of read-ahead of 8 MiB."""
 FILE_BYTES = (MIB, 16 * MIB, 64 * MIB)
 COPIES = 64
 COPY_BYTES = 256 << 10
@@ -26,7 +26,10 @@ Row = tuple[int, ...]
 
 
 def page_slice(directory: str, rng: np.random.Generator, round_number: int) -> Samples:
-    """Return first touches, populating, copies and writes; states in random order. Raises OSError."""
+    """Return samples of first touches, populating, copies and writes. Raises OSError.
+
+    The states are in random order.
+    """
     rows: list[Row] = []
     for number in rng.permutation(len(STATES)).tolist():
         with scratch_file(directory, TOUCHED_BYTES, state=STATES[number]) as file:
@@ -39,7 +42,7 @@ def page_slice(directory: str, rng: np.random.Generator, round_number: int) -> S
 
 
 def file_slice(directory: str, rng: np.random.Generator, round_number: int) -> Samples:
-    """Return what making files of several sizes takes, step by step. Raises OSError."""
+    """Return the times of making files of several sizes, step by step. Raises OSError."""
     rows: list[Row] = []
     files = OsFiles()
     with scratch(directory) as path:
@@ -73,7 +76,7 @@ def _touches(file: ScratchFile, state: int) -> Iterator[Row]:
 
 
 def _copies(file: ScratchFile) -> Iterator[Row]:
-    """Copy into the pages that were touched last, which are there and dirty."""
+    """Copy into the pages that were touched last, which are mapped and dirty."""
     record = bytes(COPY_BYTES)
     for number in range(COPIES):
         begin = TOUCHED_BYTES - (number % 4 + 1) * COPY_BYTES
@@ -83,7 +86,7 @@ def _copies(file: ScratchFile) -> Iterator[Row]:
 
 
 def _populates(file: ScratchFile, state: int) -> Iterator[Row]:
-    """Populate half of the file; what the kernel cannot do has no time that it took."""
+    """Populate half of the file; there is no row if the kernel does not support it."""
     for begin in range(0, TOUCHED_BYTES // 2, MIB):
         begun_ns = perf_counter_ns()
         if file.populate(begin, MIB):
@@ -91,7 +94,7 @@ def _populates(file: ScratchFile, state: int) -> Iterator[Row]:
 
 
 def _writes(file: ScratchFile) -> Iterator[Row]:
-    """Write over pages that are there: what a commit pays beside first touches."""
+    """Write over existing pages: the cost of a commit without first touches."""
     for size_bytes, times in WRITES:
         data, at = bytes(size_bytes), 0
         for _ in range(times):

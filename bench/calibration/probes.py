@@ -1,7 +1,7 @@
-"""Slices: short stretches of measuring a disk, to be interleaved in random order, with each other and with other runs.
+"""Slices: short measurements of a disk, to be interleaved in random order.
 
-What is measured minutes apart differs by more than what is to be told apart (sim-anchors 2.7); what is measured in
-alternation does not. So whoever measures runs rounds, each of all slices in an order of its own.
+Measurements minutes apart differ by more than the effects to be found (sim-anchors 2.7). Alternating measurements do
+not. So a measurement runs in rounds, each of all slices in an order of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ NEEDED_BYTES = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One stretch of some tenths of a second. Its files are gone when `run` returns or raises."""
+    """One measurement of some tenths of a second; its files are removed when `run` ends."""
 
     name: str
     work: Callable[[np.random.Generator, int], Samples]
@@ -51,9 +51,10 @@ def slices(
     states: Sequence[str] = STATES,
     loads: Sequence[tuple[FlushDiskType, int]] = LOADS,
 ) -> list[Slice]:
-    """Return the slices of one round below an existing directory, in random order; call it again for the next round.
+    """Return the slices of one round below a directory, in random order.
 
-    A calibration needs the states "reserved" and "written", a load of each flush type, and one mode at least.
+    The directory must exist. Each round needs another call. A calibration needs the states "reserved" and "written", a
+    load of each flush type, and at least one mode.
     """
     works: list[tuple[str, Callable[[np.random.Generator, int], Samples]]] = [
         ("pages", partial(page_slice, directory)),

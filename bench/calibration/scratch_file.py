@@ -1,4 +1,7 @@
-"""A file to measure with, whose name is gone before the first byte is written: nothing stays behind, however we end."""
+"""A file for measurements whose name is removed before the first write.
+
+Nothing is left, however the process ends.
+"""
 
 import mmap
 import os
@@ -12,7 +15,7 @@ from tornpage.impl.config.policy import PAGE_BYTES
 __all__ = ["ScratchFile", "scratch_file", "touch_pages"]
 
 _MADV_POPULATE_WRITE = 23
-"""Python names no constant for it."""
+"""Python has no name for this constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +26,9 @@ class ScratchFile:
     memory: mmap.mmap
 
     def populate(self, begin: int, size_bytes: int) -> bool:
-        """Have the kernel make these pages writable, as the store does, and return whether it did.
+        """Make these pages writable in the kernel, as the store does; return whether it did.
 
-        A kernel that cannot leaves it to stores into the pages. Source: madvise(2), Linux 5.14.
+        A kernel without this leaves it to stores into the pages. Source: madvise(2), Linux 5.14.
         """
         try:
             self.memory.madvise(_MADV_POPULATE_WRITE, begin, size_bytes)
@@ -37,7 +40,7 @@ class ScratchFile:
 
 @contextmanager
 def scratch_file(directory: str, size_bytes: int, *, state: str) -> Iterator[ScratchFile]:
-    """Yield a file of this size below `directory`, its blocks in one of `sim.device.samples.STATES`.
+    """Yield a file of this size below `directory`, its blocks in one of STATES.
 
     Raises OSError when the disk has no room or the directory cannot be written.
     """
@@ -60,6 +63,9 @@ def scratch_file(directory: str, size_bytes: int, *, state: str) -> Iterator[Scr
 
 
 def touch_pages(memory: mmap.mmap, begin: int, end: int) -> None:
-    """Store a zero into each page of a range: page by page, since big writes would leave big folios behind."""
+    """Store a zero into each page of a range, page by page.
+
+    Larger writes would create large folios.
+    """
     with memoryview(memory) as view:
         view[begin:end:PAGE_BYTES] = bytes(-(-(end - begin) // PAGE_BYTES))

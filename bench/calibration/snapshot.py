@@ -1,6 +1,6 @@
-"""The machine and the disk that a calibration belongs to, as far as they say how long a sync takes.
+"""Describe the machine and the disk of a calibration, as far as they affect a sync.
 
-Nothing in it names a host, a user or a path. What a machine does not tell is left out.
+The description has no host, user or path. Unknown values are left out.
 """
 
 import os
@@ -21,7 +21,7 @@ QUEUE = {
     "rotational": "rotational",
     "write_back_throttle_us": "wbt_lat_usec",
 }
-"""Key to a file of the disk's queue in /sys."""
+"""Files of the disk's queue in /sys, by key."""
 SYSCTLS = (
     "dirty_background_ratio",
     "dirty_background_bytes",
@@ -32,11 +32,14 @@ SYSCTLS = (
 )
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 STEAL = 8
-"""Place of stolen time in a line of /proc/stat."""
+"""The column of stolen time in a line of /proc/stat."""
 
 
 def machine_snapshot(directory: str, root: Path = Path("/")) -> dict[str, str | int | float]:
-    """Return what is known of this machine and of the disk below `directory`; `root` holds proc and sys."""
+    """Return what is known of this machine and of the disk below `directory`.
+
+    `root` contains proc and sys.
+    """
     machine = describe_machine(directory)
     found: dict[str, str | int | float] = {
         "processor": machine.processor,
@@ -62,7 +65,10 @@ def machine_snapshot(directory: str, root: Path = Path("/")) -> dict[str, str | 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """Counters of a moment: seconds in which something waited for a processor, or for the disk; seconds stolen."""
+    """Counters at a moment.
+
+    They are the seconds in which a process waited for a processor or for the disk, and the stolen seconds.
+    """
 
     at_s: float
     cpu_s: float
@@ -71,15 +77,16 @@ class Pressure:
 
     @classmethod
     def now(cls, root: Path = Path("/")) -> "Pressure":
-        """Return them; 0 for what the kernel does not count."""
+        """Return the present counters; 0 for what the kernel does not count."""
         waiting = root / "proc/pressure"
         return cls(perf_counter(), _waited_s(waiting / "cpu"), _waited_s(waiting / "io"), _stolen_s(root))
 
 
 def pressure_between(begin: Pressure, end: Pressure, cores: int) -> Mapping[str, float]:
-    """Return as shares of the time what the counters grew by; stolen time is a share of the time of all `cores`.
+    """Return the growth of the counters as shares of the time.
 
-    The kernel adds stolen time up over every core that it has, whichever this process may use.
+    Stolen time is a share of the time of all `cores`, since the kernel sums it up over every core, whichever this
+    process may use.
     """
     elapsed_s = max(end.at_s - begin.at_s, 1e-9)
     return {
@@ -109,7 +116,7 @@ def _limit_kib(size_bytes: int) -> int | str:
 
 
 def _queue(device: int, root: Path) -> Path | None:
-    """Return the queue of the disk that a device number belongs to, be it the disk's own or a partition's."""
+    """Return the queue of the disk with a device number, of the disk or of a partition."""
     block = (root / f"sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
     return next((place / "queue" for place in (block, block.parent) if (place / "queue").is_dir()), None)
 

@@ -1,8 +1,8 @@
-"""fdatasync after so many new pages and so long a pause, both chosen: what a passive log of a store cannot tell.
+"""Measure fdatasync after a chosen number of new pages and a chosen pause.
 
-In a log, a large batch is the effect of a slow sync before it, so that size and time lead each other astray. Here both
-are drawn. Records of 1 KiB follow each other as in a log file, so the first page of a sync has mostly been written by
-the sync before, as in the store.
+In a passive log, a large batch is the effect of a slow sync before it, so that size and time are confounded. Here both
+are drawn. Records of 1 KiB follow each other as in a log file. So the first page of a sync has mostly been written by
+the previous sync, as in the store.
 """
 
 import os
@@ -20,10 +20,10 @@ RECORD_BYTES = 1024
 GAPS_US = (0, 10, 35, 75, 150, 300, 700, 1_500, 5_000)
 SMALL_PAGES = (1, 2, 3, 4, 6, 8, 16)
 SMALL_TIMES = 3
-"""How often a slice meets each small size at each gap."""
+"""The number of each small size at each gap in a slice."""
 LARGE = ((64, GAPS_US), (256, GAPS_US[::2]), (1_024, (0, 5_000)), (4_096, (5_000,)))
 SPIN_NS = 120_000
-"""Pauses up to this are spun: a sleep is longer than it."""
+"""Pauses up to this are spun, since a sleep takes longer."""
 
 
 def sync_sweep(directory: str, mode: str, state: str, rng: np.random.Generator, round_number: int) -> Samples:
@@ -61,7 +61,10 @@ def sync_sweep(directory: str, mode: str, state: str, rng: np.random.Generator, 
 
 
 def _end(position: int, pages: int, in_last_page: int) -> int:
-    """Return where an append ends that begins at `position` and reaches into so many pages, the first one included."""
+    """Return where an append ends that begins at `position` and reaches `pages` pages.
+
+    The first page counts.
+    """
     last_page = position // PAGE_BYTES + pages - 1
     return max(last_page * PAGE_BYTES + in_last_page, position + RECORD_BYTES)
 

@@ -1,4 +1,4 @@
-"""A log file that tells what its flushes and commits took. Files of its kind are named to the store as a component."""
+"""A log file that records the times of its flushes and commits, as a part of a store."""
 
 from time import perf_counter_ns
 from typing import Any
@@ -11,13 +11,13 @@ from tornpage.impl.io.mapped_file import MappedFile
 __all__ = ["COMMIT_DTYPE", "FLUSH_DTYPE", "Watch", "WatchedFile"]
 
 FLUSH_DTYPE = np.dtype([(name, np.int64) for name in ("start_ns", "end_ns", "from_offset", "to_offset")])
-"""One flush of the log file: from the look at what is written until its watermark has moved."""
+"""One flush of the log file: from reading what is written until its watermark has moved."""
 COMMIT_DTYPE = FLUSH_DTYPE
-"""One write of a pool buffer to the page cache, likewise."""
+"""One write of a pool buffer to the page cache, with the same columns."""
 
 
 class Watch:
-    """What log files tell of their flushes and commits."""
+    """The recorded flushes and commits of log files."""
 
     def __init__(self) -> None:
         self.flushes: list[tuple[int, int, int, int]] = []
@@ -28,7 +28,10 @@ class Watch:
         self.commits.clear()
 
     def rows(self, start_ns: int, end_ns: int) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Return what began from `start_ns` to `end_ns` and moved something, in time from `start_ns`."""
+        """Return the rows from `start_ns` to `end_ns` that moved something.
+
+        Times count from `start_ns`.
+        """
         return _table(self.flushes, start_ns, end_ns), _table(self.commits, start_ns, end_ns)
 
 
@@ -41,7 +44,7 @@ def _table(rows: list[tuple[int, int, int, int]], start_ns: int, end_ns: int) ->
 
 
 class WatchedFile(MappedFile):
-    """A log file that tells what its flushes and commits took."""
+    """A log file that records the times of its flushes and commits."""
 
     def __init__(self, watch: Watch, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -1,12 +1,12 @@
-"""The loss-latency frontier with real crashes drawn in: the same policies, simulated and carried out.
+"""The loss-latency frontier with real crashes: the same policies, simulated and real.
 
-| crash | who loses | the latency it stands at |
+| crash | what crashes | latency of its row |
 |---|---|---|
 | simulated | a moment of the trace | the trace's, on the device of the simulation |
 | power loss | `impl.store` on the crash lab's disk, in virtual time, at the same moments and arrivals | the trace's |
 | process kill | `impl.store` on real files, its process ended by SIGKILL | measured on this machine until the kill |
 
-Virtual time has no latency of its own, so real power losses stand above or below their simulated twins.
+Virtual time has no latency of its own, so real power losses are above or below their simulated twins.
 """
 
 import tempfile
@@ -30,13 +30,13 @@ __all__ = ["FILE_BYTES", "REAL", "crash_frontier"]
 
 SECONDS = 3
 FILE_BYTES = 700 << 10
-"""Rolls fall out of step with flushes every 500 ms."""
+"""Rolls are not in step with flushes every 500 ms."""
 REAL = {failure: f"{name}, real store" for failure, name in FAILURES.items()}
 SIMULATED = {failure: f"{name}, simulated" for failure, name in FAILURES.items()}
 
 
 def crash_frontier(*, crashes: int = 24, kills: int = 2, directory: str | None = None) -> Experiment:
-    """Return the experiment: so many power losses and process kills for each policy.
+    """Return the experiment, with so many power losses and process kills for each policy.
 
     Files are below `directory`, or below the system's temporary one.
     """
@@ -77,7 +77,7 @@ def _measure(crashes: int, kills: int, directory: str | None) -> Callable[[Setup
 
 
 def _killed(policy: StorePolicy, kills: int, *, seed: int, directory: str) -> Row:
-    """Kill so many processes; return what that took, at the latency that they measured."""
+    """Kill so many processes; return their losses at the latency that they measured."""
     killed = [
         kill_one(policy, rate_per_s=frontier.RATE, file_bytes=FILE_BYTES, seed=seed * 1000 + kill, directory=directory)
         for kill in range(kills)
@@ -88,7 +88,7 @@ def _killed(policy: StorePolicy, kills: int, *, seed: int, directory: str) -> Ro
 
 
 def _row(policy: str, crash: str, put_p99_us: float, lost: Sequence[Loss], *, file_system: str = "") -> Row:
-    """Return a row; the file system is that of the files whose latency it tells."""
+    """Return a row; the file system is that of the measured files."""
     row = loss_row(
         policy,
         crash,
@@ -102,7 +102,7 @@ def _row(policy: str, crash: str, put_p99_us: float, lost: Sequence[Loss], *, fi
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell how far the simulated losses are from the real ones, who keeps his promise, and what kills took."""
+    """Describe how simulated and real losses differ, broken promises, and losses by kills."""
     by = {(str(row["policy"]), str(row["crash"])): row for row in rows}
     policies = list(dict.fromkeys(policy for policy, _ in by))
     told = [_agreement([(by[name, SIMULATED["power"]], by[name, REAL["power"]]) for name in policies])]
@@ -136,7 +136,10 @@ def caption(rows: Sequence[Row]) -> str:
 
 
 def _agreement(pairs: Sequence[tuple[Row, Row]]) -> str:
-    """Compare the mean losses of policies that lose at least ten messages; below that the draw decides."""
+    """Compare the mean losses of policies that lose at least ten messages.
+
+    Smaller numbers depend on the draw.
+    """
     far = [(of(real, "lost_messages_mean") / of(simulated, "lost_messages_mean") - 1, real)
            for simulated, real in pairs if of(simulated, "lost_messages_mean") >= 10]  # fmt: skip
     crashes = of(pairs[0][1], "crashes")

@@ -1,10 +1,10 @@
-"""The process that will be killed: it opens a store and puts at random moments, whatever waits, until it dies.
+"""The process to kill: it opens a store and puts at random moments until it dies.
 
-`python -P -m tornpage.bench.crashes.killed_producer DIRECTORY POLICY FILE_BYTES RATE SEED PAGE PARENT`. How far it is
-stands in the page it shares with its parent: three counters and the latency of each put that was answered, from the
-moment it was meant for. Latency counts how late the process itself was: what a producer on this machine sees. A store
-that cannot be opened, or answers otherwise than PUT_OK, ends it with CANNOT_PUT and one line: what was never stored is
-no loss.
+Run it as `python -P -m tornpage.bench.crashes.killed_producer DIRECTORY POLICY FILE_BYTES RATE SEED PAGE PARENT`. Its
+progress is in the page that it shares with its parent: three counters, and the latency of each answered put, from the
+moment at which it was due. So latency includes the lateness of the process itself, as a producer on this machine sees
+it. If the store cannot be opened, or a put is not answered PUT_OK, the process ends with CANNOT_PUT and one line: what
+was never stored is no loss.
 """
 
 import gc
@@ -29,17 +29,23 @@ from tornpage.sim.experiments.policies import POLICIES
 __all__ = ["ANSWERED", "BEGAN_NS", "CANNOT_PUT", "HEADER_BYTES", "PAGE_BYTES", "PUT", "PUTS_MAX", "put_until_killed"]
 
 PUT, ANSWERED, BEGAN_NS, HEADER_BYTES = 0, 8, 16, 24
-"""Places in the page: messages put, messages answered, the clock when the first one was meant for (0: not yet)."""
+"""Places in the page: messages put, messages answered, clock of the first due message.
+
+The clock is 0 before the first message.
+"""
 CANNOT_PUT = os.EX_CANTCREAT
-"""Exit status of a process whose store cannot work in its directory; why is on its standard error."""
+"""Exit status of a process whose store cannot work in its directory.
+
+The reason is on its standard error.
+"""
 PUTS_MAX = 1 << 17
 PAGE_BYTES = HEADER_BYTES + 8 * PUTS_MAX
 SPIN_NS = 300_000
-"""A sleep may last longer than asked; the last of it is waited away."""
+"""The last part of each wait is spun, since a sleep may take longer than asked."""
 
 
 def put_until_killed(directory: str, policy: str, file_bytes: int, rate_per_s: float, seed: int, page: str) -> None:
-    """Put for ever, or for as long as the page has places."""
+    """Put for ever, or as long as the page has places."""
     rng = random.Random(seed)
     with open(page, "r+b") as file, mmap.mmap(file.fileno(), PAGE_BYTES) as shared:
         try:
@@ -80,7 +86,10 @@ def _put_all(
 
 
 def _give_up(why: str) -> NoReturn:
-    """Leave at once, from whichever thread: a store that refuses puts is not to be closed, but left as it is."""
+    """End the process at once from any thread, without closing the store.
+
+    A store that refuses puts is left unchanged.
+    """
     os.write(2, f"{why}\n".encode(errors="replace"))
     os._exit(CANNOT_PUT)
 
@@ -89,6 +98,6 @@ if __name__ == "__main__":
     gc.disable()
     directory, policy, file_bytes, rate, seed, page, parent = sys.argv[1:]
     die_with_parent()
-    if os.getppid() != int(parent):  # it was gone before we asked to be told
+    if os.getppid() != int(parent):  # the parent ended before this process asked for its death signal
         sys.exit(1)
     put_until_killed(directory, policy, int(file_bytes), float(rate), int(seed), page)

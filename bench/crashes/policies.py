@@ -1,4 +1,4 @@
-"""The simulator's policies as settings of the real store, and the message both of them put."""
+"""The simulator's policies as settings of the real store, and the message of both."""
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import WarmUp
@@ -9,13 +9,13 @@ __all__ = ["MESSAGE", "store_config"]
 
 QUEUE_FILE_BYTES = 20_000
 _FRAME_BYTES = 112
-"""Beside the body, with the checksum trailer and a topic of one letter."""
+"""The bytes of a record besides its body, with checksum trailer and a topic of one letter."""
 MESSAGE = Message("T", bytes(range(256)) * ((RECORD_BYTES - _FRAME_BYTES) // 256 + 1))
 MESSAGE = Message("T", (MESSAGE.body or b"")[: RECORD_BYTES - _FRAME_BYTES])
 
 
 def store_config(policy: StorePolicy, *, file_bytes: int) -> MessageStoreConfig:
-    """Return the settings with which the real store follows a policy; its queues and index are small."""
+    """Return the settings of a policy for the real store, with small queues and a small index."""
     flush, pool = policy.flush, policy.pool
     pooled = (
         {}

@@ -1,9 +1,9 @@
-"""What a power loss takes from the real store: `impl.store` on the crash lab's disk, in virtual time.
+"""Losses of the real store by power losses: `impl.store` on the crash lab's disk.
 
-The store puts what a simulated trace put, at the same moments to the millisecond, and its services step when they are
-due or woken, as threads would. At each crash the disk keeps what a sync covered and nothing else; the store opens
-again on that image, and what its recovery does not find is lost. Time passes only between steps: puts and syncs take
-none, so that nothing is under way when the power goes. Equal traces give equal losses.
+Time is virtual. The store puts the messages of a simulated trace at the same moments to the millisecond. Its services
+step when they are due or woken, as threads would. At each crash the disk keeps only what a sync covered. The store
+opens again on that image, and what its recovery does not find is lost. Time passes only between steps: puts and syncs
+take none, so that nothing is in progress when the power goes. Equal traces give equal losses.
 """
 
 from bisect import bisect_right
@@ -31,13 +31,13 @@ __all__ = ["Loss", "power_losses"]
 DIRECTORY = "/store"
 BEGIN_MS = 1_000_000_000_000
 STEPPED = ("allocate", "commit", "group-commit", "flush")
-"""Services that have to do with the log; queues and index are made again by recovery."""
+"""The services of the log; recovery rebuilds queues and index."""
 STEPS_AT_ONCE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one crash took. `answered`: lost messages whose producers had been told that they were stored."""
+    """The loss of one crash; `answered` counts lost messages whose puts were acknowledged."""
 
     messages: int
     size_bytes: int
@@ -46,9 +46,9 @@ class Loss:
 
 
 def power_losses(policy: StorePolicy, arrivals_ns: Int64s, crash_at_ns: Sequence[int], file_bytes: int) -> list[Loss]:
-    """Put at the arrivals, cut the power at each of the moments, in order, and return what each time was lost.
+    """Put at the arrivals and cut the power at each moment, in order; return the losses.
 
-    Every crash is of the same history: the store that lives on does not know of it.
+    Every crash is of the same history: the running store continues unaffected.
     """
     life = _Life(store_config(policy, file_bytes=file_bytes))
     arrivals, position, found = arrivals_ns.tolist(), 0, []
@@ -84,11 +84,11 @@ class _Life:
 
     @property
     def answered(self) -> int:
-        """How many messages were put and answered."""
+        """The number of answered puts."""
         return len(self._ends)
 
     def advance(self, at_ns: int) -> None:
-        """Let time pass until a moment; every service steps when it is due."""
+        """Let time pass until a moment, with every service's step when it is due."""
         until_ms = BEGIN_MS + at_ns // 1_000_000
         while True:
             due = [(own.due_ms, name) for name, own in self._own() if own.due_ms is not None]
@@ -110,7 +110,10 @@ class _Life:
         self._settle()
 
     def survivors(self) -> int:
-        """Cut the power now; return how many messages recovery finds, of a disk that the living store keeps."""
+        """Cut the power now; return how many messages recovery finds.
+
+        The disk of the running store stays unchanged.
+        """
         self._files.mark("power")
         self._disk.apply_all(self._files.journal[self._applied :])
         self._applied = len(self._files.journal)
@@ -119,7 +122,7 @@ class _Life:
         return bisect_right(self._ends, again.max_offset)
 
     def _settle(self) -> None:
-        """Let everybody step who was woken."""
+        """Let every woken service step."""
         for _ in range(STEPS_AT_ONCE_MAX):
             woken = [own for _, own in self._own() if own.is_woken]
             if not woken:

@@ -1,8 +1,8 @@
-"""What a process kill takes from the real store, on real files, and what its puts cost on this machine until then.
+"""Losses of the real store by process kills, on real files, with the latency of its puts.
 
-A process puts (`bench.crashes.killed_producer`), this one kills it with SIGKILL at a drawn moment, opens the store that
-it left and counts. The kernel lives on: what was in the page cache is there, what was in a buffer of a pool is not.
-Latencies are those of this machine at that time, and belong to no preset.
+A process puts (`bench.crashes.killed_producer`). This one kills it with SIGKILL at a drawn moment, opens its store and
+counts. The kernel lives on: the page cache survives, and the buffers of a pool do not. Latencies are those of this
+machine at that time, and belong to no preset.
 """
 
 import os
@@ -28,16 +28,16 @@ from tornpage.sim.experiments.policies import RECORD_BYTES, StorePolicy
 __all__ = ["Killed", "kill_one"]
 
 LIVES_S = (0.6, 1.6)
-"""How long a process puts, once it is warm, before it is killed: drawn evenly between these."""
+"""How long a warm process puts before it is killed, drawn evenly between these."""
 WARMING_PUTS = 50
-"""Left out of the latencies: a process is warm when it has one answer more."""
+"""Puts left out of the latencies: a process is warm after one answer more."""
 PATIENCE_S = 60.0
 LOOK_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """One process and its end: what was lost, and the latency (ns) of the puts that were answered."""
+    """One process and its end: its losses, and the latency (ns) of its answered puts."""
 
     loss: Loss
     puts: int
@@ -47,7 +47,8 @@ class Killed:
 def kill_one(policy: StorePolicy, *, rate_per_s: float, file_bytes: int, seed: int, directory: str) -> Killed:
     """Run a process with a store below `directory`, kill it, and count.
 
-    Raises OSError or StoreError when the directory cannot hold a store, HarnessError for what a kill does not explain.
+    Raises OSError or StoreError when the directory cannot hold a store, HarnessError for losses that a kill does not
+    explain.
     """
     lives_s = random.Random(seed).uniform(*LIVES_S)
     with scratch(directory) as place:
@@ -78,7 +79,7 @@ def kill_one(policy: StorePolicy, *, rate_per_s: float, file_bytes: int, seed: i
 
 
 def _wait_until_warm(child: "subprocess.Popen[bytes]", page: str) -> None:
-    """Wait for the first answer whose latency counts, so that there is one however slow the disk is."""
+    """Wait for the first answer whose latency counts, so that there is one on any disk."""
     for _ in range(round(PATIENCE_S / LOOK_S)):
         if _read(page, ANSWERED) > WARMING_PUTS or child.poll() is not None:
             return
@@ -110,7 +111,7 @@ def _count(policy: StorePolicy, place: str, file_bytes: int, rate_per_s: float, 
 
 
 def _meant_ns(number: int, began_ns: int, rate_per_s: float, seed: int) -> int:
-    """Return the moment that a message of the producer was meant for."""
+    """Return the moment at which a message of the producer was due."""
     rng = random.Random(seed)
     for _ in range(number + 1):
         began_ns += round(rng.expovariate(rate_per_s) * 1e9)

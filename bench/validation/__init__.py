@@ -1,1 +1,1 @@
-"""Predictions of the simulator compared with measurements of the real store."""
+"""Validation: predictions of the simulator compared with measurements of the real store."""

@@ -1,14 +1,16 @@
-"""What is measured to calibrate, and what is predicted: no held-out case has rate or interval of a calibrating one.
+"""The cases that calibrate, and the held-out cases that are predicted.
+
+No held-out case has the rate or interval of a calibrating one.
 
 | calibrating | held out |
 |---|---|
 | group commit at 500, 1,500 and 4,000/s | 1,000, 2,500, 3,200/s, in bursts |
 | group commit at 1,500/s into a warmed file | 1,000/s |
 | timed flush, 500 ms, at 500, 2,000 and 8,000/s | 10 and 100 ms, 1 and 16 pages, 1,000 to 4,000/s; a warmed file |
-| nothing of the kind | woken flush; transient store pool |
+| no such case | woken flush; transient store pool |
 
-Other files are fresh (reserved blocks, no page touched). Rates end where one thread of CPython, which serves all
-puts here, is busy a third of the time: beyond that it is the interpreter that is measured.
+Other files are fresh (reserved blocks, no page touched). The highest rates keep one thread of CPython, which serves all
+puts here, busy a third of the time. Higher rates would measure the interpreter.
 """
 
 from collections.abc import Mapping
@@ -25,9 +27,9 @@ __all__ = ["CALIBRATING", "HELD_OUT", "Cases"]
 MIB = 1 << 20
 MS = 1_000_000
 SLICE_NS = 550 * MS
-"""No multiple of an interval: a flush that falls on the end would be counted on one side alone."""
+"""No multiple of an interval: a flush at the end would be counted on one side only."""
 FILE_BYTES = 16 * MIB
-"""Room for a slice of any case: no file is rolled."""
+"""Room for a slice of any case without a file roll."""
 RECORDS = Sizes.of(RECORD_BYTES)
 GROUP = FlushPolicy(FlushDiskType.SYNC_FLUSH)
 
@@ -52,7 +54,7 @@ def _case(
     return Scenario(
         flush=flush,
         allocation=AllocationPolicy(0, warm_up),
-        device=PRESETS["vm-ext4"],  # until there is a measured one
+        device=PRESETS["vm-ext4"],  # until a measured one exists
         workload=OpenPoisson(load, RECORDS) if isinstance(load, float) else load,
         file_bytes=FILE_BYTES,
         pool=pool,

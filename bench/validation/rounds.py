@@ -1,4 +1,4 @@
-"""Rounds of a validation: every slice once, in an order of its own, each with arrivals of its own."""
+"""Rounds of a validation: every slice once, in random order, with arrivals of its own."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ __all__ = ["SLICES", "Round", "rounds_of"]
 
 PROBES = 4
 SLICES = len(CALIBRATING) + len(HELD_OUT) + PROBES
-"""Of a round; the probes are pages, files, and syncs into reserved and into written blocks."""
+"""The slices of a round; the probes are pages, files, and syncs of both kinds of blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round measured; cases in the order of the tables."""
+    """The measurements of one round; cases are in the order of the tables."""
 
     number: int
     sweeps: Samples
-    """What was measured without a store."""
+    """Measurements without a store."""
     loads: Samples
-    """What the calibrating slices say of syncs."""
+    """Syncs of the calibrating slices."""
     calibrating: dict[str, Driven]
     held_out: dict[str, Driven]
 
@@ -39,9 +39,10 @@ def rounds_of(
     held_out: Cases = HELD_OUT,
     progress: Callable[[str], None] = lambda name: None,
 ) -> Iterator[Round]:
-    """Yield rounds without end, measured below an existing directory; `progress` hears of each slice before it.
+    """Yield rounds without end, measured below an existing directory.
 
-    Raises HarnessError when a store loses something, StoreError or OSError when the directory cannot be used.
+    `progress` is called before each slice. Raises HarnessError when a store loses something, StoreError or OSError when
+    the directory cannot be used.
     """
     rng = np.random.default_rng(seed)
     number = 0

@@ -1,4 +1,7 @@
-"""A validation as rows of plain values, for files, documents and figures. Times are us, errors are shares."""
+"""A validation as rows of plain values, for files, documents and figures.
+
+Times are us, errors are shares.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -16,13 +19,13 @@ __all__ = ["SHARES", "quantile_rows", "score_rows", "slice_rows"]
 
 US = 1000.0
 SHARES = (*(number / 100 for number in range(1, 100)), 0.995, 0.998, 0.999)
-"""Of the messages whose latency a row of `quantile_rows` bounds."""
+"""The shares of messages that a row of `quantile_rows` bounds."""
 
 Row = dict[str, Any]
 
 
 def score_rows(validation: Validation) -> list[Row]:
-    """Return a row for each held-out case: what was measured, the error of the prediction, and the floor beside it."""
+    """Return a row for each held-out case: measurement, error of the prediction, floor."""
     return [_score_row(case) for case in validation.cases]
 
 
@@ -43,7 +46,7 @@ def _score_row(case: Case) -> Row:
 
 
 def quantile_rows(validation: Validation) -> Iterator[Row]:
-    """Yield, for each held-out case, the latencies that so many messages do not exceed: all, predicted, both halves."""
+    """Yield latency quantiles of each held-out case: all, predicted, both halves."""
     for case in validation.cases:
         sides = {name: np.sort(_side(case, name).latency_ns) for name in ("measured", "predicted", "even", "odd")}
         for share in SHARES:

@@ -1,6 +1,6 @@
-"""How far a prediction is from a measurement: plain arithmetic on two samples, nothing of stores or simulators.
+"""Compute the difference between a prediction and a measurement, from two samples.
 
-Errors are signed shares of the measured value: +0.1 says that the prediction is a tenth too high. Quantiles are those
+Errors are signed shares of the measured value: +0.1 means that the prediction is a tenth too high. Quantiles are those
 of `sim.results.tables`: the smallest value that the stated share does not exceed.
 """
 
@@ -18,12 +18,12 @@ from tornpage.sim.results.tables import quantile
 __all__ = ["DEMERIT_POINTS", "Scores", "demerit", "floor_of", "kendall_tau", "relative_error", "score"]
 
 DEMERIT_POINTS = 1_000
-"""Quantiles at which the demerit figure compares, evenly spread."""
+"""The number of evenly spread quantiles that the demerit figure compares."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Of two samples of latencies, and of what else the two runs came to."""
+    """The differences of two samples of latencies, and of other results of the two runs."""
 
     p50: float
     p90: float
@@ -40,7 +40,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """What is scored of a run, or of several runs together."""
+    """The compared results of a run, or of several runs together."""
 
     latency_ns: Int64s
     flushes_per_s: float
@@ -48,7 +48,7 @@ class Observed:
 
 
 def score(measured: Observed, predicted: Observed) -> Scores:
-    """Return how far the prediction is off. Raises ValueError when there is nothing to compare."""
+    """Return the errors of a prediction. Raises ValueError when there is nothing to compare."""
     one, two = np.sort(measured.latency_ns), np.sort(predicted.latency_ns)
     if not len(one) or not len(two):
         raise ValueError("a score needs messages on both sides")
@@ -65,24 +65,30 @@ def score(measured: Observed, predicted: Observed) -> Scores:
 
 
 def floor_of(even: Observed, odd: Observed) -> Scores:
-    """Return how far two halves of one measurement are apart: no prediction can be asked to be nearer.
+    """Return the differences of two halves of one measurement, the noise floor.
 
-    Half the rounds scatter more than all of them, by the square root of two. That is left as it is, so that the floor
-    is rather too high than too low: by that factor where the prediction scatters as the measurement does, by two where
-    it does not scatter at all.
+    No prediction can be more exact. Half the rounds scatter more than all of them, by the square root of two. That is
+    not corrected, so that the floor is too high rather than too low: by that factor if the prediction scatters as the
+    measurement does, by two if it does not scatter at all.
     """
     return score(even, odd)
 
 
 def relative_error(measured: float, predicted: float) -> float:
-    """Return (predicted - measured) / measured; 0 if both are 0, without bound if only the measured value is."""
+    """Return (predicted - measured) / measured; 0 if both are 0.
+
+    The result is infinite if only the measured value is 0.
+    """
     if measured:
         return (predicted - measured) / measured
     return 0.0 if not predicted else inf
 
 
 def demerit(measured: Int64s, predicted: Int64s) -> float:
-    """Return the root mean square of the differences of quantiles, over the measured mean; both are sorted."""
+    """Return the root mean square of the differences of quantiles, over the measured mean.
+
+    Both samples are sorted.
+    """
     mean = float(measured.mean())
     apart = _quantiles(predicted) - _quantiles(measured)
     return relative_error(mean, mean + sqrt(float((apart * apart).mean())))
@@ -94,9 +100,10 @@ def _quantiles(ordered: Int64s) -> Floats:
 
 
 def kendall_tau(measured: Sequence[float], predicted: Sequence[float]) -> float:
-    """Return how well two lists of figures agree in order: 1 in all pairs, -1 in none; nan without pairs to tell apart.
+    """Return how well two lists agree in order: 1 in all pairs, -1 in none.
 
-    Pairs that the measurement cannot tell apart count for nobody; a tie of the prediction counts as half wrong.
+    The result is nan without distinguishable pairs. Pairs that are equal in the measurement do not count. A tie of the
+    prediction counts as half wrong.
     """
     pairs = [
         np.sign(measured[i] - measured[j]) * np.sign(predicted[i] - predicted[j])

@@ -1,11 +1,12 @@
-"""Does the simulator foretell the real store? Rounds of calibrating and held-out slices, predictions, a verdict.
+"""Validate the simulator against the real store: calibrate, predict, compare.
 
 A round has every slice once, in an order of its own. Each held-out slice is simulated with the same policies, the same
-arrivals, and the device and puts that the calibrating slices of its own round say; what a shared machine does minutes
-apart is no fault of a model. Then all measured slices of a case are compared with all predicted ones.
+arrivals, and the device and puts of the calibrating slices in its own round, since a shared machine changes within
+minutes and no model predicts that. Then all measured slices of a case are compared with all predicted ones.
 
-A case passes when p50 is within 10 % and p90 within 15 %, or within 1.5 times the floor: what even rounds of the same
-measurement are off from odd ones. p99 is told and does not count: on a shared machine its floor is far above any bound.
+A case passes when p50 is within 10 % and p90 within 15 %, or within 1.5 times the floor: the difference between even
+and odd rounds of the same measurement. p99 is reported and does not count: on a shared machine its floor is far above
+any bound.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,15 +43,15 @@ __all__ = ["P50_MAX", "P90_MAX", "ROUNDS_MIN", "Case", "Validation", "validate"]
 P50_MAX, P90_MAX = 0.10, 0.15
 FLOORS = 1.5
 ENOUGH_PASS = 0.8
-"""Share of the held-out cases that have to pass: 8 of 10."""
+"""The share of held-out cases that must pass: 8 of 10."""
 NOISY_P50 = 0.25
-"""A floor above this says that rounds differ by more than policies do."""
+"""A floor above this means that rounds differ by more than policies do."""
 ROUNDS_MIN = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """One held-out case: what was measured and predicted of it, and how far these are apart."""
+    """One held-out case: its measurement, its prediction, and their differences."""
 
     name: str
     messages: int
@@ -63,18 +64,18 @@ class Case:
 
     @property
     def passes(self) -> bool:
-        """Whether p50 and p90 are near enough."""
+        """Whether p50 and p90 are within the bounds."""
         return _near(self.error.p50, self.floor.p50, P50_MAX) and _near(self.error.p90, self.floor.p90, P90_MAX)
 
     @property
     def passes_without_floor(self) -> bool:
-        """Whether they are near enough whatever the floor."""
+        """Whether they are within the bounds without the floor."""
         return abs(self.error.p50) <= P50_MAX and abs(self.error.p90) <= P90_MAX
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Validation:
-    """All held-out cases, and the agreement of ranks over them: predicted, and even against odd rounds."""
+    """All held-out cases, and the agreement of ranks: predicted, and even against odd rounds."""
 
     cases: tuple[Case, ...]
     rounds: int
@@ -86,25 +87,28 @@ class Validation:
 
     @property
     def passed(self) -> int:
-        """How many cases pass."""
+        """The number of cases that pass."""
         return sum(case.passes for case in self.cases)
 
     @property
     def is_noisy(self) -> bool:
-        """Whether more than a third of the calibrating loads differ between even and odd rounds beyond all use."""
+        """Whether more than a third of the calibrating loads have a useless noise floor."""
         loud = sum(abs(floor.p50) > NOISY_P50 for floor in self.calibrating_floors.values())
         return 3 * loud > len(self.calibrating_floors)
 
     @property
     def verdict(self) -> str:
-        """`holds`, `broken`, or `unknown` where the calibration was too noisy to say."""
+        """`holds`, `broken`, or `unknown` if the calibration was too noisy."""
         if self.is_noisy:
             return "unknown"
         return "holds" if self.passed >= ENOUGH_PASS * len(self.cases) else "broken"
 
 
 def validate(rounds: Sequence[Round], snapshot: dict[str, str | int | float]) -> Validation:
-    """Predict every held-out slice from the calibrating slices of its round, and score. Needs two rounds at least."""
+    """Predict every held-out slice from the calibrating slices of its round, and score.
+
+    At least two rounds are needed.
+    """
     if len(rounds) < ROUNDS_MIN:
         raise HarnessError(f"{len(rounds)} rounds have no floor; at least {ROUNDS_MIN} are needed")
     sweeps = without_stalls(Samples.joined(one.sweeps for one in rounds))
@@ -125,7 +129,7 @@ def validate(rounds: Sequence[Round], snapshot: dict[str, str | int | float]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Stalls:
-    """Of the disk, by whether blocks were written before; of the thread that puts, by whether its puts wait."""
+    """Stalls of the disk, by state of the blocks, and of the putting thread, by kind of put."""
 
     disk: Mapping[bool, StallLaw]
     thread: Mapping[bool, StallLaw]
@@ -153,10 +157,10 @@ def _parted(slices_: Iterable[Driven]) -> tuple[list[Driven], list[Driven]]:
 def _predicted(
     one: Round, sweeps: Samples, stalls: _Stalls, snapshot: dict[str, str | int | float]
 ) -> dict[str, Trace]:
-    """Simulate the held-out slices of a round on what its calibrating slices say.
+    """Simulate the held-out slices of a round with the results of its calibrating slices.
 
-    Sweeps and stalls are those of all rounds: one has too few to say how a sync grows with its pages, and how often
-    disk and thread stall.
+    Sweeps and stalls are those of all rounds: one round has too few to show how a sync grows with its pages, and how
+    often disk and thread stall.
     """
     samples = Samples.joined((sweeps, without_stalls(one.loads)))
     device = Calibration.from_samples(samples, snapshot).device("mmap")
@@ -204,7 +208,10 @@ def _foretold(traces: Sequence[Trace]) -> Observed:
 
 
 class _Seen(NamedTuple):
-    """What is compared of one slice, measured or simulated; times are ns since the load began."""
+    """The compared values of one slice, measured or simulated.
+
+    Times are ns since the load began.
+    """
 
     due_ns: Int64s
     written_ns: Int64s
@@ -214,12 +221,12 @@ class _Seen(NamedTuple):
 
     @property
     def flushes_of_load(self) -> int:
-        """How many flushes began until the last message was written."""
+        """The number of flushes that began before the last message was written."""
         return int(np.count_nonzero(self.flushes["start_ns"] <= self.written_ns.max(initial=0)))
 
     @property
     def at_risk(self) -> float:
-        """How many messages were written and not durable, in the mean over the load."""
+        """The mean number of messages over the load that were written and not durable."""
         if not len(self.due_ns):
             return 0.0
         return at_risk_mean(int(self.due_ns[0]), int(self.written_ns[-1]), self.written_ns, self.durable_ns)

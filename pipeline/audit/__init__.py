@@ -1,1 +1,1 @@
-"""Audits: log, queues and index of a store compared, in this process or on Spark."""
+"""Audits: compare log, queues and index of a store, in this process or on Spark."""

@@ -1,11 +1,13 @@
-"""Audit a store: do log, queues and index agree, and is each sound in itself?
+"""Audit a store: check log, queues and index, and whether they agree.
 
-Two ways with one answer. `audit_store` reads a store in this process and compares arrays: for small stores, and many of
-them run side by side in the tasks of `pipeline.audit.audit_spark.audit_each`. `pipeline.audit.audit_spark.audit_joined`
-writes rows to Parquet and joins them with bounded memory: for a store of any size. Both share the reading of files and
-the wording of findings (`pipeline.audit.suspicions`, `pipeline.audit.index_judging`), not the comparison.
+There are two ways with one answer. `audit_store` reads a store in this process and compares arrays. It is for small
+stores, of which many are audited side by side in the tasks of `pipeline.audit.audit_spark.audit_each`.
+`pipeline.audit.audit_spark.audit_joined` writes rows to Parquet and joins them with bounded memory, for a store of any
+size. Both share the reading of files and the wording of findings (`pipeline.audit.suspicions`,
+`pipeline.audit.index_judging`), but not the comparison.
 
-Nothing is written to a store, locked or recovered. A store at work is read like any other; what moves is left open.
+An audit writes nothing to a store, takes no lock and recovers nothing. A live store is read like any other; its moving
+parts are left open.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ StorePath = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class StoreAudit:
-    """What the audit of one store found: findings by file and place, and counts."""
+    """The result of the audit of one store: findings by file and place, and counts."""
 
     store: str
     findings: tuple[AuditFinding, ...]
@@ -48,19 +50,19 @@ class StoreAudit:
 def audit_store(store_dir: StorePath, *, file_bytes: int | None = None, slots: int | None = None) -> StoreAudit:
     """Audit one store in this process. Cost: memory for one row per record, unit and key.
 
-    `file_bytes` is the configured size of a log file, `slots` how many slots an index file has, where the bytes do not
-    tell. Raises properties.inspect.InspectError.
+    `file_bytes` is the configured size of a log file, and `slots` the number of slots of an index file. They are used
+    where the bytes do not show them. Raises properties.inspect.InspectError.
     """
     return audit_plan(plan_store(0, store_dir, file_bytes=file_bytes, slots=slots))
 
 
 def audit_plan(plan: StorePlan, progress: Progress = without_progress) -> StoreAudit:
-    """Audit the store of a plan in this process; tell `progress` how much of it is read."""
+    """Audit the store of a plan in this process; report the bytes read to `progress`."""
     return audit_rows(plan, read_store(plan, progress))[0]
 
 
 def audit_rows(plan: StorePlan, rows: StoreRows) -> tuple[StoreAudit, StoreFacts]:
-    """Audit what was read of a store."""
+    """Audit the rows that were read of a store."""
     facts = facts_of(plan, rows.log_outline, rows.queue_outline)
     suspicions = _queue_suspicions(plan, facts, rows) if plan.has_queues else []
     index_suspicions = compare_index(
@@ -83,7 +85,7 @@ def audited(
     suspicions: Sequence[Suspicion],
     index_suspicions: Sequence[IndexSuspicion],
 ) -> StoreAudit:
-    """Return findings and counts of a store, from what does not fit in it."""
+    """Return findings and counts of a store, from its suspicions."""
     findings = [*plan.findings, *facts.findings]
     findings += judged(plan, facts, [*holes(plan, facts, queues, suspicions), *suspicions])
     checkpoint = plan.view.checkpoint
@@ -102,7 +104,7 @@ def audited(
 
 
 def _is_unread(facts: StoreFacts, suspicion: IndexSuspicion) -> bool:
-    """Tell whether an entry points into a log file that could not be read: there is a finding about that."""
+    """Return whether an entry points into an unreadable log file, which has a finding itself."""
     is_nowhere = suspicion.code == "IX_POINTS_NOWHERE"
     return is_nowhere and any(suspicion.offset in unread for unread in facts.unread_log)
 

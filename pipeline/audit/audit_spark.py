@@ -1,6 +1,6 @@
-"""Audits on Spark: many stores side by side, or one store of any size by joins over Parquet.
+"""Audits on Spark: many stores side by side, or one store of any size by joins.
 
-The directories of the stores, and the work directory, must be visible to the driver and to all workers. Answers are in
+The directories of the stores and the work directory must be visible to the driver and to all workers. Answers are in
 the order of the stores and equal to those of `pipeline.audit.audit.audit_store`.
 """
 
@@ -37,12 +37,12 @@ Answer = TypeVar("Answer")
 
 
 class JobFailed(SparkUnavailable):
-    """A job of Spark failed: a disk without room, an executor that died."""
+    """A job of Spark failed, for example because a disk was full or an executor died."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedAudit:
-    """Audits, and what they took: seconds of reading and of joining, tasks done and left out."""
+    """Audits with their costs: seconds of reading and of joining, tasks done and skipped."""
 
     audits: list[StoreAudit]
     figures: dict[str, float]
@@ -91,7 +91,7 @@ def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path, st
 
 
 def _one_line(error: Exception) -> SparkUnavailable:
-    """Return what made a job fail, and what to do."""
+    """Return the cause of a failed job, and its remedy."""
     if (other := missing_module(error)) is not None:
         return other
     return JobFailed(f"the job failed: {reason_of(error)}; with --work and --resume the next one goes on from there")
@@ -102,7 +102,10 @@ def _table(spark: SparkSession, work: Path, name: str) -> DataFrame:
 
 
 def _in_tasks(spark: SparkSession, tasks: list[Task], do: Callable[[Task], Answer]) -> list[Answer]:
-    """Do each task in a worker, one Spark task each; return the answers in order. Raises VersionsDiffer."""
+    """Run each task in a worker, one Spark task each; return the answers in order.
+
+    Raises VersionsDiffer.
+    """
     if not tasks:
         return []
     wanted = versions()

@@ -1,7 +1,7 @@
-"""What an audit finds: rows with a stable code, and what the codes of consume queues, index and lists mean.
+"""The findings of an audit: rows with a stable code, and the meaning of the codes.
 
-Codes that begin with CL, CP, FLOOR and LOCK, and CFG of JSON files, are those of `properties.decode.findings`; the
-table of all codes with remedies is docs/findings.md.
+The codes here are those of consume queues, index and lists. Codes that begin with CL, CP, FLOOR and LOCK, and CFG of
+JSON files, are those of `properties.decode.findings`. docs/findings.md lists all codes with remedies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tornpage.properties.decode.findings import Severity, Verdict
 __all__ = ["CODES", "FINDINGS_MAX", "AuditFinding", "finding_of", "verdict_of"]
 
 FINDINGS_MAX = 1000
-"""Findings of one code and store that are listed; that there are more is a finding of its own."""
+"""The listed findings of one code and store; a further finding notes that there are more."""
 
 _REBUILD = (
     "close the store cleanly and move the whole consumequeue directory away: all queues are rebuilt from the log "
@@ -93,7 +93,7 @@ CODES: dict[str, tuple[str, str]] = {
     "IX_WRONG_KEY": ("the record that the entry points to has no such key", _NEW_INDEX),
     "IX_WRONG_TIME": ("the seconds of the entry are not those of its record", _NEW_INDEX),
 }
-"""Per code: what it says, and the remedy."""
+"""Meaning and remedy of each code."""
 
 _LEAVES_OPEN = frozenset(
     {
@@ -112,11 +112,11 @@ _LEAVES_OPEN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """One thing found in a store.
+    """One finding in a store.
 
-    `file` is relative to the store directory; `offset` is physical (bytes from the start of the log): the place in the
-    log, or the record that the queue unit is about; `position` counts bytes from the start of `file`. None: not about
-    one place. `items` counts the records or units in a row that it is about; place and numbers are those of the first.
+    `file` is relative to the store directory. `offset` is physical (bytes from the start of the log): the place in the
+    log, or the record of the queue unit. `position` counts bytes from the start of `file`. None means no single place.
+    `items` is the number of consecutive records or units; place and numbers are those of the first.
     """
 
     store: str
@@ -134,7 +134,7 @@ class AuditFinding:
 
     @property
     def order(self) -> tuple[str, str, int, int, str]:
-        """Sort key: by store, file and place."""
+        """Sort key: store, file and place."""
         at = self.position if self.position is not None else -1
         return (self.store, self.file, at, self.offset if self.offset is not None else -1, self.code)
 
@@ -153,7 +153,7 @@ def finding_of(
     detail: str = "",
     remedy: str = "",
 ) -> AuditFinding:
-    """Return a finding in the words of its code."""
+    """Return a finding with the text of its code."""
     what, usual = CODES[code]
     message = f"{what}: {detail}" if detail else what
     return AuditFinding(
@@ -162,7 +162,7 @@ def finding_of(
 
 
 def verdict_of(findings: Iterable[AuditFinding]) -> Verdict:
-    """Return "broken" if anything is damaged, else "unknown" if something could not be judged, else "holds"."""
+    """Return "broken" for any damage, else "unknown" if a part was not judged, else "holds"."""
     seen = tuple(findings)
     if any(finding.severity == "damage" for finding in seen):
         return "broken"

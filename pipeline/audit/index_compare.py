@@ -1,8 +1,8 @@
-"""Log and index of one store compared as arrays: keys without an entry, entries without a key.
+"""Compare log and index of one store as arrays: missing entries, entries without a key.
 
-The comparison is that of `pipeline.audit.index_joins`, said in another language on purpose. Rules of an entry whose
-record lies in the log, first match wins: no record begins there; the record has no such key; the key has an entry
-already; the seconds are not those of the record.
+`pipeline.audit.index_joins` makes the same comparison on purpose in another language. These rules apply to an entry
+whose record is in the log. The first match counts: no record begins there, the record has no such key, the key already
+has an entry, the seconds are not those of the record.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ _CODES = ("IX_POINTS_NOWHERE", "IX_WRONG_KEY", "IX_DUPLICATE", "IX_WRONG_TIME")
 
 @dataclass(frozen=True, slots=True)
 class IndexSuspicion:
-    """Entries in a row of a file that do not fit (`file` is its number), or keys in a row of the log without one
-    (file -1); numbers are those of the first."""
+    """Consecutive entries of a file that do not fit, or keys of the log without an entry.
+
+    `file` is the number of the file, -1 for keys. Numbers are those of the first entry or key.
+    """
 
     store: int
     code: str
@@ -41,16 +43,19 @@ class IndexSuspicion:
 
 
 def seconds_since(begin_ms: NDArray[Any], stored_ms: NDArray[Any]) -> NDArray[Any]:
-    """Return what entries state of their times; 0 where the file has no begin. No time is too far for it."""
+    """Return the seconds that entries state for these times; 0 if the file has no begin.
+
+    Any time is accepted.
+    """
     begin_ms = np.maximum(begin_ms, 0)
     since = np.minimum((np.maximum(stored_ms, begin_ms) - begin_ms) // 1000, SECONDS_MAX)
     return np.where(begin_ms > 0, since, 0)
 
 
 def gap_of(number: int, parts: Sequence[IndexPartition]) -> tuple[int, int]:
-    """Return the range of offsets, ends included, whose keys may be in a file that nobody can read as rows.
+    """Return the range of offsets, ends included, whose keys may be in an unreadable file.
 
-    What the header of such a file says may be as wrong as the rest: the files in front and behind bound the range.
+    The header of such a file may be as wrong as the rest, so the files before and after bound the range.
     """
     known = [each for each in parts if each.slots is not None and each.header.next_entry > 1]
     begin = max((each.header.end_offset for each in known if each.number < number), default=-1)
@@ -68,7 +73,10 @@ def compare_index(
     keys: NDArray[Any],
     entries: NDArray[Any],
 ) -> list[IndexSuspicion]:
-    """Return what does not fit; at most one more per code than are listed. `gaps`: see `gap_of`."""
+    """Return what does not fit, at most one more per code than is listed.
+
+    `gaps` are as in `gap_of`.
+    """
     entries = entries[entries["offset"] >= log_min]
     places = LogPlaces(records["offset"])
     number = places.numbers(entries["offset"])
@@ -90,7 +98,7 @@ def compare_index(
 
 
 def _runs(store: int, code: str, entries: NDArray[Any]) -> list[IndexSuspicion]:
-    """Return entries in a row of a file as one."""
+    """Return consecutive entries of a file as one."""
     entries = entries[np.lexsort((entries["number"], entries["file"]))]
     follows = np.zeros(len(entries), bool)
     follows[1:] = (np.diff(entries["number"]) == 1) & (np.diff(entries["file"]) == 0)
@@ -109,7 +117,7 @@ def _pairs(number: NDArray[Any], hashes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _repeats(values: NDArray[Any]) -> NDArray[Any]:
-    """Return how often each value was there before."""
+    """Return how often each value occurred before."""
     order = np.argsort(values, kind="stable")
     in_order = values[order]
     starts = np.flatnonzero(np.diff(in_order, prepend=-1))
@@ -125,10 +133,13 @@ def _wrong_time(
     number: NDArray[Any],
     records: NDArray[Any],
 ) -> NDArray[Any]:
-    """Tell which entries do not state the seconds since the begin of their file; nobody uses those of entry 1."""
+    """Return which entries do not state the seconds since the begin of their file.
+
+    The seconds of entry 1 are not used.
+    """
     if not len(entries) or not len(records):
         return np.zeros(len(entries), bool)
-    begins = np.zeros(max(part.number for part in parts) + 1, "i8")  # a file that cannot be read has a number, too
+    begins = np.zeros(max(part.number for part in parts) + 1, "i8")  # a file that cannot be read has a number too
     begins[[part.number for part in parts]] = [part.header.begin_timestamp for part in parts]
     begin = begins[entries["file"]]
     stored = records["timestamp"][places.order][np.maximum(number, 0)]
@@ -140,7 +151,7 @@ def _wrong_time(
 def _missing(
     store: int, gaps: Sequence[tuple[int, int]], keys: NDArray[Any], is_missing: NDArray[Any]
 ) -> list[IndexSuspicion]:
-    """Return keys in a row of the log that have no entry as one."""
+    """Return consecutive keys of the log without an entry as one."""
     for begin, end in gaps:
         is_missing = is_missing & ~((keys["offset"] >= begin) & (keys["offset"] <= end))
     missing = keys[is_missing]

@@ -1,7 +1,6 @@
-"""Log and index joined by Spark: keys without an entry, entries without a key, in runs.
+"""Join log and index on Spark: keys without an entry, entries without a key, in runs.
 
-The comparison is that of `pipeline.audit.index_compare`, said in another language on purpose: tests hold one against
-the other.
+`pipeline.audit.index_compare` makes the same comparison on purpose in another language. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ _PLACE = ["store", "file", "number"]
 def index_suspicions_of(
     spark: SparkSession, tables: Mapping[str, DataFrame], plans: Sequence[StorePlan], facts: Sequence[StoreFacts]
 ) -> list[IndexSuspicion]:
-    """Return what does not fit. `tables` are those of `pipeline.audit.work`.
+    """Return what does not fit; `tables` are those of `pipeline.audit.work`.
 
-    One join of everything finds the keys about which there is anything to say; the rest is about those alone.
+    One join of everything finds the suspect keys. The rest works on these alone.
     """
     stores, files, gaps = _facts_tables(spark, plans, facts)
     all_entries = tables["entries"].join(f.broadcast(stores), "store").where("offset >= log_min").drop("log_min")
@@ -45,7 +44,10 @@ def index_suspicions_of(
 
 
 def doubtful_keys(entries: DataFrame, keys: DataFrame, files: DataFrame) -> DataFrame:
-    """Return the keys of records that have not one entry each, with the right seconds, for being asked for once."""
+    """Return the keys of records that do not have exactly one entry with the right seconds.
+
+    A key that a record has twice counts once.
+    """
     asked = keys.groupBy(*_PAIR).agg(f.count("*").alias("asked"), f.first("timestamp").alias("timestamp"))
     said = (
         entries.join(f.broadcast(files), ["store", "file"])
@@ -58,15 +60,18 @@ def doubtful_keys(entries: DataFrame, keys: DataFrame, files: DataFrame) -> Data
 
 
 def has_right_seconds() -> Column:
-    """Tell whether an entry states the seconds since the begin of its file; nobody uses those of entry 1."""
-    begin = f.greatest(f.col("begin"), f.lit(0))  # so that no difference is beyond 64 bits, which ends a job
+    """Return whether an entry states the seconds since the begin of its file.
+
+    The seconds of entry 1 are not used.
+    """
+    begin = f.greatest(f.col("begin"), f.lit(0))  # so that no difference exceeds 64 bits, which would end the job
     since = f.floor((f.greatest(f.col("timestamp"), begin) - begin) / 1000)
     seconds = f.when(f.col("begin") > 0, f.least(f.lit(SECONDS_MAX), since)).otherwise(f.lit(0))
     return (f.col("number") == 1) | (f.col("seconds") == seconds)
 
 
 def judged_entries(entries: DataFrame, keys: DataFrame, records: DataFrame, files: DataFrame) -> DataFrame:
-    """Return the entries that do not fit, each with the code of the first thing that is wrong."""
+    """Return the entries that do not fit, each with the code of its first error."""
     repeat = f.row_number().over(Window.partitionBy(*_PAIR).orderBy("file", "number"))
     asked = keys.groupBy(*_PAIR).agg(f.count("*").alias("asked"), f.first("timestamp").alias("timestamp"))
     known = entries.withColumn("repeat", repeat).join(asked, _PAIR, "left").join(f.broadcast(files), ["store", "file"])
@@ -82,7 +87,10 @@ def judged_entries(entries: DataFrame, keys: DataFrame, records: DataFrame, file
 
 
 def entry_runs(wrong: DataFrame) -> DataFrame:
-    """Return entries of one code in a row of a file as one; at most one more per code than are listed."""
+    """Return consecutive entries of a file with one code as one.
+
+    There is at most one more per code than is listed.
+    """
     in_order = Window.partitionBy("store", "code", "file").orderBy("number")
     grouped = (
         wrong.withColumn("run", f.col("number") - f.row_number().over(in_order))
@@ -97,7 +105,10 @@ def entry_runs(wrong: DataFrame) -> DataFrame:
 
 
 def missing_keys(keys: DataFrame, entries: DataFrame, gaps: DataFrame) -> DataFrame:
-    """Return keys in a row of the log that have no entry as one; a file that nobody can read may have some of them."""
+    """Return consecutive keys of the log without an entry as one.
+
+    An unreadable file may have some of them.
+    """
     found = entries.where("hash >= 0").groupBy(*_PAIR).agg(f.count("*").alias("said"))
     repeat = f.row_number().over(Window.partitionBy(*_PAIR).orderBy("place"))
     missing = (

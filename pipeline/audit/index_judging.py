@@ -1,7 +1,7 @@
-"""From index files and what does not fit in them to findings.
+"""Turn index files, and entries that do not fit, into findings.
 
-In a clean store what does not fit is damage, after an unclean exit a tear: our recovery builds the index anew. Of a
-store at work it is only said that something does not fit yet. A second entry of a key is never more than a note.
+In a store with a clean exit an entry that does not fit is damage. After an unclean exit it is a tear, since recovery
+rebuilds the index. In a live store it is reported as open. A second entry of a key is never more than a note.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ __all__ = ["IndexPlan", "index_judged", "index_plan"]
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """The index files of a store; `readable` are those whose number of slots is known, or that have no entry.
+    """The index files of a store.
 
-    `gaps` are ranges of offsets, ends included, whose keys may be in files that cannot be read as rows.
+    `readable` are those with a known number of slots, or without entries. `gaps` are ranges of offsets, ends included,
+    whose keys may be in files that cannot be read as rows.
     """
 
     parts: tuple[IndexPartition, ...]
@@ -40,7 +41,7 @@ class IndexPlan:
 
 
 def index_plan(number: int, name: str, view: StoreView, log_min: int, slots: int | None) -> IndexPlan:
-    """Look at the directory `index`; `slots` is what the broker's settings say."""
+    """Read the directory `index`; `slots` is the number in the broker's settings."""
     files, strays, closed = list_index(view.store_dir)
     severity = derived_severity(view)
     findings = [finding_of(name, "IX_STRAY_FILE", "note", label) for label in strays]
@@ -78,7 +79,7 @@ def index_judged(
     may_move: bool,
     promised: bool,
 ) -> list[AuditFinding]:
-    """Return the findings; `promised`: the checkpoint says that index files were flushed."""
+    """Return the findings; `promised` says that the checkpoint covers index files."""
     findings: list[AuditFinding] = []
     moving = 0
     files = {part.number: part for part in plan.parts}

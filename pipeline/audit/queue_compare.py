@@ -1,7 +1,7 @@
-"""Log and queues of one store compared as arrays: every unit and record that does not fit, in runs.
+"""Compare log and queues of one store as arrays: units and records that do not fit.
 
-The comparison is that of `pipeline.audit.queue_joins`, said in another language on purpose: tests hold one against the
-other. Cost: some sorts of as many numbers as there are records and units.
+`pipeline.audit.queue_joins` makes the same comparison on purpose in another language. Tests compare the two. Cost: some
+sorts of the numbers of all records and units.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ def compare_queues(
     wanted: NDArray[Any],
     units: NDArray[Any],
 ) -> list[Suspicion]:
-    """Return the runs of units and records that do not fit; at most one more per code than are listed."""
+    """Return the runs of units and records that do not fit.
+
+    There is at most one more per code than is listed.
+    """
     first_current = np.array([facts.first_current.get(key, NEVER) for key in queues], "i8")
     units = units[units["queue_offset"] >= first_current[units["queue"]]] if len(units) else units
     places = LogPlaces(records["offset"])
@@ -100,7 +103,7 @@ def _missing(wanted: NDArray[Any], has_unit: NDArray[Any]) -> NDArray[Any]:
 
 
 def _strange(units: NDArray[Any], number: NDArray[Any], records: NDArray[Any]) -> NDArray[Any]:
-    """Judge the units that point to no record, or to one that does not ask for them."""
+    """Judge the units that point to no record, or to one that does not need them."""
     if not len(records):
         return _single("CQ_POINTS_NOWHERE", units)
     owner = np.where(number < 0, -1, records["queue"][number])
@@ -115,7 +118,10 @@ def _strange(units: NDArray[Any], number: NDArray[Any], records: NDArray[Any]) -
 
 
 def _wrong(units: NDArray[Any], wanted: NDArray[Any], said: NDArray[Any]) -> list[NDArray[Any]]:
-    """Judge the units that point to a record of their queue: the one that fits best counts, others are duplicates."""
+    """Judge the units that point to a record of their queue.
+
+    The unit that fits best counts. Others are duplicates.
+    """
     due = _due(units, wanted)
     wrong_size = units["size"] != wanted["size"]
     wrong_offset = units["queue_offset"] != wanted["queue_offset"]
@@ -152,14 +158,15 @@ def _wrong(units: NDArray[Any], wanted: NDArray[Any], said: NDArray[Any]) -> lis
 def _due(units: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the tags code that each unit should have, and whether it is known.
 
-    The delay of a level is the one that most units of its queue have: it is whole seconds, and nowhere in the store.
+    The delay of a level is not stored. It is taken from the units of its queue: the delay in whole seconds that most of
+    them have.
     """
     code, is_known = wanted["tags_code"].copy(), ~wanted["is_delayed"]
     delayed = np.flatnonzero(wanted["is_delayed"])
     if len(delayed):
         stored, said = wanted["timestamp"][delayed], units["tags_code"][delayed]
         delays = said - stored
-        # of what is beyond 64 bits the sign is wrong: no such delay, and no such due time
+        # values beyond 64 bits have the wrong sign: no such delay, and no such due time
         possible = units["has_code"][delayed] & (delays >= 0) & (said >= stored) & (delays % 1000 == 0)
         queue = units["queue"][delayed]
         for each in np.unique(queue[possible]):
@@ -171,7 +178,7 @@ def _due(units: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[Any], NDArr
 
 
 def _mark(single: NDArray[Any], facts: StoreFacts, queues: Sequence[QueueKey], wanted: NDArray[Any]) -> None:
-    """Fill in what makes a suspicion less than damage."""
+    """Note what makes a suspicion less than damage."""
     next_offset = np.array([facts.next_offset.get(key, 0) for key in queues], "i8")
     single["late"] = single["offset"] >= facts.settled_end
     is_missing, is_nowhere = single["code"] == _CODE["CQ_MISSING"], single["code"] == _CODE["CQ_POINTS_NOWHERE"]
@@ -183,7 +190,7 @@ def _mark(single: NDArray[Any], facts: StoreFacts, queues: Sequence[QueueKey], w
 
 
 def _restarts(queues: int, light: NDArray[Any]) -> NDArray[Any]:
-    """Return per queue the physical offset from which a light queue's offsets do not go up any more."""
+    """Return per queue the physical offset from which a light queue's offsets stop rising."""
     restarted = np.full(queues, NEVER, "i8")
     light = light[np.lexsort((light["offset"], light["queue"]))]
     starts = np.flatnonzero(np.diff(light["queue"], prepend=-1))
@@ -196,7 +203,7 @@ def _restarts(queues: int, light: NDArray[Any]) -> NDArray[Any]:
 
 
 def _runs(store: int, single: NDArray[Any], queues: Sequence[QueueKey]) -> list[Suspicion]:
-    """Return suspicions of one kind with queue offsets in a row as one."""
+    """Return suspicions of one kind with consecutive queue offsets as one."""
     if not len(single):
         return []
     single = single[np.lexsort((single["offset"], single["queue_offset"], *(single[name] for name in _KIND)))]

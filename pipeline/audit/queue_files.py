@@ -1,4 +1,4 @@
-"""What the files of consume queues show by themselves: names, sizes, and whether the log has outlived them."""
+"""Judge files of consume queues by name and size, and note those that the log outlived."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def queue_files_judged(name: str, files: Sequence[QueueFile], size: int, *, may_
 
 
 def outlived_files(name: str, ends: Sequence[QueueRow]) -> list[AuditFinding]:
-    """Return the notes of queue files that only speak of what the log has no more, the last of each queue aside."""
+    """Return notes of queue files whose records are all gone, except the last of each queue."""
     last = {(end.topic, end.queue_id): end.file for end in ends}
     return [
         finding_of(name, "CQ_OUTLIVED", "note", end.file, position=0, key=(end.topic, end.queue_id))

@@ -1,7 +1,7 @@
-"""Log and queues joined by Spark: every unit and record that does not fit, in runs.
+"""Join log and queues on Spark: units and records that do not fit, in runs.
 
-Each function returns one table; `suspicions_of` puts them together. The comparison is the same as that of
-`pipeline.audit.queue_compare`, said in another language on purpose: tests hold one against the other.
+Each function returns one table, and `suspicions_of` combines them. `pipeline.audit.queue_compare` makes the same
+comparison on purpose in another language. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ _EXCUSABLE = ("CQ_MISSING", "CQ_WRONG_OFFSET", "CQ_DUPLICATE")
 def suspicions_of(
     spark: SparkSession, tables: Mapping[str, DataFrame], plans: Sequence[StorePlan], facts: Sequence[StoreFacts]
 ) -> list[Suspicion]:
-    """Return the runs of units and records that do not fit. `tables` are those of `pipeline.audit.work`.
+    """Return the runs of units and records that do not fit.
 
-    One join of everything finds the records about which there is anything to say; the rest is about those alone.
+    `tables` are those of `pipeline.audit.work`. One join of everything finds the suspect records. The rest works on
+    these alone.
     """
     store_facts, queue_facts = _facts_tables(spark, plans, facts)
     audited = f.col("store").isin([plan.number for plan in plans if plan.has_queues])
@@ -64,7 +65,7 @@ def suspicions_of(
 
 @contextmanager
 def chosen(rows: DataFrame) -> Iterator[DataFrame]:
-    """Work some rows out once, on disk; few of them are sent to all workers when they are joined."""
+    """Compute some rows once, on disk; few of them are sent to all workers for a join."""
     kept = rows.persist(StorageLevel.DISK_ONLY)
     try:
         yield f.broadcast(kept) if kept.count() <= _BROADCAST_ROWS else kept
@@ -73,10 +74,10 @@ def chosen(rows: DataFrame) -> Iterator[DataFrame]:
 
 
 def doubtful_records(units: DataFrame, expected: DataFrame) -> DataFrame:
-    """Return queue and offset of the records whose unit is missing, not asked for, or says anything else than they do.
+    """Return queue and offset of records whose unit is missing, unwanted, or different.
 
-    Of two units of one record one has the wrong queue offset, and so both are looked at; the due time of a delayed
-    message takes the others of its level to judge, and so all of these are.
+    Of two units of one record one has the wrong queue offset, so both are checked. The due time of a delayed message is
+    judged by the others of its level, so all of these are checked.
     """
     key = [*QUEUE, "offset"]
     fits = (
@@ -90,7 +91,7 @@ def doubtful_records(units: DataFrame, expected: DataFrame) -> DataFrame:
 
 
 def current_units(units: DataFrame, queue_facts: DataFrame) -> DataFrame:
-    """Return the units that the log has not outlived."""
+    """Return the units whose records are still in the log."""
     columns = [*QUEUE, "offset", "queue_offset", "size", "tags_code", "ext_address"]
     known = units.join(f.broadcast(queue_facts), QUEUE)
     return known.where(f.col("queue_offset") >= f.col("first_current")).select(*columns)
@@ -103,7 +104,7 @@ def missing_units(expected: DataFrame, units: DataFrame) -> DataFrame:
 
 
 def strange_units(units: DataFrame, expected: DataFrame, records: DataFrame) -> DataFrame:
-    """Return the units that point to no record, or to one that does not belong into their queue."""
+    """Return the units that point to no record, or to a record of another queue."""
     strange = units.join(expected.select(*QUEUE, "offset"), [*QUEUE, "offset"], "left_anti")
     owner = f.concat_ws("/", f.col("topic"), f.col("queue_id"))
     owners = records.select("store", "offset", owner.alias("owner"))
@@ -114,7 +115,7 @@ def strange_units(units: DataFrame, expected: DataFrame, records: DataFrame) -> 
 
 
 def wrong_units(units: DataFrame, expected: DataFrame) -> DataFrame:
-    """Return the units that point to a record of their queue and say something else than it does."""
+    """Return the units that differ from their record in their own queue."""
     pairs = units.join(expected, [*QUEUE, "offset"])
     wrong_size = f.col("size") != f.col("wanted_size")
     wrong_offset = f.col("queue_offset") != f.col("wanted_offset")
@@ -147,8 +148,11 @@ def wrong_units(units: DataFrame, expected: DataFrame) -> DataFrame:
 
 
 def usual_delays(pairs: DataFrame) -> DataFrame:
-    """Return the delay that most units of a delay level's queue have; it is whole seconds, and not in the store."""
-    delay = f.try_subtract("tags_code", "timestamp")  # null where it is beyond 64 bits, which would end the job
+    """Return the delay that most units of a delay level's queue have.
+
+    It is in whole seconds, and not stored.
+    """
+    delay = f.try_subtract("tags_code", "timestamp")  # null where it exceeds 64 bits, which would end the job
     counted = pairs.where(f.col("is_delayed")).groupBy(*QUEUE, delay.alias("delay_ms")).count()
     possible = counted.where((f.col("delay_ms") >= 0) & (f.col("delay_ms") % 1000 == 0))
     commonest = f.min_by("delay_ms", f.struct(-f.col("count"), f.col("delay_ms")))
@@ -156,7 +160,7 @@ def usual_delays(pairs: DataFrame) -> DataFrame:
 
 
 def light_restarts(expected: DataFrame) -> DataFrame:
-    """Return, per light queue, the physical offset from which its offsets do not go up any more."""
+    """Return per light queue the physical offset from which its offsets stop rising."""
     before = Window.partitionBy(*QUEUE).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     highest = f.max("wanted_offset").over(before)
     light = expected.where("is_light").withColumn("highest", highest)
@@ -164,7 +168,10 @@ def light_restarts(expected: DataFrame) -> DataFrame:
 
 
 def runs(single: DataFrame, store_facts: DataFrame, queue_facts: DataFrame, restarts: DataFrame) -> DataFrame:
-    """Return suspicions of one kind with queue offsets in a row as one; at most one more per code than are listed."""
+    """Return suspicions of one kind with consecutive queue offsets as one.
+
+    There is at most one more per code than is listed.
+    """
     ends = queue_facts.select(*QUEUE, "next_offset")
     after_last = f.col("queue_offset") >= f.coalesce(f.col("next_offset"), f.lit(0))
     beyond = (

@@ -1,4 +1,4 @@
-"""What the small files of a store say: deleted topics, the floor of derived data, and the JSON files of progress."""
+"""Read the small files of a store: deleted topics, derived floor, progress."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _BYTES_MAX = 64 << 20
 
 
 def deleted_topics(name: str, view: StoreView) -> tuple[dict[str, int], list[AuditFinding]]:
-    """Return the offset below which records of each deleted topic ask for no unit."""
+    """Return the offset below which records of each deleted topic need no unit."""
     try:
         stored = read_small(view.store_dir / DELETED_TOPICS, _BYTES_MAX)
         said = {} if stored is None else parse_deleted_topics(stored)
     except PermissionError:
-        return {}, []  # that it may not be read is among `small_findings`
+        return {}, []  # a file that cannot be read is among `small_findings`
     except (OSError, ValueError) as error:
         return {}, [finding_of(name, "CFG_DELETED_UNREADABLE", "damage", DELETED_TOPICS, detail=str(error))]
     return {topic.decode("utf-8", "replace"): offset for topic, offset in said.items()}, []
 
 
 def small_findings(name: str, view: StoreView) -> list[AuditFinding]:
-    """Return what is wrong with the files below `config`."""
+    """Return the errors of the files below `config`."""
     query = Query(limit=None)
     found: list[Finding] = []
     if (view.store_dir / "config").is_dir():
@@ -47,7 +47,7 @@ def small_findings(name: str, view: StoreView) -> list[AuditFinding]:
         remedy = "none: the next clean exit writes it again"
         found.append(Finding("FLOOR_UNREADABLE", "note", DERIVED_FLOOR, None, str(error), remedy))
     except OSError:
-        pass  # that it cannot be read was said above
+        pass  # an unreadable file was reported above
     return [
         AuditFinding(
             name, each.code, each.severity, each.file, None, None, None, None, None, 1, each.message, each.remedy

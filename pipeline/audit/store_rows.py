@@ -1,4 +1,4 @@
-"""All rows of one small store in this process: what `audit_store` compares."""
+"""Read all rows of one small store in this process, for `audit_store`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "StoreRows", "bytes_to_read", "read_store", "without_progress"]
 
 Progress = Callable[[int], None]
-"""Whom to tell how many bytes of a store, of `bytes_to_read`, are read."""
+"""Called with the number of bytes read, of `bytes_to_read`."""
 
 
 def without_progress(read_bytes: int) -> None:
-    """Tell nobody how many bytes are read."""
+    """Ignore the number of bytes read."""
 
 
 @dataclass(slots=True)
 class StoreRows:
-    """Rows of log, queues and index, and the outlines of their files; queues are numbered by `numbers`."""
+    """Rows of log, queues and index, with the outlines of their files.
+
+    `numbers` has the number of each queue.
+    """
 
     numbers: QueueNumbers
     records: NDArray[Any]
@@ -42,15 +45,16 @@ class StoreRows:
 
 
 def bytes_to_read(plan: StorePlan) -> int:
-    """Return how many bytes of log, queues and index `read_store` reads."""
+    """Return the number of bytes of log, queues and index that `read_store` reads."""
     log_and_queues = [part.size_bytes for part in plan.log_parts] + [part.size_bytes for part in plan.queue_parts]
     return sum(log_and_queues) + sum(part.file.size_bytes for part in plan.index.readable)
 
 
 def read_store(plan: StorePlan, progress: Progress = without_progress) -> StoreRows:
-    """Read every file of a store once. Cost: memory for one row per record, unit, key and entry.
+    """Read every file of a store once.
 
-    `progress` is told behind each batch of records, and behind each file.
+    Cost: memory for one row per record, unit, key and entry. `progress` is called after each batch of records, and
+    after each file.
     """
     read_bytes = 0
     numbers = QueueNumbers()

@@ -1,7 +1,7 @@
-"""Plan the audit of a store, and turn what was read of it into facts.
+"""Plan the audit of a store, and turn the outline of what was read into facts.
 
-A plan is what a look at the directories shows, before any big file is read. Facts are what the outline shows: the rows
-of log and queues that are neither records nor units, of which there are few, so that they fit into the driver.
+A plan comes from the directories alone, before any large file is read. Facts come from the outline: the rows of log and
+queues that are neither records nor units. There are few of these, so that they fit into the driver.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ _RECOVERY_MARGIN_MS = 3000
 
 @dataclass(frozen=True, slots=True)
 class StorePlan:
-    """What to read of one store. `queue_file_bytes` is the size that most queue files have.
+    """The files to read of one store.
 
-    `closed_queues` are the labels of what could not be listed or looked at below `consumequeue`.
+    `queue_file_bytes` is the most common size of queue files. `closed_queues` are the labels of places below
+    `consumequeue` that could not be listed or opened.
     """
 
     number: int
@@ -66,12 +67,12 @@ class StorePlan:
 
 @dataclass(slots=True)
 class StoreFacts:
-    """What the outline of a store shows.
+    """Facts from the outline of a store.
 
-    `log_end` lies behind the last valid record or blank; below `settled_end` the queues must have been flushed before
-    the last unclean exit (all of them after a clean one); `first_current` and `next_offset` are per queue: its first
-    unit that the log has not outlived, and the queue offset behind its last unit. What lies in `unread_log`, ranges of
-    offsets, or in the directories and files `unread_queues` could not be read, and nobody knows what is there.
+    `log_end` is after the last valid record or blank. Below `settled_end` the queues must have been flushed before the
+    last unclean exit; after a clean one all must have been. `first_current` and `next_offset` are per queue: its first
+    unit whose record is still in the log, and the queue offset after its last unit. `unread_log` (ranges of offsets)
+    and `unread_queues` (directories and files) could not be read, and their content is unknown.
     """
 
     log_min: int
@@ -89,12 +90,10 @@ class StoreFacts:
 def plan_store(
     number: int, path: str | os.PathLike[str], *, file_bytes: int | None = None, slots: int | None = None
 ) -> StorePlan:
-    """Look at a store directory.
+    """Read the directories of a store.
 
-    `file_bytes` is the configured size of a log file, `slots` the number of slots of an index file, where they cannot
-    be seen.
-
-    Raises properties.inspect.InspectError, in one line, if there is no store to look at.
+    `file_bytes` is the configured size of a log file, and `slots` the number of slots of an index file. They are used
+    where they cannot be seen. Raises properties.inspect.InspectError, in one line, if there is no store.
     """
     inspect_store(path, limit=0, whole=False, file_bytes=file_bytes)
     directory, name = Path(path), os.fsencode(path).decode("utf-8", "replace")
@@ -144,7 +143,10 @@ def plan_store(
 
 
 def facts_of(plan: StorePlan, log: Sequence[LogRow], queues: Iterable[QueueRow]) -> StoreFacts:
-    """Judge the log by its outline, and gather what judging the queues needs. Rows in the order of the files."""
+    """Judge the log by its outline, and gather the facts for judging the queues.
+
+    Rows are in the order of the files.
+    """
     judge = LogJudge(plan.view)
     files = {file.label: file for file in plan.view.files}
     settled_end = -1
@@ -179,7 +181,10 @@ def facts_of(plan: StorePlan, log: Sequence[LogRow], queues: Iterable[QueueRow])
 
 
 def _has_log_changed(view: StoreView) -> bool:
-    """Return whether log files have come, gone or changed since the look: by somebody whose lock cannot be seen."""
+    """Return whether log files have appeared, vanished or changed since the plan.
+
+    The process that changed them holds no visible lock.
+    """
     try:
         now = look(view.store_dir, file_bytes=view.file_bytes).files
     except OSError:
@@ -188,7 +193,10 @@ def _has_log_changed(view: StoreView) -> bool:
 
 
 def _settled_ms(view: StoreView) -> int:
-    """Return the store time up to which recovery takes queues for flushed; all of it after a clean exit."""
+    """Return the store time up to which recovery takes queues for flushed.
+
+    After a clean exit this covers everything.
+    """
     if view.live or not view.is_unclean:
         return NEVER
     if view.checkpoint is None:
@@ -204,7 +212,7 @@ def _queue_part(number: int, directory: Path, file: QueueFile, log_min: int) -> 
 
 
 def _replay(judge: LogJudge, files: dict[str, LogFile], row: LogRow) -> None:
-    """Show the judge what an outline row stands for."""
+    """Pass the event of an outline row to the judge."""
     if row.kind == "end":
         error = None
         if row.error is not None:
@@ -230,7 +238,7 @@ def _replay(judge: LogJudge, files: dict[str, LogFile], row: LogRow) -> None:
 
 
 def _record(offset: int, size_bytes: int, store_timestamp: int) -> Record:
-    """Return a record of which the judge of the log asks no more than place, size and time."""
+    """Return a record with the fields that the judge of the log needs: place, size and time."""
     nobody = ("0.0.0.0", 0)
     return Record(
         offset, size_bytes, 0, 0, 0, 0, offset, 0, 0, nobody, store_timestamp, nobody, 0, 0, b"", b"", b"", None, b""

@@ -1,12 +1,12 @@
-"""From what does not fit between log and queues to findings: is it damage, a tear, or a store at work?
+"""Turn suspicions about queues into findings: damage, a tear, or a live store.
 
-Rules for a suspicion, first match wins:
+Rules for a suspicion, the first match counts:
 
-1. A light queue whose offsets began anew after a restart: a note.
-2. The store is at work: what lies at the moving ends of log or queue is left open in one note; the rest is looked at
-   again and is damage only if it is still there.
+1. A light queue whose offsets began again at 0 after a restart: a note.
+2. The store is live: suspicions at the moving ends of log or queue are left open in one note. The others are read a
+   second time and are damage only if they are still there.
 3. Unclean exit, and the record lies where recovery dispatches again: a tear.
-4. Else: damage.
+4. Otherwise: damage.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _TEAR_REMEDY = "none needed: recovery dispatches these records again when the st
 class Suspicion:
     """A run of units or records in a queue that do not fit; numbers are those of the first.
 
-    `offset` is physical; `found` and `expected` are the two sides of what differs; `other` names the queue of the
-    record pointed to. `late`: recovery would dispatch it again. `beyond`: at the end of log or queue as they were read.
-    `excused`: the light queue had begun anew.
+    `offset` is physical. `found` and `expected` are the two differing values. `other` names the queue of the record
+    that the unit points to. `late`: recovery would dispatch it again. `beyond`: at the end of log or queue as they were
+    read. `excused`: the light queue had begun again at 0.
     """
 
     store: int
@@ -60,9 +60,9 @@ class Suspicion:
 def holes(
     plan: StorePlan, facts: StoreFacts, queues: Iterable[QueueRow], suspicions: Sequence[Suspicion]
 ) -> list[Suspicion]:
-    """Return the empty and pre-fill runs between units in use, pre-fill as far as the log has records for it.
+    """Return empty and pre-fill runs between used units, where the log has records for them.
 
-    Where the log has none, pre-fill is what our store writes: no message ever had these numbers.
+    Pre-fill without such records is what tornpage's store writes: no message ever had these numbers.
     """
     missing: dict[QueueKey, list[range]] = defaultdict(list)
     for each in suspicions:
@@ -130,7 +130,10 @@ def judged(plan: StorePlan, facts: StoreFacts, suspicions: Iterable[Suspicion]) 
 
 
 def _is_unread(plan: StorePlan, facts: StoreFacts, suspicion: Suspicion) -> bool:
-    """Tell whether what a suspicion misses may be in a file that could not be read: there is a finding about that."""
+    """Return whether the missing side of a suspicion may be in an unreadable file.
+
+    That file has a finding itself.
+    """
     if suspicion.code == "CQ_POINTS_NOWHERE":
         return any(suspicion.offset in unread for unread in facts.unread_log)
     if suspicion.code != "CQ_MISSING" or not facts.unread_queues:
@@ -175,7 +178,7 @@ def _detail(suspicion: Suspicion) -> str:
 
 
 def _is_still_there(plan: StorePlan, suspicion: Suspicion) -> bool:
-    """Look again at a unit of a store at work; False if it is another one by now."""
+    """Read a unit of a live store again; return False if it has changed."""
     key = (suspicion.topic, suspicion.queue_id)
     label, position = plan.place_of(key, suspicion.queue_offset)
     unit = b""
@@ -200,7 +203,10 @@ def _is_still_there(plan: StorePlan, suspicion: Suspicion) -> bool:
 
 
 def _record_begins_at(plan: StorePlan, offset: int) -> bool:
-    """Look again at a place in the log that was just being written when it was read; True if nobody can tell."""
+    """Read a place in the log again that was being written; return whether a record is there.
+
+    The result is True if the place cannot be read.
+    """
     for file in plan.view.files:
         position = offset - file.base_offset
         if 0 <= position < plan.view.file_bytes:

@@ -1,12 +1,12 @@
-"""Rows of stores in Parquet files of a work directory: what is joined when memory holds no store.
+"""Rows of stores in Parquet files of a work directory, for joins with bounded memory.
 
     <work>/<table>/<task>.parquet    records, wanted, keys, units, entries (`pipeline.rows.parquet_rows`)
-    <work>/done/<task>.json          what a task was asked, outline, sizes and times of the files it read; written last
+    <work>/done/<task>.json          request and outline of a task, sizes and times of its files; written last
 
-Each task reads some files of one store and writes its rows itself, batch by batch. A task that is done, whose files
-have not changed since, and which is asked the same, is not done again (`resume`): where the log begins, which topics
-were deleted and how many slots an index has make other rows of equal bytes. A task that dies leaves nothing that looks
-done, and the rows of tasks that are no longer planned are removed.
+Each task reads some files of one store and writes its rows itself, batch by batch. A resumed run skips a task that is
+done, has the same request, and whose files are unchanged (`resume`). The request includes where the log begins, which
+topics were deleted and how many slots an index has, since these change the rows of equal bytes. A task that dies leaves
+nothing that looks done. Rows of tasks that are no longer planned are removed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Outline", "WorkError", "WorkTask", "do_task", "open_work", "outlines", "plan_tasks"]
 
 TASK_BYTES = 32 << 20
-"""Small files of a store are read by one task until they make this many bytes together."""
+"""One task reads small files of a store until they have this many bytes together."""
 
 _FORMAT = 1
 _ROWS = {"log": LogRow, "queue": QueueRow, "index": IndexRow}
@@ -50,12 +50,12 @@ Part = LogPartition | QueuePartition | IndexPartition
 
 
 class WorkError(RuntimeError):
-    """The work directory cannot be used; one line with the remedy."""
+    """The work directory cannot be used; the message is one line with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkTask:
-    """Files of one store that one task reads; `name` is unique and says what they are."""
+    """The files of one store that one task reads; `name` is unique."""
 
     kind: str
     store: int
@@ -64,11 +64,11 @@ class WorkTask:
 
     @property
     def asked(self) -> str:
-        """A digest of all that rows depend on beside the bytes of the files."""
+        """A digest of everything that rows depend on except the bytes of the files."""
         return hashlib.sha256(repr(self.parts).encode(errors="surrogateescape")).hexdigest()
 
     def fingerprint(self) -> list[list[int]]:
-        """Return size and time of each file now; it tells whether what was read of them still counts."""
+        """Return size and time of each file now; unchanged ones need no second read."""
         found = []
         for part in self.parts:
             try:
@@ -109,7 +109,10 @@ def plan_tasks(plan: StorePlan) -> list[WorkTask]:
 
 
 def open_work(directory: Path, plans: Sequence[StorePlan], *, resume: bool, overwrite: bool) -> None:
-    """Make a work directory ready. Raises WorkError if it holds something and neither is wanted, or other stores."""
+    """Prepare a work directory.
+
+    Raises WorkError if it has content and neither `resume` nor `overwrite` is set, or if it belongs to other stores.
+    """
     stores = {"format": _FORMAT, "stores": [os.path.abspath(plan.view.store_dir) for plan in plans]}
     for plan in plans:
         if directory.resolve().is_relative_to(plan.view.store_dir.resolve()):
@@ -138,7 +141,10 @@ def open_work(directory: Path, plans: Sequence[StorePlan], *, resume: bool, over
 
 
 def do_task(task: WorkTask, directory: Path) -> bool:
-    """Read the files of a task and write their rows; return False if that was done before. Raises OSError."""
+    """Read the files of a task and write their rows; return False if that was done before.
+
+    Raises OSError.
+    """
     done = directory / "done" / f"{task.name}.json"
     asked, before = task.asked, task.fingerprint()
     marker = _marker(done)
@@ -178,7 +184,7 @@ def outlines(directory: Path, tasks: Sequence[WorkTask]) -> dict[int, Outline]:
 
 
 def _marker(done: Path) -> dict[str, Any]:
-    """Return what a task has left; nothing of one that is not done, or whose marker a power loss has torn."""
+    """Return the marker of a task, empty if the task is not done or its marker is torn."""
     try:
         said = json.loads(done.read_text())
     except (FileNotFoundError, ValueError, RecursionError):
@@ -187,7 +193,7 @@ def _marker(done: Path) -> dict[str, Any]:
 
 
 def _remove_others(directory: Path, names: set[str]) -> None:
-    """Remove the rows of tasks that are not among these: their files are gone from the store."""
+    """Remove the rows of other tasks: their files are no longer in the store."""
     patterns = ("done/*.json", *(f"{table}/*.parquet" for table in TABLES))
     for path in (path for pattern in patterns for path in list(directory.glob(pattern))):
         if path.stem not in names:

@@ -1,1 +1,1 @@
-"""Crash campaigns in Spark tasks, and what they come to."""
+"""Crash campaigns in Spark tasks, and their sums."""

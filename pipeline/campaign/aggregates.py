@@ -1,10 +1,10 @@
-"""What a campaign comes to, in Spark over its Parquet files and as plain functions of its rows.
+"""Sum up a campaign, in Spark over its Parquet files and as plain functions of its rows.
 
-Each is the differential test of the other: small results are added up here, those that no memory holds in Spark.
+Each is the differential test of the other. Small results are added up here, large ones in Spark.
 
     activation   per fault, rule and judge: armed, fired, mattered, summed over all histories and shards
-    discovery    after each history: states counted so far, and the disk images and recovered logs so far. Histories
-                 share nothing but what is equal as a whole: one whose images were all seen before adds none
+    discovery    after each history: the states, disk images and recovered logs counted so far. Images are shared
+                 between histories only as a whole: a history whose images were all seen before adds none
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def activation(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _activation_of(rows: DataFrame) -> list[dict[str, Any]]:
-    """Return what `activation` does."""
+    """Return the same as `activation`, from rows."""
     from pyspark.sql import functions as sql
 
     nothing = sql.lit(0).cast("bigint")
@@ -74,7 +74,10 @@ def _activation_of(rows: DataFrame) -> list[dict[str, Any]]:
 
 
 def discovery(rows: Sequence[Row]) -> list[dict[str, int]]:
-    """Return a row per history, in their order: `states`, `distinct_images` and `distinct_recovered` so far."""
+    """Return a row per history, in order, with the sums so far.
+
+    They are `states`, `distinct_images` and `distinct_recovered`.
+    """
     told: list[dict[str, int]] = []
     so_far = dict.fromkeys(("states", *SEEN.values()), 0)
     known: dict[str, set[str]] = {name: set() for name in SEEN}
@@ -89,7 +92,7 @@ def discovery(rows: Sequence[Row]) -> list[dict[str, int]]:
 
 
 def _discovery_of(rows: DataFrame) -> list[dict[str, int]]:
-    """Return what `discovery` does."""
+    """Return the same as `discovery`, from rows."""
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
 

@@ -1,15 +1,15 @@
 """Crash campaigns in Spark tasks, one shard each, with their rows as Parquet.
 
-A shard is a pure function of its description (explore/crashes/shards.py), so that it does not matter who runs it:
-`run_serial` here, one after the other, `campaign` in Spark tasks, or `tornpage explore` in processes of its own. The
-rows (explore/crashes/rows.py) are the same but for the seconds, and `result_hash` says so. A history that breaks a
-promise is a row with its token, one that trips our own tooling is a row too; neither fails the job.
+A shard is a pure function of its description (explore/crashes/shards.py), so its rows do not depend on the process that
+runs it: `run_serial` in this process, `campaign` in Spark tasks, or `tornpage explore` in processes of its own. The
+rows (explore/crashes/rows.py) are equal except for the seconds, and `result_hash` shows that. A history that breaks a
+promise is a row with its token. A history that fails in the tester is a row too. Neither fails the job.
 
-Verdicts of histories: holds, broken, harness; of shards: holds, vacuous if no canary was caught and none of its
-histories broke, or harness if its worker died. Histories share nothing, so `images` counts what is distinct within one
-history.
+Verdicts of histories are holds, broken, harness. Verdicts of shards are holds; vacuous if no canary was caught and none
+of its histories broke; harness if its worker died. Histories share nothing, so `images` counts the distinct ones within
+one history.
 
-Layout of an output directory: `campaign.json` (what was asked) and `histories/part-shard-NNNNNN.parquet`.
+An output directory has `campaign.json` (the request) and `histories/part-shard-NNNNNN.parquet`.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ _MAPS = tuple(name for name, kind in HISTORY_COLUMNS.items() if kind.startswith(
 
 
 Run = Callable[[Shard], list[Row]]
-"""What is done with a shard; a function of a module, since workers import it by its name."""
+"""The work on a shard; a function of a module, since workers import it by its name."""
 
 
 Progress = Callable[[int], None]
-"""Is called here with the number of shards that are done."""
+"""Called in this process with the number of finished shards."""
 
 
 def rows_of_shard(shard: Shard) -> list[Row]:
-    """Run one shard; return its rows. Raises nothing that a history raises."""
+    """Run one shard; return its rows. Errors of histories are not raised."""
     run = ShardRun(shard)
     with choose_tracker("auto") as tracker:
         run_shard(run, tracker=tracker)
@@ -66,7 +66,7 @@ def rows_of_shard(shard: Shard) -> list[Row]:
 def run_serial(
     shards: Sequence[Shard], out: Path | None = None, *, progress: Progress = lambda done: None
 ) -> list[Row]:
-    """Run the shards that `out` does not hold yet, one after the other in this process; return the rows of all."""
+    """Run the shards that `out` does not have yet in this process; return the rows of all."""
     done = complete_shards(out) if out is not None else set()
     rows: list[Row] = []
     for ended, shard in enumerate(shards):
@@ -87,11 +87,11 @@ def campaign(
     run: Run = rows_of_shard,
     progress: Progress = lambda done: None,
 ) -> list[Row]:
-    """Run the shards that `out` does not hold yet in Spark tasks, one each; return the rows of all.
+    """Run the shards that `out` does not have yet in Spark tasks; return the rows of all.
 
-    The rows come back to this process, which writes them: workers need not see `out`. What was finished stays when the
-    job or the driver ends early; a shard whose worker died is one row that says so, until it is run again. Raises
-    SparkUnavailable, OSError, and what Spark raises.
+    Each shard is one task. The rows come back to this process, which writes them, so workers need not see `out`.
+    Finished shards stay when the job or the driver ends early. A shard whose worker died has one row with the error
+    until it is run again. Raises SparkUnavailable, OSError, and the errors of Spark.
     """
     done = complete_shards(out)
     ended = len(done)
@@ -109,9 +109,10 @@ def campaign(
 
 
 def prepare_output(out: Path, shards: Sequence[Shard], *, resume: bool) -> None:
-    """Make the directory, or check that it belongs to the same campaign. Raises OutputTaken if a file is damaged.
+    """Make the directory, or check that it belongs to the same campaign.
 
-    A resumed campaign may have more shards than before, all else must be equal.
+    A resumed campaign may have more shards than before; everything else must be equal. Raises OutputTaken if a file is
+    damaged.
     """
     first = shards[0]
     asked = {
@@ -125,12 +126,15 @@ def prepare_output(out: Path, shards: Sequence[Shard], *, resume: bool) -> None:
 
 
 def complete_shards(out: Path) -> set[int]:
-    """Return the numbers of the shards whose rows are all there. Raises OutputTaken if a file is damaged."""
+    """Return the numbers of the shards with all their rows.
+
+    Raises OutputTaken if a file is damaged.
+    """
     return {row["shard"] for row in _stored(out, ["kind", "shard", "verdict"]) if is_complete(row)}
 
 
 def read_rows(out: Path, shards: Sequence[Shard]) -> list[Row]:
-    """Return the rows of those of `shards` that are complete or whose worker died, in order.
+    """Return the rows of those `shards` that are complete or whose worker died, in order.
 
     Raises OutputTaken if a file is damaged.
     """
@@ -141,7 +145,7 @@ def read_rows(out: Path, shards: Sequence[Shard]) -> list[Row]:
 
 
 def silent_in(rows: Iterable[Row], disk: Disk) -> list[str]:
-    """Return the faults, rules and judges that never fired: without them a campaign says little."""
+    """Return the faults, rules and judges that never fired, which weakens a campaign."""
     counted = Tally()
     for row in rows:
         counted.fired.update(row["fired"])
@@ -170,7 +174,7 @@ def _write(rows: Sequence[Row], path: Path) -> None:
 
 
 def _stored(out: Path, columns: list[str]) -> list[Row]:
-    """Return those columns of all rows. Raises OutputTaken if a file is damaged."""
+    """Return these columns of all rows. Raises OutputTaken if a file is damaged."""
     paths = sorted((out / "histories").glob("*.parquet"))
     if not paths:
         return []

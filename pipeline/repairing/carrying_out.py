@@ -1,4 +1,4 @@
-"""Make the mended copy that was planned, audit it, and only then give it its name."""
+"""Make the planned copy of a store, audit it, and then give it its name."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ _CHECKPOINT = struct.Struct(">qqq4072x")
 _FLOOR = struct.Struct(">8sqq")
 _FLOOR_BYTES = 512
 REPORT = "repair.json"
-"""What was done, in the copy."""
+"""The file of the copy with a report of the repair."""
 
 Tell = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
 class RepairDone:
-    """The audit of the copy, and counts of what is in it."""
+    """The audit of the copy, and counts of its content."""
 
     audit: StoreAudit
     figures: dict[str, int]
 
 
 def carry_out(plan: RepairPlan, rows: StoreRows, *, tell: Tell = lambda _: None) -> RepairDone:
-    """Make the copy; `tell` hears what is being done.
+    """Make the copy; report each step to `tell`.
 
-    A copy that is broken off is removed where that is possible; where not (a kill, a power loss) it keeps the name
-    `….unfinished`, and the next attempt removes it. Raises RepairRefused, also when the copy would not audit clean.
+    A copy that is interrupted is removed if possible. After a kill or a power loss it keeps the name `….unfinished`,
+    and the next attempt removes it. Raises RepairRefused, also if the copy would not audit clean.
     """
     try:
         with _unfinished(plan.target) as copy:
@@ -74,7 +74,7 @@ def carry_out(plan: RepairPlan, rows: StoreRows, *, tell: Tell = lambda _: None)
 
 @contextmanager
 def _unfinished(target: Path) -> Iterator[Path]:
-    """Give a new directory for the copy, held so that nobody else takes it for a left-over."""
+    """Yield a new directory for the copy, locked so that no other repair removes it."""
     copy = unfinished_of(target)
     _clear(copy)
     copy.mkdir()
@@ -84,11 +84,14 @@ def _unfinished(target: Path) -> Iterator[Path]:
         yield copy
     finally:
         os.close(fd)
-        shutil.rmtree(copy, ignore_errors=True)  # it is there only if something went wrong
+        shutil.rmtree(copy, ignore_errors=True)  # it still exists only after an error
 
 
 def _clear(copy: Path) -> None:
-    """Remove what a killed repair left behind. Raises RepairRefused if one is at work, or it is none of ours."""
+    """Remove the remains of a killed repair.
+
+    Raises RepairRefused if a repair is running, or if the directory is not from a repair.
+    """
     if not os.path.lexists(copy):
         return
     if not copy.is_dir() or copy.is_symlink():
@@ -155,7 +158,10 @@ def _refuse_changed(plan: RepairPlan) -> None:
 
 
 def _set_aside(plan: RepairPlan, copy: Path, tell: Tell) -> int:
-    """Copy the bytes behind the cut, each file under the offset where they begin, as our recovery does."""
+    """Copy the bytes after the cut, each file named by the offset at which they begin.
+
+    Recovery of tornpage's store does the same.
+    """
     target = copy / "quarantine"
     target.mkdir(exist_ok=True)
     made = 0
@@ -174,7 +180,7 @@ def _set_aside(plan: RepairPlan, copy: Path, tell: Tell) -> int:
 
 
 def _names(plan: RepairPlan) -> dict[QueueKey, Path]:
-    """Return the directories of the queues there were: topic and queue id as they are on the disk."""
+    """Return the directories of the queues: topic and queue id as on the disk."""
     return {
         (file.topic, file.queue_id): file.path.parent.relative_to(plan.store.view.store_dir / "consumequeue")
         for file in plan.store.queue_files

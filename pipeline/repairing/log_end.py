@@ -1,4 +1,4 @@
-"""Where the log of a store stops being a row of valid records without a gap, and what lies behind that place."""
+"""Find where the log of a store stops being valid records without a gap."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ __all__ = ["LogEnd", "find_log_end"]
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """`offset` is behind the last record of the prefix; `reason` says what is there, empty where the log just ends.
+    """The end of the prefix of valid records.
 
-    `lost_records` and `lost_bytes` count the valid records behind it.
+    `offset` is after its last record. `reason` says what follows, empty if the log ends there. `lost_records` and
+    `lost_bytes` count the valid records after it.
     """
 
     offset: int
@@ -30,9 +31,9 @@ class LogEnd:
 
 
 def find_log_end(view: StoreView, rows: StoreRows, file_units: int) -> LogEnd:
-    """Return the end of the prefix; `file_units` is how many units a queue file has.
+    """Return the end of the prefix; `file_units` is the number of units of a queue file.
 
-    A record that states a number which its queue cannot have there ends it too: nothing else covers that field.
+    A record with a queue offset that its queue cannot have there ends the prefix too: no checksum covers that field.
     """
     offset, reason = _walk(view, rows.log_outline)
     misplaced = _first_misplaced(rows, offset, file_units)
@@ -44,7 +45,10 @@ def find_log_end(view: StoreView, rows: StoreRows, file_units: int) -> LogEnd:
 
 
 def _first_misplaced(rows: StoreRows, end: int, file_units: int) -> tuple[int, str] | None:
-    """Return the first record in front of `end` that has no place in its queue; light queues may begin anew."""
+    """Return the first record before `end` without a place in its queue.
+
+    Light queues may begin again at 0.
+    """
     wanted = rows.wanted[(rows.wanted["offset"] < end) & ~rows.wanted["is_light"]]
     wanted = wanted[np.argsort(wanted["queue"], kind="stable")]
     starts = np.flatnonzero(np.diff(wanted["queue"], prepend=-1))
@@ -77,7 +81,7 @@ def _walk(view: StoreView, outline: Iterable[LogRow]) -> tuple[int, str]:
 
 
 def _walk_file(file: LogFile, rows: Iterable[LogRow]) -> tuple[int, str]:
-    """Return the place behind the last record of a file, and why the log does not go on in the next one."""
+    """Return the place after a file's last record, and why the next file does not continue."""
     offset = file.base_offset
     for row in rows:
         if row.kind == "run":
@@ -94,7 +98,7 @@ def _walk_file(file: LogFile, rows: Iterable[LogRow]) -> tuple[int, str]:
 
 
 def _has_bytes(outline: Iterable[LogRow], offset: int) -> bool:
-    """Return whether anything but zeros lies behind the prefix, or cannot be read."""
+    """Return whether bytes other than zeros follow the prefix, or cannot be read."""
     return any(
         (row.kind in ("bad", "unreadable", "blank") and row.offset >= offset) or row.error is not None
         for row in outline

@@ -1,4 +1,4 @@
-"""What mending a store would do, decided before anything is written."""
+"""Decide how to repair a store, before anything is written."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _NOT_TAKEN_OVER = ("durableFloor", "derivedFloor", "derivedFloor.new", "deletedT
 
 
 class RepairRefused(RuntimeError):
-    """A store cannot be mended so; one line with the remedy."""
+    """A store cannot be repaired in this way; the message is one line with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """Slots and room for entries (entry 0 counted) of every index file."""
+    """Slots and room for entries (including entry 0) of every index file."""
 
     slots: int
     entries_max: int
@@ -47,10 +47,10 @@ class IndexShape:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What will be made of a store; `end` is where its log is cut.
+    """The plan of a repair; `end` is where the log is cut.
 
-    `delays_ms` is the delay of each queue of delayed messages; `bit_maps` counts, per queue (topic/number), the units
-    that lose theirs; `index` is None where no index will be made, `notes` say why.
+    `delays_ms` is the delay of each queue of delayed messages. `bit_maps` counts, per queue (topic/number), the units
+    that lose theirs. `index` is None if no index will be made. `notes` give the reasons.
     """
 
     store: StorePlan
@@ -70,7 +70,7 @@ class RepairPlan:
 
     @property
     def log_files(self) -> tuple[tuple[Path, int], ...]:
-        """Return the log files of which something stays: path and bytes."""
+        """Return the log files of which something is kept: path and bytes."""
         view = self.store.view
         kept = [
             (file.path, min(self.end.offset - file.base_offset, view.file_bytes))
@@ -99,7 +99,7 @@ class RepairPlan:
         }
 
     def lines(self) -> list[str]:
-        """Return the plan for people, a sentence each."""
+        """Return the plan as sentences."""
         said = [f"copy {self.kept_records:,} records in {len(self.log_files):,} log files to {self.target}"]
         if self.end.reason:
             said.append(f"cut the log at offset {self.end.offset}: {self.end.reason}")
@@ -124,7 +124,7 @@ class RepairPlan:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A plan, the rows that it goes by, and the audit of the store as it is."""
+    """A plan, its rows, and the audit of the store before the repair."""
 
     plan: RepairPlan
     rows: StoreRows
@@ -138,10 +138,10 @@ def prepare_repair(
     *,
     progress: Callable[[int, int], None] = lambda read_bytes, total_bytes: None,
 ) -> Prepared:
-    """Read and audit a store, and decide how to mend a copy of it; tell how many bytes of how many are read.
+    """Read and audit a store, and decide how to repair a copy of it.
 
-    Cost: memory for one row per record, unit and key, some 600 bytes a record without keys. Raises
-    properties.inspect.InspectError and RepairRefused.
+    `progress` receives how many bytes of how many are read. Cost: memory for one row per record, unit and key, some 600
+    bytes a record without keys. Raises properties.inspect.InspectError and RepairRefused.
     """
     numbers = given.numbers
     store = plan_store(
@@ -162,7 +162,7 @@ def plan_repair(
     target: Path,
     given: Given,
 ) -> RepairPlan:
-    """Decide what to do with what was read and found. Raises RepairRefused."""
+    """Decide what to do with the rows and findings of a store. Raises RepairRefused."""
     _refuse_states(store, facts, found)
     queue_file_bytes = store.queue_file_bytes or _queue_file_bytes(given)
     end = find_log_end(store.view, rows, queue_file_bytes // UNIT_BYTES)
@@ -193,7 +193,7 @@ def plan_repair(
 
 
 def unfinished_of(target: Path) -> Path:
-    """Return where a copy lies until it is whole."""
+    """Return the path of a copy until it is complete."""
     return target.with_name(f"{target.name}.unfinished")
 
 
@@ -232,7 +232,7 @@ def _refuse_full_disk(plan: RepairPlan, rows: StoreRows) -> None:
 
 
 def _config_files(store: StorePlan, found: StoreAudit) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what is taken over from `config`, and what cannot be read and is only kept aside."""
+    """Return which files of `config` are copied, and which unreadable ones are kept aside."""
     directory = store.view.store_dir / "config"
     unreadable = {each.file for each in found.findings if each.code == "CFG_UNREADABLE"}
     unreadable |= {f"{name}.bak" for name in unreadable}
@@ -246,7 +246,7 @@ def _config_files(store: StorePlan, found: StoreAudit) -> tuple[tuple[str, ...],
 
 
 def _bit_maps(rows: StoreRows, end_offset: int) -> dict[str, int]:
-    """Return how many units of records that stay lead to the extension, by queue."""
+    """Return by queue how many kept units refer to the extension."""
     units = rows.units[(rows.units["address"] != 0) & (rows.units["offset"] < end_offset)]
     numbers, counts = np.unique(units["queue"], return_counts=True)
     keys = [rows.numbers.keys[number] for number in numbers.tolist()]
@@ -254,7 +254,10 @@ def _bit_maps(rows: StoreRows, end_offset: int) -> dict[str, int]:
 
 
 def _index_shape(store: StorePlan, settings: Mapping[str, int]) -> IndexShape | None:
-    """Return what the settings say, else what most index files have. Raises RepairRefused for what no broker takes."""
+    """Return the shape from the settings, or that of most index files.
+
+    Raises RepairRefused for a shape that no broker allows.
+    """
     if "maxHashSlotNum" in settings and "maxIndexNum" in settings:
         slots, entries = settings["maxHashSlotNum"], settings["maxIndexNum"]
         if entries < _ENTRIES_MIN or index_file_bytes(slots=slots, entries=entries) > _FILE_BYTES_MAX:
@@ -265,7 +268,10 @@ def _index_shape(store: StorePlan, settings: Mapping[str, int]) -> IndexShape | 
 
 
 def _queue_file_bytes(given: Given) -> int:
-    """Return the configured size of a queue file, in whole units. Raises RepairRefused for what no broker takes."""
+    """Return the configured size of a queue file, in whole units.
+
+    Raises RepairRefused for a size that no broker allows.
+    """
     stated = given.numbers.get("mappedFileSizeConsumeQueue", _DEFAULT_QUEUE_FILE_BYTES)
     if stated > _FILE_BYTES_MAX:
         raise RepairRefused(f"no queue file has {stated} bytes; correct mappedFileSizeConsumeQueue in --broker-config")
@@ -273,7 +279,10 @@ def _queue_file_bytes(given: Given) -> int:
 
 
 def _delays(rows: StoreRows, end_offset: int, given: Given) -> dict[QueueKey, int]:
-    """Return the delay of each queue of the schedule topic: as the settings say, else as most of its units say."""
+    """Return the delay of each queue of the schedule topic.
+
+    It is that of the settings, or that of most of its units.
+    """
     stated = None if given.delay_level is None else delays_of(given.delay_level, source="messageDelayLevel")
     table = stated or DELAYS_MS
     wanted = rows.wanted[rows.wanted["is_delayed"] & (rows.wanted["offset"] < end_offset)]

@@ -1,10 +1,10 @@
-"""Consume queue files out of what the log asks for.
+"""Build consume queue files from the units that the log needs.
 
-1. A queue begins in the file that holds its first number; pre-fill stands in front, and where no message has a number.
-2. Of two records with one number the first one counts, as for RocketMQ. Behind more missing numbers than a file holds
-   a queue does not go on; the audit of the copy names what is left out.
-3. A queue of which the log has no record any more keeps its last file, so that its numbers go on where they were.
-4. Units hold tags codes or due times, never an address: there is no extension.
+1. A queue begins in the file with its first number. Pre-fill stands before it, and at numbers without a message.
+2. Of two records with one number the first counts, as in RocketMQ. After more missing numbers than a file has, a queue
+   does not continue. The audit of the copy names what is left out.
+3. A queue without any record left in the log keeps its last file, so that its numbers continue.
+4. Units have tags codes or due times, never an address: there is no extension.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def write_queues(
     delays_ms: Mapping[QueueKey, int],
     names: Mapping[QueueKey, Path],
 ) -> tuple[int, int]:
-    """Write all queues of the log up to an offset below `directory`; return how many, and how many units.
+    """Write all queues of the log up to an offset; return the numbers of queues and units.
 
-    `names` are the directories that queues had, where a topic is no text.
+    `names` are the directories of the queues, for topics that are not text.
     """
     wanted = rows.wanted[rows.wanted["offset"] < end_offset]
     wanted = wanted[np.argsort(wanted["queue"], kind="stable")]
@@ -64,7 +64,7 @@ def write_queues(
 
 
 def has_place(numbers: NDArray[Any], file_units: int) -> NDArray[Any]:
-    """Tell which numbers, in the order of the log, go on with their queue."""
+    """Return which numbers, in the order of the log, continue their queue."""
     possible = np.flatnonzero((numbers >= 0) & (numbers < _NUMBER_MAX))
     highest = np.maximum.accumulate(numbers[possible])
     goes_on = np.ones(len(possible), bool)
@@ -77,7 +77,7 @@ def has_place(numbers: NDArray[Any], file_units: int) -> NDArray[Any]:
 
 
 def _units_of(wanted: NDArray[Any], file_units: int, delay_ms: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return numbers, ascending, and units of a queue."""
+    """Return the units of a queue with their numbers, ascending."""
     wanted = wanted[has_place(wanted["queue_offset"], file_units)]
     stored = np.empty(len(wanted), _UNIT)
     stored["offset"], stored["size"] = wanted["offset"], wanted["size"]
@@ -86,7 +86,7 @@ def _units_of(wanted: NDArray[Any], file_units: int, delay_ms: int) -> tuple[NDA
 
 
 def _outlived(rows: StoreRows, log_min: int) -> dict[int, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return, per queue, the last unit that points in front of the log."""
+    """Return, per queue, the last unit that points before the log."""
     units = rows.units
     is_old = (units["offset"] >= 0) & (units["size"] > 0) & (units["offset"] + units["size"] <= log_min)
     units = units[is_old & (units["queue_offset"] < _NUMBER_MAX)]
@@ -102,7 +102,7 @@ def _outlived(rows: StoreRows, log_min: int) -> dict[int, tuple[NDArray[Any], ND
 
 
 def _write(directory: Path, numbers: NDArray[Any], stored: NDArray[Any], file_bytes: int) -> None:
-    """Write the files from the one that holds the first number to the one that holds the last."""
+    """Write the files from the one with the first number to the one with the last."""
     directory.mkdir(parents=True)
     file_units = file_bytes // UNIT_BYTES
     first, last = int(numbers[0]), int(numbers[-1])

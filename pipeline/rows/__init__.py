@@ -1,1 +1,1 @@
-"""Files of stores read as rows, and the columns of every table."""
+"""Rows of store files, and the columns of every table."""

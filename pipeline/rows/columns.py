@@ -1,15 +1,16 @@
-"""Log, queues and index as NumPy rows: what an audit compares, and what a mended store is built from.
+"""Log, queues and index as NumPy rows, for audits and repairs.
 
-`RECORDS`, one row per valid record: physical offset, size (bytes), number of its own queue, store time (ms).
-`WANTED`, one row per unit that the log asks for: the record's offset, number of the queue, queue offset, size, tags
-code (of a delayed one only the tag's hash), whether it is delayed or of a light queue, store time.
-`KEYS`, one row per index entry that the log asks for: the record's offset, hash of the key, store time, and a number
-that goes up by one from key to key of a log file, beginning with the first offset of the file.
-`UNITS`, one row per unit found: physical offset as stored, number of the queue, queue offset, size, tags code (with
-`has_code`; from the extension where the unit holds an `address`, else 0).
-`ENTRIES`, one row per index entry found: physical offset as stored, hash, seconds, number of the file, of the entry.
+* `RECORDS`, one row per valid record: physical offset, size (bytes), number of its own queue, store time (ms).
+* `WANTED`, one row per unit that the log needs: the record's offset, number of the queue, queue offset, size, tags code
+  (of a delayed one only the tag's hash), whether it is delayed or of a light queue, store time.
+* `KEYS`, one row per index entry that the log needs: the record's offset, hash of the key, store time, and a number
+  that rises by one from key to key of a log file, beginning with the first offset of the file.
+* `UNITS`, one row per unit found: physical offset as stored, number of the queue, queue offset, size, tags code (with
+  `has_code`; from the extension where the unit has an `address`, else 0).
+* `ENTRIES`, one row per index entry found: physical offset as stored, hash, seconds, number of the file, number of the
+  entry.
 
-Rows of the log are in its order. Queues are numbered by a `QueueNumbers` that belongs to them.
+Rows of the log are in its order. Queues are numbered by their `QueueNumbers`.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ ENTRIES = np.dtype([("offset", "i8"), ("hash", "i4"), ("seconds", "i8"), ("file"
 
 
 class QueueNumbers:
-    """Gives queues numbers in the order in which they are met."""
+    """Gives numbers to queues in the order of first use."""
 
     def __init__(self) -> None:
         self.keys: list[QueueKey] = []
@@ -83,7 +84,10 @@ class QueueNumbers:
 
 
 class LogPlaces:
-    """Where records begin, so that an offset becomes the number of its record in order of offsets."""
+    """The places of records, to map an offset to the number of its record.
+
+    Records are numbered in the order of offsets.
+    """
 
     def __init__(self, offsets: NDArray[Any]) -> None:
         self.order = np.argsort(offsets, kind="stable")
@@ -101,7 +105,7 @@ class LogPlaces:
 
 
 class LogBatch(NamedTuple):
-    """Some records of one log file in a row, and what they ask for."""
+    """Consecutive records of one log file, with the units and keys that they need."""
 
     records: NDArray[Any]
     wanted: NDArray[Any]
@@ -109,5 +113,5 @@ class LogBatch(NamedTuple):
 
 
 def joined(parts: Iterable[NDArray[Any]], kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return the rows of all parts, one behind the other."""
+    """Return the rows of all parts, one part after the other."""
     return np.concatenate([np.empty(0, kind), *parts])

@@ -1,13 +1,13 @@
-"""Which consume queue units a record of the log must have, by the dispatch rules of RocketMQ 4.9.3.
+"""The consume queue units that a record needs, by the dispatch rules of RocketMQ 4.9.3.
 
-1. Ordinary and committed messages have a unit in their own queue at the queue offset they state; prepared and rolled
-   back ones have none.
-2. A record that names further queues (multi dispatch) and states as many offsets has one more unit in each of them. A
-   light queue (`%LMQ%…`) is queue 0 of its name where light queues were on, else it has the record's queue id.
+1. Ordinary and committed messages have a unit in their own queue at their queue offset. Prepared and rolled back ones
+   have none.
+2. A record that names further queues (multi-dispatch) and states as many offsets has one more unit in each of them. A
+   light queue (`%LMQ%…`) is queue 0 of its name if light queues were enabled. Otherwise it has the record's queue id.
 3. The unit's code is the Java hash of the tag, 0 without one. A delayed message in the schedule topic has its due time
-   instead: store time plus the delay of its level, which is a setting of the broker and not in the store.
+   instead: store time plus the delay of its level, which is a setting of the broker and not stored.
 4. No queue has a name that no directory can have (empty, `.`, `..`, one with `/`, one of more than 255 bytes). No put
-   accepts such a topic, but a log may hold it.
+   accepts such a topic, but a log may contain it.
 
 Source: RocketMQ's `ConsumeQueue.putMessagePositionInfoWrapper` and `CommitLog.checkMessageAndReturnSize`.
 """
@@ -28,12 +28,12 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _NAME_BYTES_MAX = 255
 
 NO_UNIT_BIT = 0x04
-"""Set in the system flags of prepared (01 of the two transaction bits) and rolled back (11) messages."""
+"""Set in the system flags of prepared (01 of the two bits) and rolled back (11) messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One unit that must be there. `is_light` marks queues whose offsets 4.9.3 forgets at a restart."""
+    """One unit that must exist; `is_light` marks queues whose offsets 4.9.3 loses at restart."""
 
     topic: str
     queue_id: int
@@ -43,7 +43,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """The units of one record. With `is_delayed` the code is a due time and `tags_code` only the tag's hash."""
+    """The units of one record.
+
+    With `is_delayed` the code is a due time, and `tags_code` is only the tag's hash.
+    """
 
     places: tuple[Place, ...]
     tags_code: int
@@ -51,12 +54,12 @@ class Dispatch:
 
 
 def has_queue(name: bytes) -> bool:
-    """Tell whether a directory can be named so."""
+    """Return whether a directory can have this name."""
     return 0 < len(name) <= _NAME_BYTES_MAX and b"/" not in name and b"\0" not in name and name not in (b".", b"..")
 
 
 def dispatch_of(record: Record, *, light_queues: bool) -> Dispatch:
-    """Return the units that `record` must have; of two in the same queue the first one counts."""
+    """Return the units that `record` must have; of two in the same queue the first counts."""
     properties = parse_properties(record.properties) if record.properties else {}
     tags_code = java_hash(properties.get("TAGS", ""))
     topic = record.topic_text

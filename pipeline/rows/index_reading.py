@@ -1,7 +1,7 @@
-"""Read one index file as rows, and name every place in it where header, slots and entries do not hang together.
+"""Read one index file as rows, with every inconsistency of header, slots and entries.
 
-Slots and entries are read in pieces; what is kept is one number per slot. `properties.decode.index.decode_index` finds
-the same in small files, one entry at a time: the tests hold one against the other.
+Slots and entries are read in pieces. One number per slot is kept. `properties.decode.index.decode_index` finds the same
+in small files, one entry at a time. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["ENTRY", "IndexPartition", "IndexRow", "newest_before", "plan_index", "read_index"]
 
 PROBLEMS_MAX = 100
-"""Places of one file that are listed; that there are more is the last of them."""
+"""The number of listed places of one file; the last one says that there are more."""
 
 ENTRY = np.dtype([("hash", ">i4"), ("offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 _PIECE_ENTRIES = 1 << 18
@@ -35,7 +35,7 @@ assert ENTRY.itemsize == ENTRY_BYTES
 
 @dataclass(frozen=True, slots=True)
 class IndexPartition:
-    """One index file: its number in the row of files, its header, and how many slots it has (None: not known)."""
+    """One index file: its number, its header, and its number of slots (None: unknown)."""
 
     store: int
     number: int
@@ -45,24 +45,27 @@ class IndexPartition:
 
     @property
     def entry_count(self) -> int:
-        """How many entries the header states, as far as there is room for them."""
+        """The number of entries in the header, as far as there is room for them."""
         stated = max(0, self.header.next_entry - 1)
         return stated if self.slots is None else min(stated, self.entries_max - 1)
 
     @property
     def entries_max(self) -> int:
-        """How many entries there is room for, the unused entry 0 included; the slots must be known."""
+        """The room for entries, including the unused entry 0; the slots must be known."""
         assert self.slots is not None
         return max(1, (self.file.size_bytes - HEADER_BYTES - SLOT_BYTES * self.slots) // ENTRY_BYTES)
 
     def position_of(self, number: int) -> int:
-        """Return where an entry lies; the slots must be known."""
+        """Return the position of an entry; the slots must be known."""
         assert self.slots is not None
         return HEADER_BYTES + SLOT_BYTES * self.slots + ENTRY_BYTES * number
 
 
 class IndexRow(NamedTuple):
-    """One thing found in an index file: a `problem` at a position of it, or its `end` with what ended it early."""
+    """One finding in an index file.
+
+    It is a `problem` at a position, or the `end` of the file with the reason for an early end.
+    """
 
     store: int
     file: str
@@ -74,10 +77,10 @@ class IndexRow(NamedTuple):
 
 
 def plan_index(store: int, files: Sequence[IndexFile], slots: int | None) -> list[IndexPartition | OSError]:
-    """Look at headers, and find out how many slots files have; an error in the place of a file that cannot be read.
+    """Read headers, and find the number of slots of each file.
 
-    All files of a store have as many; where the bytes of one do not tell, those of the others do. `slots` is what the
-    broker's settings say.
+    A file that cannot be read is an error in its place. All files of a store have the same number of slots. If the
+    bytes of one do not show it, those of the others do. `slots` is the number in the broker's settings.
     """
     headers: list[IndexHeader | OSError] = []
     settled: list[int | None] = []
@@ -113,7 +116,7 @@ def _fitting(file: IndexFile, slots: int | None) -> int | None:
 
 
 def read_index(part: IndexPartition) -> Iterator[NDArray[Any] | IndexRow]:
-    """Yield the entries of one file in pieces, then what does not hang together, then the end."""
+    """Yield the entries of one file in pieces, then inconsistencies, then the end."""
     label = part.file.label
     problems: list[tuple[int, str]] = []
     changed, failure = False, None
@@ -137,7 +140,7 @@ def read_index(part: IndexPartition) -> Iterator[NDArray[Any] | IndexRow]:
 
 
 def _checked(part: IndexPartition, source: FileSource, problems: list[tuple[int, str]]) -> Iterator[NDArray[Any]]:
-    """Yield the entries, with a column `number`, and compare every link with the entries themselves."""
+    """Yield the entries, with a column `number`, and compare every link with the entries."""
     assert part.slots is not None
     header, count = part.header, part.entry_count
     if not 0 <= max(0, header.next_entry - 1) < part.entries_max or header.next_entry < 0:
@@ -171,7 +174,7 @@ def _checked(part: IndexPartition, source: FileSource, problems: list[tuple[int,
 
 
 def newest_before(slots: NDArray[Any], numbers: NDArray[Any], newest: NDArray[Any]) -> NDArray[Any]:
-    """Return the entry before each one in its slot; `newest` becomes the last one of each slot."""
+    """Return the entry before each one in its slot; update `newest`, the last of each slot."""
     order = np.argsort(slots, kind="stable")
     in_order = slots[order]
     before = np.empty(len(slots), "i8")

@@ -1,7 +1,7 @@
-"""Read commit log files of a store as rows of `pipeline.rows.columns`, with an outline of everything else in them.
+"""Read commit log files as rows of `pipeline.rows.columns`, and outline the rest.
 
 Files are read where they are needed, in a worker or in this process, with the judges' decoder, in bounded pieces,
-without a map or a lock. Nothing is written. What is wrong with a file is a row of the outline, never an exception.
+without a map or a lock. Nothing is written. An error of a file is a row of the outline, never an exception.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ __all__ = ["read_log"]
 
 
 def read_log(part: LogPartition, numbers: QueueNumbers) -> Iterator[LogBatch | LogRow]:
-    """Yield the records of one log file in batches, and its outline; a batch comes before the runs that end in it."""
+    """Yield the records of one log file in batches, and its outline.
+
+    A batch comes before the runs that end in it.
+    """
     run = _Run(part)
     asked = _Asked(part, numbers)
     changed, failure = False, None
@@ -55,7 +58,7 @@ def read_log(part: LogPartition, numbers: QueueNumbers) -> Iterator[LogBatch | L
 
 
 class _Run:
-    """Sums up records until something else comes."""
+    """Sums up consecutive records."""
 
     def __init__(self, part: LogPartition) -> None:
         self._part = part
@@ -67,7 +70,7 @@ class _Run:
         self._settled_end: int | None = None
 
     def take(self, batch: WalkedBatch) -> Iterator[LogRow]:
-        """Take a batch; yield the runs that end in it, and what ends them."""
+        """Take a batch; yield the runs that end in it, and the rows that end them."""
         row = 0
         for other in batch.others:
             self._add(batch, row, other.row)
@@ -98,7 +101,7 @@ class _Run:
         return LogRow(*place, "blank" if isinstance(item, Blank) else "zeros", item.offset, item.size_bytes)
 
     def finish(self) -> Iterator[LogRow]:
-        """Yield the run, if there is one, and begin the next."""
+        """Yield the present run, if there is one, and begin the next."""
         if self._items:
             offset, size, time = self._last
             yield LogRow(
@@ -116,7 +119,7 @@ class _Run:
 
 
 class _Asked:
-    """What records ask of queues and index: the columns of a walk in the shape of `pipeline.rows.columns`."""
+    """The units and keys that records need: a walk's columns in the shape of `columns`."""
 
     def __init__(self, part: LogPartition, numbers: QueueNumbers) -> None:
         self.topics = Topics()
@@ -150,7 +153,10 @@ class _Asked:
         return np.array(numbers, "i4")[which]
 
     def _wanted(self, batch: WalkedBatch, records: NDArray[Any]) -> NDArray[Any]:
-        """Return the units, by the rules of `pipeline.rows.dispatch`; records of several queues come from there."""
+        """Return the needed units.
+
+        The rules are those of `pipeline.rows.dispatch`, which also handles records of several queues.
+        """
         is_own = (batch[Column.SYS_FLAG] & NO_UNIT_BIT) == 0
         is_own[list(batch.records)] = False
         deleted_below = np.array([self._deleted.get(name, 0) for name in self._names], "i8")

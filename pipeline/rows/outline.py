@@ -1,6 +1,7 @@
-"""What is to be read of a store's log and queues, and the outline of what was read: all that is no record or unit.
+"""The files of log and queues to read, and the outline of what was read.
 
-Planning gives small frozen partitions, one per file; a reader gives rows of records or units, and few rows of outline.
+Planning makes small frozen partitions, one per file. A reader returns rows of records or units, and a few rows of
+outline: everything that is no record or unit.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ __all__ = ["LogPartition", "LogRow", "QueuePartition", "QueueRow", "kind_of", "t
 
 @dataclass(frozen=True, slots=True)
 class LogPartition:
-    """One log file. Records up to store time `settled_ms` count as settled; `light_queues`: see `dispatch_of`.
+    """One log file.
 
-    `deleted` names topics, each with the physical offset below which its records ask for no unit.
+    Records up to store time `settled_ms` count as settled. `light_queues` is as in `dispatch_of`. `deleted` names
+    topics, each with the physical offset below which its records need no unit.
     """
 
     store: int
@@ -47,8 +49,8 @@ class QueuePartition:
 class LogRow(NamedTuple):
     """One row of the outline of a log file, in the order of the file.
 
-    `kind`: `run` (records in a row; offset, size and time are those of the last), `blank`, `bad`, `unreadable`,
-    `zeros`, and `end`, the last one of a file. `settled_end` is the end of the last record of a run whose queues must
+    `kind` is `run` (consecutive records; offset, size and time are those of the last), `blank`, `bad`, `unreadable`,
+    `zeros`, or `end`, the last row of a file. `settled_end` is the end of the last record of a run whose queues must
     have been flushed.
     """
 
@@ -69,11 +71,11 @@ class LogRow(NamedTuple):
 
 
 class QueueRow(NamedTuple):
-    """One row of the outline of a queue file: runs of `empty` and `prefill` units, and the `end` of the file.
+    """One row of the outline of a queue file: runs of `empty` and `prefill` units, or `end`.
 
-    `offset` is the physical offset that the unit behind an empty run points to. Of an end: `items` counts the units
-    that are neither empty nor pre-fill, `first_current` is the least queue offset that points at or behind the start of
-    the log, `last_used` the greatest that is not empty, `outlived` the end (queue offset) of what points before it.
+    `offset` is the physical offset of the unit after an empty run. In an `end` row, `items` counts the units that are
+    neither empty nor pre-fill, `first_current` is the least queue offset that points into or past the log, `last_used`
+    is the greatest that is not empty, and `outlived` is the end (queue offset) of the units that point before the log.
     """
 
     store: int
@@ -93,10 +95,10 @@ class QueueRow(NamedTuple):
 
 
 def text_of(error: OSError | None) -> str | None:
-    """Return what an error says, in a row."""
+    """Return the text of an error for a row."""
     return None if error is None else error.strerror or type(error).__name__
 
 
 def kind_of(error: OSError | None) -> str | None:
-    """Return the class of an error, in a row."""
+    """Return the class of an error for a row."""
     return None if error is None else type(error).__name__

@@ -1,7 +1,7 @@
-"""Output directories that belong to one run: what was asked stands in a file of theirs, and is compared.
+"""Output directories that belong to one run: a file has the request, which is compared.
 
-What a run writes there gets its name when it is whole and synced, so that a power failure leaves all of it or nothing;
-whoever goes on with a run counts what has a name as done.
+A file of a run gets its name when it is complete and synced, so that a power failure leaves all of it or nothing. A
+resumed run counts a named file as done.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["OutputTaken", "claim", "name_durably", "read_json", "whole"]
 
 
 class OutputTaken(Exception):
-    """The output directory holds something else; the message is one line with the remedy."""
+    """The output directory belongs to another run; the message is one line with the remedy."""
 
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give a place to write a file to, which gets its name when all is durable; nothing stays of what breaks off.
+    """Yield a place for a file, which gets its name when everything is durable.
 
-    Its directory is made. Raises OSError.
+    After an error nothing is left. The directory of the file is made. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
@@ -37,7 +37,10 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def name_durably(unfinished: Path, path: Path) -> None:
-    """Give a file that was written its name: what it holds is durable before, the name behind. Raises OSError."""
+    """Give a written file its name: its content is durable before, the name after.
+
+    Raises OSError.
+    """
     _sync(unfinished)
     unfinished.replace(path)
     _sync(path.parent)
@@ -52,7 +55,10 @@ def _sync(path: Path) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return what a file of JSON says. Raises OSError, and ValueError with a reason in one line."""
+    """Return the content of a JSON file.
+
+    Raises OSError, and ValueError with a reason in one line.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError as error:
@@ -60,9 +66,9 @@ def read_json(path: Path) -> Any:
 
 
 def claim(out: Path, asked: Mapping[str, Any], *, name: str, what: str, resume: bool) -> None:
-    """Make the directory and note what was asked in its file `name`, or check that it belongs to the same run.
+    """Make the directory and write the request to its file `name`, or compare it.
 
-    `what` is what people call such a run. Raises OutputTaken and OSError.
+    `what` is the word for such a run in messages. Raises OutputTaken and OSError.
     """
     path = out / name
     if not (out.is_dir() and any(out.iterdir())):

@@ -1,4 +1,4 @@
-"""The tables of an audit by joins, and the Parquet files that one task writes of them."""
+"""The tables of an audit by joins, and the Parquet files of one task."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ TABLES: dict[str, dict[str, str]] = {
         "number": "bigint",
     },
 }
-"""Columns of each table; meanings as in `pipeline.rows.columns`. A `tags_code` that cannot be read is null."""
+"""Columns of each table, as in `pipeline.rows.columns`; an unreadable `tags_code` is null."""
 
 
 class RowWriters:
-    """The Parquet files of one task; they get their names, durably, when all of them are whole."""
+    """The Parquet files of one task; they get their names, durably, when all are complete."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory = directory
@@ -76,7 +76,7 @@ class RowWriters:
             elif table in self._open:
                 name_durably(unfinished, finished)
             else:
-                finished.unlink(missing_ok=True)  # of an earlier version of these files
+                finished.unlink(missing_ok=True)  # from an earlier version of these files
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Append rows."""

@@ -1,4 +1,7 @@
-"""Read consume queue files as rows of `pipeline.rows.columns.UNITS`, with an outline of everything else in them."""
+"""Read consume queue files as rows of `UNITS`, and outline the rest.
+
+The columns are in `pipeline.rows.columns`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ assert _UNIT.itemsize == UNIT_BYTES
 
 
 def read_queue(part: QueuePartition, numbers: QueueNumbers) -> Iterator[NDArray[Any] | QueueRow]:
-    """Yield the units of one queue file in pieces, and its outline behind them."""
+    """Yield the units of one queue file in pieces, then its outline."""
     key = (part.topic, part.queue_id)
     stretches = _Stretches()
     units, first_current, last_used, outlived = 0, None, None, None
@@ -69,7 +72,10 @@ def read_queue(part: QueuePartition, numbers: QueueNumbers) -> Iterator[NDArray[
 
 
 def _pieces(source: FileSource, number: int) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield (number of the first unit, units) of a file, a cut last unit left out; holes are hopped over."""
+    """Yield (number of the first unit, units) of a file.
+
+    A cut last unit is left out. Holes are skipped.
+    """
     position, end = 0, source.end - source.end % UNIT_BYTES
     while position < end:
         size = min(_PIECE_BYTES, end - position)
@@ -88,7 +94,7 @@ def _kinds(piece: NDArray[Any]) -> NDArray[Any]:
 
 
 def _tell_codes(rows: NDArray[Any], codes: NDArray[Any], ext: ExtReader) -> None:
-    """Fill in tags codes, from the extension where units hold an address."""
+    """Fill in tags codes, from the extension where units have an address."""
     rows["tags_code"], rows["has_code"] = codes, True
     for at in np.flatnonzero(codes <= EXT_ADDRESS_MAX):
         found = ext.look_up(int(codes[at]))
@@ -119,5 +125,8 @@ class _Stretches:
                 self._found.append((name, number + start, end - start, None))
 
     def finish(self) -> list[tuple[str, int, int, int | None]]:
-        """Return (kind, number of the first unit, count, offset that the unit behind an empty stretch points to)."""
+        """Return (kind, number of the first unit, count, offset) of each stretch.
+
+        The offset is that of the unit after an empty stretch.
+        """
         return self._found

@@ -1,7 +1,7 @@
-"""The columns of every table of this room, with units, in one place.
+"""The columns of every table of this room, with units.
 
 `HISTORY_COLUMNS`: one row per history of a campaign (kind `history`), then one per shard (kind `shard`), see
-`properties.explore.crashes.rows`; `mix` is JSON, empty for the standard mix. The tables of audits:
+`properties.explore.crashes.rows`. `mix` is JSON, empty for the standard mix. The tables of audits are in
 `pipeline.audit.work`.
 """
 
@@ -41,12 +41,12 @@ HISTORY_COLUMNS: dict[str, str] = {
 
 
 def ddl(columns: dict[str, str]) -> str:
-    """Return the schema as Spark reads it."""
+    """Return the schema in Spark's form."""
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 
 def arrow_schema(columns: dict[str, str]) -> pa.Schema:
-    """Return the schema as Arrow sees it; column for column what Spark makes of `ddl`."""
+    """Return the schema in Arrow's form; Spark makes the same columns of `ddl`."""
     import pyarrow as pa
 
     types = {

@@ -1,1 +1,4 @@
-"""Sessions, jobs and workers of Spark. Importing this loads neither Java nor Spark."""
+"""Sessions, jobs and workers of Spark.
+
+Importing this package loads neither Java nor Spark.
+"""

@@ -1,4 +1,4 @@
-"""What driver and workers must have in common: rows are functions of the code, so both must run the same."""
+"""Compare the code of driver and workers: rows depend on it, so both must run the same."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ _PACKAGES = ("tornpage", "numpy", "pyarrow")
 
 
 class VersionsDiffer(SparkUnavailable):
-    """Driver and workers do not run the same versions; one line with the remedy."""
+    """Driver and workers run different versions; the message is one line with the remedy."""
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Return versions of Python and packages, and a digest of our own code; of this process, taken once."""
+    """Return versions of Python and packages, and a digest of the project's code.
+
+    They are those of this process, taken once.
+    """
     found = {"Python": ".".join(map(str, sys.version_info[:2]))}
     for name in _PACKAGES:
         try:
@@ -36,9 +39,9 @@ def versions() -> dict[str, str]:
 
 
 def differing(workers: Mapping[str, str], driver: Mapping[str, str]) -> VersionsDiffer | None:
-    """Return what to say about workers that differ from the driver, or None.
+    """Return the error of workers that differ from the driver, or None.
 
-    The code counts, and not how it is installed: a tree that is run in place has the version of no package.
+    Only the code counts, not how it is installed: a tree that is run in place has no package versions.
     """
     counted = [name for name in driver if name != "tornpage" and workers.get(name) != driver[name]]
     if not counted:
@@ -49,7 +52,7 @@ def differing(workers: Mapping[str, str], driver: Mapping[str, str]) -> Versions
 
 
 def missing_module(error: BaseException) -> VersionsDiffer | None:
-    """Return what to say about a job that failed because workers lack something, or None."""
+    """Return the error of a job that failed because workers lack a module, or None."""
     said = str(error)
     if "PYTHON_VERSION_MISMATCH" in said:
         return VersionsDiffer("workers run another version of Python; set PYSPARK_PYTHON to one like the driver's")
@@ -60,7 +63,7 @@ def missing_module(error: BaseException) -> VersionsDiffer | None:
 
 
 def _digest() -> str:
-    """Return a digest of the sources of our rooms: the same in a checkout and in an installation."""
+    """Return a digest of the sources of the rooms, equal in a checkout and an installation."""
     home = Path(__file__).absolute().parents[2]
     digest = hashlib.sha256()
     for room in _ROOMS:

@@ -1,7 +1,7 @@
-"""The process that Spark's workers are forked from: it imports once what tasks need.
+"""The process from which Spark's workers are forked: it imports once what tasks need.
 
 Spark starts it as a module (`spark.python.daemon.module`). After `gc.freeze` the full collection that a worker makes
-after each task has nothing to walk, which is most of what a small task costs.
+after each task has nothing to walk. Without it that is most of the cost of a small task.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TASK_MODULES = (
 
 
 def warm() -> None:
-    """Import what tasks need; what is missing will be missed by the task that needs it."""
+    """Import what tasks need; the task that needs a missing module reports it."""
     for name in _TASK_MODULES:
         try:
             importlib.import_module(name)
@@ -38,14 +38,14 @@ def warm() -> None:
     with contextlib.suppress(ImportError):
         from tornpage.pipeline.spark.agreement import versions
 
-        versions()  # of the code that is loaded now: workers say it of themselves, whatever lies on the disk later
+        versions()  # of the code that is loaded now: workers report these versions, even if the files change later
     gc.collect()
     gc.freeze()
 
 
 if __name__ == "__main__":
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if sys.argv[1:2] == ["pyspark.worker"]:  # others only plan, and start lean
+    if sys.argv[1:2] == ["pyspark.worker"]:  # other processes only plan, and start without these
         warm()
     from pyspark.daemon import manager
 

@@ -1,12 +1,11 @@
-"""Ctrl-C in a process that runs Spark: what PySpark and Py4J do not do about it.
+"""Handle Ctrl-C in a process that runs Spark, where PySpark and Py4J do not.
 
-1. An interrupt between the start of the JVM and its first answer leaves a JVM that nobody knows and that never ends; it
-   holds our standard output open.
-2. Each new context puts a handler of its own on SIGINT, which cancels jobs through the connection that is waiting for
-   them.
-3. An interrupt in a call to the JVM is logged with its traceback, and the next call may raise Py4JError in its place.
+1. An interrupt between the start of the JVM and its first answer leaves a JVM that never ends and holds the standard
+   output of this process open.
+2. Each new context sets its own handler of SIGINT, which cancels jobs through the connection that is waiting for them.
+3. An interrupt in a call to the JVM is logged with its traceback, and the next call may raise Py4JError instead.
 
-So the start is guarded, and what takes long is called by another thread than the one that hears interrupts.
+So the start is guarded, and long calls run in another thread than the one that receives interrupts.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Answer = TypeVar("Answer")
 
 
 def apart(spark: SparkSession, do: Callable[[], Answer]) -> Answer:
-    """Return what `do` returns, which calls Spark, from a thread of its own.
+    """Return the result of `do`, which calls Spark, from a thread of its own.
 
     An interrupt stops the session, waits for that thread, whose next call to Spark fails, and is raised then.
     """
@@ -44,7 +43,7 @@ def apart(spark: SparkSession, do: Callable[[], Answer]) -> Answer:
             spark.stop()
         raise
     finally:
-        if not answer.cancel():  # it was begun
+        if not answer.cancel():  # the thread was started
             wait([answer])
 
 
@@ -58,9 +57,9 @@ def _run(do: Callable[[], Answer], answer: Future[Answer]) -> None:
 
 @contextlib.contextmanager
 def interruptible_start() -> Iterator[None]:
-    """Kill the processes that were started meanwhile if an interrupt ends this; leave the handler of SIGINT as it was.
+    """Kill processes started meanwhile if an interrupt ends this; restore SIGINT's handler.
 
-    For the thread that starts a session, while no other one starts processes.
+    Only for the thread that starts a session, while no other one starts processes.
     """
     logging.getLogger().addFilter(_is_ours)
     before = _children()
@@ -76,12 +75,12 @@ def interruptible_start() -> Iterator[None]:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Tell whether a record of the root logger is not Py4J's, which writes there of interrupts."""
+    """Return whether a record of the root logger is not Py4J's, which logs interrupts there."""
     return "py4j" not in Path(record.pathname).parts
 
 
 def _children() -> set[int]:
-    """Return the processes that threads of this one have started and that are not gone."""
+    """Return the running processes that threads of this one have started."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):  # a thread that has just ended

@@ -1,7 +1,7 @@
-"""Spark jobs of one task each, so that a worker that dies takes one piece of work with it and no other.
+"""Run Spark jobs of one task each, so that a dead worker costs one piece of work.
 
-Where all pieces are tasks of one job, the death of one fails the job, and Spark ends its other tasks. Jobs wait in
-Spark's own queue, so that all cores have work; between two pieces of seconds the cost of a job is not seen.
+If all pieces were tasks of one job, the death of one would fail the job, and Spark would end its other tasks. Jobs wait
+in Spark's own queue, so that all cores have work. Between two pieces of seconds the cost of a job is not measurable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Death", "do_each", "reason_of", "spark_failures"]
 
 _QUEUED_MIN = 16
-"""Jobs that wait at least, for cores of workers that join late."""
+"""The least number of waiting jobs, for cores of workers that join late."""
 
 _DEATHS = (
     (re.compile(r"Python worker exited unexpectedly"), "its process ended"),
@@ -40,14 +40,14 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """What became of a piece of work whose worker died, or whose work raised."""
+    """The reason why a piece of work failed: its worker died, or the work raised."""
 
     how: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Other:
-    """The worker is not like the driver."""
+    """The worker runs other code than the driver."""
 
     versions: dict[str, str]
 
@@ -58,10 +58,11 @@ def do_each(
     do: Callable[[Piece], Answer],
     done: Callable[[Piece, Answer | Death], None],
 ) -> None:
-    """Do each piece in a Spark task of its own; `done` is called here with what came of it, as it comes.
+    """Run each piece in a Spark task of its own; call `done` with each result as it comes.
 
-    When anything ends this early, jobs are cancelled and workers stop. Raises VersionsDiffer if workers run other code,
-    what `done` raises, and Py4JError or PySparkException if Spark itself fails.
+    `done` is called in this thread. When anything ends this early, jobs are cancelled and workers stop. Raises
+    VersionsDiffer if workers run other code, the errors of `done`, and Py4JError or PySparkException if Spark itself
+    fails.
     """
     context = spark.sparkContext
     is_over = threading.Event()
@@ -80,17 +81,17 @@ def do_each(
 
 
 def spark_failures() -> tuple[type[Exception], ...]:
-    """Return what calls to Spark raise when Spark itself fails; where its process is gone, nothing answers them."""
+    """Return the errors of calls to Spark when Spark itself fails, for example if it died."""
     try:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
-    except ImportError:  # that it is not installed is told as such
+    except ImportError:  # a missing package is reported as such
         return ()
     return (Py4JError, PySparkException, ConnectionError)
 
 
 def reason_of(error: BaseException) -> str:
-    """Return in one line what made a job fail, without the traces of two languages."""
+    """Return the reason of a failed job in one line, without tracebacks."""
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
         return f"the Java process of Spark has ended or does not answer ({type(error).__name__})"
     lines = str(error).strip().splitlines() or [type(error).__name__]
@@ -100,7 +101,10 @@ def reason_of(error: BaseException) -> str:
 
 
 def _task(do: Callable[[Piece], Answer], wanted: Mapping[str, str], piece: Piece) -> Answer | Death | _Other:
-    """Do a piece, in a worker that is like the driver. Workers know this function by its name: it is their own."""
+    """Run a piece in a worker that runs the driver's code.
+
+    Workers import this function by its name, so it is their own.
+    """
     mine = versions()
     if differing(mine, wanted) is not None:
         return _Other(mine)
@@ -133,7 +137,7 @@ def _submit(
 
 
 def _end(context: SparkContext, pool: ThreadPoolExecutor) -> None:
-    """Cancel what is left, and wait for the threads: none of them may outlive the session."""
+    """Cancel the remaining jobs, and wait for the threads: none may outlive the session."""
     from py4j.protocol import Py4JError
 
     with contextlib.suppress(Py4JError):

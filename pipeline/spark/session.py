@@ -1,9 +1,9 @@
-"""The one place with settings of Spark.
+"""Start Spark sessions; all settings of Spark are here.
 
-Sessions are quiet (what the JVM writes on standard error goes to a log file in a scratch directory), work offline and
-bind loopback only where the master is on this machine. Workers are forked from a warmed daemon of ours
-(`pipeline.spark.daemon`), talk through Unix-domain sockets, run this interpreter with safe path and find our packages,
-whatever the directory they start in. Files of finished tasks survive a killed driver.
+Sessions are quiet (the JVM's standard error goes to a log file in a scratch directory), work offline, and bind loopback
+only if the master is on this machine. Workers are forked from a warmed daemon (`pipeline.spark.daemon`) and talk
+through Unix-domain sockets. They run this interpreter with safe path and find the project's packages from any
+directory. Files of finished tasks survive a killed driver.
 
     SparkUnavailable       there can be no session; the message is one line with the remedy
       JavaMissing          no Java, or one that is too old
@@ -48,7 +48,7 @@ __all__ = [
 JAVA_VERSION_MIN = 17
 _MASTER_TIMEOUT_S = 10.0
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""Arrow checks bounds and nulls of each value: Spark reads rows that are there, and asks for nulls itself."""
+"""Arrow checks bounds and nulls of each value; Spark reads existing rows and checks nulls."""
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 HOME = str(Path(__file__).absolute().parents[3])
 """Directory that holds the package tornpage, in a checkout and in an installation."""
@@ -103,10 +103,10 @@ def require_packages(*names: str) -> None:
 def spark_session(
     app: str, *, master: str, shuffle_partitions: int = 4, driver_memory: str = "1g", short: bool = False
 ) -> SparkSession:
-    """Return a session, or the one that runs already; the caller stops it (it is a context manager).
+    """Return a session, or the one that already runs.
 
-    `short` asks JVM and Spark for a quick start rather than the best code, which pays for sessions of a minute or less.
-    Raises SparkUnavailable.
+    The caller stops it; it is a context manager. `short` makes JVM and Spark start fast at the cost of slower code,
+    which pays for sessions of a minute or less. Raises SparkUnavailable.
     """
     require_packages("pyspark", "pyarrow", "pandas")
     require_java()
@@ -117,7 +117,7 @@ def spark_session(
     if re.match(r"local|spark://(localhost|127\.)", master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j"):
-        # Else each refused query dumps a page of JSON, and each interrupt the traceback of a socket.
+        # Otherwise each refused query prints a page of JSON, and each interrupt the traceback of a socket.
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
     from pyspark.sql import SparkSession
@@ -135,8 +135,8 @@ def spark_session(
 
 
 def _quiet(session: SparkSession) -> SparkSession:
-    """Have a session say nothing by itself of a Java process that is gone: whoever calls it next is told."""
-    from tornpage.pipeline.spark.jobs import spark_failures  # it imports what speaks of sessions
+    """Silence the session's own messages about a dead JVM: the next caller gets an error."""
+    from tornpage.pipeline.spark.jobs import spark_failures  # it imports code that prints messages of sessions
 
     server, stop = session.sparkContext._accumulatorServer, session.stop
     others = server.handle_error
@@ -152,7 +152,7 @@ def _quiet(session: SparkSession) -> SparkSession:
                 stop()
             except spark_failures():
                 with contextlib.suppress(*spark_failures()):
-                    stop()  # the rest of it, which is ours
+                    stop()  # the rest of it, which is from this module
 
     server.handle_error = handle_error  # type: ignore[method-assign]
     session.stop = stop_what_is_left  # type: ignore[method-assign]
@@ -160,7 +160,10 @@ def _quiet(session: SparkSession) -> SparkSession:
 
 
 def _require_master(master: str) -> None:
-    """Raise SessionFailed if nobody listens at a standalone master: Spark itself would ask it for minutes."""
+    """Raise SessionFailed if no process listens at a standalone master.
+
+    Spark itself would try for minutes.
+    """
     places = re.findall(r"([^,/:]+|\[[^]]+\]):([0-9]+)", master) if master.startswith("spark://") else []
     failures = []
     for host, port in places:
@@ -194,7 +197,7 @@ def _settings(master: str, scratch: str, shuffle_partitions: int, driver_memory:
     }
     options = [_QUICK] if short else []
     if master.startswith("local"):
-        settings["spark.python.unix.domain.socket.dir"] = scratch  # elsewhere there is no such directory
+        settings["spark.python.unix.domain.socket.dir"] = scratch  # other systems have no such directory
         options.append(_ARROW)
     if options:
         settings["spark.driver.extraJavaOptions"] = " ".join(options)
@@ -205,7 +208,10 @@ def _settings(master: str, scratch: str, shuffle_partitions: int, driver_memory:
 
 @contextlib.contextmanager
 def _standard_error_to(path: str) -> Iterator[None]:
-    """Let processes that are started meanwhile write to `path`: the JVM keeps the descriptor it was born with."""
+    """Redirect the standard error of processes started meanwhile to `path`.
+
+    The JVM keeps the descriptor with which it started.
+    """
     sys.stderr.flush()
     kept = os.dup(2)
     target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -220,7 +226,7 @@ def _standard_error_to(path: str) -> Iterator[None]:
 
 
 def _reason(error: Exception, log: str) -> str:
-    """Return one line: the last error that the JVM wrote, else what Spark says."""
+    """Return one line: the last error of the JVM's log, or Spark's message."""
     with contextlib.suppress(OSError):
         written = Path(log).read_text(errors="replace").splitlines()
         errors = [line for line in written if re.match(r"\S", line) and re.search(r" ERROR |Exception|^Error", line)]

@@ -1,7 +1,7 @@
-"""How far Spark is: the tasks of its jobs, asked of its status tracker beside the work.
+"""The progress of Spark: the tasks of its jobs, polled from its status tracker.
 
-The work names its stages; jobs belong to the stage in which its thread begins them. Of later jobs of a stage Spark does
-not know before they begin, so that the number of tasks can grow.
+The work names its stages. A job belongs to the stage in which its thread began it. Spark does not know later jobs of a
+stage before they begin, so the number of tasks can grow.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ if TYPE_CHECKING:
 __all__ = ["Stage", "Tell", "unwatched", "watched"]
 
 Stage = Callable[[str, int], None]
-"""To be called with the name of the stage that begins, and its number of tasks if that is known, else 0."""
+"""Called with the name of the stage that begins, and its number of tasks, 0 if unknown."""
 
 Tell = Callable[[str, int, int, bool], None]
-"""Whom to tell the stage, how many of its tasks are done, how many are known, and whether these are all."""
+"""Called with the stage, its tasks done, its known tasks, and whether these are all."""
 
 _ASK_EVERY_S = 0.25
 
 
 def unwatched(name: str, tasks: int) -> None:
-    """Begin a stage that nobody watches."""
+    """Begin a stage without progress reports."""
 
 
 @contextlib.contextmanager
 def watched(spark: SparkSession, tell: Tell) -> Iterator[Stage]:
-    """Yield the function that begins a stage, for the thread that calls Spark; `tell` is called by another thread."""
+    """Yield the function that begins a stage, for the thread that calls Spark.
+
+    `tell` is called by another thread.
+    """
     watch = _Watch(spark, tell)
     thread = threading.Thread(target=watch.run, name="spark-watch")
     thread.start()
@@ -43,14 +46,14 @@ def watched(spark: SparkSession, tell: Tell) -> Iterator[Stage]:
 
 
 class _Watch:
-    """Asks the status tracker, four times a second."""
+    """Polls the status tracker four times a second."""
 
     def __init__(self, spark: SparkSession, tell: Tell) -> None:
         self._context = spark.sparkContext
         self._tell = tell
         self._stage = ("", 0)
         self._over: dict[int, int] = {}
-        """Tasks of the jobs that have ended."""
+        """Tasks of the finished jobs."""
         self.is_over = threading.Event()
 
     def begin(self, name: str, tasks: int) -> None:
@@ -59,19 +62,19 @@ class _Watch:
         self._stage = (name, tasks)
 
     def run(self) -> None:
-        """Tell how far it is until it is over."""
+        """Report the progress until the work is over."""
         while not self.is_over.wait(_ASK_EVERY_S):
             name, expected = self._stage
             if not name:
                 continue
             try:
                 done, known = self._tasks(name)
-            except Exception:  # however an interrupt stops the session: who called Spark says what went wrong
+            except Exception:  # however an interrupt stops the session: the caller of Spark reports the error
                 return
             self._tell(name, done, max(known, expected), expected > 0)
 
     def _tasks(self, group: str) -> tuple[int, int]:
-        """Return the tasks of the jobs of a group: those that are done, and all."""
+        """Return the finished tasks and all tasks of the jobs of a group."""
         tracker = self._context.statusTracker()
         done = known = 0
         for job in tracker.getJobIdsForGroup(group):
@@ -83,7 +86,7 @@ class _Watch:
                     done += job_done
                     known += sum(stage.numTasks for stage in stages if stage is not None)
                     continue
-                self._over[job] = job_done  # without what it could leave out
+                self._over[job] = job_done  # without tasks that it could leave out
             done += self._over[job]
             known += self._over[job]
         return done, known

@@ -1,1 +1,1 @@
-"""Grids of the simulator in Spark tasks, and their points that are worth having."""
+"""Grids of the simulator in Spark tasks, and the best points of their results."""

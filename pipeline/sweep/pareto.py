@@ -1,6 +1,7 @@
-"""The points of a sweep that are worth having: none of the same device and load beats them, which would be better in
-latency or in loss, and no worse in the other. In Spark and as a plain function, each the differential test of the
-other.
+"""Find the points of a sweep that no other point of the same device and load beats.
+
+A point beats another if it is better in latency or in loss, and no worse in the other. The search exists in Spark and
+as a plain function. Each is the differential test of the other.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["pareto", "pareto_in_spark", "points_frame"]
 
 ALIKE = ("device", "load")
-"""Columns that points have in common which can be compared."""
+"""Columns that are equal in comparable points."""
 LATENCY = "put_p99_us"
 LOSS = "at_risk_messages_p99"
 
 
 def pareto(rows: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Return the numbers of the points that none beats, in their order. A point that failed is none."""
+    """Return the numbers of the unbeaten points in their order; failed points are left out."""
     kinds: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         if "error" not in row:
@@ -36,14 +37,14 @@ def _beats(other: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
 
 
 def points_frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Return the points that did not fail as a frame, with the columns that `pareto` looks at."""
+    """Return the points that did not fail as a frame, with the columns of `pareto`."""
     kinds = {"point": "bigint", **dict.fromkeys(ALIKE, "string"), LATENCY: "double", LOSS: "bigint"}
     done = [tuple(row[name] for name in kinds) for row in rows if "error" not in row]
     return spark.createDataFrame(done, ddl(kinds))
 
 
 def pareto_in_spark(rows: DataFrame) -> list[int]:
-    """Return what `pareto` does, of a frame of points."""
+    """Return the same as `pareto`, from a frame of points."""
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
 

@@ -1,8 +1,9 @@
-"""A grid of the simulator in Spark tasks: one point, one row of plain values, in the order of the points.
+"""Run a grid of the simulator in Spark tasks: one row of plain values per point.
 
-A point that fails, or whose worker dies, is a row with `error`, not a failed job. What this process writes into an
-output directory, which workers need not see: `sweep.json` (which grid), `points/NNNNNN.json` (the row of that point, as
-it is done), and `points.parquet` (the rows of all). What is there is not run again, but for points with an error.
+Rows are in the order of the points. A point that fails, or whose worker dies, is a row with `error`, not a failed job.
+This process writes the output directory, which workers need not see: `sweep.json` (the grid), `points/NNNNNN.json` (the
+row of each finished point), and `points.parquet` (all rows). Finished points are not run again, except those with an
+error.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["POINTS_PER_TASK_MAX", "Row", "prepare_sweep", "stored_points", "sweep", "write_rows"]
 
 Row = dict[str, Any]
-"""The columns of `sim.sweep.run_point`; of a failed point `point` and `error`."""
+"""The columns of `sim.sweep.run_point`; a failed point has `point` and `error`."""
 
 POINTS_PER_TASK_MAX = 8
 
 Run = Callable[[Sequence["Point"]], list[Row]]
-"""What is done with some points; a function of a module, since workers import it by its name."""
+"""The work on some points; a function of a module, since workers import it by its name."""
 
 
 def run_some(points: Sequence[Point]) -> list[Row]:
@@ -45,10 +46,10 @@ def sweep(
     run: Run = run_some,
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[Row]:
-    """Run the points that `out` does not hold yet; return the rows of all, in order.
+    """Run the points that `out` does not have yet; return the rows of all, in order.
 
-    Equal points give the rows of `sim.sweep.run_point`. `progress` is called with how many points are done. Raises
-    SparkUnavailable, OutputTaken where what `out` holds cannot be read, OSError, and what Spark raises.
+    Equal points give the rows of `sim.sweep.run_point`. `progress` is called with the number of finished points. Raises
+    SparkUnavailable, OutputTaken if the content of `out` cannot be read, OSError, and the errors of Spark.
     """
     rows = {} if out is None else {row["point"]: row for row in stored_points(out) if "error" not in row}
     todo = [point for point in points if point.index not in rows]
@@ -71,13 +72,19 @@ def sweep(
 
 
 def prepare_sweep(out: Path, points: Sequence[Point], *, resume: bool) -> None:
-    """Make the directory, or check that it belongs to the same grid. Raises OutputTaken and OSError."""
+    """Make the directory, or check that it belongs to the same grid.
+
+    Raises OutputTaken and OSError.
+    """
     asked = {"points": len(points), "grid": hashlib.sha256(repr(list(points)).encode()).hexdigest()}
     claim(out, asked, name="sweep.json", what="sweep", resume=resume)
 
 
 def stored_points(out: Path) -> list[Row]:
-    """Return the rows of the points that have ended so far, in order. Raises OutputTaken and OSError."""
+    """Return the rows of the points that have ended so far, in order.
+
+    Raises OutputTaken and OSError.
+    """
     paths = [path for path in (out / "points").glob("*.json") if path.stem.isdecimal()]
     return [_stored_point(path) for path in sorted(paths, key=lambda path: int(path.stem))]
 
@@ -95,7 +102,10 @@ def _stored_point(path: Path) -> Row:
 
 
 def write_rows(rows: Sequence[Row], out: Path) -> Path:
-    """Write rows to `points.parquet` in `out`, which is made; return its path. Columns: the union over all rows."""
+    """Write rows to `points.parquet` in `out`, which is made; return its path.
+
+    Columns are the union over all rows.
+    """
     import pyarrow as pa  # type: ignore[import-untyped]
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 

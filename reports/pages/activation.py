@@ -1,4 +1,4 @@
-"""The activation matrix: each fault, rule and judge, and whether it could happen, happened, and made a difference."""
+"""The activation matrix: how often each fault, rule and judge was enabled, hit, effective."""
 
 import math
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class MatrixGroup:
 
     @property
     def silent(self) -> int:
-        """How many of them never fired, or fired and changed nothing."""
+        """The number of names that never fired, or fired without effect."""
         return sum(not row.mattered for row in self.cells)
 
 

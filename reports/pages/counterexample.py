@@ -1,7 +1,8 @@
-"""The page of one counterexample: what was promised, what was done, what the disk lost, what recovery made of it.
+"""The page of one counterexample: promise, operations, losses of the disk, recovery.
 
-One file, whole in itself: no network; text and tables say everything that the drawings show, so that it can be read
-without scripts, by keyboard, and on paper. Everything from the case is escaped: topics, keys and bodies may be hostile.
+The page is one file without network. Text and tables contain everything that the drawings show, so that it can be read
+without scripts, by keyboard, and on paper. Everything from the case is escaped, since topics, keys and bodies may be
+hostile.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,10 @@ _SCRIPTS = ("copy.js", "anomalies.js", "stepper.js")
 
 @dataclass(frozen=True, slots=True)
 class HexLine:
-    """Sixteen bytes of a page; `repeats` lines that follow are equal; `frame` says what begins in it."""
+    """Sixteen bytes of a page.
+
+    `repeats` lines after it are equal. `frame` names what begins in it.
+    """
 
     position: Count
     hexadecimal: str
@@ -35,7 +39,7 @@ class HexLine:
 
 @dataclass(frozen=True, slots=True)
 class PageVersion:
-    """A version of a page: the entry that wrote it (-1: what was there before), and what of it survived."""
+    """A version of a page: the entry that wrote it (-1: before the run), and its fate."""
 
     number: Count
     entry: int
@@ -56,7 +60,7 @@ class PageHistory:
 
 @dataclass(frozen=True, slots=True)
 class HexPage:
-    """A page of the image as text, and the versions that the crash could choose from, oldest first."""
+    """A page of the image as text, with the possible versions at the crash, oldest first."""
 
     file: str
     page: Count
@@ -66,13 +70,13 @@ class HexPage:
 
     @property
     def is_anomaly(self) -> bool:
-        """Whether the page is not what was written last."""
+        """Whether the page differs from the last write."""
         return self.fate in ("lost", "older", "torn")
 
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
-    """Bytes of a log file, how they read, and what recovery made of them."""
+    """Bytes of a log file, their meaning, and what recovery did with them."""
 
     file: str
     offset: Count
@@ -84,7 +88,7 @@ class FrameRow:
 
 @dataclass(frozen=True, slots=True)
 class RecordRow:
-    """A record that was put: promised, whole on the disk, there after recovery."""
+    """A record that was put: promised, whole on the disk, present after recovery."""
 
     offset: Count
     size_bytes: Count
@@ -95,10 +99,10 @@ class RecordRow:
 
     @property
     def verdict(self) -> str:
-        """What is to be said about it."""
+        """The ruling about it in words."""
         if self.promised and not self.recovered:
             return "missing: it was promised"
-        return "came back" if self.recovered else "gone, which is allowed"
+        return "came back" if self.recovered else "lost, which is allowed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ class ShrinkRow:
 
 @dataclass(frozen=True, slots=True)
 class Shrinking:
-    """How the case was made small; `ended` is empty if it came to its end."""
+    """The shrinking of the case; `ended` is empty if shrinking was completed."""
 
     one_minimal: bool
     ended: str
@@ -165,7 +169,10 @@ class Counterexample:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A page in the grid: its fate, when it was written and synced, and the number of its hex below (0: none)."""
+    """A page in the grid.
+
+    It has its fate, when it was written and synced, and the number of its hexdump (0: none).
+    """
 
     number: int
     fate: str
@@ -185,7 +192,10 @@ class CellRow:
 
 
 def read_counterexample(document: Mapping[str, Any]) -> Counterexample:
-    """Return the account of a counterexample as frozen values. Raises ReportError when it has another shape."""
+    """Return the account of a counterexample as frozen values.
+
+    Raises ReportError if it has another shape.
+    """
     return shaped(Counterexample, document, path=Path("account"), place="account")
 
 
@@ -204,7 +214,7 @@ def render_counterexample(example: Counterexample) -> str:
 
 
 def _grid(example: Counterexample) -> tuple[CellRow, ...]:
-    """Return the pages file by file, the log first, each with what the slider needs to know."""
+    """Return the pages by file, the log first, each with the values that the slider needs."""
     histories = {(history.file, history.number): history for history in example.histories}
     places = {(page.file, page.page): place for place, page in enumerate(example.hexes, 1)}
     rows: dict[str, list[Cell]] = {}
@@ -232,10 +242,10 @@ def _lanes_figure(example: Counterexample) -> Drawing:
     title = "Operations, writes and barriers"
     rows = tuple((f"{mark.at}", mark.kind, mark.file, mark.what) for mark in example.lanes.marks)
     sentence = (
-        "A vertical line is a barrier: what was written to its file, or named in its directory, is durable from there. "
-        "The thick line is the crash; what lies between it and the last barrier of a file may be lost."
+        "A vertical line is a barrier: earlier writes to its file, or names in its directory, are durable after it. "
+        "The thick line is the crash. Writes between it and the last barrier of a file may be lost."
     )
-    left_out = " The drawing shows the end only; the table has everything." if drawn.left_out else ""
+    left_out = " The drawing shows only the end. The table is complete." if drawn.left_out else ""
     return Drawing(
         "lanes",
         title,

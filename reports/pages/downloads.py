@@ -1,6 +1,7 @@
-"""The numbers behind a page, inside the page: each file of the run as a link that saves it, without a network.
+"""The data of a page, inside the page: links that save each file of the run.
 
-Files above PLAIN_MAX are compressed, so that a page of a thousand findings stays small. Equal input gives equal bytes.
+No network is needed. Files above PLAIN_MAX are compressed, so that a page of a thousand findings stays small. Equal
+input gives equal bytes.
 """
 
 import base64
@@ -14,12 +15,12 @@ from tornpage.reports.errors import ReportError
 __all__ = ["PLAIN_MAX", "Download", "downloads_of", "inlined"]
 
 PLAIN_MAX = 64 << 10
-"""Size (bytes) up to which a file is offered as it is."""
+"""Size (bytes) up to which a file is not compressed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file to be saved: its name, its size before compression (bytes), and what it is as a data URL."""
+    """A file to save: its name, its size before compression (bytes), and its data URL."""
 
     name: str
     size_bytes: int

@@ -1,4 +1,4 @@
-"""The verdict of a run in words, and what that run did not check."""
+"""The verdict of a run in words, and what the run did not check."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,28 +21,28 @@ class Headline:
 
 _HEADLINES: dict[str | None, Headline] = {
     "holds": Headline("holds", "Every promise that this run checked was kept.", "good"),
-    "broken": Headline("broken", "The store broke a promise. The findings below tell which, and how to see it.", "bad"),
+    "broken": Headline("broken", "The store broke a promise. The findings below name it and show how to replay it.", "bad"),
     "vacuous": Headline(
-        "vacuous", "Part of the test never took effect, so this run proves nothing about that part.", "unsure"
+        "vacuous", "Part of the test had no effect, so this run shows nothing about that part.", "unsure"
     ),
-    "unknown": Headline("unknown", "Something could not be decided. That is not a pass.", "unsure"),
-    "harness": Headline("harness", "The harness itself is at fault; nothing is said about the store.", "bad"),
+    "unknown": Headline("unknown", "Part of the result is undecided. That is not a pass.", "unsure"),
+    "harness": Headline("harness", "The tester failed; the store was not judged.", "bad"),
     None: Headline("no verdict", "This run judged nothing.", "unsure"),
 }
 _SCOREBOARD: dict[str | None, Headline] = {
-    "holds": Headline("all killed", "Every planted bug that was tried was killed by some strategy.", "good"),
+    "holds": Headline("all killed", "Every planted bug that was tried was found by at least one strategy.", "good"),
     "vacuous": Headline(
-        "some live", "Nothing killed some planted bugs: about what they break, silence of the tester proves nothing.",
+        "some live", "No strategy found some planted bugs, so runs without findings show nothing about such bugs.",
         "unsure",
     ),
 }  # fmt: skip
-"""The banner of a run that hunted planted bugs: it judges the tester, not the store."""
+"""The banner of a run that searched for planted bugs: it judges the tester, not the store."""
 _NAMED_MAX = 8
-"""Names in a sentence."""
+"""The number of names in a sentence."""
 _NOT_RUN = (
-    ("steps", "The single steps were not recorded."),
+    ("steps", "Single steps were not recorded."),
     ("activation", "No crash campaign was run, so no fault was injected."),
-    ("discovery", "No discovery curve was recorded, so nothing tells whether more crash states would show more."),
+    ("discovery", "No discovery curve was recorded, so it is unknown whether more crash states would show more."),
     ("page_map", "No counterexample was recorded, not even that of a planted bug."),
     ("put_latency", "Put latency was not simulated."),
     ("at_risk", "Messages at risk were not simulated."),
@@ -55,43 +55,43 @@ def headline_of(run: Run) -> Headline:
     """Return the banner of a run."""
     verdict = run.record.verdict
     if run.record.interrupted:
-        said = f"; what had run until then: {verdict}" if verdict else ""
-        return Headline("interrupted", f"The run was stopped before its end{said}.", "unsure")
-    unfamiliar = Headline(f"{verdict}", "This page does not know that verdict; use the version that gave it.", "unsure")
+        said = f"; the verdict until then: {verdict}" if verdict else ""
+        return Headline("interrupted", f"The run was interrupted{said}.", "unsure")
+    unfamiliar = Headline(f"{verdict}", "This version of tornpage does not know this verdict; use the version that wrote it.", "unsure")
     headlines = _HEADLINES if run.scoreboard is None else {**_HEADLINES, **_SCOREBOARD}
     return headlines.get(verdict, unfamiliar)
 
 
 def gaps_of(run: Run) -> list[str]:
-    """Return what the run did not check, a sentence each, the gravest first."""
+    """Return what the run did not check, one sentence each, the most serious first."""
     gaps = [f"The step “{row.step}” judged nothing: {row.sentence}" for row in _steps(run, None)]
-    gaps += [f"The step “{row.step}” proves nothing: {row.sentence}" for row in _steps(run, "vacuous")]
-    gaps += [f"The step “{row.step}” could not decide: {row.sentence}" for row in _steps(run, "unknown")]
+    gaps += [f"The step “{row.step}” was vacuous: {row.sentence}" for row in _steps(run, "vacuous")]
+    gaps += [f"The step “{row.step}” is undecided: {row.sentence}" for row in _steps(run, "unknown")]
     if run.activation is not None:
         activation = summarise_activation(run.activation.rows)
         if activation.never_fired:
             gaps.append(f"These faults, rules and judges never fired: {_some(activation.never_fired)}.")
         if activation.never_mattered:
-            gaps.append(f"These fired and changed nothing: {_some(activation.never_mattered)}.")
+            gaps.append(f"Exercised without effect (proves nothing): {_some(activation.never_mattered)}.")
     if run.audit is not None:
         undecided = [row.store for row in run.audit.rows if row.verdict not in ("holds", "broken")]
-        gaps += [f"The audit of {store} came to no verdict." for store in undecided]
+        gaps += [f"The audit of {store} has no verdict." for store in undecided]
     for name, sentence in _NOT_RUN if run.scoreboard is None else ():
         table = getattr(run, name)
         if table is None:
             gaps.append(sentence)
         elif not table.rows:
-            gaps.append(f"{sentence} (The table is there, and empty.)")
+            gaps.append(f"{sentence} (The table is empty.)")
     if run.put_latency or run.at_risk or run.stalls:
         gaps.append("Latencies, stalls and messages at risk come from a model of a device, not from this disk.")
     return gaps
 
 
 def _some(names: Sequence[str]) -> str:
-    """List names; of many the first, since the table of activation has them all."""
+    """Return names as a list; only the first of many, since the table of activation has all."""
     if len(names) <= _NAMED_MAX:
         return listed(list(names))
-    return f"{', '.join(names[:_NAMED_MAX])} and {len(names) - _NAMED_MAX} more (“Crash exploration” has all)"
+    return f"{', '.join(names[:_NAMED_MAX])} and {len(names) - _NAMED_MAX} more (all are in “Crash exploration”)"
 
 
 def _steps(run: Run, verdict: str | None) -> list[StepRow]:

@@ -1,8 +1,8 @@
-"""One HTML file per run: what was proven, what was not checked, the figures, and how to do it again.
+"""The page of a run: results, gaps, figures, and how to repeat the run.
 
-The page is whole in itself: no network, no font, no image but inline SVG; a content security policy forbids anything
-else, and its only script copies command lines. Everything that comes from tables is escaped. Equal input gives equal
-bytes: the page knows no time but that of the run.
+The page is one file: no network, no font, no image except inline SVG. A content security policy forbids anything else.
+Its only script copies command lines. Everything from tables is escaped. Equal input gives equal bytes: the page has no
+time except that of the run.
 """
 
 from collections.abc import Sequence
@@ -42,9 +42,9 @@ __all__ = ["PAGE", "build_report", "render"]
 
 PAGE = "index.html"
 MAPS_MAX = 6
-"""Counterexamples that get a figure; further ones are told in words."""
+"""The number of counterexamples with a figure; further ones are described in words."""
 TOLD_MAX = 50
-"""Counterexamples that are told at all; further ones are rows among the findings."""
+"""The number of described counterexamples; further ones are rows among the findings."""
 _SCRIPTS = ("copy.js", "filter.js")
 _SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("findings", "Findings", ()),
@@ -58,9 +58,9 @@ _SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("time", "Time", ("stages",)),
     ("provenance", "Provenance", ()),
 )
-"""Id and name of each section, and the tables of which it needs one."""
+"""Id and name of each section, and the tables of which it needs at least one."""
 _ABSENT = {
-    "steps": "The single steps of this run were not recorded.",
+    "steps": "Single steps of this run were not recorded.",
     "activation": "No crash campaign was run, so there is no activation table.",
     "discovery": "No crash campaign recorded a discovery curve.",
     "page_map": "This run recorded no counterexample.",
@@ -69,7 +69,7 @@ _ABSENT = {
     "stalls": "Stalls at file rolls were not simulated.",
     "audit": "No store was audited in this run.",
 }
-"""What is said of a table that would be on the page of the main job, and is missing or empty."""
+"""The text for a table of the main job that is missing or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def render(run: Run, *, downloads: Sequence[Download] = ()) -> str:
 
 
 def _there(run: Run) -> dict[str, bool]:
-    """Return which tables have something to show."""
+    """Return for each table whether it has something to show."""
     tables = {field.name: getattr(run, field.name) for field in fields(run) if field.name != "record"}
     there = {name: bool(table and table.rows) for name, table in tables.items()}
     discovered = run.discovery is not None and summarise_discovery(run.discovery.rows) is not None
@@ -143,7 +143,7 @@ def _there(run: Run) -> dict[str, bool]:
 
 
 def _stages(run: Run) -> Table[StageRow] | None:
-    """Return where the time went: the stages of a campaign, else the steps of the main job that took some."""
+    """Return where the time went: a campaign's stages, or the timed steps of the main job."""
     if run.stages and run.stages.rows:
         return run.stages
     steps = [StageRow(row.step, row.seconds) for row in run.steps.rows if row.seconds] if run.steps else []

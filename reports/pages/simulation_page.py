@@ -1,6 +1,6 @@
-"""The simulation page: every experiment of a run with its question, its figure, its answer, and its rows as a table.
+"""The simulation page: each experiment with its question, figure, answer and rows.
 
-A validation is one experiment with many figures: what was predicted beside what was measured.
+A validation is one experiment with many figures: predictions beside measurements.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ __all__ = ["PAGE", "build_simulation_page", "render_simulation"]
 
 PAGE = "index.html"
 ROWS_MAX = 500
-"""Rows of a table on the page; all are in the table's file."""
+"""The rows of a table on the page; the table's file has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An experiment ready for the page. `svg` is markup; everything else is text that is not escaped yet."""
+    """An experiment for the page. `svg` is markup; the other text is not escaped yet."""
 
     name: str
     title: str
@@ -80,8 +80,8 @@ def _predicted(drawing: Drawing) -> Shown:
     return Shown(
         name=drawing.id,
         title=drawing.title,
-        question="How far off is the simulator on this disk?",
-        setting="Configurations of the real store that the calibration never saw, measured in the same rounds.",
+        question="How large is the error of the simulator on this disk?",
+        setting="Configurations of the real store that were not part of the calibration, measured in the same rounds.",
         answer=drawing.sentence,
         axes=(),
         svg=drawing.svg,

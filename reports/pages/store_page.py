@@ -1,7 +1,7 @@
-"""The page of a store directory: what lies where, its queues and index, and what is wrong with it.
+"""The page of a store directory: its files, queues, index and findings.
 
-One file, whole in itself; it says nothing that the tables do not say too, for readers without scripts. Topics, keys and
-file names come from the store and may be hostile: everything is escaped.
+The page is one file, and its tables contain everything that it shows, for readers without scripts. Topics, keys and
+file names come from the store and may be hostile, so everything is escaped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _SEVERITIES = ("damage", "tear", "note")
 
 @dataclass(frozen=True, slots=True)
 class StoreFinding:
-    """What was found in a store: `position` counts bytes of `file`, `offset` bytes of the log."""
+    """A finding in a store; `position` counts bytes of `file`, `offset` bytes of the log."""
 
     code: str
     severity: str
@@ -41,7 +41,7 @@ class StoreFinding:
 
     @property
     def place(self) -> str:
-        """Where in the file or in the log."""
+        """The place in the file or in the log."""
         at = [f"position {self.position:,}"] if self.position is not None else []
         at += [f"offset {self.offset:,}"] if self.offset is not None else []
         at += [f"queue offset {self.queue_offset:,}"] if self.queue_offset is not None else []
@@ -63,7 +63,7 @@ class StoreQueue:
 
 @dataclass(frozen=True, slots=True)
 class StoreIndex:
-    """An index file. None is what cannot be told, as the number of slots of a file that fits several."""
+    """An index file; None is unknown, for example slots where several numbers fit."""
 
     file: str
     size: Count
@@ -79,7 +79,7 @@ class StoreIndex:
 
     @property
     def health(self) -> str:
-        """What is to be said about it in a word or two."""
+        """Its condition in a word or two."""
         if self.problems:
             return f"{self.problems} broken links"
         if self.slots is None:
@@ -89,7 +89,7 @@ class StoreIndex:
 
 @dataclass(frozen=True, slots=True)
 class SmallFile:
-    """A small file and what it says."""
+    """A small file and its content."""
 
     file: str
     said: str
@@ -97,7 +97,7 @@ class SmallFile:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """How far a consumer group, or a delay level, is in a queue."""
+    """The progress of a consumer group, or of a delay level, in a queue."""
 
     who: str
     queue: str
@@ -109,7 +109,10 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """Everything the page shows. `command` is what was run, `files_left_out` counts those without a map."""
+    """Everything the page shows.
+
+    `command` is the command that was run. `files_left_out` counts the files without a map.
+    """
 
     command: str
     store: str
@@ -136,7 +139,7 @@ class FindingGroup:
 
 
 def read_store_report(document: Mapping[str, Any]) -> StoreReport:
-    """Return a document as frozen values. Raises ReportError when it has another shape."""
+    """Return a document as frozen values. Raises ReportError if it has another shape."""
     return shaped(StoreReport, document, path=Path("store"), place="store")
 
 
@@ -169,19 +172,19 @@ def _headline(report: StoreReport) -> Headline:
     tears = sum(finding.severity == "tear" for finding in report.findings)
     match report.verdict:
         case "holds":
-            more = f" A crash left {number(tears)} places that recovery mends." if tears else ""
-            return Headline("sound", f"Nothing that was promised is gone or wrong.{more}", "good")
+            more = f" A crash left {number(tears)} torn places that recovery repairs." if tears else ""
+            return Headline("sound", f"Everything that was promised is there and correct.{more}", "good")
         case "broken":
             places = f"{number(damages)} finding{'' if damages == 1 else 's'} of damage"
-            said = f"{places}: something promised is gone or wrong."
-            return Headline("damaged", f"{said} What to do stands beside each.", "bad")
+            said = f"{places}: promised data is missing or wrong."
+            return Headline("damaged", f"{said} Each finding says what to do.", "bad")
         case "unknown":
             return Headline("unknown", "Part of the store could not be judged. That is not a pass.", "unsure")
-    return Headline("not judged", "Only a part was looked at.", "unsure")
+    return Headline("not judged", "Only part of the store was read.", "unsure")
 
 
 def _groups(findings: Sequence[StoreFinding]) -> tuple[FindingGroup, ...]:
-    """Return the findings by severity and code, the gravest first."""
+    """Return the findings by severity and code, the most serious first."""
     groups: dict[tuple[str, str], list[StoreFinding]] = {}
     for finding in findings:
         groups.setdefault((finding.severity, finding.code), []).append(finding)
@@ -191,7 +194,7 @@ def _groups(findings: Sequence[StoreFinding]) -> tuple[FindingGroup, ...]:
 
 
 def _order(key: tuple[str, str], findings: Sequence[StoreFinding]) -> tuple[bool, int]:
-    """What is wrong with the log comes first: the rest may follow from it."""
+    """Return the sort key of a finding; the log comes first, as the cause of others."""
     return not key[1].startswith("CL_"), -len(findings)
 
 
@@ -202,7 +205,7 @@ def _tiles(report: StoreReport) -> tuple[Tile, ...]:
     records = report.figures.get("records")
     tiles = [
         Tile(number(counts[0]), "damages", tone="bad" if counts[0] else "good"),
-        Tile(number(counts[1]), "tears", "recovery mends them" if counts[1] else "", "unsure" if counts[1] else ""),
+        Tile(number(counts[1]), "tears", "recovery repairs them" if counts[1] else "", "unsure" if counts[1] else ""),
         Tile(number(counts[2]), "notes"),
     ]
     if isinstance(records, int):
@@ -213,6 +216,6 @@ def _tiles(report: StoreReport) -> tuple[Tile, ...]:
 
 
 def _legend(files: Sequence[FileMap], kind: str) -> list[tuple[str, int, int, str]]:
-    """Return the style of each kind of run that occurs, in their order."""
+    """Return the styles of the occurring kinds of runs, in their order."""
     there = {run.what for file in files if file.kind == kind for run in file.runs if run.size}
     return [style for what, style in RUN_STYLES.items() if what in there]

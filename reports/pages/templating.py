@@ -1,4 +1,4 @@
-"""What all pages share: templates, the style sheet, a policy that forbids everything else, and how they are written."""
+"""The common parts of pages: templates, style sheet, content security policy, writing."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
 
 
 def write_page(path: Path, text: str) -> Path:
-    """Write a page, which is there whole or not at all; return its path. Raises ReportError."""
+    """Write a page, whole or not at all; return its path. Raises ReportError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_text(text, encoding="utf-8")
@@ -41,7 +41,7 @@ def write_page(path: Path, text: str) -> Path:
 
 @cache
 def _environment() -> jinja2.Environment:
-    """Return the environment of templates: everything that is printed is made visible and escaped."""
+    """Return the template environment; all printed text is made visible and escaped."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -56,7 +56,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _finalize(value: object) -> object:
-    """Make text harmless before it is escaped; everything the templates print passes here."""
+    """Make text harmless before it is escaped; all template output passes here."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -73,7 +73,7 @@ def _script_of(names: Sequence[str]) -> str:
 
 
 def _content_policy(style: str, script: str) -> str:
-    """Return the content security policy of a page: this style, this script, and nothing from anywhere."""
+    """Return the content security policy of a page: this style, this script, nothing else."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"

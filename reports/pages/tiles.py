@@ -1,4 +1,4 @@
-"""The headline of a run in a few numbers; what was not measured has no tile."""
+"""The headline of a run in a few numbers; unmeasured numbers have no tile."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ __all__ = ["Tile", "tiles_of"]
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A number, what it counts, and what else is to be said about it; `tone` is good, bad, unsure or empty."""
+    """A number, what it counts, and a note; `tone` is good, bad, unsure or empty."""
 
     value: str
     name: str
@@ -22,7 +22,7 @@ class Tile:
 
 
 def tiles_of(run: Run, causes: Sequence[Cause]) -> tuple[Tile, ...]:
-    """Return the tiles of a run, in the order in which they are read."""
+    """Return the tiles of a run in reading order."""
     tiles = (
         _findings(run, causes), _steps(run), _killed(run), _states(run), _images(run), _discovered(run), _faults(run),
         _canary(run), _against(run), _seconds(run),
@@ -57,7 +57,7 @@ def _killed(run: Run) -> Tile | None:
     if run.scoreboard is None or killed is None or bugs is None:
         return None
     median = _figure(run, "median_kill_s")
-    said = "" if median is None else f"half of them within {number(median)} s"
+    said = "" if median is None else f"half of the bugs within {number(median)} s"
     return Tile(f"{number(killed)} of {number(bugs)}", "planted bugs killed", said, "good" if killed == bugs else "bad")
 
 
@@ -67,7 +67,7 @@ def _states(run: Run) -> Tile | None:
         return None
     small = _figure(run, "all_states")
     if not states and small:  # a failure may be found before any history is long enough to count
-        return Tile(number(small), "crash states judged", "all of short histories")
+        return Tile(number(small), "crash states judged", "all from short histories")
     return Tile(number(states), "crash states judged", "" if rate is None else f"{number(rate)} per second")
 
 
@@ -84,7 +84,7 @@ def _discovered(run: Run) -> Tile | None:
     if found is None:
         return None
     new = round(found.tail_recovered)
-    return Tile(number(new), "new recovered logs in the last tenth", f"and {number(round(found.tail_images))} images")
+    return Tile(number(new), "new outcomes in the last 10 % of the run", f"and {number(round(found.tail_images))} new images")
 
 
 def _faults(run: Run) -> Tile | None:
@@ -95,7 +95,7 @@ def _faults(run: Run) -> Tile | None:
     mattered = len(activation.rows) - silent - len(activation.never_mattered)
     said = f"{silent} never fired" if silent else "all of them fired"
     tone = "unsure" if silent or activation.never_mattered else "good"
-    return Tile(f"{mattered} of {len(activation.rows)}", "faults, rules and judges mattered", said, tone)
+    return Tile(f"{mattered} of {len(activation.rows)}", "faults, rules and judges had an effect", said, tone)
 
 
 def _canary(run: Run) -> Tile | None:
@@ -112,7 +112,7 @@ def _against(run: Run) -> Tile | None:
     rows = run.crash_images.rows
     ours, theirs = sum(bool(row.broken) for row in rows), sum(bool(row.rocketmq_broken) for row in rows)
     tone = "good" if not ours else "bad"
-    return Tile(f"{ours} of {len(rows)}", "crash images break a promise here", f"{theirs} with RocketMQ 4.9.3", tone)
+    return Tile(f"{ours} of {len(rows)}", "crash images where tornpage breaks a promise", f"{theirs} where RocketMQ 4.9.3 does", tone)
 
 
 def _seconds(run: Run) -> Tile | None:

@@ -1,6 +1,6 @@
-"""The page of trends over a history of runs: how fast, how much was seen, what broke since when.
+"""The page of trends over a history of runs: speed, coverage, and causes over time.
 
-Runs are compared with runs of their kind (command and series) only. A last run counts as unusual when it lies beyond
+Runs are compared only with runs of their kind (command and series). A last run counts as unusual if it lies outside
 three times the usual scatter of those before it (median absolute deviation), so that noise raises no alarm.
 """
 
@@ -28,10 +28,10 @@ __all__ = ["PAGE", "Trend", "build_trends", "causes_over_time", "plot_trend", "r
 PAGE = "trends.html"
 _RUNS_SHOWN_MAX = 500
 _ENOUGH = 5
-"""Runs before the last one from which a usual range is told."""
+"""The number of earlier runs from which a usual range is computed."""
 _MEASURES = (
     ("states_per_s", "Speed", "crash states per second"),
-    ("distinct_recovered", "What was seen", "distinct recovered logs"),
+    ("distinct_recovered", "Coverage", "distinct recovered logs"),
     ("median_kill_s", "Kills of planted bugs", "median seconds to a kill"),
 )
 _NAME_LENGTH = 40
@@ -39,7 +39,10 @@ _NAME_LENGTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """One measure of runs of one kind: places in the list of all runs, and values; what is usual, if that is known."""
+    """One measure of the runs of one kind.
+
+    It has places in the list of all runs, values, and the usual range if it is known.
+    """
 
     kind: str
     places: tuple[int, ...]
@@ -51,7 +54,7 @@ class Trend:
     def said(self) -> str:
         """How the last run compares with those before it."""
         if self.low is None or self.high is None:
-            return "too few runs to tell what is usual"
+            return "too few runs for a usual range"
         last = self.values[-1]
         where = "below" if last < self.low else "above" if last > self.high else "within"
         return f"last run {where} the usual {number(self.low)} to {number(self.high)}"
@@ -59,7 +62,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class CauseRow:
-    """What broke: in how many runs, and the first and last of them."""
+    """A cause, the number of runs with it, and the first and last of them."""
 
     cause: str
     runs: int
@@ -69,7 +72,7 @@ class CauseRow:
 
 
 def build_trends(directory: Path, out: Path | None) -> Path:
-    """Write the page over a history; into its directory if `out` is None. Raises ReportError."""
+    """Write the page of a history, by default into its directory. Raises ReportError."""
     path = directory / PAGE if out is None else out
     text = render_trends(read_history(directory))
     try:
@@ -118,7 +121,7 @@ def _trend(kind: str, points: Sequence[tuple[int, float]]) -> Trend:
 
 
 def causes_over_time(rows: Sequence[HistoryRow]) -> tuple[CauseRow, ...]:
-    """Return what broke, what broke last first. Open is what the newest run of its kind still shows."""
+    """Return the causes, the most recent first; open ones are in the newest run of their kind."""
     newest = {row.kind: row for row in rows}
     found: dict[str, list[HistoryRow]] = {}
     for row in rows:
@@ -132,7 +135,10 @@ def causes_over_time(rows: Sequence[HistoryRow]) -> tuple[CauseRow, ...]:
 
 
 def plot_trend(trends: Sequence[Trend], *, label: str, ax: Axes) -> Axes:
-    """Draw a measure over the runs, a line per kind, and what is usual for its newest run as a bar at the right."""
+    """Draw a measure over the runs, a line per kind.
+
+    A bar at the right is the usual range of its newest run.
+    """
     for place, trend in enumerate(trends):
         style = series_style(place)
         name = shortened(trend.kind, length=_NAME_LENGTH)
@@ -161,9 +167,9 @@ def _figure(rows: Sequence[HistoryRow], measure: str, title: str, label: str) ->
     return drawing(
         f"trend-{measure.replace('_', '-')}",
         title,
-        "A point per run; the bar behind the newest one is what is usual by the runs of its kind before it.",
+        "One point per run. The bar at the newest run is the usual range of earlier runs of its kind.",
         lambda ax: plot_trend(trends, label=label, ax=ax),
-        ("kind of run", "runs", f"newest ({label})", "median", "said"),
+        ("kind of run", "runs", f"newest ({label})", "median", "comparison"),
         cells,
         Caption("history of runs"),
         height_in=2.9 + legend_in(["x" * 30 for _ in trends]),
@@ -177,8 +183,8 @@ def _tiles(rows: Sequence[HistoryRow]) -> tuple[Tile, ...]:
     open_causes = sum(cause.is_open for cause in causes_over_time(rows))
     return (
         Tile(number(len(rows)), "runs", f"{rows[0].started[:10]} to {rows[-1].started[:10]}"),
-        Tile(number(broken), "of them broken", tone="bad" if rows[-1].verdict == "broken" else ""),
-        Tile(number(open_causes), "causes open", "newest runs still show them", "bad" if open_causes else "good"),
+        Tile(number(broken), "broken runs", tone="bad" if rows[-1].verdict == "broken" else ""),
+        Tile(number(open_causes), "causes open", "the newest runs still have them", "bad" if open_causes else "good"),
         Tile(number(sum(row.states or 0 for row in rows)), "crash states judged"),
         Tile(number(len({row.version for row in rows})), "versions", f"newest {rows[-1].version}"),
     )

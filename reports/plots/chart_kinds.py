@@ -1,4 +1,7 @@
-"""The kinds of charts: each function draws the rows of one panel. No number is computed here but places."""
+"""The kinds of charts: each function draws the rows of one panel.
+
+Only positions are computed here.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,22 +23,22 @@ __all__ = ["DRAWERS", "NAME_LENGTH", "Panel", "distinct"]
 
 NAME_LENGTH = 26
 _DARKEST = 0.55
-"""Opacity of the cell with the greatest value: what is written in it is still legible."""
+"""Opacity of the cell with the greatest value; text in it is still legible."""
 _LABEL_STEP = 0.065
 """Least distance of two labels, as a share of the height of a panel."""
 _CLUSTER = 0.2
-"""Marks that are nearer to each other, as a share of the width, have their labels in one column."""
+"""Marks closer than this share of the width have their labels in one column."""
 _POINTS_ACROSS, _POINTS_UP = 280.0, 150.0
-"""Size of a panel of points, about."""
+"""The approximate size of a panel in points."""
 _SHORT_SPAN = 30.0
-"""A log axis that is not longer than this factor has ticks between its decades."""
+"""A log axis that spans at most this factor has ticks between its decades."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes: its rows, its vertical axis, what is written above it, and the curves over it.
+    """One pair of axes: its rows, vertical axis, title, and overlays.
 
-    `all_rows` are those of the whole chart: panels share series and horizontal axes, and those of one column both.
+    `all_rows` are those of the whole chart: panels share series and horizontal axes, and panels of one column both.
     """
 
     chart: Chart
@@ -98,7 +101,10 @@ def _points(panel: Panel, ax: Axes) -> None:
 
 
 def _label(ax: Axes, labels: Mapping[str, tuple[float, float]]) -> None:
-    """Write names to the right of their marks, apart from each other; a line leads to one that had to give way."""
+    """Write names to the right of their marks, apart from each other.
+
+    A line leads to a label that had to move.
+    """
     places = {name: _place_of(ax, at) for name, at in labels.items()}
     reached = -1.0
     for name, (across, up) in sorted(places.items(), key=lambda place: place[1][1]):
@@ -117,7 +123,7 @@ def _label(ax: Axes, labels: Mapping[str, tuple[float, float]]) -> None:
 
 
 def _place_of(ax: Axes, at: tuple[float, float]) -> tuple[float, float]:
-    """Return where in the panel a point is: how far to the right and how far up, both from 0 to 1."""
+    """Return where in the panel a point is, right and up, both from 0 to 1."""
     (left, low), (right, high) = zip(ax.get_xlim(), ax.get_ylim(), strict=True)
     (x0, y0), (x1, y1), (x, y) = ax.transScale.transform([(left, low), (right, high), at])
     return float((x - x0) / (x1 - x0)), float((y - y0) / (y1 - y0))
@@ -208,7 +214,7 @@ DRAWERS: dict[str, Callable[[Panel, Axes], None]] = {
 
 
 def _scaled(panel: Panel, ax: Axes) -> tuple[float, float]:
-    """Scale both axes; return where zeros are drawn on them, which is nowhere on a linear one."""
+    """Scale both axes; return where zeros are drawn on them, nowhere on a linear one."""
     floors = []
     for name, axis in (("x", panel.chart.x), ("y", panel.y)):
         rows = panel.all_rows if name == "x" or panel.chart.panel_by else panel.rows
@@ -227,7 +233,7 @@ def _scaled(panel: Panel, ax: Axes) -> tuple[float, float]:
 
 
 def _series(panel: Panel) -> list[tuple[str, list[Row]]]:
-    """Return the panel's rows of each series, in the order in which the whole chart names them."""
+    """Return the panel's rows of each series, in the order of the whole chart."""
     column = panel.chart.series
     if not column:
         return [("", list(panel.rows))]
@@ -242,7 +248,10 @@ def distinct(rows: Sequence[Row], column: str) -> list[str]:
 
 
 def _edges(values: Sequence[float | None]) -> dict[float, tuple[float, float]]:
-    """Return the edges of the cell around each distinct value of a log axis: halfway to its neighbours."""
+    """Return the edges of the cell around each distinct value of a log axis.
+
+    An edge is halfway to the neighbour.
+    """
     known = sorted({value for value in values if value is not None and value > 0})
     if len(known) < 2:
         return {value: (value / 2, value * 2) for value in known}
@@ -262,5 +271,5 @@ def _number(cell: object) -> float | None:
 
 
 def _wrapped(axis: Axis) -> str:
-    """Return the name of a vertical axis, its unit on a second line if it is long."""
+    """Return the name of a vertical axis; its unit is on a second line if the name is long."""
     return axis.title if len(axis.title) <= NAME_LENGTH else f"{axis.label}\n({axis.unit})"

@@ -1,6 +1,6 @@
 """Results of experiments as figures.
 
-A chart has a panel for each of its vertical axes, or for each value of a column, one below the other, and one legend
+A chart has a panel for each of its vertical axes, or for each value of a column, one below the other. One legend is
 above all of them.
 """
 
@@ -49,7 +49,7 @@ def draw_experiment(table: ExperimentTable) -> str:
             if shares_x and place < len(panels) - 1:
                 below.set_xlabel("")
             if about.chart.panel_by and place != len(panels) // 2:
-                below.set_ylabel("")  # all panels have the same: told once
+                below.set_ylabel("")  # all panels have the same axis: labelled once
         if handles:
             figure.legend(handles=handles, loc="outside upper left", ncols=columns, frameon=False)
 
@@ -87,7 +87,7 @@ def _height_in(panel: Panel) -> float:
 
 
 def _handles(table: ExperimentTable) -> list[Artist]:
-    """Return what a legend shows: the series, what is laid over them, and measured ranges."""
+    """Return the handles of a legend: series, overlays, and measured ranges."""
     about = table.experiment
     chart = about.chart
     handles: list[Artist] = []

@@ -1,4 +1,4 @@
-"""The figures of a page: each is a drawing, its caption, and the same numbers as a table."""
+"""The figures of a page: each is a drawing, its caption, and its numbers as a table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,9 +45,9 @@ _PARTS_PER_LINE_IN = 0.17
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure ready for the page. `svg` is markup; everything else is text that is not escaped yet.
+    """A figure for the page. `svg` is markup; the other text is not escaped yet.
 
-    `sentence` tells what to see; `columns` and `cells` are the alternative for readers who do not see the drawing.
+    `sentence` describes the figure. `columns` and `cells` are the alternative for readers who do not see the drawing.
     """
 
     id: str
@@ -66,7 +66,7 @@ def put_latency_figure(table: Table[LatencyRow]) -> Drawing:
     return drawing(
         "put-latency",
         "Put latency per flush policy",
-        "How long a put takes until its answer. Markers stand at the quantiles of the table.",
+        "Time from a put to its answer. Markers are the quantiles of the table.",
         lambda ax: plot_put_latency(curves, ax=ax),
         ("flush policy", *(f"p{100 * quantile:g} (µs)" for quantile in QUANTILES)),
         cells,
@@ -88,7 +88,7 @@ def frontier_figure(table: Table[RiskRow]) -> Drawing:
     return drawing(
         "at-risk",
         "Messages at risk against put latency",
-        "What a policy costs (to the right) and how many messages a power loss would take (upwards).",
+        "Cost of a policy (to the right) and messages that a power loss would lose (upwards).",
         lambda ax: plot_frontier(frontier, ax=ax),
         ("flush policy", "rate (messages/s)", "put p99 (µs)", "at risk, mean (messages)", "at risk, p99 (messages)"),
         cells,
@@ -127,7 +127,7 @@ def discovery_figure(table: Table[DiscoveryRow]) -> Drawing | None:
     columns = zip(discovery.states, discovery.images, discovery.recovered, strict=True)
     return drawing(
         "discovery",
-        "Discovery: what more crash states bring",
+        "Discovery: new outcomes over crash states",
         f"The last tenth of the effort brought {number(round(discovery.tail_images))} new disk images "
         f"({number(discovery.tail_images_per_1000)} per 1,000 states) and "
         f"{number(round(discovery.tail_recovered))} new recovered logs. A curve that has flattened has seen most of "
@@ -141,7 +141,7 @@ def discovery_figure(table: Table[DiscoveryRow]) -> Drawing | None:
 
 
 def crash_images_figure(table: Table[CrashImageRow]) -> Drawing:
-    """Draw what RocketMQ and our store kept of each crash image; the table has the counts."""
+    """Draw what RocketMQ and tornpage kept of each crash image; the table has the counts."""
     images = summarise_crash_images(table.rows)
     cells = [
         (
@@ -159,13 +159,13 @@ def crash_images_figure(table: Table[CrashImageRow]) -> Drawing:
     ]
     return drawing(
         "crash-images",
-        "Crash images: what RocketMQ 4.9.3 and our store made of them",
-        "Records that stayed after the first start, of those that the producer was told are stored. Beside the bars: "
-        "numbers of the contract that each store breaks at any time.",
+        "Crash images: records kept by RocketMQ 4.9.3 and by tornpage",
+        "Records left after the first start, as a share of the acknowledged ones. Beside the bars: "
+        "the numbers of the contract that each store breaks.",
         lambda ax: plot_crash_images(images, ax=ax),
         (
-            "image", "told", "kept by RocketMQ", "numbers it breaks", "kept here", "in quarantine", "opens",
-            "numbers broken here", "not judged",
+            "image", "acknowledged", "kept by RocketMQ", "numbers it breaks", "kept by tornpage", "in quarantine", "opens",
+            "numbers that tornpage breaks", "not judged",
         ),
         cells,
         table.caption,
@@ -183,10 +183,10 @@ def survival_figure(table: Table[SurvivalRow]) -> Drawing:
     return drawing(
         "survival",
         "How long planted bugs live",
-        "All trials of all bugs that a strategy may see. A curve that is low early kills soon; where it ends above "
-        "zero, so many trials came to their budget without a kill.",
+        "All trials of all bugs that a strategy may find. A curve that falls early finds bugs soon. A curve that ends above "
+        "zero shows the share of trials that used up their budget without a kill.",
         lambda ax: plot_survival(curves, ax=ax),
-        ("strategy", "half are dead (s)", "alive at the budget (share)"),
+        ("strategy", "half are killed (s)", "alive at the budget (share)"),
         cells,
         table.caption,
         height_in=3.0 + legend_in([curve.strategy for curve in curves]),
@@ -194,13 +194,13 @@ def survival_figure(table: Table[SurvivalRow]) -> Drawing:
 
 
 def page_map_figure(row: PageMapRow, caption: Caption, *, place: int) -> Drawing:
-    """Draw the pages of a counterexample; `place` tells several apart."""
+    """Draw the pages of a counterexample; `place` distinguishes several."""
     grid = summarise_page_map(row)
     cells = [(page.file, f"page {page.number}", number(page.versions), page.fate) for page in row.pages]
     cells += [(fact.fact, "name or size", "", fact.fate) for fact in row.facts]
     return drawing(
         f"page-map-{place}",
-        "What the disk held when the power went",
+        "The disk at the power loss",
         _map_sentence(grid),
         lambda ax: plot_page_map(grid, ax=ax),
         ("file or fact", "part", "versions since its last sync", "fate"),
@@ -212,7 +212,7 @@ def page_map_figure(row: PageMapRow, caption: Caption, *, place: int) -> Drawing
 
 def _map_sentence(grid: PageGrid) -> str:
     sentence = (
-        "Durable: covered by a sync. Of the rest, power loss may keep any version: the newest (kept), that of the last "
+        "Durable: covered by a sync. Of other pages a power loss may keep any version: the newest (kept), that of the last "
         "sync (lost), one between (older), or a mixture by sector (torn)."
     )
     left_out = f" {number(grid.lines_left_out)} lines did not fit and are in the table only."
@@ -230,7 +230,7 @@ def drawing(
     *,
     height_in: float,
 ) -> Drawing:
-    """Draw a figure; `id` begins all its ids, `cells` are its numbers as a table."""
+    """Draw a figure; its ids begin with `id`, and `cells` are its numbers as a table."""
     svg = inline_svg(draw, prefix=id, title=title, height_in=height_in)
     return Drawing(id, title, svg, sentence, columns, tuple(cells), caption)
 

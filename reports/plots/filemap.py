@@ -1,7 +1,7 @@
-"""Files of a store drawn to scale: a line per file, its runs of records, zeros and damage, findings marked.
+"""Files of a store drawn to scale, a line per file: records, zeros, damage, findings.
 
-Files of one kind share one scale. Kinds of runs differ in height as well as in colour, so that they can be told apart
-without colour.
+Files of one kind share one scale. Kinds of runs differ in height as well as in colour, so that they can be
+distinguished without colour.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ __all__ = ["LENGTH", "RUN_STYLES", "FileMap", "MapBar", "MapLine", "MapRun", "li
 LENGTH = 1000
 """Length of the longest file of a kind (units of the drawing)."""
 _LEAST = 2.0
-"""What a run that is not empty is drawn with at least, so that one bad byte can be seen."""
+"""The least length of a run that is not empty, so that one bad byte is visible."""
 
 RUN_STYLES = {
     "record": ("blue", 3, 10, "records"),
@@ -26,17 +26,17 @@ RUN_STYLES = {
     "zeros": ("stone", 7, 2, "zeros: not written yet"),
     "empty": ("stone", 7, 2, "empty units"),
     "free": ("stone", 7, 2, "free"),
-    "prefill": ("green", 5, 6, "units that only stand for numbers"),
+    "prefill": ("green", 5, 6, "pre-filled units without a message"),
     "unreadable": ("red", 0, 16, "no record can be read"),
     "unknown": ("purple", 0, 16, "not known"),
     "more": ("slate", 5, 6, "more, not told apart"),
 }
-"""Per kind: colour, upper edge and height in a line 16 high, and what it means."""
+"""Per kind: colour, upper edge and height in a line of height 16, and meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapRun:
-    """Some bytes of a file that are of one kind; `items` records, units or entries lie in them."""
+    """Bytes of one kind in a file, with `items` records, units or entries."""
 
     what: str
     at: Count
@@ -57,7 +57,7 @@ class FileMap:
 
 @dataclass(frozen=True, slots=True)
 class MapBar:
-    """A run in a drawing: where it lies, its style and what it says."""
+    """A run in a drawing: its place, its style and its text."""
 
     x: str
     y: int
@@ -69,7 +69,7 @@ class MapBar:
 
 @dataclass(frozen=True, slots=True)
 class MapLine:
-    """A file ready to be drawn: `length` of LENGTH; `marks` are the places of findings."""
+    """A line of the drawing: `length` of LENGTH; `marks` are the places of findings."""
 
     file: str
     kind: str

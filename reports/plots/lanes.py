@@ -1,4 +1,4 @@
-"""The lanes of a counterexample: operations, what they wrote, and the barriers between, on the axis of the journal."""
+"""The lanes of a counterexample: operations, writes and barriers along the journal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _BARRIERS: dict[str, tuple[str, Colour, Line]] = {"sync": ("|", _SYNC, "-"), "di
 
 @dataclass(frozen=True, slots=True)
 class LaneOperation:
-    """An operation: the journal entries `first` to `last` fall into it (-1: none), and what it answered."""
+    """An operation, its journal entries `first` to `last` (-1: none), and its answer."""
 
     text: str
     first: int
@@ -36,7 +36,7 @@ class LaneOperation:
 
 @dataclass(frozen=True, slots=True)
 class LaneMark:
-    """Journal entry `at`: what happened to a file, or a barrier."""
+    """Journal entry `at`: an event of a file, or a barrier."""
 
     at: Count
     kind: str
@@ -46,8 +46,9 @@ class LaneMark:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Everything since the last disaster before: `opened` and `crash` are the journal positions at which the open had
-    returned, and of the crash (-1: there is none).
+    """Everything since the previous crash fault.
+
+    `opened` and `crash` are the journal positions at which the open returned, and of the crash (-1: none).
     """
 
     operations: tuple[LaneOperation, ...]
@@ -62,7 +63,7 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class LanesDrawn:
-    """What fits into a drawing: the last operations and entries, the files with most to tell."""
+    """The drawn part: the last operations and entries, and the files with most entries."""
 
     operations: tuple[tuple[int, LaneOperation], ...]
     files: tuple[str, ...]
@@ -75,12 +76,12 @@ class LanesDrawn:
 
     @property
     def lanes(self) -> int:
-        """How many lanes there are."""
+        """The number of lanes."""
         return len(self.operations) + len(self.files)
 
 
 def summarise_lanes(lanes: Lanes) -> LanesDrawn:
-    """Return what is drawn of some lanes."""
+    """Return the part of the lanes that is drawn."""
     end = lanes.crash if lanes.crash >= 0 else lanes.entries
     begin = max(0, end - ENTRIES_MAX)
     seen = [(n, o) for n, o in enumerate(lanes.operations, 1) if o.first >= 0 and o.last >= begin]
@@ -100,7 +101,10 @@ def summarise_lanes(lanes: Lanes) -> LanesDrawn:
 
 
 def plot_lanes(drawn: LanesDrawn, *, ax: Axes) -> Axes:
-    """Draw operations as bars, writes, sizes and names as marks, syncs as vertical lines, the crash as a thick one."""
+    """Draw operations as bars, writes, sizes and names as marks, syncs as vertical lines.
+
+    The crash is a thick line.
+    """
     labels = [f"{number}. {shortened(o.text, length=_NAME_LENGTH)}" for number, o in drawn.operations]
     labels += [shortened(file.removeprefix("/store/"), length=_NAME_LENGTH) for file in drawn.files]
     for lane, (_, operation) in enumerate(drawn.operations):

@@ -1,6 +1,7 @@
-"""A page map as lines of a grid: one line of cells per 16 pages of a file, names and sizes beside the first.
+"""A page map as a grid: one line of cells per 16 pages of a file.
 
-What a figure cannot hold is left out, and counted: at most 24 lines of cells; names and sizes in the text only.
+Names and sizes are beside the first line of a file. A figure has at most 24 lines of cells. What it leaves out is
+counted. Names and sizes left out are in the text.
 """
 
 import re
@@ -18,7 +19,10 @@ LINES_MAX = 24
 
 @dataclass(frozen=True, slots=True)
 class GridLine:
-    """Pages of `file` from `first_page` on ("" for one not in the map), and the facts (what, fate) beside them."""
+    """Pages of `file` from `first_page` on, and the facts (what, fate) beside them.
+
+    A page that is not in the map has the fate "".
+    """
 
     file: str
     first_page: int
@@ -28,7 +32,11 @@ class GridLine:
 
 @dataclass(frozen=True, slots=True)
 class PageGrid:
-    """`columns` is the longest line; `fates` are those that occur, in their order, with the pages that had them."""
+    """The lines of a grid.
+
+    `columns` is the length of the longest line. `fates` are those that occur, in their order, with the number of their
+    pages.
+    """
 
     lines: tuple[GridLine, ...]
     columns: int
@@ -37,7 +45,7 @@ class PageGrid:
 
 
 def summarise_page_map(row: PageMapRow) -> PageGrid:
-    """Return the grid of a counterexample, files in the order of the map, the log files first."""
+    """Return the grid of a counterexample; files are in the order of the map, the log first."""
     facts = _facts_by_file(row)
     lines = []
     files = dict.fromkeys([*(page.file for page in row.pages), *facts])
@@ -58,7 +66,7 @@ def summarise_page_map(row: PageMapRow) -> PageGrid:
 
 
 def _facts_by_file(row: PageMapRow) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return per file what is known about it: "size /store/lock" tells the size of /store/lock."""
+    """Return the facts of each file: "size /store/lock" is about the size of /store/lock."""
     found: dict[str, list[tuple[str, str]]] = {}
     for fact in row.facts:
         what, file = _split(fact)

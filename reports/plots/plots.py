@@ -1,7 +1,7 @@
-"""The figures: each function draws a summary on an axes and returns it. No number is computed here.
+"""The figures: each function draws a summary on an axes and returns it.
 
-Colours are the light values of the palette; `reports.plots.svg` turns them into classes. Series differ in colour,
-marker and line.
+Numbers are not computed here. Colours are the light values of the palette, which `reports.plots.svg` turns into
+classes. Series differ in colour, marker and line.
 """
 
 import math
@@ -40,7 +40,10 @@ def legend_lines(labels: Sequence[str]) -> int:
 
 
 def plot_put_latency(curves: Sequence[LatencyCurve], *, ax: Axes) -> Axes:
-    """Draw the share of puts over put latency (µs, log), one step curve per flush policy, marked at the quantiles."""
+    """Draw the share of puts over put latency (µs, log), one step curve per flush policy.
+
+    The quantiles are marked.
+    """
     log_axis(ax, "x", [value for curve in curves for value in curve.latency_us])
     for number, curve in enumerate(curves):
         style = series_style(number)
@@ -60,7 +63,10 @@ def plot_put_latency(curves: Sequence[LatencyCurve], *, ax: Axes) -> Axes:
 
 
 def plot_frontier(frontier: Frontier, *, ax: Axes) -> Axes:
-    """Draw messages at risk (mean, whisker to the p99) over put latency p99 (µs), both log; marker size is the rate."""
+    """Draw messages at risk over put latency p99 (µs), both log.
+
+    A point is the mean, a whisker leads to the p99, and the marker size is the rate.
+    """
     floor = frontier.floor_messages or 0.0
     sizes = {rate: 3.5 + 2.5 * rank for rank, rate in enumerate(frontier.rates_per_s)}
     at_risk = [max(value, floor) for curve in frontier.curves for value in (*curve.messages_mean, *curve.messages_p99)]
@@ -81,7 +87,7 @@ def plot_frontier(frontier: Frontier, *, ax: Axes) -> Axes:
 
 
 def plot_stalls(stalls: Stalls, *, ax: Axes) -> Axes:
-    """Draw every stall (µs, log) as a marker, a strip per preallocation policy, over its quartiles and median."""
+    """Draw every stall (µs, log), a strip per preallocation policy, with median and quartiles."""
     floor = stalls.floor_us or 0.0
     shown = [max(value, floor) for group in stalls.groups for value in group.stall_us]
     log_axis(ax, "x", shown, floor=stalls.floor_us)
@@ -109,7 +115,10 @@ def plot_stalls(stalls: Stalls, *, ax: Axes) -> Axes:
 
 
 def plot_discovery(discovery: Discovery, *, ax: Axes) -> Axes:
-    """Draw distinct images and distinct recovered logs over crash states, both log, and where the last tenth begins."""
+    """Draw distinct images and distinct recovered logs over crash states, both log.
+
+    The begin of the last tenth is marked.
+    """
     series = ((discovery.images, "distinct disk images"), (discovery.recovered, "distinct recovered logs"))
     log_axis(ax, "x", discovery.states)
     log_axis(ax, "y", [*discovery.images, *discovery.recovered])
@@ -133,7 +142,10 @@ def plot_discovery(discovery: Discovery, *, ax: Axes) -> Axes:
 
 
 def plot_page_map(grid: PageGrid, *, ax: Axes) -> Axes:
-    """Draw the pages of each file as cells (colour, hatch and letter tell the fate), names and sizes beside them."""
+    """Draw the pages of each file as cells, names and sizes beside them.
+
+    Colour, hatch and letter show the fate.
+    """
     beside = max(grid.columns, 4) + 0.5
     for number, line in enumerate(grid.lines):
         top = 2.0 * number
@@ -209,7 +221,7 @@ def _legend_columns(labels: Sequence[str]) -> int:
 
 
 def legend_above(ax: Axes, title: str | None, *, handles: Sequence[Artist] | None = None) -> None:
-    """Put a legend between the title and the figure: of what is drawn, or of the handles given."""
+    """Put a legend of the drawn series, or of the given handles, between title and figure."""
     shown = ax.get_legend_handles_labels()[0] if handles is None else list(handles)
     if not shown:
         return
@@ -226,9 +238,9 @@ def legend_above(ax: Axes, title: str | None, *, handles: Sequence[Artist] | Non
 
 
 def log_axis(ax: Axes, name: Literal["x", "y"], values: Iterable[float], *, floor: float | None = None) -> None:
-    """Make an axis log, fitted to `values` but a decade long at least, its decades labelled in plain numbers.
+    """Make an axis log, fitted to `values`, at least a decade long, with plain numbers.
 
-    `floor` is where the zeros are drawn, labelled 0; there are no minor ticks then, since none is true below it.
+    `floor` is where the zeros are drawn, labelled 0. Then there are no minor ticks, since they would be wrong below it.
     """
     shown = [value for value in values if value > 0] or [1.0]
     low, high = min(shown) / 1.4, max(shown) * 1.4

@@ -1,7 +1,8 @@
-"""Prediction against measurement: what `sim validate --out` wrote, as summaries and figures. Rows of files only.
+"""Prediction against measurement: summaries and figures of `sim validate --out`.
 
-Errors are signed: to the right of 0 the prediction is too high. The floor is what even rounds of the same measurement
-are off from odd ones; no prediction can be asked to be nearer, so it is drawn as a band around 0, or around equality.
+Only rows of files are used. Errors are signed: to the right of 0 the prediction is too high. The floor is the
+difference between even and odd rounds of the same measurement. No prediction can be more exact, so it is drawn as a
+band around 0, or around equality.
 """
 
 import json
@@ -55,7 +56,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """Latencies (µs) of one case at rising shares: measured, predicted, and of both halves of the measurement."""
+    """Latencies (µs) of one case at rising shares.
+
+    They are measured, predicted, and of both halves of the measurement.
+    """
 
     case: str
     share: tuple[float, ...]
@@ -67,12 +71,15 @@ class Quantiles:
 
 
 def has_validation(directory: Path) -> bool:
-    """Return whether a run directory holds rows of a validation."""
+    """Return whether a run directory has rows of a validation."""
     return all((directory / f"{name}.jsonl").exists() for name in _FILES)
 
 
 def read_validation(directory: Path) -> tuple[tuple[Prediction, ...], tuple[Quantiles, ...]]:
-    """Read `scores.jsonl` and `quantiles.jsonl`. Raises ReportError, which names file, line and remedy."""
+    """Read `scores.jsonl` and `quantiles.jsonl`.
+
+    Raises ReportError, which names file, line and remedy.
+    """
     scores, quantiles = (_rows(directory / f"{name}.jsonl") for name in _FILES)
     try:
         predictions = tuple(_prediction(row) for row in scores)
@@ -122,7 +129,7 @@ def summarise_quantiles(rows: Sequence[Mapping[str, Any]]) -> tuple[Quantiles, .
 
 
 def plot_prediction_errors(predictions: Sequence[Prediction], *, ax: Axes) -> Axes:
-    """Draw the errors at p50, p90 and p99, a line per case, over bars as wide as the floor at p50."""
+    """Draw the errors at p50, p90 and p99, a line per case, over bars of the floor at p50."""
     for place, one in enumerate(predictions):
         floor = min(abs(one.floor["p50"]), ERROR_MAX)
         ax.plot([-floor, floor], [place, place], color=GRID.light, linewidth=9, solid_capstyle="butt", zorder=1)
@@ -148,7 +155,10 @@ def plot_prediction_errors(predictions: Sequence[Prediction], *, ax: Axes) -> Ax
 
 
 def plot_quantiles(quantiles: Quantiles, *, ax: Axes) -> Axes:
-    """Draw predicted over measured latency (µs, both log) at equal shares, equality, and the band of halves."""
+    """Draw predicted over measured latency (µs, both log) at equal shares.
+
+    Equality is a line, and the difference of the halves a band.
+    """
     style = series_style(0)
     measured = list(quantiles.measured_us)
     every = [*measured, *quantiles.predicted_us]
@@ -185,7 +195,7 @@ def prediction_figures(
 def _errors_figure(predictions: Sequence[Prediction], caption: Caption) -> Drawing:
     passed = sum(one.passes for one in predictions)
     sentence = (
-        f"{passed} of {len(predictions)} configurations that the calibration never saw are foretold within 10 % at p50 "
+        f"{passed} of {len(predictions)} configurations outside the calibration are predicted within 10 % at p50 "
         "and 15 % at p90, or within 1.5 times the floor. p99 is shown and does not count."
     )
     beyond = sum(abs(one.error[name]) > ERROR_MAX for one in predictions for name in SHOWN)

@@ -1,9 +1,9 @@
-"""Figures as inline SVG: the same bytes for the same input, no style attribute, no name clash, light and dark.
+"""Figures as inline SVG: equal bytes for equal input, for light and dark pages.
 
-Matplotlib writes the SVG; here it is read again and written anew. Text stays text (it can be searched, copied and
-scaled). Ids are kept only where something refers to them, and begin with the figure's prefix. Each colour of the
-palette becomes a class, whose rule belongs to the page: one drawing serves light, dark and print, which two drawings
-switched by a rule would do at twice the size. Styles become attributes, so that the page may forbid inline styles.
+Matplotlib's SVG is parsed and rewritten. Text stays text (it can be searched, copied and scaled). Ids are kept only if
+they are referenced, and begin with the figure's prefix, so that they cannot clash. Each colour of the palette becomes a
+class, whose rule belongs to the page: one drawing serves light, dark and print. Two drawings switched by a rule would
+need twice the size. Styles become attributes, so that the page may forbid inline styles.
 """
 
 import re
@@ -24,7 +24,7 @@ from tornpage.reports.text import visible
 __all__ = ["WIDTH_IN", "inline_svg"]
 
 WIDTH_IN = 4.8
-"""Figures are this wide (inches), so that their text can still be read on a telephone."""
+"""The width of figures (inches); their text can still be read on a telephone."""
 
 _STYLE: dict[str, object] = {
     "axes.axisbelow": True,
@@ -65,7 +65,10 @@ _LONG_FRACTION = re.compile(r"-?\d+\.\d{3,}")
 
 
 def inline_svg(draw: Callable[[Axes], object], *, prefix: str, title: str, height_in: float) -> str:
-    """Return the figure that `draw` makes as an `svg` element for an HTML page. `prefix` begins all its ids."""
+    """Return the figure that `draw` makes as an `svg` element for an HTML page.
+
+    `prefix` begins all its ids.
+    """
     with matplotlib.rc_context(), warnings.catch_warnings():
         # Signs that the font lacks are measured wrongly here; the reader's browser has its own fonts.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")

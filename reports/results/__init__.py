@@ -1,1 +1,1 @@
-"""Results as frozen values: what a run directory holds, checked field by field."""
+"""Results as frozen values: the content of a run directory, checked field by field."""

@@ -1,7 +1,7 @@
-"""Findings by cause: what broke in the same way stands together.
+"""Group findings by cause.
 
-One cause is one code and one sentence, numbers and names of queues in it left aside: places differ from history to
-history, the mistake does not. What only says that silence proves nothing is one cause per code, whatever it names.
+A cause is one code and one sentence, without its numbers and names of queues: places differ from history to history,
+the mistake does not. Findings that a missing event proves nothing are one cause per code, whatever they name.
 """
 
 import re
@@ -13,17 +13,20 @@ from tornpage.reports.results.findings import Finding
 __all__ = ["Cause", "causes_of", "codes_of", "contract_of", "without_places"]
 
 _SEVERITIES = ("broken", "damage", "error", "harness", "tear", "vacuous", "note")
-"""The gravest first; what has another name stands behind them."""
+"""The most serious first; other severities come after these."""
 _BY_CODE = frozenset({"vacuous", "note"})
 _NUMBERS = re.compile(r"\b(0x[0-9a-f]+|\d+)\b")
 _QUEUES = re.compile(r"(?<=\bconsumequeue/)[^/\s]+(?=/)|(?<=\bconsumequeue_ext/)[^/\s]+(?=/)|(?<=\(')[^']*(?=', \d+\))")
-"""The topic in the name of a queue file, and in a queue as Python shows it."""
+"""The topic in the name of a queue file, and in a queue as Python prints it."""
 _CONTRACT = re.compile(r"contract-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Findings that say the same; `number` counts causes from 1, `sentence` is that of the first finding."""
+    """Findings with the same sentence.
+
+    `number` counts causes from 1. `sentence` is that of the first finding.
+    """
 
     number: int
     code: str
@@ -33,17 +36,17 @@ class Cause:
 
     @property
     def contract(self) -> int | None:
-        """The number of the contract, where the code names one."""
+        """The number of the contract, if the code names one."""
         return contract_of(self.code)
 
     @property
     def tone(self) -> str:
-        """The severity if it is one of ours, else other: the name of a style."""
+        """The severity if it has a style, otherwise "other": the name of a style."""
         return self.severity if self.severity in _SEVERITIES else "other"
 
     @property
     def times(self) -> int:
-        """In how many histories it was met; a finding that does not say counts once."""
+        """The number of histories with it; a finding without a number counts once."""
         return sum(finding.histories or 1 for finding in self.findings)
 
     @property
@@ -53,7 +56,7 @@ class Cause:
 
     @property
     def has_places(self) -> bool:
-        """Whether a finding tells a program or a place."""
+        """Whether a finding names a program or a place."""
         return any(finding.program or finding.where for finding in self.findings)
 
 
@@ -64,7 +67,7 @@ def contract_of(code: str) -> int | None:
 
 
 def causes_of(findings: Iterable[Finding]) -> tuple[Cause, ...]:
-    """Return the causes, the gravest first, then those met most often, then in the order of the findings."""
+    """Return the causes, the most serious first, then the most frequent, then by order."""
     groups: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         severity = finding.severity or ""
@@ -79,7 +82,10 @@ def causes_of(findings: Iterable[Finding]) -> tuple[Cause, ...]:
 
 
 def without_places(sentence: str) -> str:
-    """Return the sentence with # for each number and topic: places differ from run to run, the mistake does not."""
+    """Return the sentence with # for each number and topic.
+
+    They differ from run to run. The mistake does not.
+    """
     return _NUMBERS.sub("#", _QUEUES.sub("#", sentence))
 
 
@@ -89,7 +95,7 @@ def _sentence(members: Sequence[Finding], severity: str) -> str:
 
 
 def codes_of(causes: Sequence[Cause]) -> tuple[tuple[str, int], ...]:
-    """Return each code and how many findings have it, in the order of the causes."""
+    """Return each code with its number of findings, in the order of the causes."""
     counts: dict[str, int] = {}
     for cause in causes:
         counts[cause.code] = counts.get(cause.code, 0) + len(cause.findings)

@@ -1,6 +1,6 @@
-"""Crash images of real disks: what a judged image was ruled, and what two stores made of several of them.
+"""Crash images of real disks: the rulings about an image, and what two stores kept of it.
 
-Rows, their summary and their drawing; the tables are `rulings.json` and `crash_images.json` of a run directory.
+Rows, their summary and their drawing. The tables are `rulings.json` and `crash_images.json` of a run directory.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _LOST, _ASIDE = FATES["lost"], FATES["older"]
 
 @dataclass(frozen=True, slots=True)
 class RulingRow:
-    """What one number of the contract was ruled for one image."""
+    """The ruling about one image under one number of the contract."""
 
     number: Count
     name: str
@@ -48,9 +48,9 @@ class RulingRow:
 
 @dataclass(frozen=True, slots=True)
 class CrashImageRow:
-    """One image: records that the producer was `told` of, and how many each store kept; None where it did not start.
+    """One image: acknowledged records (`told`), and the records that each store kept.
 
-    `broken` and `rocketmq_broken` are numbers of the contract.
+    None is a store that did not start. `broken` and `rocketmq_broken` are numbers of the contract.
     """
 
     image: str
@@ -66,7 +66,7 @@ class CrashImageRow:
 
 @dataclass(frozen=True, slots=True)
 class SideBar:
-    """One store and one image: percentages of the records told, and the numbers that are broken."""
+    """One store and one image: percentages of acknowledged records, and the broken numbers."""
 
     kept: float
     aside: float
@@ -77,7 +77,7 @@ class SideBar:
 
 @dataclass(frozen=True, slots=True)
 class ImageBars:
-    """One image: RocketMQ above, our store below."""
+    """One image: RocketMQ above, tornpage below."""
 
     image: str
     rocketmq: SideBar
@@ -85,7 +85,10 @@ class ImageBars:
 
 
 def summarise_crash_images(rows: Sequence[CrashImageRow]) -> tuple[ImageBars, ...]:
-    """Return the bars of each image, in the order of the rows. What is not kept and not in quarantine is lost."""
+    """Return the bars of each image, in the order of the rows.
+
+    A record that is neither kept nor in quarantine is lost.
+    """
     return tuple(
         ImageBars(
             row.image,
@@ -104,7 +107,10 @@ def _bar(told: int, kept: int | None, aside: int, broken: tuple[int, ...]) -> Si
 
 
 def plot_crash_images(images: Sequence[ImageBars], *, ax: Axes) -> Axes:
-    """Draw two bars per image (percent of the records told): kept, in quarantine, lost; broken numbers beside them."""
+    """Draw two bars per image: records kept, in quarantine, lost; broken numbers beside them.
+
+    The bars are percentages of the acknowledged records.
+    """
     for place, image in enumerate(images):
         for side, bar, colour in ((-0.5, image.rocketmq, _OTHER), (0.5, image.ours, _OURS)):
             y = place + side * (_BAR + 0.04)
@@ -113,13 +119,13 @@ def plot_crash_images(images: Sequence[ImageBars], *, ax: Axes) -> Axes:
                 numbers = ", ".join(map(str, bar.broken))
                 ax.text(102, y, numbers, fontsize=6.5, color=INK.light, va="center", ha="left")
     ax.set_yticks(range(len(images)), [shortened(image.image, length=_NAME_LENGTH) for image in images])
-    ax.set(xlim=(0, 100), ylim=(max(len(images), 1) - 0.4, -0.6), xlabel="records that the producer was told of (%)")
+    ax.set(xlim=(0, 100), ylim=(max(len(images), 1) - 0.4, -0.6), xlabel="acknowledged records (%)")
     ax.text(102, -0.75, "broken\nnumbers", fontsize=6.5, color=MUTED.light, va="bottom", ha="left")
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0, labelsize=7)
     handles = [
         Patch(facecolor=_OTHER.light, edgecolor=_OTHER.light, label="kept by RocketMQ (upper bar)"),
-        Patch(facecolor=_OURS.light, edgecolor=_OURS.light, label="kept by our store (lower bar)"),
+        Patch(facecolor=_OURS.light, edgecolor=_OURS.light, label="kept by tornpage (lower bar)"),
         Patch(facecolor=PAPER.light, edgecolor=_LOST.colour, hatch=_LOST.hatch, label="lost"),
         Patch(facecolor=PAPER.light, edgecolor=_ASIDE.colour, hatch=_ASIDE.hatch, label="copied to quarantine"),
     ]

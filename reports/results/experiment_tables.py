@@ -1,6 +1,6 @@
-"""The results of experiments in a run directory: `tables/experiment-*.json`, read as frozen values and checked.
+"""Read results of experiments, `tables/experiment-*.json`, as checked frozen values.
 
-Each table says itself how it is drawn, so that a page can show experiments that it has never heard of.
+Each table describes how it is drawn, so that a page can show unknown experiments.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Row = dict[str, Scalar]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis: the column that it shows, its name and unit, and how it is scaled."""
+    """An axis: its column, its name and unit, and its scale."""
 
     column: str
     label: str
@@ -74,7 +74,7 @@ class _About:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentTable:
-    """One experiment: what it asks and answers, and its rows."""
+    """One experiment: question, answer and rows."""
 
     rows: tuple[Row, ...]
     caption: Caption
@@ -82,12 +82,12 @@ class ExperimentTable:
 
 
 def has_experiments(directory: Path) -> bool:
-    """Return whether a run directory holds results of experiments."""
+    """Return whether a run directory has results of experiments."""
     return any((directory / "tables").glob(PATTERN))
 
 
 def read_experiments(directory: Path) -> tuple[ExperimentTable, ...]:
-    """Return the results in a run directory, in the order in which they were asked for. Raises ReportError."""
+    """Return the results in a run directory, in the order of the request. Raises ReportError."""
     tables = [_read(path) for path in sorted((directory / "tables").glob(PATTERN))]
     return tuple(sorted(tables, key=lambda table: table.experiment.place))
 
@@ -101,7 +101,7 @@ def _read(path: Path) -> ExperimentTable:
 
 
 def _wrong(table: ExperimentTable) -> str | None:
-    """Return what cannot be drawn, or None."""
+    """Return why a table cannot be drawn, or None."""
     about, chart = table.experiment, table.experiment.chart
     axes = [chart.x, *chart.panels, *([chart.value] if chart.value else [])]
     if chart.kind not in KINDS:

@@ -1,4 +1,4 @@
-"""What a run found, as its `run.json` says it."""
+"""The findings of a run in its `run.json`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +12,8 @@ __all__ = ["Finding", "page_name"]
 class Finding:
     """One finding of the run; commands write `sentence` or `message`.
 
-    `history` is the seed that drew it, `histories` in how many it was met; `page` is the file beside the report that
-    explains it, or empty (no command writes it: the reader of a run directory looks).
+    `history` is the seed that drew it, and `histories` the number of histories with it. `page` is the file beside the
+    report that explains it, or empty. The reader of a run directory fills it in; commands do not write it.
     """
 
     code: str | None = None
@@ -38,12 +38,12 @@ class Finding:
 
     @property
     def said(self) -> str:
-        """What it says in a sentence."""
+        """The finding in a sentence."""
         return self.sentence or self.message or "no sentence was given"
 
     @property
     def where(self) -> str:
-        """The image, file and place it is about, or nothing."""
+        """Its image, file and place, or nothing."""
         file = self.file or self.place or ""
         at = f" at {self.offset}" if self.offset is not None else ""
         return ": ".join(filter(None, (self.image or "", f"{file}{at}".strip())))
@@ -55,5 +55,5 @@ class Finding:
 
 
 def page_name(token: str) -> str:
-    """Return the name of the page that explains the case of a token, beside its case file."""
+    """Return the name of the page for the case of a token, beside its case file."""
     return f"case-{token[4:12]}.html"

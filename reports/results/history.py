@@ -1,11 +1,11 @@
-"""The history of runs: one row per run, from one partitioned dataset of Parquet files that campaigns append to.
+"""The history of runs: one row per run, from a partitioned dataset of Parquet files.
 
-These are the columns that are read; others are left alone, and a column with a default may be missing. Partition
-directories (`version=0.1.0/day=2026-11-22/…`) count as columns.
+Campaigns append to it. These columns are read, and others are ignored. A column with a default may be missing.
+Partition directories (`version=0.1.0/day=2026-11-22/…`) count as columns.
 
 | column | type | meaning |
 |---|---|---|
-| run | string | what tells the run from all others |
+| run | string | identifies the run |
 | started | string or timestamp | when it began, UTC |
 | version | string | of tornpage |
 | command | string | explore, campaign, prove, bugs score … |
@@ -18,7 +18,7 @@ directories (`version=0.1.0/day=2026-11-22/…`) count as columns.
 | distinct_images | long | distinct disk images |
 | distinct_recovered | long | distinct recovered logs |
 | causes | list of string | what broke, one sentence per cause (`contract-3: …`) |
-| bugs, killed | long | planted bugs that were hunted, and killed |
+| bugs, killed | long | planted bugs that were searched for, and killed |
 | median_kill_s | double | median seconds to a kill |
 """
 
@@ -65,7 +65,10 @@ _NOT_NULL = frozenset({"run", "started", "version", "command"})
 
 
 def history_rows(rows: Iterable[Mapping[str, Any]], *, path: Path) -> tuple[HistoryRow, ...]:
-    """Return result rows as frozen values, in the order of their times. Raises ReportError, which names `path`."""
+    """Return result rows as frozen values, in the order of their times.
+
+    Raises ReportError, which names `path`.
+    """
     found = [
         shaped(HistoryRow, {name: _plain(value) for name, value in row.items() if _is_said(name, value)},
                path=path, place=f"rows[{number}]")
@@ -97,14 +100,17 @@ def _rows(directory: Path, files: Sequence[Path]) -> list[dict[str, Any]]:
         names = [name for name in COLUMNS if name in dataset.schema.names]
         rows: list[dict[str, Any]] = dataset.to_table(columns=names).to_pylist()
     except (OSError, pa.ArrowException, ValueError, OverflowError, LookupError) as error:
-        # Arrow reads times of no calendar, zones that nobody knows, text that is none; Python takes none of them.
+        # Arrow reads impossible times, unknown zones and invalid text; Python accepts none of them.
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ReportError(str(directory), f"cannot be read: {reason}", "take the broken file away") from error
     return rows
 
 
 def _is_said(name: str, value: Any) -> bool:
-    """Null is a default for what has one; what has none is to be complained about."""
+    """Return whether a value is given: null counts as missing for a column with a default.
+
+    Null in a column without a default is an error.
+    """
     return name in COLUMNS and (value is not None or name in _NOT_NULL)
 
 

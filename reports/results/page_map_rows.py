@@ -1,4 +1,4 @@
-"""Rows of the counterexamples of a run: what was done, and what became of each page, name and size."""
+"""Rows of counterexamples: operations, and the fate of each page, name and size."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _FATES = frozenset({"durable", "kept", "lost", "older", "torn", "gone"})
 
 @dataclass(frozen=True, slots=True)
 class PageRow:
-    """Page `number` of `file`: versions since its last sync, and what became of it."""
+    """Page `number` of `file`: versions since its last sync, and its fate."""
 
     file: str
     number: Count
@@ -22,7 +22,7 @@ class PageRow:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """A name or a size that was not synced, and what became of it."""
+    """A name or a size that was not synced, and its fate."""
 
     fact: str
     fate: str
@@ -48,7 +48,10 @@ class PageMapRow:
 
 
 def wrong_maps(rows: Sequence[PageMapRow]) -> str | None:
-    """Return what is wrong with the counterexamples: a power loss that is no operation, an unknown fate."""
+    """Return the error of the counterexamples, or None.
+
+    Errors are a power loss that is no operation, and an unknown fate.
+    """
     for number, row in enumerate(rows):
         if row.crash >= len(row.operations):
             return f"rows[{number}].crash is {row.crash}, and there are {len(row.operations)} operations"

@@ -19,7 +19,7 @@ class LatencyRow:
 
 @dataclass(frozen=True, slots=True)
 class RiskRow:
-    """One policy at one rate: the put latency, and how many messages a power loss would take."""
+    """One policy at one rate: put latency, and messages at risk of a power loss."""
 
     policy: str
     rate_per_s: Positive
@@ -30,7 +30,7 @@ class RiskRow:
 
 @dataclass(frozen=True, slots=True)
 class StallRow:
-    """How long puts stood still at file roll number `roll`."""
+    """How long puts stalled at file roll number `roll`."""
 
     allocation: str
     roll: Count
@@ -38,7 +38,10 @@ class StallRow:
 
 
 def wrong_curves(rows: Sequence[LatencyRow]) -> str | None:
-    """Return what is wrong with the curves: a fraction above 1, or one that falls while the latency grows."""
+    """Return the error of the curves, or None.
+
+    Errors are a fraction above 1, and one that falls while the latency grows.
+    """
     reached: dict[str, float] = {}
     for row in sorted(rows, key=lambda row: (row.latency_us, row.fraction)):
         if row.fraction > 1:

@@ -1,6 +1,6 @@
-"""The scoreboard of planted bugs: how each strategy fared with each bug, and how many bugs were alive how long.
+"""The scoreboard of planted bugs: each strategy against each bug, and survival curves.
 
-Rows, their summary and their drawing; the tables are `scoreboard.json` and `survival.json` of a run directory.
+Rows, their summary and their drawing. The tables are `scoreboard.json` and `survival.json` of a run directory.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,10 @@ _NAME_LENGTH = 26
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One bug and one strategy. None is a time or a count beyond the budget; `lost` trials said nothing."""
+    """One bug and one strategy.
+
+    None is a time or a count over the budget. `lost` trials have no result.
+    """
 
     bug: str
     strategy: str
@@ -62,9 +65,10 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class SmallFailureRow:
-    """The shortest failure of a bug, made small; an empty token is one that could not be, `ended` says why.
+    """The minimal reproducer of a bug.
 
-    `one_minimal` is None where it is not known (interleavings).
+    An empty token is a failure that could not be shrunk, and `ended` has the reason. `one_minimal` is None where it is
+    unknown (interleavings).
     """
 
     bug: str
@@ -79,17 +83,20 @@ class SmallFailureRow:
 
     @property
     def how(self) -> str:
-        """What the search came to."""
+        """The result of the search."""
         if not self.token:
-            return f"not made small: {self.ended}"
+            return f"not shrunk: {self.ended}"
         if self.one_minimal is None:
-            return "as small as it became"
+            return "shrunk as far as possible"
         return "1-minimal" if self.one_minimal else f"not 1-minimal: end of {self.ended}"
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreLine:
-    """One bug: a row per strategy of the board, None where it was not tried, and the strategy that is fastest."""
+    """One bug: a row per strategy of the board, and the fastest strategy.
+
+    None is a strategy that was not tried.
+    """
 
     bug: str
     cells: tuple[ScoreRow | None, ...]
@@ -106,7 +113,10 @@ class ScoreBoard:
 
 @dataclass(frozen=True, slots=True)
 class SurvivalRow:
-    """A step of a survival curve: from `seconds` on, the share `alive` of the trials had not killed their bug."""
+    """A step of a survival curve.
+
+    From `seconds` on, the share `alive` of the trials had not killed their bug.
+    """
 
     strategy: str
     seconds: Positive
@@ -128,7 +138,7 @@ class SurvivalCurve:
 
 
 def wrong_survival(rows: Sequence[SurvivalRow]) -> str | None:
-    """Return what is wrong with the curves: a share above 1, or one that rises."""
+    """Return the error of the curves, or None: a share above 1, or one that rises."""
     for curve in summarise_survival(rows):
         if max(curve.alive) > 1:
             return f"strategy {curve.strategy!r} has more than all trials alive"
@@ -193,7 +203,7 @@ def _speed(row: ScoreRow) -> float:
 def score_cells(row: ScoreRow) -> tuple[str, ...]:
     """Return a row of the table, in the order of SCORE_COLUMNS."""
     interval = f"{_or_beyond(row.median_s_low)} to {_or_beyond(row.median_s_high)}"
-    said = "; ".join(row.signatures) or ("nothing" if not row.lost else f"{row.lost} trials said nothing")
+    said = "; ".join(row.signatures) or ("nothing" if not row.lost else f"{row.lost} trials without a result")
     return (
         row.bug,
         row.strategy,
@@ -214,10 +224,10 @@ def small_cells(row: SmallFailureRow) -> tuple[str, ...]:
 
 
 def small_sentence(rows: Sequence[SmallFailureRow]) -> str:
-    """Return how small failures are in the middle."""
+    """Return a sentence about the median size of minimal reproducers."""
     made = [row for row in rows if row.token]
     if not made:
-        return "None could be made small."
+        return "None could be shrunk."
     operations, pages = median(row.operations for row in made), median(row.lost_pages for row in made)
     return (
         f"The shortest failure of {number(len(made))} bugs, made small: in the middle {number(operations)} operations "

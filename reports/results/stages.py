@@ -1,6 +1,6 @@
-"""Where the time of a run went: seconds of each stage, or of each step of the main job.
+"""The seconds of each stage of a run, or of each step of the main job.
 
-The table is `stages.json` of a run directory; without it the steps are shown.
+The table is `stages.json` of a run directory. Without it the steps are shown.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""From rows to the few numbers that a figure or a sentence shows. Nothing is drawn here.
+"""Compute the few numbers of figures and sentences from rows; nothing is drawn here.
 
-Zero has no place on a log axis: summaries of log-scaled figures name a `floor`, a value below every positive one,
-where plots put the zeros.
+Zero has no place on a log axis. Summaries of log-scaled figures have a `floor`, a value below every positive one, where
+plots put the zeros.
 """
 
 import math
@@ -38,10 +38,10 @@ _POINTS_PER_DECADE = 48
 
 @dataclass(frozen=True, slots=True)
 class LatencyCurve:
-    """A put latency CDF, thinned for a log axis: after `latency_us[i]`, `fraction[i]` of the puts have returned.
+    """A put latency CDF, thinned for a log axis.
 
-    `quantiles_us` goes with QUANTILES, of all points given; None where the curve does not reach so far.
-    `marked` are the points at the quantiles.
+    After `latency_us[i]`, `fraction[i]` of the puts have returned. `quantiles_us` goes with QUANTILES, and uses all
+    given points. It is None where the curve does not reach so far. `marked` are the points at the quantiles.
     """
 
     policy: str
@@ -64,7 +64,7 @@ class RiskCurve:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """What each policy costs and risks. `floor_messages` is None if no point is zero."""
+    """The cost and the risk of each policy; `floor_messages` is None if no point is zero."""
 
     curves: tuple[RiskCurve, ...]
     rates_per_s: tuple[float, ...]
@@ -73,7 +73,10 @@ class Frontier:
 
 @dataclass(frozen=True, slots=True)
 class StallGroup:
-    """The stalls of one preallocation policy, by roll, and their quartiles (linear between neighbours)."""
+    """The stalls of one preallocation policy, by roll, and their quartiles.
+
+    Quartiles are linear between neighbours.
+    """
 
     allocation: str
     stall_us: tuple[float, ...]
@@ -93,7 +96,7 @@ class Stalls:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """How many new images and recovered logs the states brought.
+    """The number of new images and recovered logs over states.
 
     The tail is the last tenth of the effort: the states above `tail_states`. Between rows the curves are straight.
     """
@@ -113,7 +116,7 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """The faults by name, and the names of those that did nothing."""
+    """The faults by name, and the names of those without effect."""
 
     rows: tuple[ActivationRow, ...]
     never_fired: tuple[str, ...]
@@ -163,7 +166,10 @@ def summarise_stalls(rows: Sequence[StallRow]) -> Stalls:
 
 
 def summarise_discovery(rows: Sequence[DiscoveryRow]) -> Discovery | None:
-    """Return the curve, or None if not one state was explored. Of rows with equal states the last counts."""
+    """Return the curve, or None without any explored state.
+
+    Of rows with equal states the last counts.
+    """
     by_states = {row.states: row for row in rows if row.states}
     if not by_states:
         return None
@@ -183,7 +189,7 @@ def summarise_discovery(rows: Sequence[DiscoveryRow]) -> Discovery | None:
 
 
 def summarise_activation(rows: Iterable[ActivationRow]) -> Activation:
-    """Return the faults by name, and which of them never fired or never mattered."""
+    """Return the faults by name, and those that never fired or had no effect."""
     ordered = tuple(sorted(rows, key=lambda row: row.fault))
     return Activation(
         ordered,
@@ -193,7 +199,7 @@ def summarise_activation(rows: Iterable[ActivationRow]) -> Activation:
 
 
 def _curve(policy: str, points: list[tuple[float, float]]) -> LatencyCurve:
-    """`points` are sorted; fractions rise with latencies."""
+    """Return a curve; `points` are sorted, and fractions rise with latencies."""
     quantiles = tuple(next((us for us, fraction in points if fraction >= q), None) for q in QUANTILES)
     bins = groupby(points, key=lambda point: math.floor(_POINTS_PER_DECADE * math.log10(point[0])))
     thinned = [(points[0][0], 0.0), points[0], *(list(found)[-1] for _, found in bins)]
@@ -206,7 +212,10 @@ def _curve(policy: str, points: list[tuple[float, float]]) -> LatencyCurve:
 
 
 def zero_floor(values: Sequence[float]) -> float | None:
-    """Return half a decade below the decade of the smallest positive value, or None if nothing is zero."""
+    """Return half a decade below the decade of the smallest positive value.
+
+    The result is None if no value is zero.
+    """
     if all(values):
         return None
     positive = [value for value in values if value > 0]

@@ -1,7 +1,7 @@
-"""A run directory as frozen values: `run.json` and the tables below `tables/`.
+"""Read a run directory as frozen values: `run.json` and the tables below `tables/`.
 
 A missing table is None (its section of the page says what was not run). Anything malformed is a ReportError that names
-the file, the place in it and a remedy. Text is kept as it was written; pages and plots make it harmless.
+the file, the place in it and a remedy. Text is kept unchanged. Pages and plots make it harmless.
 """
 
 import re
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 SCHEMA = 1
-"""The only schema of `run.json` there is."""
+"""The only schema of `run.json`."""
 
 _PAGE_NAME = re.compile(r"case-[0-9a-f]{8}\.html")
 _REMEDY = "run the command that wrote it again, or take the file away"
@@ -54,7 +54,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """Where a table comes from: what made it ("simulation"), with which seed, by which command line."""
+    """The source of a table: what made it ("simulation"), with which seed, by which command."""
 
     source: str = ""
     seed: int | None = None
@@ -71,7 +71,10 @@ class Table(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """`run.json`: the document of the command, and where and when it ran. `started` is UTC, as text."""
+    """`run.json`: the document of the command, and where and when it ran.
+
+    `started` is UTC, as text.
+    """
 
     schema: int
     command: str
@@ -101,7 +104,7 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryRow:
-    """What `states` crash states had shown: distinct disk images, distinct recovered logs."""
+    """Counts after `states` crash states: distinct disk images, distinct recovered logs."""
 
     states: Count
     distinct_images: Count
@@ -110,7 +113,7 @@ class DiscoveryRow:
 
 @dataclass(frozen=True, slots=True)
 class ActivationRow:
-    """How often a fault could have happened, happened, and changed the image."""
+    """How often a fault was possible, happened, and changed the image."""
 
     fault: str
     armed: Count
@@ -120,7 +123,7 @@ class ActivationRow:
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """What an audit found, in which file, at which offset of it."""
+    """A finding of an audit: its file, and its offset in it."""
 
     code: str
     severity: str
@@ -141,7 +144,7 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Everything a run directory holds. A table that was not written is None."""
+    """The content of a run directory; a table that was not written is None."""
 
     record: RunRecord
     steps: Table[StepRow] | None
@@ -164,7 +167,7 @@ def read_run(directory: Path) -> Run:
     """Read a run directory. Raises ReportError."""
     path = directory / "run.json"
     if not path.exists():
-        raise ReportError(str(directory), "is no run directory (it has no run.json)", "name one that a run wrote")
+        raise ReportError(str(directory), "has no run.json, so it is not a run directory", "name a directory that a run wrote with --out")
     document = read_json(path)
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
@@ -204,14 +207,17 @@ def _pages_in(directory: Path) -> frozenset[str]:
 
 
 def _linked(row: Linked, pages: frozenset[str]) -> Linked:
-    """Return a row that names its page, if there is one; what a file says itself does not count."""
+    """Return a row with the name of its page, if there is one.
+
+    A page named in a file is ignored.
+    """
     name = page_name(row.token or "")
     return replace(row, page=name if name in pages else "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """A table file as it lies on disk, rows not yet looked at."""
+    """A table file with unchecked rows."""
 
     rows: tuple[dict[str, Any], ...]
     caption: Caption | None = None

@@ -1,1 +1,1 @@
-"""The actors of a run, one generator each: producers, flushers, committer, allocator, kernel write-back."""
+"""The actors of a run, one generator each: producers, flushers, committer, allocator."""

@@ -1,4 +1,4 @@
-"""When producers have their answers, from when their messages were where they had to be."""
+"""Compute when producers have their answers from when their messages were safe."""
 
 from collections.abc import Mapping
 
@@ -13,10 +13,11 @@ __all__ = ["answers_ns"]
 
 
 def answers_ns(scenario: Scenario, seed: int, columns: Mapping[str, Int64s], flushes: NDArray[np.void]) -> Int64s:
-    """Return the time of each answer: when the message is stored, on this disk, at the replica, as promised.
+    """Return the time of each answer: when the message is as safe as the policy promises.
 
-    `columns` has `written_ns`, `committed_ns`, `durable_ns` and `size`, `flushes` are rows of FLUSH_DTYPE. What was
-    refused is answered at once. The answers of a round of group commit come one after another.
+    That is: in the page cache, on this disk, or at the replica. `columns` has `written_ns`, `committed_ns`,
+    `durable_ns` and `size`, `flushes` are rows of FLUSH_DTYPE. A refused put is answered at once. The answers of a
+    round of group commit follow one another.
     """
     here = columns["durable_ns" if scenario.answers_after_flush else "written_ns"]
     times = scenario.device

@@ -1,4 +1,4 @@
-"""The committer of a transient store pool. It never returns."""
+"""The committer of a transient store pool; it never returns."""
 
 from functools import partial
 
@@ -21,9 +21,10 @@ NS_PER_MS = 1_000_000
 def committer(
     env: Environment, log: PooledLog, device: Device, *, policy: CommitPolicy, probe: Probe
 ) -> ProcessGenerator:
-    """Copy what is worth it to the page cache, sleep until a put has met the page rule or the interval is over, again.
+    """Copy pieces that meet the page rule to the page cache, then sleep, in a loop.
 
-    As behind `woken_flusher`, the rounds of RocketMQ that would find too few pages are left out.
+    The sleep ends when a put has met the page rule or the interval is over. As in `woken_flusher`, the rounds of
+    RocketMQ that would find too few pages are left out.
     """
     times = device.times
     committed_ns, first = 0, True

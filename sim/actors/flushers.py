@@ -1,4 +1,4 @@
-"""Flushers: one generator each, which reads as its story. None returns."""
+"""The flushers, one generator each; none returns."""
 
 from functools import partial
 
@@ -21,11 +21,12 @@ NS_PER_MS = 1_000_000
 def group_commit_flusher(
     env: Environment, log: Log, device: Device, *, policy: FlushPolicy, probe: Probe
 ) -> ProcessGenerator:
-    """Flush whenever someone waits; one flush serves all whose records were written when it began.
+    """Flush whenever a put waits; one flush serves all puts written before it.
 
-    RocketMQ keeps a list that producers write to and a list that the flusher reads, and swaps them before each round.
-    A round begins at once after the swap and covers all that is written by then, so the lists are the rows below and
-    above the written watermark. The 10 ms poll is left out: it matters only to records that nobody waits for.
+    RocketMQ keeps a list that producers write to and a list that the flusher reads, and swaps them before each round. A
+    round begins immediately after the swap and covers everything written by then. So the two lists correspond to the
+    rows below and above the written watermark. The 10 ms poll is left out: it matters only to records for which no put
+    waits.
     """
     round_number = 0
     yield Turn(env, 0, FLUSHER)
@@ -46,7 +47,10 @@ def group_commit_flusher(
 
 
 def timed_flusher(env: Environment, log: Log, device: Device, *, policy: FlushPolicy, probe: Probe) -> ProcessGenerator:
-    """Sleep one interval, flush what is due, again. Puts wake nobody (`flushCommitLogTimed`)."""
+    """Sleep one interval, flush what is due, in a loop (`flushCommitLogTimed`).
+
+    Puts do not wake this flusher.
+    """
     round_number = 0
     since_thorough_ms = policy.flush_commit_log_thorough_interval  # the first round is thorough
     thorough_ns = now_ns(env)
@@ -63,11 +67,11 @@ def timed_flusher(env: Environment, log: Log, device: Device, *, policy: FlushPo
 
 
 def woken_flusher(env: Environment, log: Log, device: Device, *, policy: FlushPolicy, probe: Probe) -> ProcessGenerator:
-    """Flush as soon as a put has met the page rule, and after one interval at the latest; again.
+    """Flush as soon as a put has met the page rule, and after one interval at the latest.
 
-    In RocketMQ each put wakes a round, and most rounds find too few pages; those are left out. Whether a round is
-    thorough is asked before the wait for it, so that a thorough flush may come one interval late. Behind a pool it is
-    the commits that wake.
+    In RocketMQ each put wakes a round, and most rounds find too few pages. Those rounds are left out. Whether a round
+    is thorough is decided before the wait for it, so a thorough flush may come one interval late. With a pool the
+    commits wake the flusher.
     """
     round_number = 0
     since_thorough_ms = policy.flush_commit_log_thorough_interval  # the first round is thorough
@@ -96,9 +100,9 @@ def woken_flusher(env: Environment, log: Log, device: Device, *, policy: FlushPo
 def _flush_round(
     env: Environment, log: Log, device: Device, *, policy: FlushPolicy, least_pages: int, number: int, probe: Probe
 ) -> ProcessGenerator:
-    """Sync each file that is due, oldest first, up to the one that is written when the round begins.
+    """Sync each file that is due, oldest first, up to the one being written at the begin.
 
-    RocketMQ's round ends after one file; the store of this project goes on, and so does this one.
+    RocketMQ's round ends after one file. The store of this project continues, and so does this round.
     """
     last_file = log.file_index
     piece = log.dirty()

@@ -1,4 +1,4 @@
-"""The put lock, which needs files, and the allocator, which makes them. Neither returns."""
+"""The put lock, which needs files, and the allocator, which makes them; neither returns."""
 
 from simpy import Environment, Event, Store
 from simpy.events import ProcessGenerator
@@ -14,9 +14,9 @@ __all__ = ["Files", "allocator", "making_ns", "put_lock"]
 
 
 class Files:
-    """The log files that were asked for, each with the event of its being ready. The first file is there.
+    """The requested log files, each with the event of its completion. The first file exists.
 
-    With `fast_fail` no file is asked for that no buffer would be home for. Source: `AllocateMappedFileService`.
+    With `fast_fail` no file is requested for which there is no free buffer. Source: `AllocateMappedFileService`.
     """
 
     def __init__(self, env: Environment, buffers: Buffers | None = None, *, fast_fail: bool = False) -> None:
@@ -28,7 +28,7 @@ class Files:
         self._ready: dict[int, Event] = {0: env.event().succeed()}
 
     def ask(self, file_index: int) -> None:
-        """Ask for a file, unless that was done before or has to fail."""
+        """Request a file, unless it was requested before or has to fail."""
         if file_index in self._ready or not self._may_ask():
             return
         self._ready[file_index] = self._env.event()
@@ -36,11 +36,11 @@ class Files:
         self.requests.put((file_index, now_ns(self._env)))
 
     def ready(self, file_index: int) -> Event | None:
-        """Return the event of a file that was asked for, None of one that was not."""
+        """Return the event of a requested file, None for any other file."""
         return self._ready.get(file_index)
 
     def begin(self, file_index: int) -> None:
-        """Begin to make a file; it takes a buffer with it if one is home."""
+        """Begin to make a file; it takes a free buffer, if there is one."""
         self._queued -= 1
         if self._buffers is not None:
             self._buffers.borrow(file_index)
@@ -50,7 +50,10 @@ class Files:
 
 
 def put_lock(env: Environment, log: Log, files: Files, *, policy: AllocationPolicy, probe: Probe) -> ProcessGenerator:
-    """Serve one put after another; when a record does not fit, wait in the lock until the next file is ready."""
+    """Serve one put after another.
+
+    When a record does not fit, the put waits, holding the lock, until the next file is ready.
+    """
     for file_index in policy.wanted(file_index=0):
         files.ask(file_index)
     while True:
@@ -81,7 +84,7 @@ def allocator(
     file_bytes: int,
     probe: Probe,
 ) -> ProcessGenerator:
-    """Make the files that are asked for, one at a time, in the order of asking."""
+    """Make the requested files, one at a time, in the order of requests."""
     while True:
         file_index, requested_ns = yield files.requests.get()
         start_ns = now_ns(env)
@@ -94,7 +97,7 @@ def allocator(
 
 
 def making_ns(device: Device, *, policy: AllocationPolicy, flush: FlushPolicy, file_bytes: int) -> int:
-    """Draw how long the next file takes to make: create and reserve it, touch its pages, sync them."""
+    """Draw how long the next file takes: create and reserve it, touch its pages, sync them."""
     took_ns = device.times.allocation_ns(file_bytes)
     if policy.warm_up is not WarmUp.NONE:
         took_ns += device.warm_up_ns(file_bytes)

@@ -1,4 +1,4 @@
-"""Producers: one generator each, which reads as the story of the producer.
+"""The producers, one generator each.
 
 Open producers are one generator for all of them, since none waits for an answer.
 """
@@ -24,29 +24,29 @@ ARRIVALS_AT_ONCE = 1 << 16
 PORTION = 1 << 12
 
 Progress = Callable[[int], None]
-"""Whom to tell, now and then, how many messages were sent."""
+"""Called now and then with the number of messages sent."""
 
 
 def without_progress(messages: int) -> None:
-    """Tell nobody how many messages were sent."""
+    """Ignore the number of messages sent."""
 
 
 @dataclass(slots=True)
 class Turnstile:
-    """How many messages closed producers may still send, and how many of them are still there.
+    """The number of messages that closed producers may still send, and of producers left.
 
-    Messages are let in by the portion, so that counting them for `progress` costs nothing per message.
+    Messages are admitted in portions, so that reporting to `progress` costs nothing per message.
     """
 
     messages: int | None
-    """Those that no portion holds."""
+    """Messages that are in no portion yet."""
     producers: int
     progress: Progress = without_progress
     portion: int = 0
     handed_out: int = 0
 
     def admits(self) -> bool:
-        """Count one message in, unless the last one was sent."""
+        """Admit one message, unless the last one was sent."""
         if self.portion or self._has_another_portion():
             self.portion -= 1
             return True
@@ -69,7 +69,10 @@ def arrivals(
     arrival_rng: np.random.Generator,
     size_rng: np.random.Generator,
 ) -> Iterator[tuple[Int64s, Int64s]]:
-    """Yield blocks of arrivals and sizes until `messages` were sent or `duration_ns` has passed; none is empty."""
+    """Yield blocks of arrivals and sizes until the load ends; no block is empty.
+
+    The load ends after `messages`, or after `duration_ns`.
+    """
     times = workload.clock(arrival_rng)
     sent = 0
     while messages is None or sent < messages:
@@ -86,7 +89,7 @@ def arrivals(
 
 
 def watched(blocks: Iterator[tuple[Int64s, Int64s]], progress: Progress) -> Iterator[tuple[Int64s, Int64s]]:
-    """Yield the blocks of `arrivals`; tell how many messages were sent when the next ones are asked for."""
+    """Yield the blocks of `arrivals`, and report the messages sent before each next block."""
     sent = 0
     for block in blocks:
         yield block
@@ -95,7 +98,10 @@ def watched(blocks: Iterator[tuple[Int64s, Int64s]], progress: Progress) -> Iter
 
 
 def open_producers(env: Environment, log: Log, *, blocks: Iterator[tuple[Int64s, Int64s]]) -> ProcessGenerator:
-    """Send what `arrivals` gives. A block is handed over when the last message of the block before arrives."""
+    """Send what `arrivals` yields.
+
+    A block is handed over when the last message of the block before arrives.
+    """
     for at_ns, sizes in blocks:
         log.arrive_many(at_ns, sizes)
         yield env.timeout(at_ns.item(-1) - now_ns(env))
@@ -113,7 +119,10 @@ def closed_producer(
     think: Draws,
     sizes: Draws,
 ) -> ProcessGenerator:
-    """Think, put, wait for the answer, again, until the turnstile closes or `duration_ns` would have passed."""
+    """Think, put, wait for the answer, in a loop.
+
+    The loop ends when the turnstile closes or the next put would be after `duration_ns`.
+    """
     answered_ns = now_ns(env)
     while True:
         arrives_ns = answered_ns + think.next()

@@ -1,7 +1,7 @@
-"""The kernel's own write-back: it writes old dirty pages, or many, whatever the store has asked for.
+"""The write-back of the kernel: it writes old dirty pages, or many, without a request.
 
-What it wrote costs the next sync nothing. It is not durable for that: no barrier has covered it, and the store's
-promises, `durable_ns` and all that is at risk do not count on it.
+Pages that it wrote cost the next sync nothing. They are not durable: no barrier covers them. So the store's promises,
+`durable_ns` and the figures at risk do not count on them.
 """
 
 from functools import partial
@@ -22,7 +22,10 @@ NS_PER_MS = 1_000_000
 
 
 def writeback(env: Environment, log: Log, times: DeviceTimes, *, settings: Writeback, probe: Probe) -> ProcessGenerator:
-    """Write what is old at each look, and all there is while more than the limit is dirty; never return."""
+    """Write old pages at each check, and all pages while more than the limit is dirty.
+
+    This generator never returns.
+    """
     look_ns = settings.wake_ms * NS_PER_MS
     yield Turn(env, 0, KERNEL)
     while True:

@@ -1,1 +1,1 @@
-"""Devices: what each thing takes that a store asks of disk, page cache and processor; presets and calibrations."""
+"""Devices: the times of disk, page cache and processor, from presets and calibrations."""

@@ -1,4 +1,4 @@
-"""The device of the simulator made of measured samples: which rows become which of its times."""
+"""Make a device of the simulator from measured samples."""
 
 import numpy as np
 
@@ -15,15 +15,18 @@ __all__ = ["device_of"]
 KIB = 1 << 10
 GIB = 1 << 30
 ANSWERS_ENOUGH = 10
-"""So many answers of one place are enough for their median."""
+"""The number of answers at one place from which a median is taken."""
 STALLED_BEYOND = 0.99
-"""The longest requests fell into a stall of the machine that held up the sync beside them: that sync tells of it."""
+"""The quantile of requests above which a request fell into a stall of the machine.
+
+The stall also held up the sync at the same time, and that sync is already measured.
+"""
 
 
 def device_of(samples: Samples, *, name: str, mode: str, read_ahead_bytes: int) -> DeviceTimes:
-    """Return the device whose bytes come to the file by `mode`, one of MODES.
+    """Return the device whose bytes reach the file by `mode`, one of MODES.
 
-    The store's own costs (put, request, wake, turn) were seen with the mapped log; they serve both modes.
+    The store's own costs (put, request, wake, turn) were measured with the mapped log. They are used for both modes.
     Raises TooFewSamples, which names what is missing.
     """
     sync = samples.syncs[samples.syncs["mode"] == MODES.index(mode)]
@@ -78,7 +81,7 @@ def _put_table(rows: Rows, copy_ns_per_kib: int) -> GapTable:
 
 
 def _median(samples: Samples, probe: str, *, per: int) -> float:
-    """Return the median time for so much of a thing, from the rows that did most of it at once."""
+    """Return the median time per unit, from the rows with the largest amount."""
     rows = _rows(samples, probe)
     largest = int(rows["amount"].max())
     return float(np.median(rows["took_ns"][rows["amount"] == largest])) * per / largest
@@ -89,7 +92,10 @@ def _law(took_ns: Int64s) -> Empirical:
 
 
 def _touch(samples: Samples, read_ahead_bytes: int) -> tuple[int, Distribution]:
-    """Return what the first store into a reserved page takes, and what the first of a read-ahead window takes more."""
+    """Return the time of the first store into a reserved page, and the extra read-ahead time.
+
+    The first store into a read-ahead window takes the extra time.
+    """
     rows = _rows(samples, "touch")
     rows = rows[rows["state"] == STATES.index("reserved")]
     amount = int(rows["amount"].max())
@@ -102,7 +108,10 @@ def _touch(samples: Samples, read_ahead_bytes: int) -> tuple[int, Distribution]:
 
 
 def _commit(samples: Samples) -> tuple[int, int]:
-    """Return what a pwrite takes, and what each KiB of it does: the line through the smallest and the largest."""
+    """Return the fixed time of a pwrite and its time per KiB.
+
+    They are those of the line through the smallest and the largest size.
+    """
     rows = _rows(samples, "pwrite")
     small, large = int(rows["amount"].min()), int(rows["amount"].max())
     small_ns, large_ns = (float(np.median(rows["took_ns"][rows["amount"] == size])) for size in (small, large))
@@ -111,7 +120,7 @@ def _commit(samples: Samples) -> tuple[int, int]:
 
 
 def _answers(samples: Samples) -> tuple[int, int]:
-    """Return when the first answer of group commit comes after its sync, and what each further one takes."""
+    """Return the delay of the first answer after a group commit, and of each further one."""
     rows = _rows(samples, "answer")
     points = [
         (float(place), float(np.median(rows["took_ns"][rows["amount"] == place])), float(count))

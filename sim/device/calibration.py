@@ -1,8 +1,8 @@
-"""A disk as it was measured: raw samples, the machine they belong to, and how far to trust them.
+"""A measured disk: raw samples, their machine, and how far to trust them.
 
-The samples of even rounds are compared with those of odd ones: nothing changed between them but the time, so what
-differs is noise, and no prediction can be held to less. The Kolmogorov-Smirnov distance is the largest difference of
-the shares below any duration.
+The samples of even rounds are compared with those of odd ones. Only the time differs between them, so their difference
+is noise, and no prediction can be more exact. The Kolmogorov-Smirnov distance is the largest difference between the
+shares below any duration.
 """
 
 from collections.abc import Mapping
@@ -19,18 +19,21 @@ from tornpage.sim.distributions import Int64s
 __all__ = ["NOISY_KS", "NOISY_PRESSURE", "Calibration", "Floor", "Snapshot", "ks_distance"]
 
 Snapshot = Mapping[str, str | int | float]
-"""What is known of the machine; keys are those of `bench.calibration.snapshot`, any may be missing."""
+"""What is known of the machine.
+
+The keys are those of `bench.calibration.snapshot`; any may be missing.
+"""
 MACHINE = ("processor", "cores", "memory_mib", "kernel")
-"""Keys that two snapshots of one machine agree in."""
+"""Keys that are equal in two snapshots of one machine."""
 NOISY_KS = 0.1
 NOISY_PRESSURE = 0.2
-"""Share of the time in which something waited for a processor."""
+"""Samples are noisy if a process waited for a processor for more than this share of time."""
 QUANTILES = (0.5, 0.9, 0.99)
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """How far even and odd rounds are apart, for the syncs of one kind that were measured alike in each round.
+    """The difference between even and odd rounds, for one kind of sync measured in each round.
 
     `p50`, `p90` and `p99` are signed shares: (odd - even) / even.
     """
@@ -45,7 +48,7 @@ class Floor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """Frozen. `device` is what `Scenario.device` takes."""
+    """The samples of a disk and their machine; `device` gives a `Scenario.device`."""
 
     samples: Samples
     snapshot: Snapshot
@@ -68,11 +71,11 @@ class Calibration:
 
     @property
     def rounds(self) -> int:
-        """How many rounds were measured."""
+        """The number of measured rounds."""
         return len(np.unique(self.samples.syncs["round"]))
 
     def device(self, mode: str = "mmap") -> DeviceTimes:
-        """Return the device whose bytes come to the file by a mode. A noisy calibration says so in its name.
+        """Return the device whose bytes reach the file by a mode; its name shows noise.
 
         Raises TooFewSamples for a mode that was not measured.
         """
@@ -83,7 +86,10 @@ class Calibration:
 
     @property
     def floors(self) -> tuple[Floor, ...]:
-        """The noise of each kind of sync: by mode and state of the blocks, chosen sizes only."""
+        """The noise of each kind of sync, by mode and state of the blocks.
+
+        Only syncs of chosen sizes count.
+        """
         syncs = self.samples.syncs[self.samples.syncs["rate_per_s"] == 0]
         found = []
         for mode in range(len(MODES)):
@@ -95,7 +101,7 @@ class Calibration:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether the machine was too busy, or the rounds too few, for the samples to be trusted."""
+        """Whether the machine was too busy, or the rounds too few, to trust the samples."""
         return bool(self.noise)
 
     @property
@@ -112,7 +118,7 @@ class Calibration:
         return "; ".join(reasons)
 
     def strangeness(self, machine: Snapshot) -> str:
-        """Return in which respects another machine was measured than that of a snapshot; empty if in none."""
+        """Return how the measured machine differs from that of a snapshot; empty if it does not."""
         differ = [
             f"{key} {self.snapshot.get(key, 'unknown')}, here {machine.get(key, 'unknown')}"
             for key in MACHINE
@@ -130,7 +136,7 @@ def _floor(what: str, rows: Rows) -> Floor:
 
 
 def ks_distance(one: Int64s, two: Int64s) -> float:
-    """Return the Kolmogorov-Smirnov distance of two ordered samples, neither of them empty."""
+    """Return the Kolmogorov-Smirnov distance of two ordered, non-empty samples."""
     at = np.concatenate((one, two))
     shares = (ordered.searchsorted(at, side="right") / len(ordered) for ordered in (one, two))
     return float(np.abs(next(shares) - next(shares)).max())

@@ -1,6 +1,7 @@
-"""Calibrations on disk: an archive of NumPy arrays, compressed, with a header that says what it is.
+"""Calibrations on disk: a compressed archive of NumPy arrays with a header.
 
-`header` is JSON: format, version, snapshot. `syncs` and `probes` are the rows as measured. Nothing fitted is kept.
+`header` is JSON: format, version, snapshot. `syncs` and `probes` are the rows as measured. Fitted values are not
+stored.
 """
 
 import io
@@ -23,13 +24,16 @@ LIMITS = {
     "syncs": {"mode": len(MODES), "state": len(STATES)},
     "probes": {"probe": len(PROBES), "state": len(STATES)},
 }
-"""Fields that are places in a list, and how long the list is."""
+"""Fields that index a list, and the length of the list."""
 NUMBER_MAX = 1 << 50
-"""Thirteen days in ns, a PiB: nothing that is measured takes so long, and no sum of such times is beyond 64 bits."""
+"""Thirteen days in ns, or a PiB.
+
+No measurement takes so long, and no sum of such times exceeds 64 bits.
+"""
 
 
 class BadCalibration(ValueError):
-    """The file is no calibration that this version can use; the message says why."""
+    """The file is no calibration that this version can use; the message has the reason."""
 
 
 def save(calibration: Calibration, path: str | os.PathLike[str]) -> None:
@@ -52,11 +56,14 @@ def save(calibration: Calibration, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Calibration:
-    """Read a calibration. Raises OSError, and BadCalibration for what `save` of this version cannot have written."""
+    """Read a calibration.
+
+    Raises OSError, and BadCalibration for a file that `save` of this version cannot have written.
+    """
     with open(path, "rb") as file:
         stored = io.BytesIO(file.read())
     try:
-        # NumPy stops reading in front of the end of a member, where its checksum would be compared.
+        # NumPy stops reading before the end of a member, where its checksum would be compared.
         if ZipFile(stored).testzip() is not None:
             raise BadCalibration("it is damaged: a checksum is wrong")
         stored.seek(0)
@@ -68,7 +75,7 @@ def load(path: str | os.PathLike[str]) -> Calibration:
         raise BadCalibration(f"too little was measured: {error}") from error
     except BadCalibration:
         raise
-    # The bytes are in memory: whatever unpacking meets now, an OSError of bz2 or a negative seek too, is in them.
+    # The bytes are in memory, so any error of unpacking is caused by them, including OSError of bz2 and negative seeks.
     except Exception as error:
         raise BadCalibration("it is no calibration, or it is damaged") from error
 

@@ -1,14 +1,16 @@
-"""What the disk, the page cache and the processor take for each thing a store asks of them.
+"""The times that disk, page cache and processor take for the operations of a store.
 
-`DeviceTimes` is a value; its presets say where each number comes from. "sim-anchors n" is the section of the project's
-page of timing measurements: one virtual machine with two shared cores (AMD EPYC), ext4 without a journal on a virtio
-disk with write-back cache, read-ahead 8 MiB, kernel 6.18. [K] marks general knowledge that nobody measured for us.
+`DeviceTimes` is a value. Its presets name the source of each number. "sim-anchors n" is a section of the project's page
+of timing measurements: one virtual machine with two shared cores (AMD EPYC), ext4 without a journal on a virtio disk
+with write-back cache, read-ahead 8 MiB, kernel 6.18. [K] marks general knowledge that was not measured for this
+project.
 
-A calibrated disk (`sim.device.calibration`) draws syncs from what was measured after a like pause with as many pages.
+A calibrated disk (`sim.device.calibration`) draws each sync from measured syncs with a similar pause before and a
+similar number of pages.
 
-Left out, each with its effect: the fault that re-protects the tail page after a flush (2.9 us once per flush),
-syncs that hold up stores or each other, and the memory of the disk (successive syncs are drawn independently; in truth
-their logarithms correlate by 0.5 to 0.7).
+Three effects are left out: the fault that re-protects the tail page after a flush (2.9 us once per flush), syncs that
+hold up stores or each other, and the memory of the disk (successive syncs are drawn independently, but the logarithms
+of real ones correlate by 0.5 to 0.7).
 """
 
 from collections.abc import Mapping
@@ -34,30 +36,30 @@ GIB = 1 << 30
 US = 1_000
 MS = 1_000_000
 STREAMS = 5
-"""Random streams of a device, in this order: syncs, stalls, wakes, puts, turns."""
+"""The number of random streams of a device: syncs, stalls, wakes, puts, turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTimes:
-    """Durations in ns. Every field but `sync` may be 0, which takes the thing out of the model."""
+    """Durations in ns. Every field except `sync` may be 0, which leaves its operation out."""
 
     name: str
     sync: Distribution
-    """fdatasync or msync of a mapped file, beside the cost per KiB."""
+    """fdatasync or msync of a mapped file, without the cost per KiB."""
     sync_ns_per_kib: int = 0
     """For each KiB of whole pages that a sync writes."""
     convert_ns: int = 0
-    """More for a sync whose pages were only reserved before (extent conversion)."""
+    """Extra time of a sync whose pages were only reserved before (extent conversion)."""
     convert_ns_per_kib: int = 0
-    """The same for each KiB."""
+    """The same extra time for each KiB."""
     put_ns: int = 0
-    """Under the put lock, beside copying: encoding and bookkeeping."""
+    """Under the put lock, without copying: encoding and bookkeeping."""
     copy_ns_per_kib: int = 0
-    """Copying a record into memory that is there."""
+    """Copying a record into memory that is already mapped and dirty."""
     touch_page_ns: int = 0
     """First store into a page of a file that was not warmed."""
     read_ahead_bytes: int = 0
-    """A first touch at each multiple of this waits once more, for `read_ahead_stall`; 0: never."""
+    """A first touch at each multiple of this waits for `read_ahead_stall` too; 0: never."""
     read_ahead_stall: Distribution = NO_TIME
     create_ns: int = 0
     """Create a file, set its size, map it."""
@@ -66,25 +68,31 @@ class DeviceTimes:
     sync_directory_ns: int = 0
     """Make its name durable."""
     commit_ns: int = 0
-    """Write a piece of a pool buffer to the page cache (pwrite), beside the cost per KiB."""
+    """Write a piece of a pool buffer to the page cache (pwrite), without the cost per KiB."""
     commit_ns_per_kib: int = 0
-    """For each KiB of it."""
+    """For each KiB of the piece."""
     wake_ns: int = 0
-    """From the store that a sleeping flusher or committer waits for until it runs."""
+    """From the store for which a sleeping flusher or committer waits until it runs."""
     wake: GapTable | None = None
-    """More of the same, as measured by the time since the last sync."""
+    """Extra wake time, as measured by the time since the last sync."""
     put: GapTable | None = None
-    """More than `put_ns` under the put lock, as measured by the time since the arrival before."""
+    """Extra time under the put lock, as measured by the time since the last arrival."""
     waiting_put: GapTable | None = None
-    """The same for a put that makes a request of group commit; None: as `put`."""
+    """The same for a put that makes a request of group commit; None: the same as `put`."""
     answering_ns: int = 0
     """From the end of a sync of group commit to its first answer."""
     turn: Distribution = NO_TIME
-    """From the end of a sync of group commit until its flusher looks again, beside `answer_ns` for each answer."""
+    """From the end of a sync of group commit until its flusher checks again.
+
+    `answer_ns` for each answer comes on top.
+    """
     answer_ns: int = 0
-    """Each answer of a group commit; they are given one after another, in the order of the puts."""
+    """Each answer of a group commit; answers follow one another, in the order of the puts."""
     measured: SyncTable | None = None
-    """What syncs take as measured. Then `sync` is their median, and neither it nor `convert_…` counts for a sync."""
+    """Measured syncs.
+
+    With them `sync` is their median, and neither it nor `convert_…` is used for a sync.
+    """
 
     def __post_init__(self) -> None:
         for field in self.__dataclass_fields__:
@@ -94,28 +102,28 @@ class DeviceTimes:
 
     @property
     def puts_cost_the_same(self) -> bool:
-        """Whether a put takes equally long wherever it falls, for records of one size."""
+        """Whether records of one size take equally long at any position."""
         stalls = self.read_ahead_bytes and self.read_ahead_stall != NO_TIME
         return self.touch_page_ns == 0 and not stalls and self.put is None
 
     @property
     def syncs_cost_the_same(self) -> bool:
-        """Whether the law of a sync depends on nothing that came before it."""
+        """Whether the law of a sync does not depend on earlier events."""
         syncs = (self.sync_ns_per_kib, self.convert_ns, self.convert_ns_per_kib)
         answers = (self.wake_ns, self.answering_ns, self.answer_ns)
         return not any(syncs + answers) and self.measured is None and self.wake is None and self.turn == NO_TIME
 
     @property
     def sync_law(self) -> Law:
-        """What is drawn for each sync: its time, or which of the measured times it takes."""
+        """The law that is drawn for each sync: its time, or the choice of a measured time."""
         return self.sync if self.measured is None else Uniform32()
 
     def copy_ns(self, size_bytes: int) -> int:
-        """Return how long a put holds the lock if it touches nothing new."""
+        """Return how long a put holds the lock if it touches no new page."""
         return self.put_ns + size_bytes * self.copy_ns_per_kib // KIB
 
     def allocation_ns(self, file_bytes: int) -> int:
-        """Return how long making a file takes, before any warm-up."""
+        """Return how long making a file takes, without warm-up."""
         return self.create_ns + file_bytes * self.reserve_ns_per_gib // GIB + self.sync_directory_ns
 
 
@@ -133,9 +141,9 @@ class Device:
         self._turns = Draws(times.turn, turn_rng)
 
     def sync_ns(self, device_bytes: int, *, gap_ns: int, reserved_only: bool) -> int:
-        """Draw the time of one sync that writes so many bytes, so long after the one before.
+        """Draw the time of one sync of `device_bytes`, `gap_ns` after the previous sync.
 
-        `reserved_only`: their blocks were never written.
+        `reserved_only` says that their blocks were never written.
         """
         times = self.times
         if times.measured is not None:
@@ -147,15 +155,18 @@ class Device:
         return fixed_ns + device_bytes * ns_per_kib // KIB
 
     def held_up_ns(self, start_ns: int, took_ns: int) -> int:
-        """Return how long a sync takes that begins at `start_ns` and would take so long if the disk never stalled."""
+        """Return how long a sync takes on this disk with its stalls.
+
+        It begins at `start_ns` and would take `took_ns` without stalls.
+        """
         if self._disk_stalls is None:
             return took_ns
         return self._disk_stalls.returns_ns(start_ns, start_ns + took_ns) - start_ns
 
     def put_ns(self, begin: int, end: int, *, gap_ns: int, touches: bool) -> int:
-        """Draw how long a put into these positions of a file holds the lock, so long after the arrival before.
+        """Draw how long a put holds the lock, `gap_ns` after the last arrival.
 
-        `touches`: its pages are new.
+        `touches` says that its pages are new.
         """
         times = self.times
         took_ns = times.copy_ns(end - begin)
@@ -183,12 +194,12 @@ class Device:
         return took_ns
 
     def wake_ns(self, gap_ns: int) -> int:
-        """Draw how long a sleeper takes to run once what it waits for is there, so long after the last sync."""
+        """Draw how long a sleeper takes to run after its event, `gap_ns` after the last sync."""
         wake = self.times.wake
         return self.times.wake_ns + (0 if wake is None else wake.took_ns(self._wakes.next(), gap_ns))
 
     def turn_ns(self, answers: int) -> int:
-        """Draw how long a group commit is busy with its answers before it looks again."""
+        """Draw how long a group commit is busy with its answers before it checks again."""
         return self._turns.next() + answers * self.times.answer_ns
 
     def warm_up_ns(self, file_bytes: int) -> int:

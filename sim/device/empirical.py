@@ -1,4 +1,4 @@
-"""Durations as they were measured: a draw gives one of them, each as likely as any other."""
+"""Measured durations: a draw returns one of them with equal chance."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,15 @@ from tornpage.sim.distributions import Floats, Int64s
 __all__ = ["Empirical", "Uniform32"]
 
 KEPT = 2_000
-"""Durations that a law keeps of those measured: enough for a 99.9th percentile, few enough to hash and to send."""
+"""The number of durations that a law keeps.
+
+It is enough for a 99.9th percentile, and small enough to hash and to send.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Empirical:
-    """`values_ns` in order, at least one. What a formula asks of a law it answers of these values alone."""
+    """`values_ns` in order, at least one; formulas use these values alone."""
 
     values_ns: tuple[int, ...]
 
@@ -24,7 +27,7 @@ class Empirical:
 
     @classmethod
     def of(cls, measured: Int64s) -> "Empirical":
-        """Return the law of these durations; of many, that of evenly spaced ones in their order."""
+        """Return the law of these durations; many are thinned to evenly spaced ones."""
         ordered = np.sort(measured)
         if len(ordered) > KEPT:
             ordered = ordered[(np.arange(KEPT) * 2 + 1) * len(ordered) // (2 * KEPT)]
@@ -65,8 +68,8 @@ class Empirical:
 
 @dataclass(frozen=True, slots=True)
 class Uniform32:
-    """Whole numbers from 0 to 2^32 - 1, which choose among measured values once it is known which are in question."""
+    """Whole numbers from 0 to 2^32 - 1, which choose among measured values."""
 
     def draw(self, rng: np.random.Generator, count: int) -> Int64s:
-        """Return `count` of them."""
+        """Return `count` of these numbers."""
         return rng.integers(0, 1 << 32, count, dtype=np.int64)

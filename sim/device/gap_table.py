@@ -1,7 +1,7 @@
-"""Durations as they were measured, by the idle time before them: what has rested is cold and takes longer.
+"""Measured durations by the idle time before them: after a pause they are longer.
 
-A bin of the gap holds what was measured after a like one; a bin with less than ENOUGH durations takes those of the bins
-nearest to it as well. A draw `u` below 2^32 chooses value `u * count >> 32`, so that both engines compute the same.
+A bin of gaps has the durations measured after such a gap. A bin with fewer than ENOUGH durations also takes those of
+the nearest bins. A draw `u` below 2^32 chooses value `u * count >> 32`, so that both engines compute the same.
 """
 
 import hashlib
@@ -16,9 +16,12 @@ from tornpage.sim.distributions import Int64s
 __all__ = ["COUNT", "ENOUGH", "GAP_BINS", "GAP_EDGES_NS", "START", "GapTable", "packed", "pool"]
 
 ENOUGH = 30
-"""Durations without which a bin is too thin to be drawn from alone."""
+"""The number of durations below which a bin is too thin to be used alone."""
 GAP_EDGES_NS = (1_000, 20_000, 50_000, 100_000, 200_000, 400_000, 1_000_000, 3_000_000)
-"""A gap is in the first bin whose edge is above it, or in the last one. Source: sim-anchors 3."""
+"""A gap is in the first bin whose edge is above it, or in the last bin.
+
+Source: sim-anchors 3.
+"""
 GAP_BINS = len(GAP_EDGES_NS) + 1
 START, COUNT = 0, 1
 """Columns of `bins`."""
@@ -26,7 +29,11 @@ START, COUNT = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class GapTable:
-    """`bins` has a row (start, count) of `values` for each gap bin; in a bin values are in order. Equal by digest."""
+    """Durations by bins of gaps.
+
+    `bins` has a row (start, count) of `values` for each bin; within a bin the values are in order. Tables are equal if
+    their digests are.
+    """
 
     digest: str
     values: Int64s = field(compare=False, repr=False)
@@ -34,7 +41,7 @@ class GapTable:
 
     @classmethod
     def of(cls, gaps_ns: Int64s, took_ns: Int64s) -> "GapTable":
-        """Return the table of what was measured, one duration at least."""
+        """Return the table of these measurements, at least one."""
         places = np.searchsorted(GAP_EDGES_NS, gaps_ns, side="right")
         found = {place: took_ns[places == place] for place in np.unique(places).tolist()}
 
@@ -45,12 +52,12 @@ class GapTable:
         return cls(hashlib.sha256(values.tobytes() + bins.tobytes()).hexdigest(), values, bins)
 
     def took_ns(self, draw: int, gap_ns: int) -> int:
-        """Return one duration. `draw` is below 2^32."""
+        """Return one duration; `draw` is below 2^32."""
         start, count = self.bins[bisect_right(GAP_EDGES_NS, gap_ns)].tolist()
         return self.values.item(start + (draw * count >> 32))
 
     def took_many_ns(self, draws: Int64s, gaps_ns: Int64s) -> Int64s:
-        """Return the durations of many."""
+        """Return the durations of many draws."""
         bins = self.bins[np.searchsorted(GAP_EDGES_NS, gaps_ns, side="right")]
         return self.values[bins[:, START] + (draws * bins[:, COUNT] >> 32)]
 
@@ -67,7 +74,7 @@ def packed(parts: list[Int64s]) -> tuple[Int64s, Int64s]:
 
 
 def pool(found: Mapping[int, Int64s], far: Callable[[int], tuple[int, int]]) -> Int64s:
-    """Return the values of the nearest bins until there are ENOUGH, or no more."""
+    """Return the values of the nearest bins until there are ENOUGH, or no bin is left."""
     parts, count = [], 0
     for place in sorted(found, key=far):
         parts.append(found[place])

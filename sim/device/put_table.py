@@ -1,12 +1,12 @@
-"""Puts of a real store as they were measured, the lateness of the thread that puts included.
+"""Measured puts of a real store, including the lateness of the thread that puts.
 
-A put costs a program what its caches and its processor have forgotten meanwhile: the longer it has slept before, and
-the less it had to do lately, the later it begins and the longer it takes. So lateness and duration of a put are drawn
-together, as they were measured, out of a bin of (idle gap before it, mean gap lately). One thread serves all puts: who
-comes while it works is served next, and is not late. Now and then the thread stalls, since the machine has
-other things to do. That comes by the time, as stalls of a disk do (`sim.device.stalls`).
+Caches and processor lose state while a program sleeps. So after a longer sleep, and after less recent work, a put
+begins later and takes longer. Lateness and duration are therefore drawn together, as measured, from a bin of (idle gap
+before the put, recent mean gap). One thread serves all puts. A put that arrives while it works is served next, and is
+not late. Sometimes the thread stalls, because the machine runs something else. Stalls depend on time, as those of a
+disk do (`sim.device.stalls`).
 
-All are whole numbers; a draw `u` below 2^32 chooses row `u * count >> 32`.
+All numbers are whole; a draw `u` below 2^32 chooses row `u * count >> 32`.
 """
 
 import hashlib
@@ -25,35 +25,44 @@ from tornpage.sim.streams import Draws
 __all__ = ["GAP_EDGES_NS", "LATELY_EDGES_NS", "LATELY_SHIFT", "PutTable", "Serving", "lately_ns"]
 
 GAP_EDGES_NS = (1, *gap_table.GAP_EDGES_NS[1:])
-"""A gap is in the first bin whose edge is above it, or in the last one; the first bin is for puts that had to queue."""
+"""A gap is in the first bin whose edge is above it, or in the last bin.
+
+The first bin is for puts that had to queue.
+"""
 LATELY_EDGES_NS = (200_000, 400_000, 800_000, 1_600_000)
 LATELY_SHIFT = 3
-"""The mean gap lately moves by an eighth of what the last gap is off."""
+"""The recent mean gap moves by an eighth of its difference from the last gap."""
 ENOUGH = 10
-"""Puts without which a bin counts as empty."""
+"""The number of puts below which a bin counts as empty."""
 GAP_BINS, LATELY_BINS = len(GAP_EDGES_NS) + 1, len(LATELY_EDGES_NS) + 1
 START, COUNT = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
 class PutTable:
-    """Measured puts by bin. Equal by digest."""
+    """Measured puts by bin. Tables are equal if their digests are."""
 
     digest: str
     late_ns: Int64s = field(compare=False, repr=False)
-    """From the moment a message was due, or the end of the put before it, until its put began, bin by bin."""
+    """Delay of each put, bin by bin.
+
+    It lasts from the time at which a message was due, or the end of the previous put, to the begin of its put.
+    """
     took_ns: Int64s = field(compare=False, repr=False)
-    """How long that put took."""
+    """The duration of that put."""
     bins: Int64s = field(compare=False, repr=False)
-    """Rows (start, count), one per bin: place = bin of the mean gap lately * GAP_BINS + bin of the gap."""
+    """Rows (start, count): place = bin of the recent mean gap * GAP_BINS + bin of the gap."""
     stalls: StallLaw = NEVER
-    """When the thread does not run for a while."""
+    """The times at which the thread does not run."""
 
     @classmethod
     def of(
         cls, *, gap_ns: Int64s, lately_ns: Int64s, late_ns: Int64s, took_ns: Int64s, stalls: StallLaw = NEVER
     ) -> "PutTable":
-        """Return the table of these puts; an empty bin takes the nearest one. Raises TooFewSamples if all are empty."""
+        """Return the table of these puts; an empty bin takes the nearest one.
+
+        Raises TooFewSamples if all bins are empty.
+        """
         places = np.searchsorted(LATELY_EDGES_NS, lately_ns, side="right") * GAP_BINS
         places += np.searchsorted(GAP_EDGES_NS, gap_ns, side="right")
         order = np.lexsort((took_ns, late_ns, places))
@@ -73,7 +82,7 @@ class PutTable:
         return cls(hasher.hexdigest(), late_ns, took_ns, bins, stalls)
 
     def draw(self, draw: int, *, gap_ns: int, lately_ns: int) -> tuple[int, int]:
-        """Return lateness and duration of a put. `draw` is below 2^32."""
+        """Return lateness and duration of a put; `draw` is below 2^32."""
         place = bisect_right(LATELY_EDGES_NS, lately_ns) * GAP_BINS + bisect_right(GAP_EDGES_NS, gap_ns)
         start, count = self.bins[place].tolist()
         row = start + (draw * count >> 32)
@@ -81,7 +90,7 @@ class PutTable:
 
 
 class Serving:
-    """The one thread that puts: `PutTable` with a random stream and what it remembers."""
+    """The single thread that puts: a `PutTable`, a random stream, and its recent gaps."""
 
     def __init__(self, puts: PutTable, rng: np.random.Generator) -> None:
         self._puts = puts
@@ -92,7 +101,10 @@ class Serving:
         self._lately_ns = -1
 
     def next(self, arrival_ns: int, free_ns: int) -> tuple[int, int]:
-        """Return when the put of the next message begins and how long it takes; the put before ends at `free_ns`."""
+        """Return when the put of the next message begins and how long it takes.
+
+        The previous put ends at `free_ns`.
+        """
         gap_ns, self._arrived_ns = arrival_ns - self._arrived_ns, arrival_ns
         self._lately_ns = gap_ns if self._lately_ns < 0 else _moved(self._lately_ns, gap_ns)
         idle_ns = max(arrival_ns - free_ns, 0)
@@ -103,7 +115,7 @@ class Serving:
 
 
 def lately_ns(arrival_ns: Int64s) -> Int64s:
-    """Return the mean gap lately at each of these arrivals, as `Serving` sees it."""
+    """Return the recent mean gap at each of these arrivals, as `Serving` computes it."""
     gaps = np.diff(arrival_ns, prepend=0).tolist()
     mean = gaps[0] if gaps else 0
     means = []

@@ -1,7 +1,7 @@
-"""What was measured on a disk, one row per thing done: the raw material of a calibration.
+"""Measurements of a disk, one row per operation: the raw material of a calibration.
 
-Rows are kept as they were measured, so that a later version can read more out of them. `round` numbers the passes over
-all slices; even rounds are compared with odd ones to know the noise.
+Rows are kept as measured, so that a later version can read more out of them. `round` numbers the passes over all
+slices. Even rounds are compared with odd ones to find the noise.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 __all__ = ["MODES", "PROBES", "PROBE_DTYPE", "STATES", "SYNC_DTYPE", "Samples"]
 
 MODES = ("mmap", "pwrite")
-"""How bytes came to the file before fdatasync: through a shared mapping, as the store's do, or by pwrite."""
+"""How bytes reached the file before fdatasync: by a shared mapping, or by pwrite."""
 STATES = ("reserved", "written", "sparse")
-"""Of the blocks a sync writes: only reserved (fallocate), written and synced before, or nothing but a file size."""
+"""The blocks of a sync: reserved (fallocate), written and synced before, or unallocated."""
 PROBES = (
     "touch",
     "populate",
@@ -31,22 +31,22 @@ PROBES = (
     "answer",
     "turn",
 )
-"""What else takes time. `amount` of a row says how much was done: bytes, or answers, or 1.
+"""Other operations that take time; `amount` of a row is bytes, answers, or 1.
 
-| probe | what one row took |
+| probe | what one row measures |
 |---|---|
 | touch | first store into each page of `amount` bytes of a mapping in `state` |
 | populate | have the kernel make `amount` bytes of a mapping in `state` writable |
-| copy | storing `amount` bytes into pages that are there and dirty |
-| pwrite | one pwrite of `amount` bytes into pages that are there |
+| copy | store `amount` bytes into pages that are mapped and dirty |
+| pwrite | one pwrite of `amount` bytes into pages that are in the cache |
 | create | create a file and map it |
 | reserve | reserve `amount` bytes of it |
 | sync_directory | make its name durable |
-| put | one put of a real store that flushes behind its answers; its record has `amount` bytes |
-| request | the same of a store that syncs, while a sync runs |
-| wake | from the begin of the put that wakes a sleeping flusher until its flush; `amount`: ns since the put before |
-| answer | from the end of a flush of group commit until the answer with `amount` others before it, in a real store |
-| turn | from one flush of group commit to the next, which is waited for, through `amount` answers, in a real store |
+| put | one put of a real store that flushes after its answers; its record has `amount` bytes |
+| request | the same of a store that syncs, during a sync |
+| wake | from the begin of the put that wakes a sleeping flusher to its flush; `amount`: ns since the put before |
+| answer | from the end of a flush of group commit to the answer with `amount` others before it, in a real store |
+| turn | from one flush of group commit to the next, for which puts wait, with `amount` answers, in a real store |
 """
 
 SYNC_DTYPE = np.dtype(
@@ -60,9 +60,12 @@ SYNC_DTYPE = np.dtype(
         ("took_ns", np.int64),
     ]
 )
-"""One fdatasync. `mode` and `state` are places in MODES and STATES. `rate_per_s` is 0 where pages and gap were chosen,
-else that of the load on the real store under which it was seen. `pages`: whole 4 KiB pages that hold what was new.
-`gap_ns`: from the return of the sync before."""
+"""One fdatasync.
+
+`mode` and `state` index MODES and STATES. `rate_per_s` is 0 where pages and gap were chosen, and otherwise the rate of
+the load on the real store. `pages` counts the whole 4 KiB pages with new bytes. `gap_ns` begins at the return of the
+previous sync.
+"""
 
 PROBE_DTYPE = np.dtype(
     [
@@ -75,15 +78,18 @@ PROBE_DTYPE = np.dtype(
         ("took_ns", np.int64),
     ]
 )
-"""One of PROBES; `state` is 0 where it means nothing, `position` is a place in a file, `gap_ns` the
-rest before: from one put to the next, from a flush to the put that wakes the next one."""
+"""One measurement of PROBES.
+
+`state` is 0 where it means nothing. `position` is a position in a file. `gap_ns` is the pause before: between two puts,
+or from a flush to the put that wakes the next one.
+"""
 
 Rows = NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Rows of SYNC_DTYPE and of PROBE_DTYPE, in the order in which they were measured."""
+    """Rows of SYNC_DTYPE and of PROBE_DTYPE, in the order of measurement."""
 
     syncs: Rows
     probes: Rows

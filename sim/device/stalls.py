@@ -1,8 +1,8 @@
-"""Stalls of a disk, or of a thread: for a while it answers nobody, however often it is asked.
+"""Stalls of a disk or of a thread: for a while no request is completed.
 
-A stall comes by the time that passes, not by the syncs that are made: a busy store meets no more of them per second
-than a quiet one, and far fewer per sync. So they are a process of their own. A sync that runs when one begins, or is
-asked for while one lasts, returns at its end at the earliest.
+Stalls depend on the time that passes, not on the number of syncs. A busy store meets no more of them per second than a
+quiet one, and far fewer per sync. So they are a process of their own. A sync that runs when a stall begins, or begins
+during one, returns at its end at the earliest.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,7 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class StallLaw:
-    """Stalls at random moments, `per_s` in the mean, each as long as one of `lasts_ns`, which are in order."""
+    """Stalls at random moments, `per_s` in the mean, with lengths from the ordered `lasts_ns`."""
 
     per_s: float
     lasts_ns: tuple[int, ...]
@@ -30,7 +30,10 @@ class StallLaw:
 
     @classmethod
     def of(cls, lasts_ns: Int64s, *, seconds: float) -> "StallLaw":
-        """Return the law of the stalls that were seen in so much time, which has to be some unless there were none."""
+        """Return the law of the stalls that were measured in `seconds`.
+
+        `seconds` must be above 0 unless there were no stalls.
+        """
         return cls(len(lasts_ns) / seconds if len(lasts_ns) else 0.0, tuple(sorted(lasts_ns.tolist())))
 
 
@@ -38,17 +41,17 @@ NEVER = StallLaw(0.0, ())
 
 
 class Stalls:
-    """The stalls of one run, drawn as far ahead as somebody asks."""
+    """The stalls of one run, drawn as far ahead as a caller asks."""
 
     def __init__(self, law: StallLaw, rng: np.random.Generator) -> None:
         self._law = law
         self._rng = rng
         self._begins: list[int] = []
         self._ends: list[int] = []
-        """The latest end of this stall and of all before it."""
+        """The latest end of this stall and of all earlier ones."""
 
     def returns_ns(self, start_ns: int, end_ns: int) -> int:
-        """Return when a sync returns that would run from start to end on a disk that never stalls."""
+        """Return when a sync returns that would run from start to end without stalls."""
         if not self._law.per_s:
             return end_ns
         place = bisect_left(self._begins, start_ns)

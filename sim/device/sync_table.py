@@ -1,10 +1,10 @@
-"""How long a sync takes, as it was measured: by idle gap before it, pages it writes, and whether their blocks are new.
+"""Measured durations of syncs, by idle gap before, pages written, and state of blocks.
 
-A bin of gap and pages holds what was measured there, and a sync draws one of its durations. A bin with less than ENOUGH
-takes those of the bins nearest to it as well. A duration is moved by the growth curve from the pages it was measured
-with to those in question; the curve never goes down. Source of form and bins: sim-anchors 3.
+A bin of gap and pages has the durations measured there, and a sync draws one of them. A bin with fewer than ENOUGH also
+takes those of the nearest bins. A duration is shifted by the growth curve from its measured number of pages to the
+wanted number. The curve never goes down. Source of form and bins: sim-anchors 3.
 
-All is whole numbers, so that both engines compute the same: a draw `u` below 2^32 chooses value `u * count >> 32`.
+All numbers are whole, so that both engines compute the same: a draw `u` below 2^32 chooses value `u * count >> 32`.
 """
 
 import hashlib
@@ -23,11 +23,14 @@ from tornpage.sim.distributions import Int64s
 __all__ = ["LAYER_BINS", "PAGE_TOPS", "Layer", "SyncTable", "TooFewSamples", "layer_of"]
 
 PAGE_TOPS = (1, 2, 3, 4, 6, 8, 16, 64, 256, 1_024, 4_096)
-"""So many pages are in the first bin whose top they do not exceed, or in the last one."""
+"""A number of pages is in the first bin whose top it does not exceed, or in the last bin."""
 PAGE_BINS = len(PAGE_TOPS) + 1
 LAYER_BINS = PAGE_BINS * GAP_BINS
 GAP_WEIGHS = 2
-"""How many bins of pages off is as bad as one bin of gap: pages are made up for by the growth curve."""
+"""A distance of this many bins of pages is as bad as one bin of gap.
+
+The growth curve makes up for pages.
+"""
 SLOPE_BITS = 10
 
 KNOT_PAGES, KNOT_NS, KNOT_SLOPE = 0, 1, 2
@@ -35,25 +38,28 @@ KNOT_PAGES, KNOT_NS, KNOT_SLOPE = 0, 1, 2
 
 
 class TooFewSamples(ValueError):
-    """What was measured makes no device; the message says what is missing."""
+    """The measurements make no device; the message names what is missing."""
 
 
 class Layer(NamedTuple):
     """The bins of one kind of blocks."""
 
     values: Int64s
-    """Durations less what the growth curve says for their pages, bin by bin."""
+    """Durations minus the growth curve at their pages, bin by bin."""
     bins: Int64s
     """Rows (start, count) of `values`, one per bin: place = bin of pages * GAP_BINS + bin of gap."""
     knots: Int64s
     """The growth curve: rows (pages, ns, slope), by pages."""
     least_ns: int
-    """No sync takes less: the shortest one measured."""
+    """The shortest measured sync; no sync takes less."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncTable:
-    """A layer for blocks that were written before and one for blocks that were only reserved. Equal by digest."""
+    """Layers for blocks that were written before and for blocks that were only reserved.
+
+    Tables are equal if their digests are.
+    """
 
     digest: str
     written: Layer = field(compare=False, repr=False)
@@ -69,7 +75,7 @@ class SyncTable:
         return cls(hasher.hexdigest(), written, reserved)
 
     def took_ns(self, draw: int, *, pages: int, gap_ns: int, reserved_only: bool) -> int:
-        """Return the time of one sync of at least one page. `draw` is below 2^32."""
+        """Return the time of one sync of at least one page; `draw` is below 2^32."""
         layer = self.reserved if reserved_only else self.written
         place = bisect_left(PAGE_TOPS, pages) * GAP_BINS + bisect_right(GAP_EDGES_NS, gap_ns)
         start, count = layer.bins[place].tolist()
@@ -78,10 +84,11 @@ class SyncTable:
 
 
 def layer_of(sweep: Rows, load: Rows, *, what: str) -> Layer:
-    """Return the bins of these rows of SYNC_DTYPE. Raises TooFewSamples, which names `what`.
+    """Return the bins of these rows of SYNC_DTYPE.
 
-    A bin with ENOUGH rows of `load` holds those: they were taken as the store takes them. The growth curve comes from
-    `sweep` alone, whose pages were chosen: in a passive log, many pages are the effect of a slow sync before.
+    A bin with ENOUGH rows of `load` has those, since they were measured under the store. The growth curve comes from
+    `sweep` alone, whose pages were chosen: in a passive log, many pages are the effect of a slow sync before. Raises
+    TooFewSamples, which names `what`.
     """
     if len(sweep) < ENOUGH:
         raise TooFewSamples(f"{len(sweep)} syncs of chosen size were measured for {what}; at least {ENOUGH} are needed")
@@ -95,7 +102,7 @@ def layer_of(sweep: Rows, load: Rows, *, what: str) -> Layer:
 
 
 def _by_bin(rows: Rows, knots: Int64s) -> dict[int, Int64s]:
-    """Return the durations of each bin, less what the growth curve says."""
+    """Return the durations of each bin, minus the growth curve."""
     page_bins = np.searchsorted(PAGE_TOPS, rows["pages"], side="left")
     places = page_bins * GAP_BINS + np.searchsorted(GAP_EDGES_NS, rows["gap_ns"], side="right")
     grown = {pages: grown_ns(knots, pages) for pages in np.unique(rows["pages"]).tolist()}
@@ -114,9 +121,10 @@ def _far_from(place: int) -> Callable[[int], tuple[int, int]]:
 
 
 def grown_ns(knots: Int64s, pages: int) -> int:
-    """Return the growth curve at so many pages: straight between knots and behind the last one, flat before the first.
+    """Return the growth curve at a number of pages.
 
-    Its level is that of medians; only differences count.
+    It is straight between knots and after the last one, and flat before the first. Its level is that of medians. Only
+    differences count.
     """
     place = max(int(knots[:, KNOT_PAGES].searchsorted(pages, side="right")) - 1, 0)
     begin, ns, slope = knots[place].tolist()
@@ -124,7 +132,7 @@ def grown_ns(knots: Int64s, pages: int) -> int:
 
 
 def _growth(sweep: Rows) -> Int64s:
-    """Return the knots of the curve through the medians by pages, pooled until it nowhere goes down."""
+    """Return the knots of the curve through the medians by pages, pooled to never go down."""
     blocks: list[list[float]] = []  # level, weight, and the sizes that share it
     for pages in np.unique(sweep["pages"]).tolist():
         took = sweep["took_ns"][sweep["pages"] == pages]
@@ -144,6 +152,9 @@ def _growth(sweep: Rows) -> Int64s:
 
 
 def _last_slope(points: list[tuple[int, int]]) -> int:
-    """Return the slope behind the last point: that from the first one, which no single median can bend."""
+    """Return the slope after the last point.
+
+    It is the slope from the first point, so that no single median can bend it.
+    """
     (first, first_ns), (last, last_ns) = points[0], points[-1]
     return ((last_ns - first_ns) << SLOPE_BITS) // (last - first) if last > first else 0

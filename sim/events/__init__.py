@@ -1,1 +1,1 @@
-"""Simulated time, events that happen again and again, and the observer of waits."""
+"""Simulated time, repeated events, and the observer of waits."""

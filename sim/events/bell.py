@@ -1,4 +1,4 @@
-"""The simulated time, and an event that happens again and again."""
+"""The simulated time, and an event that happens repeatedly."""
 
 from collections.abc import Callable
 
@@ -11,12 +11,12 @@ __all__ = ["Bell", "now_ns", "until_due"]
 
 
 def now_ns(env: Environment) -> int:
-    """Return the simulated time; all delays are whole ns, so it is whole."""
+    """Return the simulated time; all delays are whole ns, so the time is whole."""
     return env.now  # type: ignore[return-value]
 
 
 class Bell:
-    """An event that happens again and again. Who waits looks again afterwards whether it was meant."""
+    """A repeated event. A waiting actor checks again after each ring whether it was meant."""
 
     def __init__(self, env: Environment) -> None:
         self._env = env
@@ -29,7 +29,7 @@ class Bell:
         return self._event
 
     def wait_until(self, at_ns: int, rank: int) -> Event:
-        """Return an event of the next ring, or of a turn of this rank at `at_ns` if that comes first."""
+        """Return an event of the next ring, or of a turn of this rank at `at_ns` if that is first."""
         either = self._env.event()
 
         def happen(_: Event) -> None:
@@ -42,7 +42,7 @@ class Bell:
         return either
 
     def ring(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiting actors."""
         if self._event is not None:
             event, self._event = self._event, None
             event.succeed()
@@ -51,9 +51,9 @@ class Bell:
 def until_due(
     env: Environment, bell: Bell, due: Callable[[], int | None], *, until_ns: int, wake_ns: int, rank: int
 ) -> ProcessGenerator:
-    """Sleep until there is something to do, and a while for waking, but not beyond `until_ns`.
+    """Sleep until there is work, and for the wake time, but not beyond `until_ns`.
 
-    `due` tells when that is or was, None while nobody knows; the bell rings when it may know more.
+    `due` returns when the work is or was due, None while that is unknown. The bell rings when it may be known.
     """
     begin_ns, due_ns = now_ns(env), due()
     while due_ns is None and now_ns(env) < until_ns:

@@ -1,43 +1,52 @@
-"""What actors tell about their waits, and the collector of it."""
+"""The observer of the actors' waits, and a collector of rows."""
 
 from typing import Protocol
 
 __all__ = ["AllocationRow", "CommitRow", "FlushRow", "Probe", "RollRow", "Rows", "WritebackRow"]
 
 FlushRow = tuple[int, int, int, int, int, int, int, int]
-"""round, start_ns, end_ns, file_index, from_offset, to_offset, messages, device_bytes: one sync of one file."""
+"""round, start_ns, end_ns, file_index, from_offset, to_offset, messages, device_bytes.
+
+One sync of one file.
+"""
 RollRow = tuple[int, int, int, int]
-"""file_index, row, asked_ns, ready_ns: record `row` did not fit, and waited for file `file_index`."""
+"""file_index, row, asked_ns, ready_ns.
+
+Record `row` did not fit, and waited for file `file_index`.
+"""
 AllocationRow = tuple[int, int, int, int]
 """file_index, requested_ns, start_ns, ready_ns: one file made."""
 CommitRow = tuple[int, int, int, int, int, int, int]
-"""start_ns, end_ns, file_index, from_offset, to_offset, messages, buffers_home: one write from a pool buffer."""
+"""start_ns, end_ns, file_index, from_offset, to_offset, messages, buffers_home.
+
+One write from a pool buffer.
+"""
 
 WritebackRow = tuple[int, int, int, int]
-"""start_ns, end_ns, from_offset, to_offset: what the kernel wrote by itself."""
+"""start_ns, end_ns, from_offset, to_offset: one write by the kernel itself."""
 
 
 class Probe(Protocol):
-    """Told of everything that happens at a wait, when it has happened."""
+    """An observer of everything that happened at a wait."""
 
     def flushed(self, row: FlushRow) -> None:
         """A sync has returned."""
 
     def rolled(self, row: RollRow) -> None:
-        """The writer has turned to the next file."""
+        """The writer has begun the next file."""
 
     def allocated(self, row: AllocationRow) -> None:
         """A file is ready."""
 
     def committed(self, row: CommitRow) -> None:
-        """A piece of a pool buffer has come to the page cache."""
+        """A piece of a pool buffer has reached the page cache."""
 
     def written_back(self, row: WritebackRow) -> None:
         """The kernel has written pages by itself."""
 
 
 class Rows:
-    """The probe that keeps everything."""
+    """The probe that keeps every row."""
 
     def __init__(self) -> None:
         self.flushes: list[FlushRow] = []

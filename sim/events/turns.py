@@ -1,19 +1,19 @@
-"""Who acts first among those who act at the same nanosecond.
+"""The order of actors at the same nanosecond.
 
-SimPy orders equal times by priority, and only then by who asked first. Everyone who looks at the state of others waits
-by a turn of his own rank, so that what he sees follows from times alone, not from the order in which events were made.
-The fast engine knows times and nothing else.
+SimPy orders equal times by priority, and only then by the order of requests. Every actor that looks at the state of
+others waits by a turn of its own rank. So what it sees follows from times alone, not from the order in which events
+were made. The fast engine knows only times.
 
-| rank | who |
+| rank | actor |
 |---|---|
-| `simpy`'s own | the put lock, the allocator: what they do follows from times alone |
-| PRODUCERS + number | a closed producer, who arrives |
-| COMMITTER | the committer, who sees all that is written by now |
-| FLUSHER | the flusher, who sees all that is committed by now |
+| `simpy`'s own | the put lock and the allocator: their actions follow from times alone |
+| PRODUCERS + number | a closed producer that arrives |
+| COMMITTER | the committer, which sees everything written by now |
+| FLUSHER | the flusher, which sees everything committed by now |
 | KERNEL | the kernel's write-back |
 | END | the end of the run |
 
-Whom a flush answers is too late for the look that follows it at once.
+A producer acknowledged by a flush is not seen by a flush decision at the same nanosecond.
 """
 
 from simpy import Environment, Event
@@ -28,7 +28,7 @@ END = COMMITTER + 3
 
 
 class Turn(Event):
-    """An event that happens `delay_ns` from now, after all of lower rank that happen at that moment."""
+    """An event `delay_ns` from now, after all events of lower rank at that moment."""
 
     def __init__(self, env: Environment, delay_ns: int, rank: int) -> None:
         super().__init__(env)

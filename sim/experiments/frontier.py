@@ -1,4 +1,7 @@
-"""What latency buys what safety? Crashes are moments of a trace, which has the answer for each of them."""
+"""Which latency buys which safety? Crashes are moments of a trace.
+
+The trace has the losses of every moment.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +23,7 @@ FAILURES = {"power": "power loss", "kill": "process kill"}
 
 
 def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
-    """Yield a row per policy and failure that can take anything from it."""
+    """Yield a row per policy and kind of failure that can lose its messages."""
     for policy in POLICIES.values():
         progress(policy.name)
         trace = setup.trace(policy.scenario(setup.device, RATE, messages=setup.count(MESSAGES, least=4_000)))
@@ -55,7 +58,7 @@ def loss_row(
     ages_ms: Sequence[float],
     answered: Sequence[int],
 ) -> Row:
-    """Return the row of a policy from what each of its crashes took; the lists have one entry per crash."""
+    """Return the row of a policy from its losses; the lists have one entry per crash."""
     return {
         "policy": policy,
         "crash": crash,
@@ -71,7 +74,10 @@ def loss_row(
 
 
 def front(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of power losses that none beats in latency and age at once, fastest first."""
+    """Return the rows of power losses on the front, fastest first.
+
+    No other row is better than one of these in latency and age at once.
+    """
     power = [row for row in rows if row["crash"] == f"{FAILURES['power']}, simulated"]
     kept: list[Row] = []
     for row in sorted(power, key=lambda row: (of(row, "put_p99_us"), of(row, "lost_age_mean_ms"))):
@@ -81,7 +87,7 @@ def front(rows: Sequence[Row]) -> list[Row]:
 
 
 def overlays(rows: Sequence[Row]) -> tuple[Overlay, ...]:
-    """Draw the front through both panels."""
+    """Draw the front in both panels."""
     best = front(rows)
     x = tuple(of(row, "put_p99_us") for row in best)
     panels = ("lost_messages_mean", "lost_age_mean_ms")
@@ -91,7 +97,7 @@ def overlays(rows: Sequence[Row]) -> tuple[Overlay, ...]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell the front, who loses what was answered, and what a kill takes."""
+    """Describe the front, policies that lose acknowledged messages, and losses by a kill."""
     best = front(rows)
     told = [
         "Nothing beats "

@@ -1,4 +1,4 @@
-"""Where does each flush policy break, as the load grows?"""
+"""At which load does each flush policy break?"""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,9 +13,9 @@ __all__ = ["KNEE", "knee_rate"]
 
 RATES = (1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 6e5, 1e6, 1.2e6, 1.4e6, 1.6e6, 2e6)
 MESSAGES = 1_000_000
-"""So that a thousand puts are slower than the p99.9."""
+"""Enough for a thousand puts slower than the p99.9."""
 BROKEN = 10.0
-"""A policy has broken where its p99 is so many times that of the smallest rate."""
+"""A policy has broken where its p99 is this many times that at the smallest rate."""
 FLUSHES = policies("sync", "woken at 4 pages", "async 500 ms", "pool + async 500 ms")
 
 
@@ -37,13 +37,13 @@ def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
 
 
 def knee_rate(rows: Sequence[Row]) -> float | None:
-    """Return the first rate of one policy's rows, rates rising, at which it has broken; None if it never does."""
+    """Return the first of the rising rates at which one policy breaks; None without one."""
     limit = BROKEN * of(rows[0], "put_p99_us")
     return next((of(row, "rate_per_s") for row in rows if of(row, "put_p99_us") > limit), None)
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell the knee of each policy."""
+    """Describe the knee of each policy."""
     told = []
     for name, own in grouped(rows, "policy").items():
         knee, first = knee_rate(own), own[0]

@@ -1,4 +1,4 @@
-"""Where the page rule holds flushes back: `flushCommitLogLeastPages` over rate and interval."""
+"""When does the page rule delay flushes? `flushCommitLogLeastPages` by rate and interval."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,11 +18,17 @@ RATES = (2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 INTERVALS_MS = (50, 100, 200, 500, 1000, 2000)
 SECONDS = 400
 OWN_INTERVALS = 2.0
-"""A flush was held back when messages wait longer than so many intervals; without the rule none waits two."""
+"""A flush was delayed if messages wait longer than this many intervals.
+
+Without the rule no message waits two.
+"""
 
 
 def boundary_rate(interval_ms: float) -> float:
-    """Return the rate below which an interval brings fewer pages than the rule asks for (sim-anchors 6, check 8)."""
+    """Return the rate below which an interval brings fewer pages than the rule asks for.
+
+    Source: sim-anchors 6, check 8.
+    """
     return PAGES * PAGE_BYTES / RECORD_BYTES / (interval_ms / 1000)
 
 
@@ -58,7 +64,7 @@ def overlays(rows: Sequence[Row]) -> tuple[Overlay, ...]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell how far the formula divides the map, and what waits on either side."""
+    """Describe how well the formula divides the map, and the waits on either side."""
     slow = [row for row in rows if of(row, "rate_per_s") < boundary_rate(of(row, "interval_ms"))]
     quick = [row for row in rows if of(row, "rate_per_s") > boundary_rate(of(row, "interval_ms"))]
     held = [row for row in slow if _is_held_back(row)]

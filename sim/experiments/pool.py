@@ -1,4 +1,4 @@
-"""How long does a burst have to be until a transient store pool has no buffer left?"""
+"""How long must a burst be until a transient store pool has no buffer left?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,16 +19,19 @@ MIB = 1 << 20
 FILE_BYTES = 8 * MIB
 RECORD_BYTES = 32 << 10
 COMMITTED_MIB_PER_S = 125
-"""As fast as the committer is when the kernel throttles it to a volume of 125 MiB/s (gp3)."""
+"""The speed of the committer when the kernel throttles it to a gp3 volume."""
 OVER = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0)
-"""Rates of the burst, over that of the committer."""
+"""Rates of the burst, as multiples of the committer's rate."""
 BUFFERS = (3, 5, 8, 16)
 AHEAD = 2
-"""Files asked for before they are needed; each takes a buffer with it."""
+"""Files requested before they are needed; each takes a buffer."""
 
 
 def formula_s(buffers: int, mib_per_s: float) -> float:
-    """Return the time to an empty pool: P F / (r - c), P without the buffers of files ahead (sim-anchors 6, 14)."""
+    """Return the time to an empty pool: P F / (r - c).
+
+    P leaves out the buffers of files ahead. Source: sim-anchors 6, 14.
+    """
     return (buffers - AHEAD) * FILE_BYTES / MIB / (mib_per_s - COMMITTED_MIB_PER_S)
 
 
@@ -54,7 +57,7 @@ def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
 
 
 def empty_s(trace: Trace) -> float | None:
-    """Return when the first file was begun that found no buffer; None if all had one."""
+    """Return when the first file without a buffer was begun; None if all files had one."""
     made = trace.allocations
     files = np.unique(trace.offset // trace.scenario.file_bytes)
     without = np.setdiff1d(files, trace.commits["file_index"])
@@ -75,7 +78,7 @@ def overlays(rows: Sequence[Row]) -> tuple[Overlay, ...]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell how long pools last, and how far the formula is off in files."""
+    """Describe how long pools last, and the error of the formula in files."""
     told, off = [], []
     for name, own in grouped(rows, "pool").items():
         lasting = [row for row in own if row["empty_s"] is None]

@@ -1,4 +1,4 @@
-"""Three issues of RocketMQ's users as scenarios: would the simulator have foretold what they reported?
+"""Three issues of RocketMQ's users as scenarios: does the simulator reproduce them?
 
 | issue | reported |
 |---|---|
@@ -6,11 +6,12 @@
 | 2439 | a pool of one buffer: "only remain 0 sheets", sends are rejected |
 | 7524 | (with 7523) a pool and SYNC_FLUSH: every put timed out, as the flush was tried twice, before the commit |
 
-7524 was mended by up to 1,000 tries, one each ms.
+The fix of 7524 was up to 1,000 tries, one each ms.
 
-A replica only sees what is committed (1372), and two files are asked for ahead, each with a buffer (2439). 4.9.3 leaves
-the pool unused under SYNC_FLUSH, and so the simulator refuses that pair; for 7524 it is asked how long messages wait
-for their commit under ASYNC_FLUSH, and which of them would not have been there in time. Source: sim-anchors 1.2.
+A replica receives only committed messages (1372). Two files are requested ahead, each with a buffer (2439). 4.9.3
+leaves the pool unused under SYNC_FLUSH, so the simulator refuses that pair. For 7524 the experiment measures instead
+how long messages wait for their commit under ASYNC_FLUSH, and which of them would have been too late. Source:
+sim-anchors 1.2.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,9 +30,9 @@ __all__ = ["REPLAY"]
 
 REPLICA = Replica(Constant(500_000))
 RATE = 50.0
-"""Messages/s: too few to fill four pages within a commit interval of 200 ms."""
+"""Messages/s: too few to fill four pages in a commit interval of 200 ms."""
 WAITING_RATE = 5.0
-"""What one producer sends that waits up to 200 ms for each answer."""
+"""The rate of one producer that waits up to 200 ms for each answer."""
 BUSY_RATE = 20_000.0
 MESSAGES = 6_000
 FILE_BYTES = 4 << 20
@@ -39,7 +40,7 @@ LATENCY = "1372: put p50 with a replica, ms"
 UNBUFFERED = "2439: files without a buffer, %"
 TIMED_OUT = "7524: not committed in time, %"
 QUICK_MS, SLOW_MS = 2.0, 100.0
-"""What was reported in 1372: below the first without a pool, above the second with one."""
+"""Reported in 1372: below the first without a pool, above the second with one."""
 SYNC_TRIES_MS = 1_000
 
 
@@ -117,7 +118,7 @@ def _row(issue: str, case: str, value: float, reported: tuple[float, float] | No
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Say of each issue whether it was foretold."""
+    """Describe for each issue whether the simulator reproduces it."""
     found = {
         issue: {str(row["case"]): of(row, "simulated") for row in own} for issue, own in grouped(rows, "issue").items()
     }

@@ -1,4 +1,4 @@
-"""The puts around a file roll, one panel per way to prepare files."""
+"""The puts around a file roll, one panel per way of preparing files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ WINDOW_MS = 10
 BINS = 80
 NEAR_MS = 1.0
 RISEN = 10.0
-"""Puts near a roll are told of if they are so many times slower than the slowest of the usual bin."""
+"""Puts near a roll are reported if they are 10 times slower than the slowest usual bin."""
 
 _ON_DEMAND, _AHEAD = AllocationPolicy(files_ahead=0), AllocationPolicy()
 CASES = (
@@ -33,7 +33,7 @@ CASES = (
 
 
 def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
-    """Yield a row per policy and moment around the roll."""
+    """Yield a row per policy and time around the roll."""
     messages = setup.count(ROLLS * FILE_BYTES // RECORD_BYTES, least=3 * FILE_BYTES // RECORD_BYTES)
     for policy in CASES:
         progress(policy.name)
@@ -52,7 +52,10 @@ def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
 
 
 def around_rolls(trace: Trace) -> list[tuple[float, float]]:
-    """Return (ms since the roll, slowest put in µs) per bin of arrival times that has any put, all rolls together."""
+    """Return (ms since the roll, slowest put in µs) of all rolls together.
+
+    There is one entry per bin of arrival times with any put.
+    """
     edges = np.linspace(-WINDOW_MS, WINDOW_MS, BINS + 1) * 1e6
     took = trace.put_ns - trace.arrival_ns
     slowest = np.full(BINS, -1, np.int64)
@@ -65,7 +68,7 @@ def around_rolls(trace: Trace) -> list[tuple[float, float]]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell who stalls, and up to which rate one file ahead is enough."""
+    """Describe which policies stall, and up to which rate one file ahead is enough."""
     firsts = [own[0] for own in grouped(rows, "policy").values()]
     still = [str(row["policy"]) for row in firsts if not of(row, "longest_stall_us")]
     told = [

@@ -22,7 +22,10 @@ FLUSHES = policies("sync", "woken at 4 pages", "async 10 ms", "async 500 ms", "p
 
 
 def scaled_sync(device: DeviceTimes, p50_ns: float) -> DeviceTimes:
-    """Return a device whose syncs have this median, and all else the same. Raises TypeError for an unknown law."""
+    """Return a device whose syncs have this median, with everything else unchanged.
+
+    Raises TypeError for an unknown law.
+    """
     sync: Constant | Exponential | LogNormal
     match device.sync:
         case Constant():
@@ -54,7 +57,10 @@ def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell whether the order changes, by answer and by durability, and what the slowest disk does to each."""
+    """Describe whether the order changes, and the effect of the slowest disk on each policy.
+
+    Policies are ordered by answer and by durability.
+    """
     told = [
         _order(rows, "put_p99_us", "until the answer"),
         _order(rows, "durable_p99_us", "until a message is on the disk"),

@@ -1,4 +1,4 @@
-"""Stall anatomy: of what are the waits of puts made?"""
+"""Stall anatomy: what do puts wait for?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +15,10 @@ RATE = 20_000.0
 MESSAGES = 400_000
 FILE_BYTES = 64 << 20
 FLUSH_LOCK_SHARE = 0.87
-"""Of a sync by `mmap.flush`, the middle of what was measured (sim-anchors 3: 0.83 to 0.91)."""
+"""The share of a sync by `mmap.flush` that holds the interpreter lock.
+
+It is the middle of the measurements (sim-anchors 3: 0.83 to 0.91).
+"""
 
 _ON_DEMAND, _AHEAD = AllocationPolicy(files_ahead=0), AllocationPolicy()
 CASES = (
@@ -50,7 +53,7 @@ def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell the greatest cause of each policy."""
+    """Describe the greatest cause of each policy."""
     told = []
     for name, own in grouped(rows, "policy").items():
         total = sum(of(row, "us_per_put") for row in own)

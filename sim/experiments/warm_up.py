@@ -1,7 +1,7 @@
-"""The warm-up bill: what making pages ready costs, and what it saves.
+"""The cost of warm-up: what making pages ready costs, and what it saves.
 
-Beside the simulated methods stand measurements of the machine behind `vm-ext4` (sim-anchors 2.3, two runs each), those
-of methods that the store does not offer too.
+The simulated methods are shown beside measurements of the machine of `vm-ext4` (sim-anchors 2.3, two runs each). The
+measurements include methods that the store does not offer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ FILES = 6
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Per GiB, both runs: seconds; and what the device wrote for each byte."""
+    """Per GiB, both runs: seconds, and bytes written by the device for each byte."""
 
     seconds: tuple[float, float]
     device_share: float
@@ -85,9 +85,9 @@ def _row(method: str, bill: str, value: float | None) -> Row:
 
 
 def device_bytes_of_warm_up(trace: Trace) -> float:
-    """Return what the device wrote in the syncs that cover the warm-up, for each byte of the files it covers.
+    """Return the device bytes of the syncs that cover the warm-up, per byte of their files.
 
-    Warming syncs its pages itself, or leaves them to the first flush of the file, which then writes all of it.
+    Warm-up syncs its pages itself, or leaves them to the first flush of the file, which then writes all of it.
     """
     scenario, flushes = trace.scenario, trace.flushes
     if not scenario.is_warmed:
@@ -101,7 +101,7 @@ def device_bytes_of_warm_up(trace: Trace) -> float:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell what warm-up costs and saves, and where the model is off what was measured."""
+    """Describe what warm-up costs and saves, and where the model differs from measurements."""
     bills = grouped(rows, "bill")
     costs = {str(row["method"]): row for row in bills[SECONDS]}
     slowest = {str(row["method"]): of(row, "simulated") for row in bills[WORST]}

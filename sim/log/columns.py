@@ -12,7 +12,7 @@ __all__ = ["Columns"]
 
 
 class Columns:
-    """Owns the arrays, one per column, and how many rows have arrived."""
+    """The arrays, one per column, and the number of rows that have arrived."""
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         "arrival_ns",

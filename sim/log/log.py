@@ -1,11 +1,11 @@
 """The simulated commit log: messages as rows of arrays, and the watermarks over them.
 
-1. Rows are numbered in order of arrival; `durable_rows <= planned_rows <= arrived_rows`, and none goes down.
-2. A row is planned once it is known when its put begins and ends. Its times may lie ahead of the clock, since puts
-   depend only on arrivals, on the lock and on the file; whoever looks at the log asks what is written *by now*.
-3. A record is put only if 8 bytes stay free behind it; else a blank of the rest ends the file, at the moment when the
-   next file is ready. Source: `CommitLog.DefaultAppendMessageCallback` (END_FILE_MIN_BLANK_LENGTH).
-4. Puts hold the lock one after another, first come, first served: start = max(arrival, end of the put before).
+1. Rows are numbered in order of arrival. `durable_rows <= planned_rows <= arrived_rows`, and none goes down.
+2. A row is planned once the begin and end of its put are known. Its times may lie ahead of the clock, since puts depend
+   only on arrivals, on the lock and on the file. Actors that look at the log ask what is written *by now*.
+3. A record is put only if 8 bytes stay free after it. Otherwise a blank fills the rest of the file, at the moment when
+   the next file is ready. Source: `CommitLog.DefaultAppendMessageCallback` (END_FILE_MIN_BLANK_LENGTH).
+4. Puts hold the lock one after another, in order of arrival: start = max(arrival, end of the put before).
 
 Planning many rows at once and planning them one by one give the same numbers.
 """
@@ -24,13 +24,13 @@ from tornpage.sim.log.pieces import Dirty, End
 __all__ = ["BLANK_BYTES", "Log"]
 
 BLANK_BYTES = 8
-"""What a blank writes, and what has to stay free behind every record."""
+"""The bytes of a blank, and the bytes that must stay free after every record."""
 FEW_ROWS = 12
-"""Below about this many rows, planning one by one costs less than setting arrays up."""
+"""Below about this many rows, planning one by one costs less than setting up arrays."""
 
 
 class Log(Columns):
-    """Owns the columns `arrival_ns`, `start_ns`, `written_ns`, `durable_ns`, `offset`, `size` and `producer`."""
+    """The log, with the columns `arrival_ns` to `producer` of a trace, and its watermarks."""
 
     def __init__(
         self,
@@ -44,10 +44,11 @@ class Log(Columns):
         forced: bool,
         serving: Serving | None = None,
     ) -> None:
-        """Make an empty log whose first file is there, with room for `rows` rows at first.
+        """Make an empty log whose first file exists, with room for `rows` rows at first.
 
-        No record is smaller than `smallest_bytes`. `warmed`: files come with every page touched; `forced`: and with
-        every page on the disk. `serving` says when puts begin and what they take, in place of the device.
+        No record is smaller than `smallest_bytes`. `warmed` says that files come with every page touched, `forced` that
+        every page is also on the disk. `serving` decides when puts begin and how long they take, in place of the
+        device.
         """
         super().__init__(env, rows)
         self._env = env
@@ -77,16 +78,22 @@ class Log(Columns):
 
     @property
     def end_offset(self) -> int:
-        """Where the last put that is planned ends."""
+        """The end of the last planned put."""
         return self.file_index * self.file_bytes + self._position
 
     def close(self) -> None:
-        """Say that no message will arrive any more; `settled` happens when all that came are durable."""
+        """Note that no further message will arrive.
+
+        `settled` happens when all messages are durable.
+        """
         self.is_closed = True
         self._settle()
 
     def plan(self) -> bool:
-        """Give each arrived row its put, as far as the file reaches; return False if the next row needs a new file."""
+        """Give each arrived row its put, as far as the file reaches.
+
+        Returns False if the next row needs a new file.
+        """
         first = self.planned_rows
         if self.arrived_rows - first <= FEW_ROWS or self._serving is not None:
             while self.planned_rows < self.arrived_rows and self._plan_one(self.planned_rows):
@@ -99,7 +106,10 @@ class Log(Columns):
         return self.planned_rows == self.arrived_rows
 
     def roll(self, *, asked_ns: int) -> None:
-        """End the file and turn to the next one, which is ready now; the put that did not fit began at `asked_ns`."""
+        """End the file and begin the next one, which is ready now.
+
+        The put that did not fit began at `asked_ns`.
+        """
         self._file_ends.append((self.planned_rows, self._position))
         self.file_index += 1
         self._position = 0
@@ -107,12 +117,12 @@ class Log(Columns):
         self.lock_free_ns = now_ns(self._env)
 
     def due_ns(self, least_pages: int) -> int | None:
-        """Return when the put ends that makes a flush worth it by the page rule; None if that is not known yet."""
+        """Return when the put ends that makes a flush due by the page rule; None if unknown yet."""
         row = self._due_row(self.durable_offset, self.durable_rows, self.planned_rows, least_pages)
         return None if row is None else self.written_ns.item(row)
 
     def dirty(self) -> Dirty | None:
-        """Return the oldest piece of one file that can be flushed by now and is not durable."""
+        """Return the oldest piece of one file that can be flushed now and is not durable."""
         file_index, from_position = divmod(self.durable_offset, self.file_bytes)
         end = self._flushable(file_index)
         if end is None or end.to_offset <= self.durable_offset:
@@ -132,15 +142,18 @@ class Log(Columns):
 
     @property
     def clean_offset(self) -> int:
-        """How far the pages were written to the device, or are on the way there, by a sync or by the kernel."""
+        """Up to where pages are written to the device, or are being written."""
         return max(self._clean_offset, self.durable_offset)
 
     def clean(self, offset: int) -> None:
-        """Record that all pages up to `offset` are written, or about to be."""
+        """Record that all pages up to `offset` are written, or are being written."""
         self._clean_offset = max(self._clean_offset, offset)
 
     def written_offset(self, at_ns: int) -> int:
-        """Return how far the log was written at a moment that is not before the last sync, which is the least."""
+        """Return up to where the log was written at a moment.
+
+        The moment is not before the last sync, whose offset is the least.
+        """
         rows = int(self.written_ns[self.durable_rows : self.planned_rows].searchsorted(at_ns, side="right"))
         if rows == 0:
             return self.durable_offset
@@ -148,7 +161,7 @@ class Log(Columns):
         return self.offset.item(last) + self.size.item(last)
 
     def reaches_ns(self, offset: int) -> int | None:
-        """Return when the put ends that writes up to `offset`; None if that is not known yet."""
+        """Return when the put ends that writes up to `offset`; None if unknown yet."""
         row = self._reaching(offset, self.durable_rows, self.planned_rows)
         return None if row is None else self.written_ns.item(row)
 
@@ -164,20 +177,23 @@ class Log(Columns):
         self._settle()
 
     def answered_ns(self, row: int) -> int:
-        """Return when a producer has the answer of group commit whose last round has just made its row durable."""
+        """Return when a producer has its answer from the last round of group commit.
+
+        That round has just made its row durable.
+        """
         times = self._device.times
         return self.durable_ns.item(row) + times.answering_ns + (row - self.round_row) * times.answer_ns
 
     def refuse(self) -> None:
-        """Refuse the next row now: its producer is told so, and nothing is stored."""
+        """Refuse the next row now: its producer is answered, and nothing is stored."""
         raise AssertionError("only a pool that has run out refuses a put")
 
     def _flushable(self, file_index: int) -> End | None:
-        """Return how far a flush of this file can go by now; None if nothing of it is there."""
+        """Return how far a flush of this file can go now; None if nothing of it is written."""
         return self._written(file_index, self.durable_rows)
 
     def _written(self, file_index: int, first: int) -> End | None:
-        """Return how far a file is written by now, whose rows begin with `first`."""
+        """Return how far a file is written now; its rows begin with `first`."""
         base_offset = file_index * self.file_bytes
         if file_index < self.file_index:
             rows_end, position = self._file_ends[file_index]
@@ -189,7 +205,7 @@ class Log(Columns):
         return End(False, rows_end, to_offset, to_offset - base_offset)
 
     def _written_rows(self, first: int) -> int:
-        """Return the first row from `first` on that is not written by now."""
+        """Return the first row from `first` on that is not written yet."""
         now, row = self._env.now, first
         near = min(row + FEW_ROWS, self.planned_rows)  # most batches are small: look before searching
         while row < near and self.written_ns.item(row) <= now:
@@ -199,13 +215,13 @@ class Log(Columns):
         return row + int(self.written_ns[row : self.planned_rows].searchsorted(now, side="right"))
 
     def _due_row(self, offset: int, first: int, end: int, least_pages: int) -> int | None:
-        """Return the first of the rows whose end meets the page rule, seen from `offset`, or begins the next file."""
+        """Return the first row that meets the page rule from `offset`, or begins the next file."""
         file_index, position = divmod(offset, self.file_bytes)
         target = position + 1 if least_pages == 0 else (position // PAGE_BYTES + least_pages) * PAGE_BYTES
         return self._reaching(file_index * self.file_bytes + min(target, self.file_bytes + 1), first, end)
 
     def _reaching(self, target: int, first: int, end: int) -> int | None:
-        """Return the first of the rows whose end is not below `target`."""
+        """Return the first row whose end is not below `target`."""
         row = first + int(self.offset[first:end].searchsorted(target, side="left"))
         if row > first and self.offset.item(row - 1) + self.size.item(row - 1) >= target:
             row -= 1
@@ -213,7 +229,7 @@ class Log(Columns):
 
     @property
     def _touches(self) -> bool:
-        """Whether puts into the file of now are the first to touch its pages."""
+        """Whether puts into the current file are the first to touch its pages."""
         return not self._warmed
 
     def _settle(self) -> None:
@@ -248,10 +264,10 @@ class Log(Columns):
         return True
 
     def _plan_many(self, first: int) -> bool:
-        """Plan what fits of the next rows; return False if not even the first does.
+        """Plan the next rows that fit; return False if not even the first does.
 
-        Begin of put i = max(end of put i-1, arrival i). With C the running sum of the services this is
-        end i = C[i] + max over j <= i of (arrival j - C[j-1]), the lock's own end counting as an arrival before all.
+        Begin of put i = max(end of put i-1, arrival i). With C the running sum of the services this is end i = C[i] +
+        max over j <= i of (arrival j - C[j-1]). The lock's own end counts as an arrival before all others.
         """
         room = self.file_bytes - BLANK_BYTES - self._position
         sizes = self.size[first : min(self.arrived_rows, first + room // self._smallest_bytes + 1)]

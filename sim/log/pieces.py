@@ -1,4 +1,4 @@
-"""Pieces of the log: what one sync or one commit would take along."""
+"""Pieces of the log: what one sync or one commit would cover."""
 
 from typing import NamedTuple
 
@@ -13,18 +13,18 @@ class Dirty(NamedTuple):
     from_offset: int
     to_offset: int
     rows_end: int
-    """First row behind the piece."""
+    """First row after the piece."""
     device_bytes: int
-    """The whole pages that hold it, or the whole file if its warm-up left it dirty."""
+    """Its whole pages, or the whole file if its warm-up left it dirty."""
     reserved_only: bool
     """Whether the disk has never written these blocks."""
 
 
 class End(NamedTuple):
-    """How far something has come in a file."""
+    """How far writing has come in a file."""
 
     file_is_full: bool
     rows_end: int
     to_offset: int
     data_position: int
-    """End of what was really written; the blank of a full file writes only its head."""
+    """End of the bytes really written; the blank of a full file writes only its head."""

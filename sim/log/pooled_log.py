@@ -1,7 +1,7 @@
-"""The log behind a transient store pool: records gather in buffers, and a commit makes them the page cache's.
+"""The log with a transient store pool: commits copy buffers to the page cache.
 
-`durable_rows <= committed_rows <= planned_rows`, and the same for offsets. A file whose making found no free buffer is
-written to directly. A put that is refused for want of a buffer is a row of no bytes.
+`durable_rows <= committed_rows <= planned_rows`, and the same for offsets. A file that was made without a free buffer
+is written directly. A put that is refused for lack of a buffer is a row of no bytes.
 """
 
 from typing import Any, ClassVar
@@ -17,7 +17,10 @@ __all__ = ["Buffers", "PooledLog"]
 
 
 class Buffers:
-    """How many buffers are home, and which files have one. The first file is there and has one."""
+    """The number of free buffers, and the files that have one.
+
+    The first file exists and has one.
+    """
 
     def __init__(self, count: int) -> None:
         self.free = count
@@ -26,23 +29,23 @@ class Buffers:
         self.borrow(0)
 
     def borrow(self, file_index: int) -> None:
-        """Give a buffer to a file that is being made, if one is home."""
+        """Give a buffer to a file that is being made, if one is free."""
         if self.free:
             self.free -= 1
             self.lowest = min(self.lowest, self.free)
             self._files.add(file_index)
 
     def has(self, file_index: int) -> bool:
-        """Return whether this file is written to through a buffer."""
+        """Return whether this file is written through a buffer."""
         return file_index in self._files
 
     def give_back(self) -> None:
-        """Take a buffer home; its file is remembered as one that had it."""
+        """Take a buffer back; the log remembers that its file had one."""
         self.free += 1
 
 
 class PooledLog(Log):
-    """A log with the further column `committed_ns` and the watermark of what is committed."""
+    """A log with the further column `committed_ns` and the committed watermark."""
 
     COLUMNS: ClassVar[tuple[str, ...]] = (*Log.COLUMNS, "committed_ns")
 
@@ -59,7 +62,7 @@ class PooledLog(Log):
         return super()._touches and not self.buffers.has(self.file_index)
 
     def refuse(self) -> None:
-        """Refuse the next row now, for want of a buffer."""
+        """Refuse the next row now, for lack of a buffer."""
         row = self.planned_rows
         self.start_ns[row] = self.written_ns[row] = self.lock_free_ns = now_ns(self._env)
         self.offset[row] = self.end_offset
@@ -70,9 +73,9 @@ class PooledLog(Log):
         self._settle()
 
     def commit_due_ns(self, least_pages: int) -> int | None:
-        """Return when the put ends that makes a commit worth it by the page rule; None if that is not known yet.
+        """Return when the put ends that makes a commit due by the page rule; None if unknown yet.
 
-        Behind a file without a buffer that is the first put into the next file.
+        After a file without a buffer that is the first put into the next file.
         """
         if not self.buffers.has(self.committed_offset // self.file_bytes):
             least_pages = self.file_bytes  # no file has so many
@@ -80,7 +83,7 @@ class PooledLog(Log):
         return None if row is None else self.written_ns.item(row)
 
     def uncommitted(self) -> Dirty | None:
-        """Return the oldest piece of one buffer that is written by now and not committed."""
+        """Return the oldest piece of one buffer that is written now and not committed."""
         while True:
             file_index = self.committed_offset // self.file_bytes
             end = self._written(file_index, self.committed_rows)
@@ -117,7 +120,10 @@ class PooledLog(Log):
         return None if row is None else self.committed_ns.item(row)
 
     def columns(self) -> dict[str, Int64s]:
-        """Return the columns; what was written directly is as good as committed once all before it is."""
+        """Return the columns.
+
+        Bytes written directly count as committed once everything before them is.
+        """
         columns = super().columns()
         direct = columns["committed_ns"] == 0
         columns["committed_ns"][direct] = columns["written_ns"][direct]
@@ -131,7 +137,7 @@ class PooledLog(Log):
         return End(False, self.committed_rows, self.committed_offset, self.committed_offset - base_offset)
 
     def _pass_refused(self) -> None:
-        """Let rows of no bytes be committed and durable as soon as all before them is."""
+        """Let rows of no bytes be committed and durable as soon as all rows before them are."""
         now = now_ns(self._env)
         while self.committed_rows < self.planned_rows and self.size.item(self.committed_rows) == 0:
             self.committed_ns[self.committed_rows] = now

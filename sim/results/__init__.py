@@ -1,1 +1,1 @@
-"""What a run comes to: its trace, and every number that is computed from it."""
+"""The results of a run: its trace, and every number that is computed from it."""

@@ -1,7 +1,7 @@
-"""The warnings that RocketMQ 4.9.3 would have written or answered during a run, counted under its own thresholds.
+"""Count the warnings and refusals of RocketMQ 4.9.3 in a run, by its own thresholds.
 
-A simulated producer is never turned away by them: the counts say how many sends a broker would have refused, while the
-run goes on as if it had not. Source: `CommitLog.asyncPutMessage`, `BrokerFastFailure`, `FlushRealTimeService`,
+A simulated producer is never refused by them. The counts show how many sends a broker would have refused, while the run
+continues as if it had not. Source: `CommitLog.asyncPutMessage`, `BrokerFastFailure`, `FlushRealTimeService`,
 `CommitRealTimeService`, `AllocateMappedFileService`, `StoreStatsService`.
 """
 
@@ -36,7 +36,7 @@ PUT_BUCKETS = (
     ("[5~10s]", 5_000),
     ("[10s~]", 10_000),
 )
-"""Names of the put latency buckets, and the whole ms with which each begins."""
+"""Names of the put latency buckets, and the whole ms at which each begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Alarms:
 
     lock_held_over_200_ms: int
     lock_held_over_500_ms: int
-    """"[NOTIFYME]putMessage in lock cost time"; waiting for a file counts, since the lock is held."""
+    """"[NOTIFYME]putMessage in lock cost time"; includes waits for a file, under the lock."""
     lock_held_over_1000_ms: int
-    """The operating system's page cache counts as busy from then on (`osPageCacheBusyTimeOutMills`)."""
+    """From here on the page cache counts as busy (`osPageCacheBusyTimeOutMills`)."""
     page_cache_busy_sends: int
-    """Puts that waited while it did: "[PCBUSY_CLEAN_QUEUE]"."""
+    """Puts that waited while it was busy: "[PCBUSY_CLEAN_QUEUE]"."""
     send_queue_time_outs: int
     """Puts that waited longer than 200 ms (`waitTimeMillsInSendQueue`): "[TIMEOUT_CLEAN_QUEUE]"."""
     flushes_over_500_ms: int
@@ -82,14 +82,15 @@ def alarms(trace: Trace) -> Alarms:
 
 
 def figures(trace: Trace) -> dict[str, int]:
-    """Return the alarms under the names that documents and sweeps use."""
+    """Return the alarms by their names in documents and sweeps."""
     return {f"alarm_{name}": count for name, count in asdict(alarms(trace)).items()}
 
 
 def put_histogram_rows(trace: Trace) -> list[dict[str, str | int]]:
-    """Return rows {bucket, from_ms, messages}: RocketMQ's put latency distribution over the whole run.
+    """Return rows {bucket, from_ms, messages}: RocketMQ's put latency distribution.
 
-    Latency is from the arrival at the store to the answer, in whole ms, as the store's statistics see it.
+    It covers the whole run. Latency is from the arrival at the store to the answer, in whole ms, as in the store's
+    statistics.
     """
     took_ms = (trace.put_ns - trace.arrival_ns)[trace.size > 0] // MS
     firsts = np.array([first for _, first in PUT_BUCKETS])
@@ -101,7 +102,7 @@ def put_histogram_rows(trace: Trace) -> list[dict[str, str | int]]:
 
 
 def _round_times(trace: Trace) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Return how long each round that synced anything took, first start to last end."""
+    """Return how long each round with a sync took, first start to last end."""
     flushes = trace.flushes
     if not len(flushes):
         return np.zeros(0, np.int64)

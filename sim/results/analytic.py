@@ -1,7 +1,7 @@
-"""Formulas that a run has to meet, and how far a run of finite length may be off.
+"""Formulas that a run must meet, and the error of a run of finite length.
 
-Times are ns, rates are per ns. The group-commit law (sim-anchors 6, item 4) is the one of "group clearance": arrivals
-are Poisson, a flush takes all who wait when it begins, and begins as soon as the one before has ended and anyone waits.
+Times are ns, rates are per ns. The group-commit law (sim-anchors 6, item 4) is that of "group clearance". Arrivals are
+Poisson. A flush takes all puts that wait when it begins. It begins as soon as the one before has ended and a put waits.
 """
 
 from collections.abc import Sequence
@@ -32,18 +32,30 @@ __all__ = [
 ]
 
 NODES = 4096
-"""Points at which a mean over the law of a sync is taken; its error is about 1/NODES of the largest value."""
+"""The number of points for a mean over the law of a sync.
+
+Its error is about 1/NODES of the largest value.
+"""
 BATCHES = 32
-"""Batches of a run: few enough to be independent, enough to know their spread."""
+"""The number of batches of a run.
+
+They are few enough to be independent, and enough to know their spread.
+"""
 
 
 def md1_mean_wait_ns(*, rate_per_ns: float, service_ns: float) -> float:
-    """Return the mean wait for the put lock if puts arrive at random and all take `service_ns`; load below 1."""
+    """Return the mean wait for the put lock with random arrivals and a constant service time.
+
+    The load is below 1.
+    """
     return mg1_mean_wait_ns(rate_per_ns=rate_per_ns, service=Constant(round(service_ns)))
 
 
 def mg1_mean_wait_ns(*, rate_per_ns: float, service: Distribution) -> float:
-    """Return the mean wait of a queue with Poisson arrivals (Pollaczek and Khinchine). Raises ValueError at load 1."""
+    """Return the mean wait of a queue with Poisson arrivals (Pollaczek and Khinchine).
+
+    Raises ValueError at load 1.
+    """
     load = rate_per_ns * service.mean_ns
     if load >= 1:
         raise ValueError(f"a load of {load:.3g} has no mean wait: the queue grows for ever")
@@ -54,7 +66,7 @@ def mg1_mean_wait_ns(*, rate_per_ns: float, service: Distribution) -> float:
 class GroupCommitLaw:
     """The time T from a put to its answer: T = S + B * S_e, all independent.
 
-    S is the law of a sync, S_e what is left of a sync met at random, and B is 1 with chance `busy_share`.
+    S is the law of a sync, S_e the rest of a sync that is met at random, and B is 1 with probability `busy_share`.
     """
 
     rate_per_ns: float
@@ -62,7 +74,10 @@ class GroupCommitLaw:
 
     @property
     def busy_share(self) -> float:
-        """Share of time in which a sync runs: a sync, then an idle time unless someone arrived during it."""
+        """Share of time in which a sync runs.
+
+        A sync is followed by an idle time unless a put arrived during it.
+        """
         idle_ns = self.sync.laplace(self.rate_per_ns) / self.rate_per_ns
         return self.sync.mean_ns / (self.sync.mean_ns + idle_ns)
 
@@ -77,7 +92,10 @@ class GroupCommitLaw:
         return self.rate_per_ns * self.sync.mean_ns + self.sync.laplace(self.rate_per_ns)
 
     def cdf(self, at_ns: Floats) -> Floats:
-        """Return the share of answers within `at_ns`: that of S, or the mean of P(S_e <= at_ns - S) over S."""
+        """Return the share of answers within `at_ns`.
+
+        It is that of S, or the mean of P(S_e <= at_ns - S) over S.
+        """
         shares = (np.arange(NODES) + 0.5) / NODES
         if isinstance(self.sync, Constant):
             shares = shares[:1]
@@ -95,9 +113,9 @@ class PutLaw:
 
 
 def put_law(scenario: Scenario) -> PutLaw | None:
-    """Return the formula that the put time of this scenario has to meet, or None where none is exact.
+    """Return the exact formula for the put time of this scenario, or None without one.
 
-    Rolls are not in the formulas, so the load has to fit the first log file.
+    Rolls are not in the formulas, so the load must fit the first log file.
     """
     times, workload = scenario.device, scenario.workload
     if any(part is not None for part in (scenario.pool, scenario.replica, scenario.puts, scenario.stalls)):
@@ -124,17 +142,17 @@ def _rolls(scenario: Scenario, workload: OpenPoisson) -> bool:
 
 
 def timer_at_risk(policy: FlushPolicy, *, rate_per_ns: float, sync_ns: float) -> float:
-    """Return the mean number of messages at risk behind a timed flush whose syncs all take `sync_ns`.
+    """Return the mean number of messages at risk with a timed flush of constant syncs.
 
-    From the start of one flush to the start of the next is C = interval + sync; a message waits C/2 for its flush and
-    then the sync. The page rule must never hold a flush back (sim-anchors 6, items 7 and 8).
+    Each sync takes `sync_ns`. From the start of one flush to the start of the next is C = interval + sync. A message
+    waits C/2 for its flush and then the sync. The page rule must never delay a flush (sim-anchors 6, items 7 and 8).
     """
     cycle_ns = policy.flush_interval_commit_log * 1e6 + sync_ns
     return rate_per_ns * (cycle_ns / 2 + sync_ns)
 
 
 def closed_loop_bounds(*, producers: int, sync_ns: float, think_ns: float) -> tuple[float, float]:
-    """Return the least and the greatest throughput, per ns, of producers that wait for group commit."""
+    """Return the least and greatest throughput, per ns, of a loop with group commit."""
     return producers / (2 * sync_ns + think_ns), producers / (sync_ns + think_ns)
 
 
@@ -146,7 +164,7 @@ class Estimate:
     error: float
 
     def errors_from(self, expected: float) -> float:
-        """Return how many standard errors the mean lies above `expected`."""
+        """Return by how many standard errors the mean exceeds `expected`."""
         off = self.mean - expected
         if self.error == 0:
             return 0.0 if off == 0 else inf if off > 0 else -inf
@@ -154,16 +172,16 @@ class Estimate:
 
 
 def replications(means: Sequence[float]) -> Estimate:
-    """Return the estimate from the means of runs that differ in nothing but the seed."""
+    """Return the estimate from the means of runs that differ only in the seed."""
     values = np.asarray(means, dtype=np.float64)
     return Estimate(float(values.mean()), float(values.std(ddof=1) / sqrt(len(values))))
 
 
 def batch_means(values: Int64s) -> Estimate:
-    """Return the mean of a run and its standard error, from the means of BATCHES equal stretches of it.
+    """Return the mean of a run and its standard error, from BATCHES equal stretches of it.
 
-    Neighbours in a queue resemble each other, so the spread of single values would promise too much. With fewer than
-    two values per batch the error is reported as infinite.
+    Neighbours in a queue are correlated, so the spread of single values would give too small an error. With fewer than
+    two values per batch the error is infinite.
     """
     if len(values) < 2 * BATCHES:
         return Estimate(float(values.mean()) if len(values) else 0.0, inf)
@@ -172,9 +190,10 @@ def batch_means(values: Int64s) -> Estimate:
 
 
 def cdf_distance(values: Int64s, law: GroupCommitLaw, *, points: int = 512) -> float:
-    """Return the largest distance between the shares of a run and the law, over `points` quantiles of the run.
+    """Return the largest distance between a run's shares and the law.
 
-    At each point both one-sided limits count, so that the atoms of a constant sync are compared as well.
+    The distance is taken at `points` quantiles of the run. At each point both one-sided limits count, so that the atoms
+    of a constant sync are compared too.
     """
     ordered = np.sort(values)
     chosen = np.unique(ordered[np.linspace(0, len(ordered) - 1, points).astype(np.int64)])
@@ -186,11 +205,12 @@ def cdf_distance(values: Int64s, law: GroupCommitLaw, *, points: int = 512) -> f
 
 
 def cdf_tolerance(batches: Int64s, *, chance: float) -> float:
-    """Return the distance that a correct run with these batch sizes exceeds with less than `chance`.
+    """Return the distance that a correct run with these batch sizes rarely exceeds.
 
-    Messages of one batch share a sync, so a run is worth (sum of sizes)^2 / (sum of squares) independent messages;
-    half of them, because a batch also shares the sync before it with its neighbour, which at most doubles a variance.
-    On them the bound of Dvoretzky, Kiefer, Wolfowitz and Massart is taken, plus one part in NODES for the law itself.
+    It does so with a probability below `chance`. Messages of one batch share a sync, so a run is worth (sum of sizes)^2
+    / (sum of squares) independent messages. Half of them count, because a batch also shares the sync before it with its
+    neighbour, which at most doubles a variance. The bound of Dvoretzky, Kiefer, Wolfowitz and Massart is taken for
+    them, plus one part in NODES for the law itself.
     """
     sizes = batches.astype(np.float64)
     independent = float(sizes.sum() ** 2 / (sizes**2).sum()) / 2

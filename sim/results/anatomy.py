@@ -1,13 +1,13 @@
-"""What the time of puts was made of: every nanosecond from the wish to the release of the lock has one cause.
+"""Split the time of puts by cause, from arrival to the release of the lock.
 
-What is in the trace adds up to it exactly. Two causes are not simulated, since they depend on when flushes fall; they
-are counted from the trace and would come on top:
+The causes in the trace add up to the time exactly. Two more causes are not simulated, since they depend on when flushes
+fall. They are counted from the trace and would come on top:
 
 * re-protection: a sync leaves pages write-protected, and the first store into each grain of them faults again.
 * flush lock: `mmap.flush` holds CPython's interpreter lock for most of the sync, so that no put runs meanwhile
   (`os.fdatasync` does not).
 
-Not looked at: time slices of other processes, and the kernel's throttle of writers.
+Time slices of other processes and the kernel's throttle of writers are not included.
 """
 
 from dataclasses import dataclass
@@ -21,17 +21,24 @@ from tornpage.sim.results.trace import Trace
 __all__ = ["REPROTECT_GRAIN_BYTES", "REPROTECT_NS", "Anatomy", "anatomy", "held_up_ns", "reprotect_faults"]
 
 REPROTECT_NS = 2_900
-"""One fault on a page that a sync has write-protected. Source: sim-anchors 3, "clean page after flush"."""
+"""One fault on a page that a sync has write-protected.
+
+Source: sim-anchors 3, "clean page after flush".
+"""
 REPROTECT_GRAIN_BYTES = 256 * (1 << 20) // 10_442
-"""Bytes that one such fault makes writable again. Source: sim-anchors 2.2, 10,442 faults of 256 MiB."""
+"""Bytes that one such fault makes writable again.
+
+Source: sim-anchors 2.2, 10,442 faults of 256 MiB.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Anatomy:
-    """Sums over all puts, ns. The first five add up to `total_ns`: all time from arrival to the release of the lock.
+    """Sums over all puts, ns.
 
-    A cause has the time that it holds the lock and what it keeps others waiting: `queue_ns` is what puts would wait if
-    none of the causes was there, and each cause adds to those above it.
+    The first five add up to `total_ns`, the whole time from arrival to the release of the lock. A cause includes the
+    time that it holds the lock and the time that it makes other puts wait. `queue_ns` is the wait without any of the
+    causes, and each cause adds to those above it.
     """
 
     put_ns: int
@@ -42,16 +49,19 @@ class Anatomy:
     read_ahead_ns: int
     """First stores into windows of read-ahead."""
     allocation_ns: int
-    """Waiting, in the lock, for the next file."""
+    """Waiting for the next file under the lock."""
     total_ns: int
     reprotect_ns: int
     """Counted, not in the total."""
     flush_lock_ns: int
-    """Counted, not in the total: what puts would wait longer."""
+    """Counted, not in the total: the extra wait of puts."""
 
 
 def anatomy(trace: Trace, *, flush_lock_share: float = 0.0) -> Anatomy:
-    """Take the puts of a trace apart. `flush_lock_share`: how much of each sync holds the interpreter lock."""
+    """Split the time of the puts of a trace.
+
+    `flush_lock_share` is the share of each sync that holds the interpreter lock.
+    """
     times, file_bytes = trace.scenario.device, trace.scenario.file_bytes
     begin = trace.offset % file_bytes
     pages = -(-(begin + trace.size) // PAGE_BYTES) + (-begin // PAGE_BYTES)
@@ -81,8 +91,9 @@ def anatomy(trace: Trace, *, flush_lock_share: float = 0.0) -> Anatomy:
 def reprotect_faults(trace: Trace) -> int:
     """Count the stores into pages that a sync has write-protected.
 
-    All grains of a file that was forced before use; those of a touched file that are written after its first sync; of
-    any other file the tail, once for each sync that something is stored behind. A pool's buffers have none.
+    In a file that was forced before use all grains count. In a touched file those count that are written after its
+    first sync. In any other file the tail counts, once for each sync that is followed by a store. Buffers of a pool
+    have none.
     """
     if trace.scenario.pool is not None:
         return 0
@@ -97,15 +108,16 @@ def reprotect_faults(trace: Trace) -> int:
     for file_index in np.unique(flushes["file_index"]):
         base = int(file_index) * file_bytes
         own = flushes[flushes["file_index"] == file_index]
-        cleaned = int(own["to_offset"][0])  # the whole file was written, and what is stored behind this faults
+        cleaned = int(own["to_offset"][0])  # the whole file was written, and stores after this fault
         faults += -(-max(min(used, base + file_bytes) - cleaned, 0) // REPROTECT_GRAIN_BYTES)
     return faults
 
 
 def held_up_ns(trace: Trace, share: float) -> int:
-    """Return how much longer puts would take in all if the first `share` of each sync held the interpreter lock.
+    """Return how much longer puts would take if syncs held the interpreter lock.
 
-    Each sync takes its turn among the puts, first come, first served. That later puts would move the syncs is left out.
+    The first `share` of each sync holds it. Each sync takes its turn among the puts, in order of arrival. The effect of
+    later puts on the syncs is left out.
     """
     if not share or not len(trace.flushes):
         return 0
@@ -121,7 +133,10 @@ def held_up_ns(trace: Trace, share: float) -> int:
 
 
 def _served(arrivals: Int64s, services: Int64s) -> Int64s:
-    """Return when each leaves a queue of one server; see `sim.log.log.Log` for the recursion."""
+    """Return when each customer leaves a queue of one server.
+
+    The recursion is in `sim.log.log.Log`.
+    """
     done = np.cumsum(services)
     before = np.concatenate(([0], done[:-1]))
     left: Int64s = done + np.maximum.accumulate(arrivals - before)

@@ -1,7 +1,8 @@
-"""What a crash takes at any moment of a trace: a kill what no commit has reached, a power loss what no sync has.
+"""Losses of a crash at any moment of a trace.
 
-A crash may come at any nanosecond, and a trace holds the answer for all of them, so no run is needed for each. What the
-kernel has written by itself counts as lost: no barrier has covered it.
+A kill loses what no commit has covered, a power loss what no sync has covered. A crash may come at any nanosecond, and
+a trace has the losses of all of them, so that no run is needed for each. Pages that the kernel has written by itself
+count as lost, since no barrier covers them.
 """
 
 from dataclasses import dataclass
@@ -30,13 +31,16 @@ LOSS_DTYPE: np.dtype[Any] = np.dtype(
         ),
     ]
 )
-"""One row per moment. `age_ns`: for how long the oldest lost message had been stored; `answered`: lost messages whose
-producers had been told that they were stored."""
+"""One row per moment.
+
+`age_ns` is for how long the oldest lost message had been stored. `answered` counts lost messages whose puts were
+acknowledged.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CrashLosses:
-    """What crashes of one kind take, over all moments looked at."""
+    """Losses by crashes of one kind, over all moments."""
 
     crashes: int
     share_with_loss: float
@@ -51,7 +55,10 @@ class CrashLosses:
 
 
 def crash_moments(trace: Trace, count: int, *, seed: int) -> Int64s:
-    """Return `count` moments in order, drawn evenly from the load of a trace: first arrival to last put."""
+    """Return `count` moments in order, drawn evenly from the load of a trace.
+
+    The load lasts from the first arrival to the last put.
+    """
     if not trace.messages:
         return np.zeros(0, np.int64)
     return np.sort(stream(seed, "crashes").integers(trace.arrival_ns[0], trace.load_ns, count, endpoint=True))
@@ -64,7 +71,7 @@ def losses(trace: Trace, at_ns: Int64s) -> NDArray[np.void]:
     stored = np.concatenate(([0], np.cumsum(np.minimum(trace.size, 1))))
     size_bytes = np.concatenate(([0], np.cumsum(trace.size)))
     written = trace.written_ns.searchsorted(at_ns, side="right")
-    # a refusal is told at once, though puts before it still wait for a replica: it is no answer that counts
+    # a refusal is answered at once, though puts before it still wait for a replica: it is no acknowledgement
     told = np.maximum.accumulate(np.where(trace.size > 0, trace.put_ns, 0))
     answered = np.minimum(told.searchsorted(at_ns, side="right"), written)
     for failure, column in zip(FAILURES, (trace.committed_ns, trace.durable_ns), strict=True):
@@ -80,7 +87,7 @@ def losses(trace: Trace, at_ns: Int64s) -> NDArray[np.void]:
 
 
 def summarise_losses(table: NDArray[np.void], failure: str) -> CrashLosses:
-    """Return what the losses of one kind ("kill" or "power") come to."""
+    """Return a summary of the losses of one kind ("kill" or "power")."""
     messages, size_bytes, age, answered = (np.sort(table[f"{failure}_{what}"]) for what in COLUMNS)
     if not len(table):
         return CrashLosses(0, 0.0, 0.0, 0, 0, 0.0, 0, 0.0, 0.0, 0)
@@ -99,7 +106,7 @@ def summarise_losses(table: NDArray[np.void], failure: str) -> CrashLosses:
 
 
 def figures(table: NDArray[np.void]) -> dict[str, float | int]:
-    """Return both summaries under the names that documents use."""
+    """Return both summaries by their names in documents."""
     named: dict[str, float | int] = {"crashes": len(table)}
     for failure in FAILURES:
         found = summarise_losses(table, failure)

@@ -12,7 +12,10 @@ Row = dict[str, float]
 
 
 def put_cdf_rows(trace: Trace, *, points: int = 200) -> list[Row]:
-    """Return rows {share, put_us} from share 0 (the smallest) to 1: even steps, and ever finer ones near 1."""
+    """Return rows {share, put_us} from share 0 (the smallest) to 1.
+
+    The steps are even, and ever finer near 1.
+    """
     ordered = np.sort((trace.put_ns - trace.arrival_ns)[trace.size > 0])
     if not len(ordered):
         return []
@@ -23,7 +26,7 @@ def put_cdf_rows(trace: Trace, *, points: int = 200) -> list[Row]:
 
 
 def at_risk_rows(trace: Trace, *, points: int = 400) -> list[Row]:
-    """Return rows {time_us, messages, bytes}: what a power loss at each of `points` even moments would take."""
+    """Return rows {time_us, messages, bytes}: the losses of power losses at even moments."""
     if not trace.messages:
         return []
     moments = np.linspace(trace.arrival_ns[0], trace.load_ns, points).astype(np.int64)

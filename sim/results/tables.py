@@ -1,8 +1,8 @@
-"""What a trace comes to: summaries as frozen values. Times are us, as floats, in all of them.
+"""Summaries of a trace as frozen values; all times are us, as floats.
 
-A quantile is the smallest value seen that the stated share does not exceed. "At risk" is what a power loss would take:
-written and not durable. Its means and quantiles are over time, from the first arrival to the last write; what is
-at risk while the store runs on after the load does not count.
+A quantile is the smallest observed value that the stated share does not exceed. "At risk" is what a power loss would
+lose: written and not durable. Its means and quantiles are over time, from the first arrival to the last write. The time
+after the load does not count.
 """
 
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ US = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class PutLatency:
-    """From the moment a producer wanted to put until it had the answer."""
+    """Time from the moment at which a producer wanted to put to its answer."""
 
     messages: int
     mean_us: float
     mean_error_us: float
-    """Standard error of the mean, from batch means; 0 for runs too short to tell (below 64 messages)."""
+    """Standard error of the mean, from batch means; 0 for runs below 64 messages."""
     p50_us: float
     p90_us: float
     p99_us: float
@@ -48,7 +48,7 @@ class PutLatency:
 
 @dataclass(frozen=True, slots=True)
 class AtRisk:
-    """What a power loss would take, over time, and for how long each message was in danger."""
+    """Losses by a power loss, over time, and how long each message was at risk."""
 
     messages_mean: float
     messages_p99: int
@@ -63,7 +63,10 @@ class AtRisk:
 
 @dataclass(frozen=True, slots=True)
 class PoolWork:
-    """What a transient store pool did, and what it adds: a process kill takes what it has not committed."""
+    """The work of a transient store pool, and its losses by a process kill.
+
+    A kill loses what is not committed.
+    """
 
     commits: int
     kill_messages_mean: float
@@ -72,39 +75,39 @@ class PoolWork:
     kill_bytes_mean: float
     files_without_buffer: int
     refused: int
-    """Puts that were refused because no buffer was home."""
+    """Puts that were refused because no buffer was free."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlushWork:
-    """What flushing took."""
+    """The work of flushes."""
 
     flushes: int
     """Syncs, each of one file."""
     rounds: int
-    """Rounds that synced anything; more files than one may need more syncs than rounds."""
+    """Rounds with any sync; more files than one may need more syncs than rounds."""
     mean_batch: float
-    """Messages per round; what was refused is in none."""
+    """Messages per round; refused messages are in no round."""
     mean_us: float
     max_us: float
     busy_share: float
-    """Share of the time until the last sync in which one ran."""
+    """Share of the time up to the last sync in which one ran."""
     device_bytes: int
     kernel_bytes: int
-    """Of these, what the kernel wrote by itself."""
+    """Bytes of these that the kernel wrote by itself."""
     amplification: float
     """Bytes the device wrote for each byte of a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class RollStalls:
-    """What turning to a new file cost those who held the put lock."""
+    """The cost of a new file for the puts that held the lock."""
 
     rolls: int
     stalls: int
     """Rolls that had to wait."""
     mean_us: float
-    """Over all rolls, those that did not wait included."""
+    """Over all rolls, including those that did not wait."""
     p99_us: float
     max_us: float
     total_us: float
@@ -121,7 +124,7 @@ def summarise_put_latency(trace: Trace) -> PutLatency:
 
 
 def summarise_at_risk(trace: Trace) -> AtRisk:
-    """Return what was at risk of power loss, weighted by how long it was."""
+    """Return the amount at risk of power loss, weighted by its time."""
     if not trace.messages:
         return AtRisk(0.0, 0, 0, 0.0, 0, 0, 0.0, 0.0, 0.0)
     stored = np.minimum(trace.size, 1)
@@ -132,7 +135,7 @@ def summarise_at_risk(trace: Trace) -> AtRisk:
 
 
 def summarise_pool(trace: Trace) -> PoolWork:
-    """Return the work of the pool; nothing of it without one."""
+    """Return the work of the pool; all is 0 without one."""
     pool, size_bytes = trace.scenario.pool, trace.size
     if pool is None or not trace.messages:
         return PoolWork(0, 0.0, 0, 0, 0.0, 0, 0)
@@ -189,7 +192,10 @@ def summarise_roll_stalls(trace: Trace) -> RollStalls:
 
 
 def figures(trace: Trace) -> dict[str, float | int]:
-    """Return all summaries under the names that documents and sweeps use; the units are the last part of each name."""
+    """Return all summaries by their names in documents and sweeps.
+
+    The last part of each name is the unit.
+    """
     put, risk = summarise_put_latency(trace), summarise_at_risk(trace)
     work, stalls, pool = summarise_flushes(trace), summarise_roll_stalls(trace), summarise_pool(trace)
     return {
@@ -236,14 +242,17 @@ def figures(trace: Trace) -> dict[str, float | int]:
 
 
 def quantile(ordered: Int64s, share: float) -> int:
-    """Return the smallest of the sorted values that at least `share` of them do not exceed; 0 if there are none."""
+    """Return the smallest of the sorted values that at least `share` of them do not exceed.
+
+    The result is 0 without values.
+    """
     if not len(ordered):
         return 0
     return int(ordered[max(ceil(share * len(ordered)) - 1, 0)])
 
 
 def _over_time(trace: Trace, amount: Int64s, safe_ns: Int64s) -> tuple[float, int, int]:
-    """Return mean, 99th percentile and maximum over time of the amount that is written and not safe yet."""
+    """Return mean, 99th percentile and maximum over time of what is written and not yet safe."""
     begin, end = int(trace.arrival_ns[0]), trace.load_ns
     times = np.concatenate((trace.written_ns, np.minimum(safe_ns, end)))
     steps = np.concatenate((amount, -amount))

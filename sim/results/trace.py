@@ -1,4 +1,4 @@
-"""What happened in a run."""
+"""The events of a run."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -20,12 +20,18 @@ def _columns(names: str) -> np.dtype[Any]:
 FLUSH_DTYPE = _columns("round start_ns end_ns file_index from_offset to_offset messages device_bytes")
 """One row per sync of one file, in time order; a round of several files has several rows."""
 ROLL_DTYPE = _columns("file_index row asked_ns ready_ns")
-"""One row per turn to a new file; the record `row` waited ready_ns - asked_ns for it, which may be 0."""
+"""One row per begin of a new file.
+
+The record `row` waited ready_ns - asked_ns for it, which may be 0.
+"""
 ALLOCATION_DTYPE = _columns("file_index requested_ns start_ns ready_ns")
-"""One row per file that became ready while the run lasted."""
+"""One row per file that became ready during the run."""
 
 COMMIT_DTYPE = _columns("start_ns end_ns file_index from_offset to_offset messages buffers_home")
-"""One row per write from a pool buffer to the page cache, and how many buffers were home after it."""
+"""One row per write from a pool buffer to the page cache.
+
+It has the number of free buffers after the write.
+"""
 
 WRITEBACK_DTYPE = _columns("start_ns end_ns from_offset to_offset")
 """One row per piece that the kernel wrote by itself."""
@@ -36,7 +42,10 @@ COLUMNS = ("arrival_ns", "start_ns", "written_ns", "committed_ns", "durable_ns",
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """What happened. Row i of the columns is the i-th message to arrive; all times are ns since the start."""
+    """The events of a run.
+
+    Row i of the columns is the i-th message to arrive. All times are ns since the start.
+    """
 
     scenario: Scenario
     seed: int
@@ -44,16 +53,16 @@ class Trace:
     start_ns: Int64s
     """When its put got the lock."""
     written_ns: Int64s
-    """When it was stored and the lock free again; in the page cache, or in a buffer of the pool."""
+    """When it was stored in page cache or buffer, and the lock was released."""
     committed_ns: Int64s
-    """When it, and all before it, was in the page cache."""
+    """When it and everything before it was in the page cache."""
     put_ns: Int64s
     """When its producer had the answer."""
     durable_ns: Int64s
     """When the sync that covers it returned."""
     offset: Int64s
     size: Int64s
-    """Bytes stored; 0 of a put that was refused because the pool had run out."""
+    """Bytes stored; 0 for a put that was refused because the pool was empty."""
     producer: Int64s
     """Number of the producer in a closed loop, else 0."""
     flushes: NDArray[np.void] = field(repr=False)
@@ -69,17 +78,17 @@ class Trace:
 
     @property
     def messages(self) -> int:
-        """How many messages were sent, all of them answered and durable."""
+        """The number of messages sent, all of them answered and durable."""
         return len(self.size)
 
     @property
     def load_ns(self) -> int:
-        """How long the load lasted: until the last message was written."""
+        """The time until the last message was written."""
         return int(self.written_ns[-1]) if self.messages else 0
 
     @property
     def files_without_buffer(self) -> int:
-        """Files that were written to directly because the pool had no buffer for them when they were made."""
+        """Files that were written directly because the pool had no buffer left for them."""
         files = np.unique(self.offset[self.size > 0] // self.scenario.file_bytes)
         return 0 if self.scenario.pool is None else len(np.setdiff1d(files, self.commits["file_index"]))
 

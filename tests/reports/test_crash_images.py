@@ -73,7 +73,7 @@ def test_a_store_that_does_not_start_has_a_word_and_no_bar() -> None:
 def test_the_axes_name_what_they_show() -> None:
     ax = Figure().add_subplot()
     plot_crash_images(summarise_crash_images(rows(image(), image(image="09 " + "x" * 90))), ax=ax)
-    assert ax.get_xlabel() == "records that the producer was told of (%)"
+    assert ax.get_xlabel() == "acknowledged records (%)"
     assert [len(label.get_text()) <= 30 for label in ax.get_yticklabels()] == [True, True]
     legend = ax.get_legend()
     assert legend is not None

@@ -191,7 +191,7 @@ def test_hostile_content_is_escaped_everywhere(make_run: MakeRun) -> None:
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        ("steps", "The single steps of this run were not recorded."),
+        ("steps", "Single steps of this run were not recorded."),
         ("put_latency", "Put latency per flush policy was not simulated."),
         ("at_risk", "Messages at risk were not simulated."),
         ("stalls", "Stalls at file rolls were not simulated."),
@@ -213,7 +213,7 @@ def test_a_missing_or_empty_table_is_told_where_it_would_stand_and_in_the_banner
     assert sentence in render(empty)
     new = [set(gaps_of(run)) - set(gaps_of(whole)) for run in (missing, empty)]
     assert [len(gaps) for gaps in new] == [1, 1]
-    assert new[1].pop() == f"{new[0].pop()} (The table is there, and empty.)"
+    assert new[1].pop() == f"{new[0].pop()} (The table is empty.)"
 
 
 def test_a_run_without_any_table_has_a_page(make_run: MakeRun) -> None:

@@ -94,16 +94,16 @@ def test_the_page_says_how_small_failures_became(make_run: MakeRun) -> None:
     text = render(read_run(make_run(without=OTHERS, **tables)))
     assert "of 2 bugs, made small: in the middle 4 operations and 2 lost pages" in text
     assert "&lt;i&gt;" in text
-    assert "not made small: hung" in text
+    assert "not shrunk: hung" in text
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({}, "1-minimal"),
-        ({"one_minimal": None}, "as small as it became"),
+        ({"one_minimal": None}, "shrunk as far as possible"),
         ({"one_minimal": False, "ended": "time"}, "not 1-minimal: end of time"),
-        ({"token": "", "ended": "holds"}, "not made small: holds"),
+        ({"token": "", "ended": "holds"}, "not shrunk: holds"),
     ],
 )
 def test_how_small_is_said(changes: dict[str, Any], said: str) -> None:

@@ -116,5 +116,5 @@ def test_a_run_of_another_shape_is_refused(make_run: MakeRun, change: dict[str, 
 @pytest.mark.parametrize("name", [".", "nowhere", "file"])
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ReportError, match="no run directory"):
+    with pytest.raises(ReportError, match="not a run directory"):
         read_run(tmp_path / name)

@@ -28,7 +28,7 @@ def test_the_last_run_is_compared_with_the_usual_scatter_of_its_kind(last: float
     rows = history_rows([*runs(100, 104, 97, 101, 99, 102, last), *runs(1, 2, kind="campaign")], path=HERE)
     explore, campaign = sorted(trend_of(rows, "states_per_s"), key=lambda trend: -len(trend.values))
     assert explore.said.startswith(f"last run {said} the usual ")
-    assert campaign.said == "too few runs to tell what is usual"
+    assert campaign.said == "too few runs for a usual range"
     assert trend_of(rows, "median_kill_s") == ()
 
 
