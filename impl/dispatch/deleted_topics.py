@@ -75,11 +75,11 @@ class DeletedTopics:
             self._replace(offsets)
         except OSError:
             with contextlib.suppress(OSError):
-                self.make_certain()
+                self.write_if_doubtful()
             raise
         self.offsets = offsets
 
-    def make_certain(self) -> None:
+    def write_if_doubtful(self) -> None:
         """Write the valid offsets durably if a failed write left the file in doubt.
 
         Raises OSError.
@@ -112,7 +112,7 @@ class DeletedTopics:
         """Record topics as deleted below a physical offset, the end of the log.
 
         No put may run meanwhile. Raises OSError, and nothing has changed in memory. After a crash the refused change
-        may still take effect, unless a later write or `make_certain` succeeded.
+        may still take effect, unless a later write or `write_if_doubtful` succeeded.
         """
         self._write({**self.offsets, **dict.fromkeys(topics, offset)})
 
@@ -132,7 +132,7 @@ class DeletedTopics:
         if left != self.offsets:
             self._write(left)
 
-    def are_in(self, queue_files: Iterable[str]) -> bool:
+    def any_deleted(self, queue_files: Iterable[str]) -> bool:
         """Return whether a queue file of a deleted topic is among these.
 
         Paths are relative to the store directory. Such a file may date from before the deletion, so its checksum proves

@@ -81,7 +81,7 @@ def examine_log(files: Files, directories: LogDirectories, *, file_bytes: int, f
             findings.append(Finding("damage", "misplaced_file", entry.path, entry.base, message))
     found, twins = [], []
     for _, same in groupby(placed, key=attrgetter("base")):
-        entry, useless = _the_one(files, list(same), file_bytes=file_bytes, findings=findings)
+        entry, useless = _choose_file(files, list(same), file_bytes=file_bytes, findings=findings)
         found.append(entry)
         twins += useless
     # a read-only directory is not changed: no new file is created in it, so a leftover blocks no name
@@ -115,7 +115,7 @@ def _refuse_other_size(found: Sequence[_LogFile], *, file_bytes: int, floor: Flo
         raise WrongFileSize(found[0].path, found_bytes=written_with, configured_bytes=file_bytes)
 
 
-def _the_one(
+def _choose_file(
     files: Files, same: list[_LogFile], *, file_bytes: int, findings: list[Finding]
 ) -> tuple[_LogFile, list[_LogFile]]:
     """Choose the log's file among those of one offset.

@@ -41,7 +41,8 @@ class QueryMessageResult(RecordBuffers):
     """The messages with a key, oldest first, and how far the index reaches.
 
     Release it, or use it in a `with` statement. `index_last_update_timestamp` (milliseconds) and
-    `index_last_update_phyoffset` are those of the newest indexed record; both are None while the index is empty, where RocketMQ returns 0.
+    `index_last_update_phyoffset` are those of the newest indexed record; both are None while the index is empty, where
+    RocketMQ returns 0.
 
     Source: `QueryMessageResult`.
     """

@@ -106,7 +106,7 @@ class ReadStatistics:
                 miss=self._rates(2),
                 total=self._rates(1, 2),
                 transferred=self._rates(3),
-                disk_fall=tuple(DiskFall(*key, behind) for key, behind in sorted(self._disk_fall.items())),
+                disk_fall=tuple(DiskFall(*key, fall_bytes) for key, fall_bytes in sorted(self._disk_fall.items())),
             )
 
     def _rates(self, *columns: int) -> ReadRates:

@@ -151,7 +151,7 @@ class _KeptOfDeleted(ConsumerOffsets):
     """The offsets of a deleted topic stay, and its numbers begin at 0 again."""
 
     @contextmanager
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
         yield lambda: None
 
 
@@ -159,9 +159,9 @@ class _ForgottenInMemory(ConsumerOffsets):
     """The offsets of a deleted topic are forgotten, and on disk some seconds later."""
 
     @contextmanager
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
         with self._guard:
-            self._forget(is_meant)
+            self._forget(is_selected)
         yield lambda: None
 
 

@@ -166,7 +166,7 @@ class _KnownAgain(ConsumeQueues):
         try:
             super().remove(queue)
         except OSError:
-            self._queues[queue.key] = self._left.pop(queue.key)
+            self._queues[queue.key] = self._leftovers.pop(queue.key)
             raise
 
 
@@ -174,7 +174,7 @@ class _LeftBehind(ConsumeQueues):
     """What cannot be removed of a deleted queue is nobody's business any more."""
 
     def _destroy(self, queue: ConsumeQueue) -> None:
-        del self._left[queue.key]
+        del self._leftovers[queue.key]
         try:
             queue.destroy()
         finally:
@@ -184,7 +184,7 @@ class _LeftBehind(ConsumeQueues):
 class _DeletionNotTakenBack(DeletedTopics):
     """A deletion that was refused stays on the disk where only the sync of its name has failed."""
 
-    def make_certain(self) -> None:
+    def write_if_doubtful(self) -> None:
         """Leave it to chance."""
 
 
@@ -208,7 +208,7 @@ class _HalfMadeStays(IndexService):
 
     def _give_up(self, path: str) -> None:
         super()._give_up(path)
-        self._half_made = None
+        self._incomplete = None
 
 
 class _PutAgainAtOnce(DeliverDelayedMessages):

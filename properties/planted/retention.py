@@ -87,7 +87,7 @@ class _LooksBeforeARun(DiskWatch):
     __slots__ = ()
 
     def step(self, now_ms: int) -> int:
-        if not self.looked_ms:
+        if not self.checked_ms:
             self.look(now_ms)
         self.due_ms = 1 << 62
         return self.due_ms
@@ -199,7 +199,7 @@ class _TakenBackAtOnce(CleanCommitLog):
     """A reader loses his buffer as soon as its file is to go."""
 
     def _retry(self, hanging: Any, now_ms: int) -> bool:
-        self._take_back(hanging.mapped)
+        self._revoke(hanging.mapped)
         return super()._retry(hanging, now_ms)
 
 

@@ -2,7 +2,7 @@
 
 Cause: only times of queues and index were set back at an open; the one of the log could only grow. RocketMQ, opened on
 such a directory, would begin an abnormal recovery behind records that have to be looked at.
-Fix: an open sets it back to the newest record that is there (impl/recovery/opening.py, `_promise_no_later_log`).
+Fix: an open sets it back to the newest record that is there (impl/recovery/opening.py, `_lower_log_time`).
 Found by: `tornpage judge` on the golden crash images whose log had lost its end.
 """
 

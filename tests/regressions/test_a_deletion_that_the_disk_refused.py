@@ -33,7 +33,7 @@ ENDINGS: dict[str, tuple[Operation, ...]] = {
 class ListNotWrittenAgain(DeletedTopics):
     """A half of the mistake: nobody looks after a list that does not count."""
 
-    def make_certain(self) -> None:
+    def write_if_doubtful(self) -> None:
         """Pass."""
 
 

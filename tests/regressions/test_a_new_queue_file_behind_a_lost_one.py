@@ -6,7 +6,7 @@ lies behind the gap and removed what lies in front, and with it the last number 
 lies behind were gone with the power, and it went too.
 Fix: files in front of a gap stay until the log has told of the queue. If it tells nothing, the newest files count that
 know of a record in front of the log (impl/queue/consume_queue.py, `end_reconcile`; impl/queue/queue_files.py,
-`go_back`).
+`map_before_gap`).
 Found by: the crash campaign.
 """
 
@@ -29,8 +29,8 @@ NAME = {f"create {SECOND}": 1, f"size {SECOND}": 1}
 class StaysBehindTheGap(ConsumeQueue):
     """The mistake at its root: what lies behind a gap is all that a queue has."""
 
-    def _go_back(self) -> bool:
-        self.drop_in_front()
+    def _map_before_gap(self) -> bool:
+        self.drop_before_gap()
         return False
 
 
