@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.progress_owner import QueueRange
 from tornpage.impl.guards import MakeGuard
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, queue_of_level
 
 __all__ = ["DelayOffsets"]
@@ -105,7 +105,7 @@ class DelayOffsets:
         self._settled = dict(self._table)  # all copies before these numbers were recovered and are durable
         if corrected:
             message = f"{len(corrected)} delay offsets were outside their queues; {corrected[0]}"
-            self._corrected = (Finding("note", "progress_corrected", self._file.path, -1, message),)
+            self._corrected = (Finding("note", "progress_corrected", self._file.path, NO_OFFSET, message),)
 
     def save(self) -> None:
         """Save changes after making the copies durable.

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from isal.isal_zlib import crc32
 
 from tornpage.impl.io.files import Files
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_directories import directory_of
 from tornpage.impl.message.dispatching import UNIT_BYTES, Dispatched, QueueRun
 
@@ -63,7 +63,7 @@ class DeletedTopics:
         offsets = _read(data)
         if offsets is None:
             message = f"{self._path} is damaged: topics that were deleted may be back"
-            self.findings = (Finding("note", "deleted_topics_unreadable", self._path, -1, message),)
+            self.findings = (Finding("note", "deleted_topics_unreadable", self._path, NO_OFFSET, message),)
         self.offsets = offsets or {}
 
     def _write(self, offsets: dict[bytes, int]) -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.progress_owner import QueueRange
 from tornpage.impl.guards import MakeGuard
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 
 __all__ = ["LIGHT_PREFIX", "OFFSET_MAX", "SEPARATOR", "ConsumerOffsets"]
 
@@ -86,7 +86,7 @@ class ConsumerOffsets:
         if corrected:
             self._changes += 1
             message = f"{len(corrected)} consumer offsets were past the end of their queues; {corrected[0]}"
-            self._corrected = (Finding("note", "progress_corrected", self._file.path, -1, message),)
+            self._corrected = (Finding("note", "progress_corrected", self._file.path, NO_OFFSET, message),)
 
     def save(self) -> None:
         """Save changes. Raises OSError."""

@@ -22,7 +22,7 @@ from tornpage.impl.index.index_layout import IndexFileProof, IndexHeader, IndexL
 from tornpage.impl.index.index_reconcile import IndexReconcile
 from tornpage.impl.io.files import Clock, Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_directories import directory_of
 from tornpage.impl.message.dispatching import IndexPuts
 
@@ -105,7 +105,9 @@ class IndexService:
             if stat is None:
                 continue
             if stat.kind != "file" or not is_index_name(name):
-                self.findings.append(Finding("note", "stray_file", path, -1, f"{path} is no index file: ignored"))
+                self.findings.append(
+                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is no index file: ignored")
+                )
             elif stat.size_bytes == self.layout.file_bytes:
                 self._index_files += (self._open(path),)
                 self._last_name = name
@@ -119,7 +121,7 @@ class IndexService:
         if size_bytes:
             fate = "removed" if self._writable else "not read"
             message = f"{path} has {size_bytes} bytes instead of {self.layout.file_bytes}: {fate}"
-            self.findings.append(Finding("note", "index_rebuilt", path, -1, message))
+            self.findings.append(Finding("note", "index_rebuilt", path, NO_OFFSET, message))
         if self._writable:
             self._files.unlink(path)
 

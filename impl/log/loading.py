@@ -25,7 +25,10 @@ from tornpage.impl.log.durable_floor import Floor
 from tornpage.impl.log.log_directories import LogDirectories, directory_of
 from tornpage.impl.log.log_files import file_name
 
-__all__ = ["Finding", "FoundLog", "examine_log"]
+__all__ = ["NO_OFFSET", "Finding", "FoundLog", "examine_log"]
+
+NO_OFFSET = -1
+"""The `offset` of a finding that concerns no place in a file."""
 
 _LAST_BASE = 1 << 62
 _CHUNK_BYTES = 1 << 20
@@ -36,8 +39,7 @@ class Finding:
     """A finding about a store.
 
     `damage` keeps it read-only, a `tear` was cut off, a `note` concerns no record. `file` is the path of a file or
-    directory, `offset` a physical offset or position in bytes. `offset` is -1 where no place applies. `message` is a
-    sentence for an operator.
+    directory, `offset` a physical offset or a position in bytes, or NO_OFFSET. `message` is a sentence for an operator.
     """
 
     severity: Literal["damage", "tear", "note"]
@@ -102,7 +104,7 @@ def _entries(files: Files, paths: Sequence[str]) -> tuple[list[_LogFile], list[F
             if stat is None:
                 continue
             if stat.kind != "file" or len(name) != 20 or not (name.isascii() and name.isdigit()):
-                strays.append(Finding("note", "stray_file", path, -1, f"{path} is no commit log file: ignored"))
+                strays.append(Finding("note", "stray_file", path, NO_OFFSET, f"{path} is no commit log file: ignored"))
             else:
                 found.append(_LogFile(int(name), path, stat.size_bytes))
     return sorted(found, key=attrgetter("base")), strays

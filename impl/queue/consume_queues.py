@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.files import Files
 from tornpage.impl.io.mapped_file import MappedFile
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.message.dispatching import UNIT_BYTES, QueueRun
 from tornpage.impl.message.multi_dispatch import QueueKey
 from tornpage.impl.queue.consume_queue import ConsumeQueue
@@ -122,7 +122,7 @@ class ConsumeQueues:
                 self._note_stray(f"{path}/{name}")
 
     def _note_stray(self, path: str) -> None:
-        self._findings.append(Finding("note", "stray_file", path, -1, f"{path} is no consume queue: ignored"))
+        self._findings.append(Finding("note", "stray_file", path, NO_OFFSET, f"{path} is no consume queue: ignored"))
 
     def trust(self, proofs: Sequence[QueueFileProof], log_min: int) -> None:
         """Take as proved the units in queue files whose checksums hold."""
@@ -193,7 +193,7 @@ class ConsumeQueues:
         ):
             path = f"{self._root}/consumequeue"
             message = f"{path}: no directory can be named {name!r}: the messages of that topic are in no queue"
-            self._findings.append(Finding("note", "impossible_queue", path, -1, message))
+            self._findings.append(Finding("note", "impossible_queue", path, NO_OFFSET, message))
             _LOG.warning("impossible_queue topic=%r queue_id=%d", name, key[1])
             self._unnameable[key] = _UnnameableQueue(key, self._files_in("consumequeue/nowhere", self._file_bytes))
         if key in self._unnameable:

@@ -15,7 +15,7 @@ from tornpage.impl.config.policy import FlushPolicy
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_files import file_name
 from tornpage.impl.queue.directory_tree import DirectoryTree
 
@@ -111,7 +111,9 @@ class QueueFiles:
             if stat is not None and stat.kind == "file" and len(name) == 20 and name.isascii() and name.isdigit():
                 names[int(name)] = stat.size_bytes
             else:
-                findings.append(Finding("note", "stray_file", path, -1, f"{path} is no consume queue file: ignored"))
+                findings.append(
+                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is no consume queue file: ignored")
+                )
         return names, findings
 
     def _remove(self, base: int, size_bytes: int) -> list[Finding]:
