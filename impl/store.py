@@ -489,7 +489,8 @@ class MessageStore:
         """Remove the offsets of groups that no longer subscribe.
 
         Returns the removed pairs (topic, group). A group is removed in a topic if (topic, group) is not in `subscribed`
-        and all its offsets lie before the minimum of their queues.
+        and none of its offsets lies
+        past the minimum of its queue.
         """
         return self._group_offsets.scan_unsubscribed_topic(subscribed)
 

@@ -128,7 +128,7 @@ def _read(document: object) -> dict[int, int]:
         case {"offsetTable": dict(levels)}:
             pass
         case _:
-            raise ValueError("no table of offsets")
+            raise ValueError("the document has no offsetTable")
     table: dict[int, int] = {}
     for level, number in levels.items():
         if type(number) is not int or not 0 <= number <= _NUMBER_MAX:

@@ -227,7 +227,7 @@ def _object(value: object) -> dict[object, object]:
     match value:
         case dict():
             return value
-    raise ValueError("no object")
+    raise ValueError("not an object")
 
 
 def _offsets(offsets: dict[object, object]) -> dict[int, int]:

@@ -106,7 +106,7 @@ class IndexService:
                 continue
             if stat.kind != "file" or not is_index_name(name):
                 self.findings.append(
-                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is no index file: ignored")
+                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is not an index file: ignored")
                 )
             elif stat.size_bytes == self.layout.file_bytes:
                 self._index_files += (self._open(path),)

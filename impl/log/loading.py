@@ -79,7 +79,7 @@ def examine_log(files: Files, directories: LogDirectories, *, file_bytes: int, f
     placed = [entry for entry in entries if entry.base % file_bytes == 0 and entry.base <= _LAST_BASE]
     for entry in entries:
         if entry not in placed:
-            message = f"{entry.path} begins where no file of {file_bytes} bytes can begin: not read"
+            message = f"{entry.path} does not begin at a multiple of {file_bytes} bytes: not read"
             findings.append(Finding("damage", "misplaced_file", entry.path, entry.base, message))
     found, twins = [], []
     for _, same in groupby(placed, key=attrgetter("base")):
@@ -104,7 +104,9 @@ def _entries(files: Files, paths: Sequence[str]) -> tuple[list[_LogFile], list[F
             if stat is None:
                 continue
             if stat.kind != "file" or len(name) != 20 or not (name.isascii() and name.isdigit()):
-                strays.append(Finding("note", "stray_file", path, NO_OFFSET, f"{path} is no commit log file: ignored"))
+                strays.append(
+                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is not a commit log file: ignored")
+                )
             else:
                 found.append(_LogFile(int(name), path, stat.size_bytes))
     return sorted(found, key=attrgetter("base")), strays
@@ -135,7 +137,7 @@ def _choose_file(
         findings.append(Finding("note", "twin_file", twin.path, twin.base, message))
     for twin in written:
         if twin != one:
-            message = f"{twin.path} has the name of {one.path} and both hold something: move one of them away"
+            message = f"{twin.path} has the name of {one.path} and both hold data: move one of them away"
             findings.append(Finding("damage", "twin_file", twin.path, twin.base, message))
     return one, useless
 

@@ -48,11 +48,11 @@ def copy_of(stored: Message) -> Message | str:
     pairs.pop("WAIT", None)
     topic, queue_id = pairs.get("REAL_TOPIC", ""), pairs.get("REAL_QID", "")
     if topic_bytes(topic) is None or topic == SCHEDULE_TOPIC:
-        return f"its topic {topic!r} is none"
+        return f"its topic {topic!r} is invalid"
     if topic == HALF_TOPIC:
         return "it belongs to a transaction"
     if _QUEUE_ID.fullmatch(queue_id) is None or int(queue_id) > _INT32_MAX:
-        return f"its queue id {queue_id!r} is none"
+        return f"its queue id {queue_id!r} is invalid"
     return replace(
         stored,
         topic=topic,

@@ -304,7 +304,7 @@ class ConsumeQueue:
             return run
         for unit in units_in(run.units[: known * UNIT_BYTES]):
             if unit.end_offset > self.max_physic_offset:
-                what = f"the record at {unit.offset} has a number that another one has: it is in no queue"
+                what = f"the record at {unit.offset} repeats the number of another record: it is in no queue"
                 self._find("repeated_queue_offset", run, what, offset=unit.offset)
         return tail_of(run, known)
 
