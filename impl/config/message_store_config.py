@@ -113,7 +113,7 @@ class MessageStoreConfig:
     flush_commit_log_timed: bool = _FLUSH.flush_commit_log_timed
     """`flushCommitLogTimed`: whether rounds are started by the clock only."""
     commit_interval_commit_log: int = _COMMIT.commit_interval_commit_log
-    """`commitIntervalCommitLog`, greatest number of ms between two commits of the pool."""
+    """`commitIntervalCommitLog`, ms between two commits of the pool; a put may start one earlier."""
     commit_commit_log_least_pages: int = _COMMIT.commit_commit_log_least_pages
     """`commitCommitLogLeastPages`, pages of 4,096 bytes: a commit skips a buffer with fewer uncommitted pages."""
     commit_commit_log_thorough_interval: int = _COMMIT.commit_commit_log_thorough_interval
