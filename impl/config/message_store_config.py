@@ -247,7 +247,7 @@ class MessageStoreConfig:
     def pool_buffers(self) -> int:
         """The number of buffers in the transient store pool.
 
-        0 under SYNC_FLUSH and on a SLAVE, as in RocketMQ.
+        It is 0 under SYNC_FLUSH and on a SLAVE, as in RocketMQ.
         """
         asynchronous = self.flush_disk_type is FlushDiskType.ASYNC_FLUSH and self.broker_role is not BrokerRole.SLAVE
         return self.transient_store_pool_size if self.transient_store_pool_enable and asynchronous else 0

@@ -52,7 +52,7 @@ class DelayOffsets:
     def next_number(self, level: int) -> int | None:
         """Return the number of the next message to deliver of a level.
 
-        None if it never delivered one.
+        Returns None if it never delivered one.
         """
         return self._table.get(level)
 

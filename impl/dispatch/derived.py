@@ -120,7 +120,7 @@ class Derived:
     def skip_all(self, log: MappedFileQueue) -> None:
         """Mark the whole log as dispatched, without changing queues or index.
 
-        For a log that must not be changed.
+        Use it for a log that must not be changed.
         """
         self._move_to(log.max_offset)
 
@@ -289,7 +289,7 @@ def _stopped(offset: int, reason: str) -> str:
 def _has_own_position(view: memoryview, position: int, offset: int) -> bool:
     """Return whether a record at `position` holds `offset` as its own physical offset.
 
-    True for a blank.
+    Returns True for a blank.
     """
     if position + SMALLEST_RECORD_BYTES > len(view) or _MAGIC.unpack_from(view, position + 4)[0] != MESSAGE_MAGIC:
         return True

@@ -64,7 +64,7 @@ class ConfigTable(Generic[Entry]):
     def interval_ms(self) -> int:
         """The longest time in milliseconds from a change to its save.
 
-        0 if the method itself saves it.
+        It is 0 if the method itself saves it.
         """
         return self._shape.interval_ms
 

@@ -115,8 +115,8 @@ def _separators(own: Bytes, common: Bytes, trailer: bool) -> tuple[int, int]:
 def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tuple[int, int]:
     """Return number and size in bytes of the records.
 
-    Zeros if the kernel cannot encode the batch. `shared` is the part equal in each record: the template and the topic
-    (`fixed_bytes`), and the batch's properties.
+    Returns zeros if the kernel cannot encode the batch. `shared` is the part equal in each record: the template and the
+    topic (`fixed_bytes`), and the batch's properties.
     """
     common = shared[fixed_bytes:]
     count, size_bytes, at = 0, 0, 0

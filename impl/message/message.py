@@ -127,7 +127,7 @@ class PutResult(NamedTuple):
     def message_id(self) -> str:
         """The offset message id; the ids of a batch are joined by commas.
 
-        Empty if nothing was written.
+        It is empty if nothing was written.
         """
         return ",".join(message_id(self.store_host, offset) for offset in self.record_offsets)
 

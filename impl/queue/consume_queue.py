@@ -200,7 +200,7 @@ class ConsumeQueue:
     def offset_at(self, number: int) -> int:
         """Return the physical offset at a number.
 
-        0 for pre-fill and for numbers outside the files.
+        Returns 0 for pre-fill and for numbers outside the files.
         """
         data = self._read(number, 1)
         return Unit(*UNIT.unpack(data)).offset if len(data) == UNIT_BYTES else 0

@@ -160,7 +160,7 @@ class QueueFiles:
     def at(self, position: int) -> tuple[MappedFile, int] | None:
         """Return the file that holds a position, and the position in that file.
 
-        None outside the files.
+        Returns None for a position outside the files.
         """
         mapped = self.mapped  # a snapshot: close() and cut() replace the list
         number, start = divmod(position - mapped[0].base_offset, self.file_bytes) if mapped else (-1, 0)

@@ -303,7 +303,7 @@ class OpenDirectory:
     def _use_pool(self, parts: Parts) -> None:
         """Allocate the configured pool of write buffers in locked memory.
 
-        Only for a writable store. Raises BadConfig if the memory cannot be locked.
+        Only a writable store has it. Raises BadConfig if the memory cannot be locked.
         """
         count, file_bytes = self._config.pool_buffers, self._config.mapped_file_size_commit_log
         if not count:

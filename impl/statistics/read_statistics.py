@@ -18,7 +18,7 @@ _SAMPLES_MAX = 601
 class ReadRates:
     """Events per second over the last 10, 60 and 600 samples, one a second.
 
-    None while there are fewer samples.
+    A rate is None while there are fewer samples.
     """
 
     rate_10s: float | None
