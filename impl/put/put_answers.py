@@ -83,8 +83,9 @@ class LightFuture(Future[Result]):
 class PendingAnswer(LightFuture[PutResult]):
     """The answer of one put, complete once the statuses of flush and replica are known.
 
-    A status is None while it is unknown. Group commit and the time-outs see it as the request for the status of the flush. It cannot be
-    cancelled, since the record is in the log. `on_answer` is called with the answer before waiting threads wake.
+    A status is None while it is unknown. Group commit and the time-outs see it as the request for the status of the
+    flush. It cannot be cancelled, since the record is in the log. `on_answer` is called with the answer before waiting
+    threads wake.
     """
 
     timeout_status = PutStatus.FLUSH_DISK_TIMEOUT
