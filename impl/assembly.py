@@ -145,7 +145,7 @@ def _built(
         path=held.directory,
         guard=parts.of(make_guard),
     )
-    held.derived.tell_of_runs(pull_hold.dispatched)
+    held.derived.add_follower(pull_hold.dispatched)
     delivery = DelayedDelivery(
         held,
         lifecycle,
@@ -170,7 +170,7 @@ def _built(
         reput=reput,
         commit_log=commit_log,
         buffers=reads.buffers,
-        begin_anew=progress.begin_anew,
+        restart_numbers=progress.restart_numbers,
         queues_deleted=pull_hold.queues_deleted,
     )
     return StoreParts(

@@ -307,7 +307,7 @@ class MessageStore:
     def select_message_by_offset(self, offset: int, size: int | None = None) -> RecordBuffer | None:
         """Return the record that begins at a physical offset, if it has `size` bytes.
 
-        `size` None accepts any size. None if there is no such record. Raises StoreClosed and ForkedStore.
+        `size` None accepts any size. Returns None if there is no such record. Raises StoreClosed and ForkedStore.
         """
         with self._reads:
             return self._reads.query.at(offset, size)
@@ -315,8 +315,8 @@ class MessageStore:
     def commit_log_data(self, offset: int) -> ReadBuffer | None:
         """Return the readable bytes from a physical offset to the end of its log file.
 
-        Replication uses this. None if the offset lies outside the readable log. The bytes were verified when the log
-        was opened or written, and are not verified again. Raises StoreClosed and ForkedStore.
+        Replication uses this. Returns None if the offset lies outside the readable log. The bytes were verified when
+        the log was opened or written, and are not verified again. Raises StoreClosed and ForkedStore.
         """
         with self._reads:
             return self._reads.query.rest_of_file(offset)
@@ -331,7 +331,7 @@ class MessageStore:
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
         """Return the queue offset of the first message.
 
-        0 for an unknown queue, as for an empty one.
+        Returns 0 for an unknown queue, as for an empty one.
         """
         with self._reads:
             return self._reads.queues.range_of(topic, queue_id)[0]
@@ -339,7 +339,7 @@ class MessageStore:
     def max_offset_in_queue(self, topic: str, queue_id: int) -> int:
         """Return the queue offset that the next message gets.
 
-        0 for an unknown queue, as for an empty one.
+        Returns 0 for an unknown queue, as for an empty one.
         """
         with self._reads:
             return self._reads.queues.range_of(topic, queue_id)[1]
@@ -356,7 +356,7 @@ class MessageStore:
     def commit_log_offset_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
         """Return the physical offset of a message, in bytes.
 
-        None if the queue has no such message, where RocketMQ returns 0.
+        Returns None if the queue has no such message, where RocketMQ returns 0.
         """
         with self._reads:
             unit = self._reads.queues.unit(topic, queue_id, queue_offset)
@@ -365,7 +365,7 @@ class MessageStore:
     def store_timestamp_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
         """Return the store time of a message in milliseconds.
 
-        None if it cannot be read, where RocketMQ returns -1.
+        Returns None if it cannot be read, where RocketMQ returns -1.
         """
         with self._reads:
             return self._reads.queues.store_timestamp(topic, queue_id, queue_offset)
@@ -373,8 +373,8 @@ class MessageStore:
     def earliest_message_time(self, topic: str | None = None, queue_id: int = 0) -> int | None:
         """Return the store time of the first message of a queue in milliseconds.
 
-        Without a topic, it is that of the first message in the log. None if there is no such message or it cannot be
-        read, where RocketMQ returns -1.
+        Without a topic, it is that of the first message in the log. Returns None if there is no such message or it
+        cannot be read, where RocketMQ returns -1.
         """
         if topic is None:
             with self._reads:
@@ -385,7 +385,7 @@ class MessageStore:
     def offset_in_queue_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
         """Return the queue offset of the first message stored at or after a time in milliseconds.
 
-        The maximum of the queue if there is none; 0 for an unknown queue.
+        Returns the maximum of the queue if there is none. An unknown queue counts as empty and gives 0.
         """
         with self._reads:
             return self._reads.queues.offset_by_time(topic, queue_id, timestamp_ms)
@@ -398,7 +398,7 @@ class MessageStore:
     def is_in_disk(self, topic: str, queue_id: int, queue_offset: int) -> bool:
         """Return whether a message is likely on the disk only, no longer in memory.
 
-        False if there is no such message.
+        Returns False if there is no such message.
         """
         with self._reads:
             return self._reads.queues.is_in_disk(topic, queue_id, queue_offset)
@@ -489,7 +489,8 @@ class MessageStore:
         """Remove the offsets of groups that no longer subscribe.
 
         Returns the removed pairs (topic, group). A group is removed in a topic if (topic, group) is not in `subscribed`
-        and all its offsets lie before the minimum of their queues.
+        and none of its offsets lies
+        past the minimum of its queue.
         """
         return self._group_offsets.scan_unsubscribed_topic(subscribed)
 

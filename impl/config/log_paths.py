@@ -48,10 +48,10 @@ def _resolved_texts(
     if len(set(every)) < len(every):
         raise BadConfig(_PATHS, paths, "name each directory once")
     if any(_is_inside(path, other) for path, other in permutations(every, 2)):
-        raise BadConfig(_PATHS, paths, "name directories of which none lies inside another")
+        raise BadConfig(_PATHS, paths, "name directories that do not contain each other")
     for path in every:
         if path == root or _is_inside(root, path) or any(_holds(f"{root}/{other}", path) for other in _OTHERS):
-            raise BadConfig(_PATHS, paths, "name directories of their own, apart from the other files of the store")
+            raise BadConfig(_PATHS, paths, "name directories that the store does not use for other files")
     if not set(kept) <= set(every):
         raise BadConfig(_READ_ONLY, read_only, f"name directories of {_PATHS}")
     if set(kept) == set(every):
@@ -69,7 +69,7 @@ def _resolved(name: str, root: str, paths: tuple[str, ...]) -> tuple[str, ...]:
         raise BadConfig(name, paths, "use paths that are not empty and have no comma or NUL, each an entry of its own")
     relative = [posixpath.normpath(path) for path in paths if not path.startswith("/")]
     if any(path == ".." or path.startswith("../") for path in relative):
-        raise BadConfig(name, paths, "use an absolute path for what is not below the store directory")
+        raise BadConfig(name, paths, "use an absolute path for a directory outside the store directory")
     return tuple("/" + posixpath.normpath(posixpath.join(root, path)).lstrip("/") for path in paths)
 
 

@@ -113,7 +113,7 @@ class MessageStoreConfig:
     flush_commit_log_timed: bool = _FLUSH.flush_commit_log_timed
     """`flushCommitLogTimed`: whether rounds are started by the clock only."""
     commit_interval_commit_log: int = _COMMIT.commit_interval_commit_log
-    """`commitIntervalCommitLog`, greatest number of ms between two commits of the pool."""
+    """`commitIntervalCommitLog`, ms between two commits of the pool; a put may start one earlier."""
     commit_commit_log_least_pages: int = _COMMIT.commit_commit_log_least_pages
     """`commitCommitLogLeastPages`, pages of 4,096 bytes: a commit skips a buffer with fewer uncommitted pages."""
     commit_commit_log_thorough_interval: int = _COMMIT.commit_commit_log_thorough_interval
@@ -247,7 +247,7 @@ class MessageStoreConfig:
     def pool_buffers(self) -> int:
         """The number of buffers in the transient store pool.
 
-        0 under SYNC_FLUSH and on a SLAVE, as in RocketMQ.
+        It is 0 under SYNC_FLUSH and on a SLAVE, as in RocketMQ.
         """
         asynchronous = self.flush_disk_type is FlushDiskType.ASYNC_FLUSH and self.broker_role is not BrokerRole.SLAVE
         return self.transient_store_pool_size if self.transient_store_pool_enable and asynchronous else 0

@@ -51,10 +51,7 @@ class BrokerRole(Enum):
 
 
 class PutLockKind(Enum):
-    """RocketMQ's `useReentrantLockWhenPutMessage`: REENTRANT stands for true, its default.
-
-    SPIN for false.
-    """
+    """RocketMQ's `useReentrantLockWhenPutMessage`: REENTRANT is true, SPIN false."""
 
     REENTRANT = "REENTRANT"
     SPIN = "SPIN"

@@ -110,7 +110,7 @@ class RetentionPolicy:
 def _hours_of(text: str) -> frozenset[int]:
     hours = frozenset(int(hour) for hour in text.split(";"))
     if not hours <= set(_HOURS):
-        raise ValueError(f"a day has no hour {max(hours, key=lambda hour: abs(hour - 12))}")
+        raise ValueError(f"no hour of the day: {max(hours, key=lambda hour: abs(hour - 12))}")
     return hours
 
 
@@ -121,4 +121,4 @@ def zone_of(name: str) -> tzinfo | None:
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, OSError) as error:
-        raise ValueError(f"no time zone is called {name!r}") from error
+        raise ValueError(f"unknown time zone {name!r}") from error

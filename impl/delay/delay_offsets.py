@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.progress_owner import QueueRange
 from tornpage.impl.guards import MakeGuard
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, queue_of_level
 
 __all__ = ["DelayOffsets"]
@@ -52,7 +52,7 @@ class DelayOffsets:
     def next_number(self, level: int) -> int | None:
         """Return the number of the next message to deliver of a level.
 
-        None if it never delivered one.
+        Returns None if it never delivered one.
         """
         return self._table.get(level)
 
@@ -105,7 +105,7 @@ class DelayOffsets:
         self._settled = dict(self._table)  # all copies before these numbers were recovered and are durable
         if corrected:
             message = f"{len(corrected)} delay offsets were outside their queues; {corrected[0]}"
-            self._corrected = (Finding("note", "progress_corrected", self._file.path, -1, message),)
+            self._corrected = (Finding("note", "progress_corrected", self._file.path, NO_OFFSET, message),)
 
     def save(self) -> None:
         """Save changes after making the copies durable.
@@ -128,7 +128,7 @@ def _read(document: object) -> dict[int, int]:
         case {"offsetTable": dict(levels)}:
             pass
         case _:
-            raise ValueError("no table of offsets")
+            raise ValueError("the document has no offsetTable")
     table: dict[int, int] = {}
     for level, number in levels.items():
         if type(number) is not int or not 0 <= number <= _NUMBER_MAX:

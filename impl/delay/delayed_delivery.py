@@ -82,7 +82,7 @@ class DelayedDelivery:
         )
         self._runner = parts.of(ThreadRunner)(self._service)
         self._service.wake = self._runner.wake
-        held.derived.tell_of_runs(self._service.note_runs)
+        held.derived.add_follower(self._service.note_runs)
 
     def start(self) -> None:
         """Start the service. Source: `ScheduleMessageService.start`."""

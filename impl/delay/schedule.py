@@ -27,7 +27,7 @@ from tornpage.impl.message.codec import decode_record
 from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels
 from tornpage.impl.message.dispatching import QueueRun
 from tornpage.impl.message.message import Message, PutResult, PutStatus, StoredMessage
-from tornpage.impl.put.delayed_copy import stored_as
+from tornpage.impl.put.delayed_copy import as_stored
 from tornpage.impl.queue.consume_queue_ext import is_address
 from tornpage.impl.queue.units import units_in
 from tornpage.impl.read.log_reader import LogReader
@@ -87,7 +87,7 @@ class DeliveryRounds(ABC):
         self._clock = clock
         self._may_deliver = may_deliver
         self._queue_ids = {queue.queue_id for queue in queues.all() if queue.key[0] == _TOPIC}
-        self._looks_again_ms = clock() + FIRST_DELAY_MS
+        self._next_round_ms = clock() + FIRST_DELAY_MS
 
     # ---- rounds --------------------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class DeliveryRounds(ABC):
             if run.key[0] == _TOPIC:
                 if run.key[1] not in self._queue_ids:
                     self._queue_ids = {*self._queue_ids, run.key[1]}
-                if min(_due_times(run)) < self._looks_again_ms and self.wake is not None:
+                if min(_due_times(run)) < self._next_round_ms and self.wake is not None:
                     self.wake()
 
     def step(self, now_ms: int) -> int | None:
@@ -108,7 +108,7 @@ class DeliveryRounds(ABC):
 
         Return when the next round is due in milliseconds, None if no message waits.
         """
-        self._looks_again_ms = _NEVER_MS  # a message that arrives during the round has to wake the service
+        self._next_round_ms = _NEVER_MS  # a message that arrives during the round has to wake the service
         if not self._may_deliver():
             return None
         clock_ms = self._clock()
@@ -119,7 +119,7 @@ class DeliveryRounds(ABC):
         ]
         if not pauses_ms:
             return None
-        self._looks_again_ms = clock_ms + min(pauses_ms)
+        self._next_round_ms = clock_ms + min(pauses_ms)
         return now_ms + min(pauses_ms)
 
     def _round_of(self, queue_id: int, clock_ms: int) -> int | None:
@@ -214,12 +214,12 @@ class DeliveryRounds(ABC):
         if offset >= self._reader.readable_end:
             return False
         record = self._record(queue, number, offset)
-        copy = "its record fails a check, or has expired" if record is None else self._copy_of(stored_as(record))
+        copy = "its record fails a check, or has expired" if record is None else self._copy_of(as_stored(record))
         if isinstance(copy, str):
-            return self._pass_by(queue, number, offset, copy)
+            return self._skip(queue, number, offset, copy)
         refused = self._refusal_of(copy)
         if refused in _FINAL:
-            return self._pass_by(queue, number, offset, f"its copy is {refused.value}")
+            return self._skip(queue, number, offset, f"its copy is {refused.value}")
         self.delivered += refused is None
         return refused is None
 
@@ -227,7 +227,7 @@ class DeliveryRounds(ABC):
     def _refusal_of(self, copy: Message) -> PutStatus | None:
         """Put a copy; return the status that refuses it, or None if it is in the log."""
 
-    def _pass_by(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
+    def _skip(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
         """Log a message that will not be delivered; return True."""
         self.skipped += 1
         _LOG.warning(

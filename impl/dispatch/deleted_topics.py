@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from isal.isal_zlib import crc32
 
 from tornpage.impl.io.files import Files
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_directories import directory_of
 from tornpage.impl.message.dispatching import UNIT_BYTES, Dispatched, QueueRun
 
@@ -63,7 +63,7 @@ class DeletedTopics:
         offsets = _read(data)
         if offsets is None:
             message = f"{self._path} is damaged: topics that were deleted may be back"
-            self.findings = (Finding("note", "deleted_topics_unreadable", self._path, -1, message),)
+            self.findings = (Finding("note", "deleted_topics_unreadable", self._path, NO_OFFSET, message),)
         self.offsets = offsets or {}
 
     def _write(self, offsets: dict[bytes, int]) -> None:
@@ -75,11 +75,11 @@ class DeletedTopics:
             self._replace(offsets)
         except OSError:
             with contextlib.suppress(OSError):
-                self.make_certain()
+                self.write_if_doubtful()
             raise
         self.offsets = offsets
 
-    def make_certain(self) -> None:
+    def write_if_doubtful(self) -> None:
         """Write the valid offsets durably if a failed write left the file in doubt.
 
         Raises OSError.
@@ -112,7 +112,7 @@ class DeletedTopics:
         """Record topics as deleted below a physical offset, the end of the log.
 
         No put may run meanwhile. Raises OSError, and nothing has changed in memory. After a crash the refused change
-        may still take effect, unless a later write or `make_certain` succeeded.
+        may still take effect, unless a later write or `write_if_doubtful` succeeded.
         """
         self._write({**self.offsets, **dict.fromkeys(topics, offset)})
 
@@ -132,7 +132,7 @@ class DeletedTopics:
         if left != self.offsets:
             self._write(left)
 
-    def are_in(self, queue_files: Iterable[str]) -> bool:
+    def any_deleted(self, queue_files: Iterable[str]) -> bool:
         """Return whether a queue file of a deleted topic is among these.
 
         Paths are relative to the store directory. Such a file may date from before the deletion, so its checksum proves

@@ -35,7 +35,7 @@ from tornpage.impl.message.dispatching import (
     joined,
 )
 from tornpage.impl.message.multi_dispatch import QueueKey
-from tornpage.impl.queue.consume_queue import TOLD_BY_THE_LOG
+from tornpage.impl.queue.consume_queue import LOG_INCONSISTENCY_CODES
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 
 __all__ = ["Derived", "Progress"]
@@ -76,7 +76,7 @@ class Derived:
         self._followers: list[Callable[[Sequence[QueueRun]], object]] = []
         self._deleted = deleted
 
-    def tell_of_runs(self, follower: Callable[[Sequence[QueueRun]], object]) -> None:
+    def add_follower(self, follower: Callable[[Sequence[QueueRun]], object]) -> None:
         """Register a function to call with the runs of each batch once they are readable.
 
         It must neither raise nor wait. Unlike the listeners of the store it needs no look at the records, and it is
@@ -113,12 +113,14 @@ class Derived:
 
         They cannot with bit maps, nor if the log has records that no queue can hold.
         """
-        return not self._rules.ext and not any(finding.code in TOLD_BY_THE_LOG for finding in self.queues.findings)
+        return not self._rules.ext and not any(
+            finding.code in LOG_INCONSISTENCY_CODES for finding in self.queues.findings
+        )
 
-    def leave_alone(self, log: MappedFileQueue) -> None:
+    def skip_all(self, log: MappedFileQueue) -> None:
         """Mark the whole log as dispatched, without changing queues or index.
 
-        For a log that must not be changed.
+        Use it for a log that must not be changed.
         """
         self._move_to(log.max_offset)
 
@@ -135,7 +137,7 @@ class Derived:
         offset, end_offset, refused = log.min_offset, log.max_offset, False
         if proof is not None:
             offset = proof.offset
-            self.queues.believe(proof.queue_files, log.min_offset)
+            self.queues.trust(proof.queue_files, log.min_offset)
             for name, queue_id in proof.named_queues:
                 self.named_queues[bytes.fromhex(name), queue_id] = 0
                 table.learn_named((bytes.fromhex(name), queue_id))
@@ -153,12 +155,12 @@ class Derived:
             try:
                 if not refused:
                     self._reconcile(batch.given)
-                    self._took(batch)
+                    self._advance(batch)
             except OSError as error:
                 _LOG.warning("reconcile_refused offset=%d error=%s", offset, error)
                 refused = True
             if refused:
-                self.queues.heard_of(batch.given.runs)
+                self.queues.note_unstored(batch.given.runs)
             self.error = batch.error
             offset = batch.next_offset
         self._end_reconcile(log.min_offset)
@@ -193,12 +195,12 @@ class Derived:
         if self.index is not None:
             self.index.put(batch.given.index)
         tell(self._listeners, batch.arrivals)
-        self._took(batch)
+        self._advance(batch)
         for follower in self._followers:
             follower(batch.given.runs)
         return True
 
-    def _took(self, batch: "_Batch") -> None:
+    def _advance(self, batch: "_Batch") -> None:
         for run in batch.given.runs:
             if run.named:
                 self.named_queues.setdefault(run.key, self.reput_from_offset)
@@ -218,7 +220,7 @@ class Derived:
             return _Batch(_NOTHING, offset, (), _stopped(offset, "no_file"))
         try:
             position = offset - file.base_offset
-            if not _says_position(file.view, position, offset):
+            if not _has_own_position(file.view, position, offset):
                 return _Batch(_NOTHING, offset, (), _stopped(offset, "bad_position"))
             given = self._dispatch(
                 file.view, position, min(end_offset - file.base_offset, file.size_bytes), self._rules
@@ -284,10 +286,10 @@ def _stopped(offset: int, reason: str) -> str:
     return f"dispatch stopped at offset {offset}: {reason}"
 
 
-def _says_position(view: memoryview, position: int, offset: int) -> bool:
+def _has_own_position(view: memoryview, position: int, offset: int) -> bool:
     """Return whether a record at `position` holds `offset` as its own physical offset.
 
-    True for a blank.
+    Returns True for a blank.
     """
     if position + SMALLEST_RECORD_BYTES > len(view) or _MAGIC.unpack_from(view, position + 4)[0] != MESSAGE_MAGIC:
         return True

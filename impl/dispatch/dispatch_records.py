@@ -158,7 +158,7 @@ def _runs(record: DispatchedRecord, pairs: Mapping[str, str], rules: DispatchRul
 def named_queues(record: DispatchedRecord, rules: DispatchRules) -> dict[QueueKey, int]:
     """Return the queues that a record names, with its offset in each.
 
-    Empty if the two lists differ in length.
+    The result is empty if the two lists differ in length.
     """
     if rules.multi_dispatch is None:
         return {}

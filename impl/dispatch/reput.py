@@ -71,7 +71,7 @@ class ReputMessages:
         self.drain()
         return None
 
-    def alone(self) -> AbstractContextManager[object]:
+    def without_dispatch(self) -> AbstractContextManager[object]:
         """Return a context that keeps dispatch out, for other changes to queues and index."""
         return self._guard
 

@@ -83,14 +83,14 @@ def entry_from(kind: type[Entry], document: object) -> Entry:
             names = {_camel(each.name): each for each in fields(kind)}  # type: ignore[arg-type]
             known = {names[name].name: value for name, value in document.items() if name in names}
         case _:
-            raise ValueError(f"no {kind.__name__}")
+            raise ValueError(f"not a {kind.__name__}")
     try:
         entry = kind(**known)
     except TypeError as error:
-        raise ValueError(f"no {kind.__name__}: {error}") from error
+        raise ValueError(f"not a {kind.__name__}: {error}") from error
     for each in fields(kind):  # type: ignore[arg-type]
         if not isinstance(getattr(entry, each.name), _TYPES[str(getattr(each.type, "__name__", each.type))]):
-            raise ValueError(f"{each.name} of a {kind.__name__} is of the wrong type")
+            raise ValueError(f"{each.name} of a {kind.__name__} has the wrong type")
     return entry
 
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from tornpage.impl.groups.fastjson import parse, written
 from tornpage.impl.io.files import Files
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_directories import directory_of
 
 __all__ = ["ConfigFile"]
@@ -79,7 +79,7 @@ class ConfigFile:
         return data
 
     def _find(self, code: str, message: str) -> None:
-        self.findings = (Finding("note", code, self.path, -1, message),)
+        self.findings = (Finding("note", code, self.path, NO_OFFSET, message),)
 
     def make_durable(self) -> None:
         """Sync the loaded file before new state depends on it.

@@ -64,7 +64,7 @@ class ConfigTable(Generic[Entry]):
     def interval_ms(self) -> int:
         """The longest time in milliseconds from a change to its save.
 
-        0 if the method itself saves it.
+        It is 0 if the method itself saves it.
         """
         return self._shape.interval_ms
 
@@ -88,7 +88,7 @@ class ConfigTable(Generic[Entry]):
                 version = entry_from(DataVersion, document.get("dataVersion") or {})
                 written = self._document(entries, version, {})
                 return entries, version, {str(key): item for key, item in document.items() if key not in written}
-        raise ValueError("no object")
+        raise ValueError("the document is not an object")
 
     def _document(
         self, entries: Mapping[Any, Entry], version: DataVersion, others: Mapping[str, object]
@@ -150,7 +150,7 @@ def _by_name(file_name: str, table: str, kind: type[Entry]) -> TableFormat[Entry
                 return {}
             case dict() as found:
                 return {str(name): entry_from(kind, item) for name, item in found.items()}
-        raise ValueError(f"{table} is no object")
+        raise ValueError(f"{table} is not an object")
 
     def write(entries: Mapping[Any, Entry]) -> dict[str, object]:
         return {table: {name: fields_of(entries[name]) for name in sorted(entries)}}
@@ -166,7 +166,7 @@ def _read_filters(document: dict[Any, Any]) -> dict[Any, ConsumerFilterData]:
             for item in by_group["groupFilterData"].values()
         ]
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError("filterDataByTopic is no table of filters") from error
+        raise ValueError("filterDataByTopic is not a table of filters") from error
     found = [entry_from(ConsumerFilterData, item) for item in items]
     return {(each.topic, each.consumer_group): each for each in found}
 

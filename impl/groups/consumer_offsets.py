@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.progress_owner import QueueRange
 from tornpage.impl.guards import MakeGuard
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 
 __all__ = ["LIGHT_PREFIX", "OFFSET_MAX", "SEPARATOR", "ConsumerOffsets"]
 
@@ -45,7 +45,7 @@ class ConsumerOffsets:
         self._guard = guard()
         self._save_guard = guard()
         self._table: Table = {}
-        self._begins_anew: Callable[[str, int], bool] | None = None
+        self._restarts: Callable[[str, int], bool] | None = None
         self._changes = self._saved_changes = 0
         self._corrected: tuple[Finding, ...] = ()
 
@@ -86,7 +86,7 @@ class ConsumerOffsets:
         if corrected:
             self._changes += 1
             message = f"{len(corrected)} consumer offsets were past the end of their queues; {corrected[0]}"
-            self._corrected = (Finding("note", "progress_corrected", self._file.path, -1, message),)
+            self._corrected = (Finding("note", "progress_corrected", self._file.path, NO_OFFSET, message),)
 
     def save(self) -> None:
         """Save changes. Raises OSError."""
@@ -123,7 +123,7 @@ class ConsumerOffsets:
         """
         queue_id = self._queue_id(group, queue_id)
         with self._guard:
-            if self._begins_anew is not None and self._begins_anew(topic, queue_id):
+            if self._restarts is not None and self._restarts(topic, queue_id):
                 return 0
             counts = min(offset, range_of(topic, queue_id)[1])
             self._table.setdefault((topic, group), {})[queue_id] = counts
@@ -173,7 +173,7 @@ class ConsumerOffsets:
     # ---- restarted queues ----------------------------------------------------------------------------------------
 
     @contextmanager
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
         """Context in which the numbers of selected queues restart at 0.
 
         Commits to these queues are ignored meanwhile. Their offsets are 0 on disk before the first number is assigned
@@ -183,9 +183,9 @@ class ConsumerOffsets:
         begun: list[bool] = []
         with self._save_guard:
             with self._guard:
-                self._begins_anew = is_meant
+                self._restarts = is_selected
                 zeroed = {
-                    key: {queue_id: 0 if is_meant(key[0], queue_id) else at for queue_id, at in offsets.items()}
+                    key: {queue_id: 0 if is_selected(key[0], queue_id) else at for queue_id, at in offsets.items()}
                     for key, offsets in self._table.items()
                 }
                 is_on_disk = zeroed == self._table and self._changes == self._saved_changes
@@ -197,12 +197,12 @@ class ConsumerOffsets:
             finally:
                 with self._guard:
                     if begun:
-                        self._forget(is_meant)
-                    self._begins_anew = None
+                        self._forget(is_selected)
+                    self._restarts = None
 
-    def _forget(self, is_meant: Callable[[str, int], bool]) -> None:
+    def _forget(self, is_selected: Callable[[str, int], bool]) -> None:
         for key, offsets in list(self._table.items()):
-            left = {queue_id: at for queue_id, at in offsets.items() if not is_meant(key[0], queue_id)}
+            left = {queue_id: at for queue_id, at in offsets.items() if not is_selected(key[0], queue_id)}
             if left != offsets:
                 self._changes += 1
                 self._table[key] = left
@@ -227,7 +227,7 @@ def _object(value: object) -> dict[object, object]:
     match value:
         case dict():
             return value
-    raise ValueError("no object")
+    raise ValueError("not an object")
 
 
 def _offsets(offsets: dict[object, object]) -> dict[int, int]:

@@ -56,7 +56,7 @@ def _pieces(value: object, depth: int) -> Iterator[str]:
     elif value is None or isinstance(value, bool | int):
         yield json.dumps(value)
     else:
-        raise TypeError(f"no JSON document holds a {type(value).__name__}")
+        raise TypeError(f"JSON cannot represent a {type(value).__name__}")
 
 
 def _mapping(value: Mapping[Any, object], depth: int) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _tokens(text: str) -> _Tokens:
     while True:
         found = _TOKEN.match(text, position)
         if found is None or found.lastgroup is None:
-            raise ValueError(f"this is no JSON at character {position}")
+            raise ValueError(f"invalid JSON at character {position}")
         yield found.lastgroup, found[found.lastgroup]
         position = found.end()
 
@@ -110,14 +110,14 @@ def _tokens(text: str) -> _Tokens:
 def _value(token: tuple[str, str], tokens: _Tokens, depth: int) -> object:
     kind, text = token
     if depth > _DEPTH_MAX:
-        raise ValueError("nested too deeply")
+        raise ValueError("the document is nested too deeply")
     if kind in _SCALARS:
         return _SCALARS[kind](text)
     if text == "{":
         return _object(tokens, depth + 1)
     if text == "[":
         return _array(tokens, depth + 1)
-    raise ValueError(f"{text!r} where a value should be")
+    raise ValueError(f"expected a value, found {text!r}")
 
 
 _SCALARS: dict[str, Callable[[str], object]] = {
@@ -146,7 +146,7 @@ def _key(token: tuple[str, str]) -> object:
         return _SCALARS["string"](token[1])
     if token[0] == "number":
         return int(token[1])
-    raise ValueError(f"{token[1]!r} where a key should be")
+    raise ValueError(f"expected a key, found {token[1]!r}")
 
 
 def _array(tokens: _Tokens, depth: int) -> list[object]:
@@ -164,5 +164,5 @@ def _array(tokens: _Tokens, depth: int) -> list[object]:
 def _expect(token: tuple[str, str], marks: str) -> str:
     kind, text = token
     if kind != "mark" or text not in marks:
-        raise ValueError(f"{text!r} where one of {' '.join(marks)} should be")
+        raise ValueError(f"expected one of {' '.join(marks)}, found {text!r}")
     return text

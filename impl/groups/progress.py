@@ -106,12 +106,12 @@ class Progress:
         if failure is not None:
             raise failure
 
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> AbstractContextManager[Callable[[], None]]:
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> AbstractContextManager[Callable[[], None]]:
         """Reset the progress in queues whose numbers restart at 0.
 
-        See `ConsumerOffsets.begin_anew`.
+        See `ConsumerOffsets.restart_numbers`.
         """
-        return self.offsets.begin_anew(is_meant)
+        return self.offsets.restart_numbers(is_selected)
 
 
 def open_progress(

@@ -25,7 +25,7 @@ class ProgressOwner(Protocol):
     def interval_ms(self) -> int:
         """The longest time in milliseconds from a change to its save.
 
-        0 if the changing method saves it.
+        It is 0 if the changing method saves it.
         """
 
     @property

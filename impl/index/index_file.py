@@ -151,14 +151,14 @@ class IndexFile:
         was_wrong |= self._read(0, HEADER_BYTES) != stored.encode()  # its count is impossible
         was_wrong |= self._restore_slots(heads)
         was_wrong |= self._erase(self.layout.entries_position, self.layout.position_of(1))
-        self._erase_behind(end, self.layout.position_of(stored.next_number))
+        self._erase_after(end, self.layout.position_of(stored.next_number))
         if self._read(0, HEADER_BYTES) != header.encode():
             self._files.pwrite(self._file, header.encode(), 0)
         self.header, self.times, self.is_proven = header, times, True
         self.mapped.written_position, self.mapped.flushed_position = end, 0
         return was_wrong
 
-    def write_again(self, number: int) -> None:
+    def rewrite_from(self, number: int) -> None:
         """Rewrite header, slots and the entries from a number on with equal bytes. Raises OSError."""
         self.mapped.rewrite(0, self.layout.entries_position)
         self.mapped.rewrite(self.layout.position_of(number), self.layout.position_of(self.header.next_number))
@@ -179,7 +179,7 @@ class IndexFile:
             )
         return was_wrong
 
-    def _erase_behind(self, position: int, known_end: int) -> None:
+    def _erase_after(self, position: int, known_end: int) -> None:
         """Erase everything after the last entry, to `known_end` and to a long run of zeros."""
         clean_bytes = 0
         while position < self.layout.file_bytes and (position < known_end or clean_bytes < _LOOK_BYTES):

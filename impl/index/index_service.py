@@ -22,7 +22,7 @@ from tornpage.impl.index.index_layout import IndexFileProof, IndexHeader, IndexL
 from tornpage.impl.index.index_reconcile import IndexReconcile
 from tornpage.impl.io.files import Clock, Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_directories import directory_of
 from tornpage.impl.message.dispatching import IndexPuts
 
@@ -61,7 +61,7 @@ class IndexService:
         self._index_files: tuple[IndexFile, ...] = ()
         self._last_name = ""
         self._has_unsynced_names = False
-        self._half_made: str | None = None
+        self._incomplete: str | None = None
         self._flush_guard = guard()
         self._reconcile: IndexReconcile | None = None
         self._durable_timestamp = 0
@@ -105,7 +105,9 @@ class IndexService:
             if stat is None:
                 continue
             if stat.kind != "file" or not is_index_name(name):
-                self.findings.append(Finding("note", "stray_file", path, -1, f"{path} is no index file: ignored"))
+                self.findings.append(
+                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is not an index file: ignored")
+                )
             elif stat.size_bytes == self.layout.file_bytes:
                 self._index_files += (self._open(path),)
                 self._last_name = name
@@ -119,7 +121,7 @@ class IndexService:
         if size_bytes:
             fate = "removed" if self._writable else "not read"
             message = f"{path} has {size_bytes} bytes instead of {self.layout.file_bytes}: {fate}"
-            self.findings.append(Finding("note", "index_rebuilt", path, -1, message))
+            self.findings.append(Finding("note", "index_rebuilt", path, NO_OFFSET, message))
         if self._writable:
             self._files.unlink(path)
 
@@ -151,7 +153,7 @@ class IndexService:
 
         Raises OSError if that fails. Its remains are removed before the next creation or with the next flush.
         """
-        self._remove_half_made()
+        self._remove_incomplete()
         if self._files.stat(self._directory) is None:
             self._files.make_directory(self._directory)
         self._last_name = name_after(self._last_name, self._clock())
@@ -175,20 +177,20 @@ class IndexService:
 
     def _give_up(self, path: str) -> None:
         """Remove a file whose creation failed, now or later."""
-        self._half_made = path
+        self._incomplete = path
         with contextlib.suppress(OSError):
-            self._remove_half_made()
+            self._remove_incomplete()
 
-    def _remove_half_made(self) -> None:
+    def _remove_incomplete(self) -> None:
         """Remove the remains of a file whose creation failed, unless they are gone.
 
         Raises OSError.
         """
         with self._left_guard:
-            if self._half_made is not None:
+            if self._incomplete is not None:
                 with contextlib.suppress(FileNotFoundError):
-                    self._files.unlink(self._half_made)
-                self._half_made = None
+                    self._files.unlink(self._incomplete)
+                self._incomplete = None
 
     def _remove(self, index_file: IndexFile) -> None:
         """Remove the last file."""
@@ -331,7 +333,7 @@ class IndexService:
         after a failed sync of a file, at every call.
         """
         with self._flush_guard:
-            self._remove_half_made()
+            self._remove_incomplete()
             flushed = [index_file.flush(least_pages) for index_file in self._index_files]
             if self._has_unsynced_names and (any(flushed) or least_pages == 0):
                 self._sync_names()
@@ -360,7 +362,7 @@ class IndexService:
         index_files = self._index_files
         for index_file in index_files:
             index_file.check()
-        for before, behind in itertools.pairwise(index_files):
-            assert before.path < behind.path
+        for before, after in itertools.pairwise(index_files):
+            assert before.path < after.path
             assert before.is_full
-            assert before.header.end_offset <= behind.header.begin_offset
+            assert before.header.end_offset <= after.header.begin_offset

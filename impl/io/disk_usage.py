@@ -12,7 +12,7 @@ _LOG = logging.getLogger("tornpage.store")
 def disk_usage_of(files: Files, path: str) -> DiskUsage | None:
     """Return size and free bytes of the disk that holds a path.
 
-    None, and a warning, if they cannot be read.
+    Returns None and logs a warning if they cannot be read.
     """
     try:
         usage = files.disk_usage(path)

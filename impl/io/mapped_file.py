@@ -142,7 +142,7 @@ class MappedFile:
         self.blank_position = start
         self.written_position = self.size_bytes
 
-    def take_back(self, size_bytes: int) -> None:
+    def erase_failed_append(self, size_bytes: int) -> None:
         """Zero the bytes that a failed append may have left past the written position."""
         start = self.written_position
         end = min(start + size_bytes, self.size_bytes)
@@ -236,9 +236,9 @@ class MappedFile:
 
     def _rewrite_in(self, file: OpenFile, position: int, end: int) -> None:
         while position < end and (stretch := self._files.next_data(file, position)) is not None:
-            behind = min(stretch[1], end)
-            for at in range(max(position, stretch[0]), behind, CHUNK_BYTES):
-                self._files.pwrite(file, bytes(self.view[at : min(at + CHUNK_BYTES, behind)]), at)
+            stop = min(stretch[1], end)
+            for at in range(max(position, stretch[0]), stop, CHUNK_BYTES):
+                self._files.pwrite(file, bytes(self.view[at : min(at + CHUNK_BYTES, stop)]), at)
             position = stretch[1]
 
     def sync(self) -> None:
@@ -272,16 +272,16 @@ class MappedFile:
             self._references -= 1
             last = self._references == 0
         if last:
-            self.let_go()
+            self.unmap_if_unused()
             if self._kept_open:
                 self._files.close(self._file)
 
     @property
-    def is_let_go(self) -> bool:
+    def is_unreferenced(self) -> bool:
         """Whether no reference is held; views taken from the file may still keep it mapped."""
         return not self._references
 
-    def let_go(self) -> bool:
+    def unmap_if_unused(self) -> bool:
         """Unmap a file without references; return whether the mapping is gone.
 
         A view that a reader still has keeps the file mapped: nothing is unmapped under a reader. A later call tries

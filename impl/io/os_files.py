@@ -156,7 +156,7 @@ class OsFiles:
             while rest:
                 count = os.pwrite(_os_file(file).fd, rest, offset)
                 if count == 0:
-                    raise OSError(errno.EIO, "nothing written")
+                    raise OSError(errno.EIO, "the write wrote no byte")
                 rest, offset = rest[count:], offset + count
 
     def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:

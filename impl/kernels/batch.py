@@ -115,8 +115,8 @@ def _separators(own: Bytes, common: Bytes, trailer: bool) -> tuple[int, int]:
 def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tuple[int, int]:
     """Return number and size in bytes of the records.
 
-    Zeros if the kernel cannot encode the batch. `shared` is the part equal in each record: the template and the topic
-    (`fixed_bytes`), and the batch's properties.
+    Returns zeros if the kernel cannot encode the batch. `shared` is the part equal in each record: the template and the
+    topic (`fixed_bytes`), and the batch's properties.
     """
     common = shared[fixed_bytes:]
     count, size_bytes, at = 0, 0, 0
@@ -132,8 +132,8 @@ def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tup
         if own_bytes > PROPERTIES_BYTES_MAX or end > len(body) or get32(body, at) != end - at:
             return 0, 0
         own = body[own_at:end]
-        between, behind = _separators(own, common, trailer)
-        properties_bytes = own_bytes + between + len(common) + behind + (TRAILER_BYTES if trailer else 0)
+        between, after = _separators(own, common, trailer)
+        properties_bytes = own_bytes + between + len(common) + after + (TRAILER_BYTES if trailer else 0)
         if properties_bytes > PROPERTIES_BYTES_MAX or not _is_ordinary(own):
             return 0, 0
         count += 1
@@ -153,8 +153,8 @@ def _write(
         content = body[at + 20 : at + 20 + get32(body, at + 16)]
         own_at = at + 22 + len(content)
         own = body[own_at : at + get32(body, at)]
-        between, behind = _separators(own, common, trailer)
-        properties_bytes = len(own) + between + len(common) + behind + (TRAILER_BYTES if trailer else 0)
+        between, after = _separators(own, common, trailer)
+        properties_bytes = len(own) + between + len(common) + after + (TRAILER_BYTES if trailer else 0)
         end = start + fixed_bytes + len(content) + 2 + properties_bytes
 
         _copy(data[start:end], head)
@@ -175,7 +175,7 @@ def _write(
             data[to] = 2
         to += between
         _copy(data[to:end], common)
-        if behind:
+        if after:
             data[to + len(common)] = 2
 
         ends[record] = start = end

@@ -73,7 +73,7 @@ class CompiledParts:
         self._records_left = 0 if _twins.cache_info().currsize else records_worth_loading
         self.index_entries = IndexEntries(self._put_entries, self._match_entries, self._trace_entries)
 
-    def _took(self, records: int) -> None:
+    def _count_records(self, records: int) -> None:
         self._records_left -= records  # threads may lose a count, which delays the loading a little
 
     def _part(self, name: str) -> Any:
@@ -89,7 +89,7 @@ class CompiledParts:
             if not size:
                 return position, reason
             position += size
-            self._took(1)
+            self._count_records(1)
         walked: tuple[int, str | None] = _twins("walk").walk_log(
             view, position, file_bytes=file_bytes, base_offset=base_offset, check=check
         )
@@ -98,7 +98,7 @@ class CompiledParts:
     def dispatch_records(self, view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
         """Dispatch as `impl.dispatch.dispatch_records.dispatch_records` does."""
         dispatched: Dispatched = self._part("dispatch").dispatch_records(view, position, end, rules)
-        self._took(dispatched.records)
+        self._count_records(dispatched.records)
         return dispatched
 
     def _put_entries(self, *arguments: Any) -> tuple[int, int, int]:
@@ -112,6 +112,6 @@ class CompiledParts:
     def _trace_entries(
         self, heads: memoryview, entries: memoryview, number: int, end_number: int, *offsets: int
     ) -> tuple[int, int]:
-        self._took(end_number - number)  # before the call, since no other part has counted these records
+        self._count_records(end_number - number)  # before the call, since no other part has counted these records
         traced: tuple[int, int] = self._part("index").trace_entries(heads, entries, number, end_number, *offsets)
         return traced

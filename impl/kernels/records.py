@@ -43,8 +43,9 @@ def is_schedule_topic(data: Bytes, topic_at: int, topic_bytes: int) -> bool:
 def read_record(data: Bytes, position: int, end: int, base_offset: int) -> tuple[int, int, int]:
     """Return size of the record at `position`, position and length of its topic.
 
-    Zeros if the plain twin must decide. The rules are those of `plain.read_record`; `end` must not lie past the data.
-    `base_offset` is a possible base offset of the file, most likely the one of this record, which saves a division.
+    Returns zeros if the plain twin must decide. The rules are those of `plain.read_record`; `end` must not lie past the
+    data. `base_offset` is a possible base offset of the file, most likely the one of this record, which saves a
+    division.
     """
     if position + SMALLEST_RECORD_BYTES > end or get32(data, position + 4) != MESSAGE_MAGIC:
         return 0, 0, 0

@@ -160,7 +160,7 @@ class CommitLog:
         try:
             file.append(record)
         except OSError:
-            file.take_back(size_bytes)
+            file.erase_failed_append(size_bytes)
             raise
         if counts:
             self._queue_offsets.advance(key, queue_offset + 1)
@@ -217,7 +217,7 @@ class CommitLog:
         try:
             file.append(encoded.data)
         except OSError:
-            file.take_back(size_bytes)
+            file.erase_failed_append(size_bytes)
             raise
         self._queue_offsets.advance(key, queue_offset + count)
         self._last_store_timestamp = store_timestamp
@@ -238,16 +238,16 @@ class CommitLog:
             try:
                 last.append_blank()
             except OSError:
-                last.take_back(codec.BLANK_BYTES)
+                last.erase_failed_append(codec.BLANK_BYTES)
                 self.log.give_back(following)
                 raise
         self.log.add(following)
         return following
 
-    def without_puts(self, deed: Callable[[], None]) -> None:
+    def without_puts(self, action: Callable[[], None]) -> None:
         """Run a function while no message can be put."""
         with self._put_lock:
-            deed()
+            action()
 
     def stop(self) -> None:
         """Refuse later puts. A put that was under way has been appended when this returns."""

@@ -25,7 +25,10 @@ from tornpage.impl.log.durable_floor import Floor
 from tornpage.impl.log.log_directories import LogDirectories, directory_of
 from tornpage.impl.log.log_files import file_name
 
-__all__ = ["Finding", "FoundLog", "examine_log"]
+__all__ = ["NO_OFFSET", "Finding", "FoundLog", "examine_log"]
+
+NO_OFFSET = -1
+"""The `offset` of a finding that concerns no place in a file."""
 
 _LAST_BASE = 1 << 62
 _CHUNK_BYTES = 1 << 20
@@ -36,8 +39,7 @@ class Finding:
     """A finding about a store.
 
     `damage` keeps it read-only, a `tear` was cut off, a `note` concerns no record. `file` is the path of a file or
-    directory, `offset` a physical offset or position in bytes. `offset` is -1 where no place applies. `message` is a
-    sentence for an operator.
+    directory, `offset` a physical offset or a position in bytes, or NO_OFFSET. `message` is a sentence for an operator.
     """
 
     severity: Literal["damage", "tear", "note"]
@@ -77,11 +79,11 @@ def examine_log(files: Files, directories: LogDirectories, *, file_bytes: int, f
     placed = [entry for entry in entries if entry.base % file_bytes == 0 and entry.base <= _LAST_BASE]
     for entry in entries:
         if entry not in placed:
-            message = f"{entry.path} begins where no file of {file_bytes} bytes can begin: not read"
+            message = f"{entry.path} does not begin at a multiple of {file_bytes} bytes: not read"
             findings.append(Finding("damage", "misplaced_file", entry.path, entry.base, message))
     found, twins = [], []
     for _, same in groupby(placed, key=attrgetter("base")):
-        entry, useless = _the_one(files, list(same), file_bytes=file_bytes, findings=findings)
+        entry, useless = _choose_file(files, list(same), file_bytes=file_bytes, findings=findings)
         found.append(entry)
         twins += useless
     # a read-only directory is not changed: no new file is created in it, so a leftover blocks no name
@@ -102,7 +104,9 @@ def _entries(files: Files, paths: Sequence[str]) -> tuple[list[_LogFile], list[F
             if stat is None:
                 continue
             if stat.kind != "file" or len(name) != 20 or not (name.isascii() and name.isdigit()):
-                strays.append(Finding("note", "stray_file", path, -1, f"{path} is no commit log file: ignored"))
+                strays.append(
+                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is not a commit log file: ignored")
+                )
             else:
                 found.append(_LogFile(int(name), path, stat.size_bytes))
     return sorted(found, key=attrgetter("base")), strays
@@ -115,7 +119,7 @@ def _refuse_other_size(found: Sequence[_LogFile], *, file_bytes: int, floor: Flo
         raise WrongFileSize(found[0].path, found_bytes=written_with, configured_bytes=file_bytes)
 
 
-def _the_one(
+def _choose_file(
     files: Files, same: list[_LogFile], *, file_bytes: int, findings: list[Finding]
 ) -> tuple[_LogFile, list[_LogFile]]:
     """Choose the log's file among those of one offset.
@@ -133,7 +137,7 @@ def _the_one(
         findings.append(Finding("note", "twin_file", twin.path, twin.base, message))
     for twin in written:
         if twin != one:
-            message = f"{twin.path} has the name of {one.path} and both hold something: move one of them away"
+            message = f"{twin.path} has the name of {one.path} and both hold data: move one of them away"
             findings.append(Finding("damage", "twin_file", twin.path, twin.base, message))
     return one, useless
 

@@ -159,7 +159,7 @@ class MappedFileQueue:
         if self.want_pages is not None:
             self.want_pages()
 
-    def drop_behind(self, index: int) -> None:
+    def drop_after(self, index: int) -> None:
         """Remove all files after the one at `index`, last first, each durably before the next.
 
         A crash may lose any of several unlinks. If an earlier file were removed while a later one stays, the log would

@@ -36,7 +36,7 @@ def walk_log(
 ) -> tuple[int, str | None]:
     """Return the end of the valid records of one file from `position` on, and the reason.
 
-    None is a blank. `base_offset` is the physical offset of position 0. If `check` is
+    The reason is None at a blank. `base_offset` is the physical offset of position 0. If `check` is
     `impl.message.codec.check_record`, a compiled twin may replace this function.
     """
     while True:

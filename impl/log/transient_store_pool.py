@@ -52,8 +52,8 @@ class TransientStorePool:
     def borrow(self) -> memoryview | None:
         """Return the buffer returned last, whose pages are most likely cached.
 
-        None if all are on loan. Logs a warning when fewer than 40 % are left, and again only after more were available
-        in between.
+        Returns None if all are on loan. Logs a warning when fewer than 40 % are left, and again only after more were
+        available in between.
         """
         with self._guard:
             if not self._home:

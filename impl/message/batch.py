@@ -173,8 +173,8 @@ def place_batch(encoded: EncodedBatch, *, queue_offset: int, physical_offset: in
 def record_template(frame: BatchFrame) -> bytes | None:
     """Return the first 88 to 112 bytes of each record, up to its body.
 
-    Fields that differ per record are zero. None if the batch is illegal: properties that are not UTF-8, an invalid
-    address, or a number out of range.
+    Fields that differ per record are zero. Returns None if the batch is illegal: properties that are not UTF-8, an
+    invalid address, or a number out of range.
     """
     hosts = (frame.born_host, frame.store_host)
     if frame.queue_id < 0 or not _is_text(frame.properties) or any(len(host) not in _HOST_BYTES for host in hosts):

@@ -24,7 +24,7 @@ def host_bytes(host: Host) -> bytes:
     try:
         return socket.inet_pton(family, address) + _I32.pack(port)
     except (OSError, struct.error, UnicodeError) as error:
-        raise ValueError(f"no host: {host!r}") from error
+        raise ValueError(f"invalid host {host!r}: use a numeric address and a port") from error
 
 
 @lru_cache(maxsize=1024)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tornpage.impl.message.hosts import Host, message_id
 
 __all__ = [
+    "NOT_WRITTEN",
     "BatchMember",
     "GetResult",
     "GetStatus",
@@ -88,19 +89,24 @@ class PutStatus(Enum):
     LMQ_CONSUME_QUEUE_NUM_EXCEEDED = "LMQ_CONSUME_QUEUE_NUM_EXCEEDED"
 
 
-class PutResult(NamedTuple):
-    """The outcome of a put. If nothing was written, numbers are -1 and `message_id` is empty.
+NOT_WRITTEN = -1
+"""The numbers of a `PutResult` if nothing was written, as in RocketMQ."""
 
-    `offset` is the physical offset of the first record, `size_bytes` the length of all records. `queue_offset` is the
-    number of the first message in its queue. `store_timestamp` is in milliseconds. `record_ends` are the ends of the
-    records of a batch, in bytes from `offset`. Source: `PutMessageResult`, `AppendMessageResult`.
+
+class PutResult(NamedTuple):
+    """The outcome of a put.
+
+    If nothing was written, numbers are NOT_WRITTEN and `message_id` is empty. `offset` is the physical offset of the
+    first record, `size_bytes` the length of all records. `queue_offset` is the number of the first message in its
+    queue. `store_timestamp` is in milliseconds. `record_ends` are the ends of the records of a batch, in bytes from
+    `offset`. Source: `PutMessageResult`, `AppendMessageResult`.
     """
 
     status: PutStatus
-    offset: int = -1
-    size_bytes: int = -1
-    queue_offset: int = -1
-    store_timestamp: int = -1
+    offset: int = NOT_WRITTEN
+    size_bytes: int = NOT_WRITTEN
+    queue_offset: int = NOT_WRITTEN
+    store_timestamp: int = NOT_WRITTEN
     message_count: int = 0
     store_host: Host = ("", 0)
     record_ends: Sequence[int] = ()
@@ -121,7 +127,7 @@ class PutResult(NamedTuple):
     def message_id(self) -> str:
         """The offset message id; the ids of a batch are joined by commas.
 
-        Empty if nothing was written.
+        It is empty if nothing was written.
         """
         return ",".join(message_id(self.store_host, offset) for offset in self.record_offsets)
 

@@ -34,7 +34,7 @@ def format_pairs(pairs: Mapping[str, str]) -> str:
 def text_of(properties: Mapping[str, str] | str) -> str | None:
     """Return the properties as a string without a checksum property.
 
-    None if a mapping contains separators.
+    Returns None if a mapping contains separators.
     """
     if isinstance(properties, str):
         return without(properties, CHECKSUM_NAME) if CHECKSUM_NAME in properties else properties

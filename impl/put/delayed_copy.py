@@ -15,13 +15,13 @@ from tornpage.impl.message.message import Message, PutStatus, StoredMessage
 from tornpage.impl.message.multi_dispatch import OFFSET_MAX, MultiDispatch
 from tornpage.impl.message.properties_text import format_pairs, parse_pairs, text_of
 
-__all__ = ["copy_of", "refusal_of_copy", "stored_as"]
+__all__ = ["as_stored", "copy_of", "refusal_of_copy"]
 
 _QUEUE_ID = re.compile("[0-9]{1,10}", re.ASCII)
 _INT32_MAX = 2**31 - 1
 
 
-def stored_as(record: StoredMessage) -> Message:
+def as_stored(record: StoredMessage) -> Message:
     """Return a message of the schedule topic as it was stored."""
     return Message(
         topic=record.topic,
@@ -48,11 +48,11 @@ def copy_of(stored: Message) -> Message | str:
     pairs.pop("WAIT", None)
     topic, queue_id = pairs.get("REAL_TOPIC", ""), pairs.get("REAL_QID", "")
     if topic_bytes(topic) is None or topic == SCHEDULE_TOPIC:
-        return f"its topic {topic!r} is none"
+        return f"its topic {topic!r} is invalid"
     if topic == HALF_TOPIC:
         return "it belongs to a transaction"
     if _QUEUE_ID.fullmatch(queue_id) is None or int(queue_id) > _INT32_MAX:
-        return f"its queue id {queue_id!r} is none"
+        return f"its queue id {queue_id!r} is invalid"
     return replace(
         stored,
         topic=topic,

@@ -83,11 +83,12 @@ class LightFuture(Future[Result]):
 class PendingAnswer(LightFuture[PutResult]):
     """The answer of one put, complete once the statuses of flush and replica are known.
 
-    None is unknown. Group commit and the time-outs see it as the request for the status of the flush. It cannot be
-    cancelled, since the record is in the log. `on_answer` is called with the answer before waiting threads wake.
+    A status is None while it is unknown. Group commit and the time-outs see it as the request for the status of the
+    flush. It cannot be cancelled, since the record is in the log. `on_answer` is called with the answer before waiting
+    threads wake.
     """
 
-    too_late = PutStatus.FLUSH_DISK_TIMEOUT
+    timeout_status = PutStatus.FLUSH_DISK_TIMEOUT
 
     def __init__(
         self,
@@ -106,18 +107,18 @@ class PendingAnswer(LightFuture[PutResult]):
         self._flush = flush
         self._replica = replica
         self._on_answer = on_answer
-        self._flush_unsaid = [None] if flush is None else []
-        self._other_unsaid = [None] if flush is None and replica is None else None
+        self._flush_open = [None] if flush is None else []
+        self._first_open = [None] if flush is None and replica is None else None
 
     @property
     def is_answered(self) -> bool:
         """Whether the status of the flush is known."""
-        return not self._flush_unsaid
+        return not self._flush_open
 
     def answer(self, status: PutStatus) -> None:
         """Set the status of the flush, unless it is known."""
         try:
-            self._flush_unsaid.pop()  # one of several threads gets it
+            self._flush_open.pop()  # one of several threads gets it
         except IndexError:
             return
         self._flush = status
@@ -131,13 +132,13 @@ class PendingAnswer(LightFuture[PutResult]):
     def give_up(self) -> None:
         """Answer with the status of a time-out for everything unknown."""
         if self.replica is not None:
-            self.replica.answer(self.replica.too_late)
-        self.answer(self.too_late)
+            self.replica.answer(self.replica.timeout_status)
+        self.answer(self.timeout_status)
 
     def _answer_if_last(self) -> None:
-        if self._other_unsaid is not None:
+        if self._first_open is not None:
             try:
-                self._other_unsaid.pop()  # one of two threads gets it, the other one answers
+                self._first_open.pop()  # one of two threads gets it, the other one answers
             except IndexError:
                 pass
             else:
@@ -211,7 +212,7 @@ class PutAnswers:
             pending.replicated,
             end_offset=pending.end_offset,
             deadline_ms=self._time_outs_runner.now_ms() + self._slave_timeout_ms,
-            too_late=PutStatus.FLUSH_SLAVE_TIMEOUT,
+            timeout_status=PutStatus.FLUSH_SLAVE_TIMEOUT,
         )
         replica.add_done_callback(lambda done: awaited.answer(_replica_status(done)))
         self._watch(awaited, self._slave_timeout_ms)

@@ -129,7 +129,7 @@ class PutPath:
         if lifecycle.shut:
             lifecycle.require_opener()
             return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-        if not disk_watch.looked_ms <= began_ms < disk_watch.due_ms:
+        if not disk_watch.checked_ms <= began_ms < disk_watch.due_ms:
             disk_watch.step(began_ms)
         refusal = self._entry.refusal(now_ms=began_ms, begin_time_in_lock=commit_log.begin_time_in_lock)
         if refusal is not None:

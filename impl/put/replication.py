@@ -19,7 +19,7 @@ class Replicas(Protocol):
     def acknowledged_offset(self) -> int | None:
         """The highest physical offset that any replica has confirmed.
 
-        None while none is connected.
+        It is None while none is connected.
         """
 
     def request(self, next_offset: int) -> Future[bool]:
@@ -35,7 +35,7 @@ class NoReplicas:
 
     @property
     def acknowledged_offset(self) -> int | None:
-        """None."""
+        """None, since no replica is connected."""
         return None
 
     def request(self, next_offset: int) -> Future[bool]:

@@ -28,7 +28,7 @@ class Request(Protocol):
         """When the request times out, in milliseconds of the runner's clock."""
 
     @property
-    def too_late(self) -> PutStatus:
+    def timeout_status(self) -> PutStatus:
         """The status after a time-out."""
 
     @property
@@ -42,15 +42,15 @@ class Request(Protocol):
 class Awaited:
     """A request that passes its status to `say`."""
 
-    __slots__ = ("_say", "deadline_ms", "end_offset", "too_late")
+    __slots__ = ("_say", "deadline_ms", "end_offset", "timeout_status")
 
     def __init__(
-        self, say: Callable[[PutStatus], None], *, end_offset: int, deadline_ms: int, too_late: PutStatus
+        self, say: Callable[[PutStatus], None], *, end_offset: int, deadline_ms: int, timeout_status: PutStatus
     ) -> None:
         self._say = [say]
         self.end_offset = end_offset
         self.deadline_ms = deadline_ms
-        self.too_late = too_late
+        self.timeout_status = timeout_status
 
     @property
     def is_answered(self) -> bool:
@@ -98,7 +98,7 @@ class TimeOuts:
                 if is_earliest:
                     self._due_ms = request.deadline_ms
                 return is_earliest
-        request.answer(request.too_late)
+        request.answer(request.timeout_status)
         return False
 
     def step(self, now_ms: int) -> int | None:
@@ -113,7 +113,7 @@ class TimeOuts:
                     late.append(watched.popleft())
             self._due_ms = min((watched[0].deadline_ms for watched in self._watched.values() if watched), default=None)
         for request in late:
-            request.answer(request.too_late)
+            request.answer(request.timeout_status)
         return self._due_ms
 
     def finish(self) -> None:
@@ -126,4 +126,4 @@ class TimeOuts:
             watched = [request for kind in self._watched.values() for request in kind]
             self._watched.clear()
         for request in watched:
-            request.answer(request.too_late)
+            request.answer(request.timeout_status)

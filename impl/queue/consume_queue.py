@@ -23,11 +23,11 @@ from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt, is_address
 from tornpage.impl.queue.queue_files import POSITION_MAX, QueueFiles
 from tornpage.impl.queue.units import PREFILL, UNIT, Unit, count_possible, units_in
 
-__all__ = ["TOLD_BY_THE_LOG", "ConsumeQueue", "tail_of"]
+__all__ = ["LOG_INCONSISTENCY_CODES", "ConsumeQueue", "tail_of"]
 
 _LOG = logging.getLogger("tornpage.store")
 
-TOLD_BY_THE_LOG = ("impossible_queue", "impossible_queue_offset", "queue_gap", "repeated_queue_offset")
+LOG_INCONSISTENCY_CODES = ("impossible_queue", "impossible_queue_offset", "queue_gap", "repeated_queue_offset")
 """The codes of findings about records that a queue cannot hold."""
 
 _NUMBER_MAX = POSITION_MAX // UNIT_BYTES
@@ -94,27 +94,27 @@ class ConsumeQueue:
         if self.ext is not None:
             findings += self.ext.load(durable=self._clean_exit)
         self._erased = self._erase(self._end_of_units())
-        while self.is_empty and self._go_back():
+        while self.is_empty and self._map_before_gap():
             self._erased = True
-        self.min_offset = self._behind_prefill()
+        self.min_offset = self._first_after_prefill()
         self.max_physic_offset = self._last_end_offset()
         self._findings = {(finding.code, finding.offset): finding for finding in findings}
         if self._erased:
             self._rewritten_from = self.max_offset
 
-    def write_again(self, number: int) -> None:
+    def rewrite_from(self, number: int) -> None:
         """Rewrite the units from a number on with equal bytes, so that the next sync writes them.
 
         Raises OSError.
         """
-        self._files.write_again(number * UNIT_BYTES)
+        self._files.rewrite_from(number * UNIT_BYTES)
 
-    def _go_back(self) -> bool:
+    def _map_before_gap(self) -> bool:
         """Replace the files after a gap by the run of files before it.
 
         Return whether there was one. Raises OSError.
         """
-        if not self._files.go_back():
+        if not self._files.map_before_gap():
             return False
         self._erase(self._end_of_units())
         return True
@@ -127,7 +127,7 @@ class ConsumeQueue:
                 return file.base_offset // UNIT_BYTES + count
         return self.first_number
 
-    def _behind_prefill(self) -> int:
+    def _first_after_prefill(self) -> int:
         """Return the first number that is not pre-fill, or the end."""
         number = self.first_number
         while number < self.max_offset:
@@ -162,9 +162,9 @@ class ConsumeQueue:
         deletion or entirely after it. While the log still holds a record from before, dispatch rebuilds everything
         written after, so erasing an ambiguous file loses nothing.
         """
-        begin = self._behind_prefill()
+        begin = self._first_after_prefill()
         if deleted_below > log_min:
-            self.drop_in_front()
+            self.drop_before_gap()
             is_left = begin == self.max_offset or self._stored(begin).offset < deleted_below
         else:
             is_left = self._last_end_offset() <= deleted_below
@@ -200,7 +200,7 @@ class ConsumeQueue:
     def offset_at(self, number: int) -> int:
         """Return the physical offset at a number.
 
-        0 for pre-fill and for numbers outside the files.
+        Returns 0 for pre-fill and for numbers outside the files.
         """
         data = self._read(number, 1)
         return Unit(*UNIT.unpack(data)).offset if len(data) == UNIT_BYTES else 0
@@ -304,7 +304,7 @@ class ConsumeQueue:
             return run
         for unit in units_in(run.units[: known * UNIT_BYTES]):
             if unit.end_offset > self.max_physic_offset:
-                what = f"the record at {unit.offset} has a number that another one has: it is in no queue"
+                what = f"the record at {unit.offset} repeats the number of another record: it is in no queue"
                 self._find("repeated_queue_offset", run, what, offset=unit.offset)
         return tail_of(run, known)
 
@@ -374,12 +374,12 @@ class ConsumeQueue:
 
     # ---- reconciling ---------------------------------------------------------------------------------------------
 
-    def believe(self, end_number: int, log_min: int) -> None:
+    def trust(self, end_number: int, log_min: int) -> None:
         """Take the units before a number as proved; the log is compared only from there on.
 
         They need not be durable: an earlier open may have rewritten them and been killed before it synced them.
         """
-        numbers = range(self._behind_prefill(), end_number)
+        numbers = range(self._first_after_prefill(), end_number)
         self._first_proved = numbers.start + bisect_left(numbers, log_min, key=self.offset_at)
         self._proved = end_number
         self.max_physic_offset = self._end_offset_before(end_number)
@@ -402,18 +402,18 @@ class ConsumeQueue:
 
         The log has no message of a lower number, so dropping units before it loses nothing.
         """
-        self.drop_in_front()
+        self.drop_before_gap()
         unproved_ext = self.ext is not None and not self.ext.is_empty and not self._clean_exit
         is_reached = self.first_number <= number <= self.max_offset
-        if unproved_ext or not is_reached or not self._is_whole_in_front_of(number):
-            self._rewrite_from(0)
+        if unproved_ext or not is_reached or not self._is_whole_before(number):
+            self._discard_from(0)
         if self.is_empty:
             self._begin(number)
         self.min_offset = min(self.min_offset, number)
         self.max_physic_offset = -1
         self._first_proved = self._proved = number
 
-    def _is_whole_in_front_of(self, number: int) -> bool:
+    def _is_whole_before(self, number: int) -> bool:
         """Return whether each number before `number` has a unit or pre-fill.
 
         RocketMQ ends a queue at anything else.
@@ -428,7 +428,7 @@ class ConsumeQueue:
         equal = self._equal(run, stored)
         self._proved += equal
         if equal < stored:
-            self._rewrite_from(self._proved)
+            self._discard_from(self._proved)
         if equal < count:
             if self._clean_exit:
                 self._note_rewritten(self._proved)
@@ -479,10 +479,10 @@ class ConsumeQueue:
         that numbers continue after them. Raises OSError.
         """
         if self._first_proved is None:
-            self._go_back_to_expired(log_min)
+            self._keep_last_expired(log_min)
         end = self._end_of_expired(log_min) if self._first_proved is None else self._proved
         if end < self.max_offset:
-            self._rewrite_from(end)
+            self._discard_from(end)
         if self._settle_ext():
             self._erased = True
             self._note_rewritten(self.max_offset)
@@ -497,7 +497,7 @@ class ConsumeQueue:
         self._first_proved = None
         return self._erased
 
-    def _rewrite_from(self, number: int) -> None:
+    def _discard_from(self, number: int) -> None:
         """Erase the units from a number on, which differ from the log. Raises OSError."""
         if self._erase(number):
             self._erased = True
@@ -506,18 +506,18 @@ class ConsumeQueue:
     def _note_rewritten(self, number: int) -> None:
         self._rewritten_from = number if self._rewritten_from is None else min(self._rewritten_from, number)
 
-    def drop_in_front(self) -> None:
+    def drop_before_gap(self) -> None:
         """Remove the files before a gap; the log has this queue's later units. Raises OSError."""
-        self._files.drop_in_front()
+        self._files.drop_before_gap()
 
-    def _go_back_to_expired(self, log_min: int) -> None:
+    def _keep_last_expired(self, log_min: int) -> None:
         """Keep the newest files with a unit of an expired record, which gives the last number.
 
         Files after a gap may be new ones that survived a power loss while their records did not. Raises OSError.
         """
-        while self._end_of_expired(log_min) == self.first_number and self._go_back():
+        while self._end_of_expired(log_min) == self.first_number and self._map_before_gap():
             self._erased = True
-        self.drop_in_front()
+        self.drop_before_gap()
 
     def _end_of_expired(self, log_min: int) -> int:
         """Return the number after the last unit that is pre-fill or whose record has expired."""

@@ -62,7 +62,7 @@ class ConsumeQueueExt:
     def load(self, *, durable: bool) -> list[Finding]:
         """Map the files that exist; return the findings. Raises OSError."""
         findings = self._units.load(durable=durable)
-        self._units.drop_in_front()
+        self._units.drop_before_gap()
         return findings
 
     @property

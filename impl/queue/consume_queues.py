@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.files import Files
 from tornpage.impl.io.mapped_file import MappedFile
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.message.dispatching import UNIT_BYTES, QueueRun
 from tornpage.impl.message.multi_dispatch import QueueKey
 from tornpage.impl.queue.consume_queue import ConsumeQueue
@@ -43,7 +43,7 @@ class QueueFileProof(NamedTuple):
     crc: int
 
 
-class _NowhereQueue(ConsumeQueue):
+class _UnnameableQueue(ConsumeQueue):
     """Stands for a queue whose topic cannot be a directory name; it stores nothing."""
 
     def append(self, run: QueueRun) -> None:
@@ -90,8 +90,8 @@ class ConsumeQueues:
         self._mapped_file = mapped_file
         self._tree = DirectoryTree(files, root)
         self._queues: dict[QueueKey, ConsumeQueue] = {}
-        self._nowhere: dict[QueueKey, ConsumeQueue] = {}
-        self._left: dict[QueueKey, ConsumeQueue] = {}
+        self._unnameable: dict[QueueKey, ConsumeQueue] = {}
+        self._leftovers: dict[QueueKey, ConsumeQueue] = {}
         self._findings: list[Finding] = []
         self._guard = guard()
 
@@ -122,9 +122,9 @@ class ConsumeQueues:
                 self._note_stray(f"{path}/{name}")
 
     def _note_stray(self, path: str) -> None:
-        self._findings.append(Finding("note", "stray_file", path, -1, f"{path} is no consume queue: ignored"))
+        self._findings.append(Finding("note", "stray_file", path, NO_OFFSET, f"{path} is no consume queue: ignored"))
 
-    def believe(self, proofs: Sequence[QueueFileProof], log_min: int) -> None:
+    def trust(self, proofs: Sequence[QueueFileProof], log_min: int) -> None:
         """Take as proved the units in queue files whose checksums hold."""
         ends: dict[str, int] = {}
         for proof in proofs:
@@ -132,14 +132,14 @@ class ConsumeQueues:
             ends[f"{self._root}/{directory}"] = (int(name) + proof.size_bytes) // UNIT_BYTES
         for queue in self.all():
             if queue.directory in ends:
-                queue.believe(ends[queue.directory], log_min)
+                queue.trust(ends[queue.directory], log_min)
 
-    def heard_of(self, runs: Sequence[QueueRun]) -> None:
+    def note_unstored(self, runs: Sequence[QueueRun]) -> None:
         """Note units that the log has and that could not be stored. Raises OSError."""
         for run in runs:
             queue = self._queues.get(run.key)
             if queue is not None:
-                queue.drop_in_front()
+                queue.drop_before_gap()
 
     def erase_deleted(self, offsets: Mapping[bytes, int], log_min: int) -> None:
         """Erase what is left of deleted topics.
@@ -188,18 +188,18 @@ class ConsumeQueues:
 
     def _new(self, key: QueueKey) -> ConsumeQueue:
         name, _ = key
-        if key not in self._nowhere and (
+        if key not in self._unnameable and (
             not 1 <= len(name) <= _NAME_BYTES_MAX or name in (b".", b"..") or b"/" in name or b"\0" in name
         ):
             path = f"{self._root}/consumequeue"
             message = f"{path}: no directory can be named {name!r}: the messages of that topic are in no queue"
-            self._findings.append(Finding("note", "impossible_queue", path, -1, message))
+            self._findings.append(Finding("note", "impossible_queue", path, NO_OFFSET, message))
             _LOG.warning("impossible_queue topic=%r queue_id=%d", name, key[1])
-            self._nowhere[key] = _NowhereQueue(key, self._files_in("consumequeue/nowhere", self._file_bytes))
-        if key in self._nowhere:
-            return self._nowhere[key]
-        if key in self._left:
-            self._destroy(self._left[key])
+            self._unnameable[key] = _UnnameableQueue(key, self._files_in("consumequeue/nowhere", self._file_bytes))
+        if key in self._unnameable:
+            return self._unnameable[key]
+        if key in self._leftovers:
+            self._destroy(self._leftovers[key])
         queue = self._make(key)
         with self._guard:
             self._queues[key] = queue
@@ -232,25 +232,25 @@ class ConsumeQueues:
         """Forget a queue and remove its files durably; its directory stays.
 
         No append may run meanwhile. The queue is unknown afterwards even if the removal fails, and its numbers restart.
-        Files that could not be removed are removed by `remove_left`, or before a queue of the same key is created.
+        Files that could not be removed are removed by `remove_leftovers`, or before a queue of the same key is created.
         Raises OSError if the removal fails.
         """
         with self._guard:
             self._queues.pop(queue.key, None)
-            self._left[queue.key] = queue
+            self._leftovers[queue.key] = queue
         self._destroy(queue)
 
-    def remove_left(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove the files that an earlier `remove` could not remove. No append may run meanwhile.
 
         Raises OSError.
         """
-        for queue in tuple(self._left.values()):
+        for queue in tuple(self._leftovers.values()):
             self._destroy(queue)
 
     def _destroy(self, queue: ConsumeQueue) -> None:
         queue.destroy()
-        del self._left[queue.key]
+        del self._leftovers[queue.key]
         queue.close()
 
     def all(self) -> tuple[ConsumeQueue, ...]:
@@ -272,7 +272,7 @@ class ConsumeQueues:
 
     def close(self) -> None:
         """Close all mappings without a write or sync. The queues can still be read, and are empty."""
-        for queue in (*self.all(), *self._left.values()):
+        for queue in (*self.all(), *self._leftovers.values()):
             queue.close()
 
     def check(self) -> None:

@@ -15,7 +15,7 @@ from tornpage.impl.config.policy import FlushPolicy
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_files import file_name
 from tornpage.impl.queue.directory_tree import DirectoryTree
 
@@ -51,9 +51,9 @@ class QueueFiles:
         self.directory = directory
         self.file_bytes = file_bytes
         self.mapped: tuple[MappedFile, ...] = ()
-        self._in_front: list[int] = []
+        self._before_gap: list[int] = []
         self._flush_lock = guard()
-        self._half_made: str | None = None
+        self._incomplete: str | None = None
 
     # ---- loading -----------------------------------------------------------------------------------------------------
 
@@ -61,16 +61,16 @@ class QueueFiles:
         """Map the newest run of contiguous files; all count as full until `cut`.
 
         Return the findings. Files of another size are removed from a writable directory, since their content comes from
-        the log again. Files before a gap stay until `go_back` or `drop_in_front`. `durable` says that the last exit
-        made everything durable. Raises OSError.
+        the log again. Files before a gap stay until `map_before_gap` or `drop_before_gap`. `durable` says that the last
+        exit made everything durable. Raises OSError.
         """
         names, findings = self._queue_file_names()
         for base, size_bytes in sorted(names.items()):
             if not self._is_possible(base, size_bytes):
                 findings += self._remove(base, size_bytes)
-        self._in_front = sorted(base for base in names if self._is_possible(base, names[base]))
+        self._before_gap = sorted(base for base in names if self._is_possible(base, names[base]))
         self._map_newest(durable=durable)
-        findings += [self._alone(base) for base in self._in_front]
+        findings += [self._alone(base) for base in self._before_gap]
         if names or self._files.stat(self.directory) is not None:  # a removed name may not be synced
             self._tree.note(self.directory, durable=durable)
             self._names_pending |= self._writable and not durable
@@ -79,8 +79,8 @@ class QueueFiles:
     def _map_newest(self, *, durable: bool) -> None:
         """Map the last contiguous run of the unmapped files. Raises OSError."""
         run: list[int] = []
-        while self._in_front and (not run or self._in_front[-1] + self.file_bytes == run[0]):
-            run.insert(0, self._in_front.pop())
+        while self._before_gap and (not run or self._before_gap[-1] + self.file_bytes == run[0]):
+            run.insert(0, self._before_gap.pop())
         mapped: list[MappedFile] = []
         try:
             for base in run:
@@ -88,11 +88,11 @@ class QueueFiles:
         finally:
             self.mapped = tuple(mapped)
 
-    def drop_in_front(self) -> None:
+    def drop_before_gap(self) -> None:
         """Remove the files before a gap. Raises OSError."""
-        while self._in_front:
-            self._remove(self._in_front[-1], self.file_bytes)
-            self._in_front.pop()
+        while self._before_gap:
+            self._remove(self._before_gap[-1], self.file_bytes)
+            self._before_gap.pop()
 
     def _alone(self, base: int) -> Finding:
         path = f"{self.directory}/{file_name(base)}"
@@ -111,7 +111,9 @@ class QueueFiles:
             if stat is not None and stat.kind == "file" and len(name) == 20 and name.isascii() and name.isdigit():
                 names[int(name)] = stat.size_bytes
             else:
-                findings.append(Finding("note", "stray_file", path, -1, f"{path} is no consume queue file: ignored"))
+                findings.append(
+                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is no consume queue file: ignored")
+                )
         return names, findings
 
     def _remove(self, base: int, size_bytes: int) -> list[Finding]:
@@ -158,7 +160,7 @@ class QueueFiles:
     def at(self, position: int) -> tuple[MappedFile, int] | None:
         """Return the file that holds a position, and the position in that file.
 
-        None outside the files.
+        Returns None for a position outside the files.
         """
         mapped = self.mapped  # a snapshot: close() and cut() replace the list
         number, start = divmod(position - mapped[0].base_offset, self.file_bytes) if mapped else (-1, 0)
@@ -217,25 +219,25 @@ class QueueFiles:
         path = f"{self.directory}/{file_name(base)}"
         if self._files.stat(path) is not None:  # left by a failed attempt
             self._files.unlink(path)
-        self._half_made = None
+        self._incomplete = None
         file = self._files.create(path)
         try:
             self._files.allocate(file, self.file_bytes)
             mapped = self._mapped(file, base, 0)
         except BaseException:
             self._files.close(file)
-            self._half_made = path
+            self._incomplete = path
             with contextlib.suppress(OSError):
-                self._remove_half_made()
+                self._remove_incomplete()
             raise
         self._names_pending = True  # again: a flush may have cleared it meanwhile
         self.mapped = (*self.mapped, mapped)  # last, so that a flush of the file also syncs its name
 
-    def _remove_half_made(self) -> None:
+    def _remove_incomplete(self) -> None:
         """Remove a file after the last one whose creation failed. Raises OSError."""
-        if self._half_made is not None:
-            self._files.unlink(self._half_made)
-            self._half_made = None
+        if self._incomplete is not None:
+            self._files.unlink(self._incomplete)
+            self._incomplete = None
 
     def cut(self, position: int) -> bool:
         """Erase everything from a position on; return whether anything but zeros was there.
@@ -244,7 +246,7 @@ class QueueFiles:
         durable. A directory opened read-only keeps all bytes on disk. Raises OSError.
         """
         with self._flush_lock:
-            self._remove_half_made()
+            self._remove_incomplete()
             count = sum(mapped.base_offset < position for mapped in self.mapped)
             gone = self.mapped[count:]
             erased = any(mapped.first_nonzero(0) is not None for mapped in gone)
@@ -265,7 +267,7 @@ class QueueFiles:
         mapped.flushed_position = min(mapped.flushed_position, end)
         return dirty is not None
 
-    def write_again(self, position: int) -> None:
+    def rewrite_from(self, position: int) -> None:
         """Rewrite everything from a position on with equal bytes (`MappedFile.rewrite`).
 
         Raises OSError.
@@ -274,12 +276,12 @@ class QueueFiles:
             if mapped.end_offset > position:
                 mapped.rewrite(max(0, position - mapped.base_offset), mapped.written_position)
 
-    def go_back(self) -> bool:
+    def map_before_gap(self) -> bool:
         """Replace the files after a gap by the run of files before it.
 
         Return whether there was one. Raises OSError.
         """
-        if not self._in_front:
+        if not self._before_gap:
             return False
         self.cut(0)
         self._map_newest(durable=False)

@@ -33,7 +33,7 @@ class BloomFilter:
 
     def __init__(self, *, capacity: int = 32, error_percent: int = 20) -> None:
         if capacity < 1 or not 1 <= error_percent < 100:
-            raise ValueError(f"a Bloom filter for {capacity} consumers with {error_percent} % errors cannot work")
+            raise ValueError(f"a Bloom filter for {capacity} consumers with {error_percent} % errors is impossible")
         rate = error_percent / 100
         self.hash_count = math.ceil(math.log(rate) / math.log(0.5))
         bits = math.ceil(capacity * (math.log(1 / rate) / math.log(2)) * (1 / math.log(2)))

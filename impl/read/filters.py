@@ -86,7 +86,7 @@ class FilterBitMaps:
     def bit_map_of(self, topic: bytes, properties: Mapping[str, str]) -> bytes:
         """Return the bit map of a record: the bits of each consumer whose filter it passes.
 
-        Empty without filters.
+        The result is empty without filters.
         """
         filters = self._by_topic.get(topic)
         if not filters:

@@ -38,16 +38,16 @@ class PullRequest:
 class HeldPull:
     """A request that waits until `deadline_ms`, in the time of the runner.
 
-    `looked_to` is the queue offset below which no message matched. Source: `PullRequest` of the broker.
+    `checked_to` is the queue offset below which no message matched. Source: `PullRequest` of the broker.
     """
 
     request: PullRequest
     deadline_ms: int
-    looked_to: int = field(init=False)
+    checked_to: int = field(init=False)
     answer: Future[GetMessageResult] = field(init=False, default_factory=Future)
 
     def __post_init__(self) -> None:
-        self.looked_to = self.request.offset
+        self.checked_to = self.request.offset
 
 
 class HeldPulls:

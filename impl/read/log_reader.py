@@ -79,7 +79,7 @@ class LogSession:
     def find(self, offset: int) -> int:
         """Return the size of the record that begins at an offset.
 
-        0 if there is none that may be served.
+        Returns 0 if there is none that may be served.
         """
         if offset >= self.readable_end:
             return 0
@@ -128,7 +128,7 @@ class LogSession:
     def rest_of_file(self, offset: int) -> ReadBuffer | None:
         """Return everything readable from an offset to the end of its file, unchecked.
 
-        None if there is nothing.
+        Returns None if there is nothing.
         """
         lease = self._turn_to(offset) if self.min_offset <= offset < self.readable_end else None
         if lease is None:

@@ -86,7 +86,7 @@ class PullHold:
         self._guard = guard()
         self._held = HeldPulls()
         self._arrived: set[QueueName] = set()
-        self._all_anew = False
+        self._check_all = False
         self._finished = False
         self._runner = runner(self)
 
@@ -156,7 +156,7 @@ class PullHold:
         """
         if len(self._held):
             with self._guard:
-                self._all_anew = True
+                self._check_all = True
             self._runner.wake()
 
     # ---- the service ---------------------------------------------------------------------------------------------
@@ -180,13 +180,13 @@ class PullHold:
     def _woken(self) -> list[tuple[int, HeldPull]]:
         """Return the pulls that may have a message now, with their numbers."""
         arrived, self._arrived = self._arrived, set()
-        all_anew, self._all_anew = self._all_anew, False
-        if not all_anew:
+        check_all, self._check_all = self._check_all, False
+        if not check_all:
             return self._held.of(arrived)
-        everybody = self._held.all()
-        for _, held in everybody:
-            held.looked_to = held.request.offset
-        return everybody
+        all_held = self._held.all()
+        for _, held in all_held:
+            held.checked_to = held.request.offset
+        return all_held
 
     def _is_to_end(self, held: HeldPull) -> bool:
         """Return whether a pull is to be answered now.
@@ -196,15 +196,15 @@ class PullHold:
         request = held.request
         while True:
             try:
-                found = self._pulls.look(request, held.looked_to)
+                found = self._pulls.look(request, held.checked_to)
             except Exception:
                 return True  # the new pull raises it too
             found.release()
             is_behind = found.min_offset > request.offset
             if found.status is not GetStatus.NO_MATCHED_MESSAGE:
                 return is_behind or not is_not_found(found, request.offset)
-            held.looked_to = found.next_begin_offset
-            if held.looked_to >= found.max_offset:
+            held.checked_to = found.next_begin_offset
+            if held.checked_to >= found.max_offset:
                 return is_behind
 
     def _answer(self, number: int) -> None:

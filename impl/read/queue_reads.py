@@ -134,7 +134,7 @@ class QueueReads:
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
         """Return the number of the first message stored at or after a time.
 
-        0 for an unknown queue.
+        Returns 0 for an unknown queue.
         """
         queue = self._queues.find(topic, queue_id)
         return 0 if queue is None else offset_by_time(queue, self._reader, self._records, timestamp_ms)
@@ -142,7 +142,7 @@ class QueueReads:
     def is_in_disk(self, topic: str, queue_id: int, number: int) -> bool:
         """Return whether a message counts as being on disk only.
 
-        False if there is no such message.
+        Returns False if there is no such message.
         """
         unit = self.unit(topic, queue_id, number)
         return unit is not None and self._limits.is_far(self._reader.readable_end - unit.offset)

@@ -62,7 +62,7 @@ class QueuedRecords:
     def find(self, session: LogSession, key: QueueKey, number: int, offset: int) -> int:
         """Find the record at an offset and return its size.
 
-        0 if it cannot be served as message `number`.
+        Returns 0 if it cannot be served as message `number`.
         """
         size = session.find(offset)
         return size if size and self._belongs(session, key, number) else 0

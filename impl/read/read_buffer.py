@@ -233,7 +233,7 @@ class ReadBuffers:
             found = [reference() for reference in self._leases.copy().values()]
         return [lease for lease in found if lease is not None]
 
-    def take_back(self, file: MappedFile) -> int:
+    def revoke(self, file: MappedFile) -> int:
         """End the leases on one file, for its forced deletion; return how many there were."""
         return sum(lease.end() for lease in self._live() if lease.mapped is file)
 
@@ -254,10 +254,10 @@ class ReadBuffers:
         """
         with self.guard:
             lent = list(self._lent)
-        gone = {file for file in lent if file.let_go()}
+        gone = {file for file in lent if file.unmap_if_unused()}
         with self.guard:
             self._lent -= gone
-        return sum(file.is_let_go for file in lent if file not in gone)
+        return sum(file.is_unreferenced for file in lent if file not in gone)
 
     def log_leaks(self) -> int:
         """Log how many files cannot be unmapped, and return that.

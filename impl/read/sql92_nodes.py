@@ -127,7 +127,7 @@ def _ordered(left: Value, right: Value, accepts: Callable[[int, int], bool]) -> 
 def _boolean(evaluate: Callable[[Properties], Value], *parts: Node) -> Node:
     depth = 1 + max(part.depth for part in parts)
     if depth > _DEPTH_MAX:
-        raise ValueError(f"it is more than {_DEPTH_MAX} levels deep")
+        raise ValueError(f"the expression is more than {_DEPTH_MAX} levels deep")
     return Node("boolean", evaluate, depth)
 
 
@@ -146,12 +146,12 @@ def condition(node: Node) -> Node:
     if node.kind == "name":
         evaluate = node.evaluate
         return _boolean(lambda properties: None if evaluate(properties) is None else False, node)
-    raise ValueError("a condition is missing, a value is no condition")
+    raise ValueError("a condition is required instead of a value")
 
 
 def _require_ordered(node: Node) -> Node:
     if _is_boolean(node) or isinstance(node.constant, str):
-        raise ValueError("only numbers and properties have an order")
+        raise ValueError("only numbers and properties can be ordered")
     return node
 
 
@@ -227,7 +227,7 @@ def negation(node: Node) -> Node:
 def membership(node: Node, texts: frozenset[str]) -> Node:
     """Return whether a property equals one of some strings."""
     if node.kind != "name":
-        raise ValueError("IN looks at properties only")
+        raise ValueError("the left side of IN must be a property")
     evaluate = node.evaluate
 
     def is_member(properties: Properties) -> Value:
@@ -241,18 +241,18 @@ def require_range(low: Node, high: Node) -> None:
     """Raise ValueError for a BETWEEN of two literals with an empty range."""
     if low.kind == high.kind == "literal":
         if low.constant is None or high.constant is None:
-            raise ValueError("nothing is between NULL and anything")
+            raise ValueError("BETWEEN does not accept NULL")
         if _compared(high.constant, low.constant) < 0:
-            raise ValueError(f"nothing is between {low.constant} and {high.constant}")
+            raise ValueError(f"no value lies between {low.constant} and {high.constant}")
 
 
 def require_equality(left: Node, right: Node) -> None:
     """Raise ValueError for operands of = and <> that cannot be compared."""
     if any(node.kind == "literal" and node.constant is None for node in (left, right)):
-        raise ValueError("NULL is compared with IS")
+        raise ValueError("use IS to compare with NULL")
     if (
         left.kind == right.kind == "literal"
         and isinstance(left.constant, bool)
         and not isinstance(right.constant, bool)
     ):
-        raise ValueError("a boolean is compared with a boolean")
+        raise ValueError("a boolean can only be compared with a boolean")

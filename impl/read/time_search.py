@@ -16,7 +16,8 @@ __all__ = ["offset_by_time"]
 def offset_by_time(queue: ReadableQueue, reader: LogReader, records: QueuedRecords, timestamp_ms: int) -> int:
     """Return the number of the first message stored at or after a time.
 
-    The maximum of the queue if there is none. Cost: one record is read for each binary digit of the count of messages.
+    Returns the maximum of the queue if there is none. Cost: one record is read for each binary digit of the count of
+    messages.
     """
     low, high = queue.min_offset, queue.max_offset
     with reader.session() as session:
@@ -37,7 +38,7 @@ def _is_older(
 ) -> bool | None:
     """Return whether a message was stored before a time.
 
-    None if there is no message of this number.
+    Returns None if there is no message of this number.
     """
     unit = queue.unit(number)
     if unit is None:

@@ -10,12 +10,12 @@ from tornpage.impl.index.index_layout import HEADER_BYTES, IndexFileProof, Index
 from tornpage.impl.io.files import Files
 from tornpage.impl.queue.consume_queues import QueueFileProof
 
-__all__ = ["is_still_true"]
+__all__ = ["checksums_hold"]
 
 _CHUNK_BYTES = 1 << 20
 
 
-def is_still_true(
+def checksums_hold(
     files: Files, root: str, proof: DerivedProof, *, queue_file_bytes: int, layout: IndexLayout | None
 ) -> bool:
     """Return whether every file that a proof names still begins with the bytes it names.
@@ -40,7 +40,7 @@ def _has_no_gap(files: Files, directory: str, size_bytes: int) -> bool:
         for path, stat in there.items()
         if stat is not None and stat.size_bytes == size_bytes and path.rpartition("/")[2].isdigit()
     )
-    return all(before + size_bytes == behind for before, behind in pairwise(bases))
+    return all(before + size_bytes == after for before, after in pairwise(bases))
 
 
 def _is_queue_file(files: Files, root: str, proof: QueueFileProof, size_bytes: int) -> bool:
@@ -68,10 +68,10 @@ def _is_index_file(files: Files, root: str, proof: IndexFileProof, layout: Index
     if not _has(files, path, layout.file_bytes, start, end, proof.crc):
         return False
     data = b"".join(_pieces(files, path, 0, HEADER_BYTES))
-    return data == proof.header.encode() or (is_last and _goes_on(data, proof.header, layout))
+    return data == proof.header.encode() or (is_last and _is_later_header(data, proof.header, layout))
 
 
-def _goes_on(data: bytes, header: IndexHeader, layout: IndexLayout) -> bool:
+def _is_later_header(data: bytes, header: IndexHeader, layout: IndexLayout) -> bool:
     """Return whether later writes to the same file can have produced a header."""
     found = IndexHeader.decode(data, entries_max=layout.entries_max)
     begin = found.begin_timestamp, found.begin_offset

@@ -39,11 +39,11 @@ from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.recovery.derived_floor_raising import RaiseDerivedFloor
-from tornpage.impl.recovery.derived_proof import is_still_true
+from tornpage.impl.recovery.derived_proof import checksums_hold
 from tornpage.impl.recovery.recovery import Recovery
 from tornpage.impl.service.runner import ThreadRunner
 
-__all__ = ["AbortMarker", "OpenDirectory", "derived_of", "write_again"]
+__all__ = ["AbortMarker", "OpenDirectory", "derived_of", "rewrite_unproved"]
 
 
 class AbortMarker:
@@ -133,7 +133,7 @@ class OpenDirectory:
         self.findings: tuple[Finding, ...] = ()
         self.damage: str | None = None
         self._lock = parts.of(StoreLock)(files, directory)
-        self._look_first()
+        self._refuse_early()
         make_directories(files, directory)
         self._lock.acquire()
         try:
@@ -165,7 +165,7 @@ class OpenDirectory:
             populate_ahead_bytes=config.populate_ahead_bytes if asynchronous and not config.pool_buffers else 0,
         )
 
-    def _look_first(self) -> None:
+    def _refuse_early(self) -> None:
         """Refuse an unusable directory that has no lock file, before anything is created in it."""
         if self._files.stat(f"{self.directory}/lock") is None:
             self._examine(self.floor.load())
@@ -202,7 +202,7 @@ class OpenDirectory:
         if plan.damaged:
             self.damage = next(finding.message for finding in plan.findings if finding.severity == "damage")
             self.log.flushed_where = max(self.log.min_offset, plan.scan.end_offset)  # was read from disk
-            self._load_derived(parts, writable=False, clean_exit=clean_exit).leave_alone(self.log)
+            self._load_derived(parts, writable=False, clean_exit=clean_exit).skip_all(self.log)
             return
         self._use_pool(parts)
         self._prepare(found)
@@ -212,18 +212,18 @@ class OpenDirectory:
         index_timestamp = self.checkpoint.index_msg_timestamp
         if index_timestamp and clean_exit:
             index_timestamp += 1  # after a clean exit all entries of that millisecond are durable
-        self._promise_nothing_of_derived(clean_exit=clean_exit)  # before loading, which removes unusable files
+        self._clear_derived_times(clean_exit=clean_exit)  # before loading, which removes unusable files
         if proof is None:
             self._derived_floor.forget()
         derived = self._load_derived(parts, writable=True, clean_exit=clean_exit)
         derived.reconcile(self.log, self.queue_offsets, index_timestamp=index_timestamp, proof=proof)
         self.deleted_topics.settle(log_min=self.log.min_offset, log_max=self.log.max_offset)
         if not clean_exit:
-            write_again(derived, self.directory, proof)
-        self._promise_no_later_log(derived.store_timestamp)
+            rewrite_unproved(derived, self.directory, proof)
+        self._lower_log_time(derived.store_timestamp)
         self.findings += (*derived.findings, *self.deleted_topics.findings)
 
-    def _promise_no_later_log(self, store_timestamp: int) -> None:
+    def _lower_log_time(self, store_timestamp: int) -> None:
         """Lower the checkpoint's log time to the newest record.
 
         With a later time RocketMQ would begin a recovery too late. Raises OSError.
@@ -242,18 +242,18 @@ class OpenDirectory:
         if floor is None or config.check_whole_log_on_recover or is_damaged:
             return None
         proof = self._derived_floor.load()
-        if proof is None or self.deleted_topics.are_in(each.path for each in proof.queue_files):
+        if proof is None or self.deleted_topics.any_deleted(each.path for each in proof.queue_files):
             return None
         if not self.log.min_offset <= proof.offset <= floor.offset:
             return None
         layout = IndexLayout(config.max_hash_slot_num, config.max_index_num) if config.message_index_enable else None
         queue_file_bytes = config.consume_queue_file_bytes
-        still_true = parts.of(is_still_true)(
+        still_true = parts.of(checksums_hold)(
             self._files, self.directory, proof, queue_file_bytes=queue_file_bytes, layout=layout
         )
         return proof if still_true else None
 
-    def _promise_nothing_of_derived(self, *, clean_exit: bool) -> None:
+    def _clear_derived_times(self, *, clean_exit: bool) -> None:
         """Clear the times of queues and index in the checkpoint, since recovery may rebuild both.
 
         After an unclean exit the cleared checkpoint is written even if both times are zero already: an
@@ -303,7 +303,7 @@ class OpenDirectory:
     def _use_pool(self, parts: Parts) -> None:
         """Allocate the configured pool of write buffers in locked memory.
 
-        Only for a writable store. Raises BadConfig if the memory cannot be locked.
+        Only a writable store has it. Raises BadConfig if the memory cannot be locked.
         """
         count, file_bytes = self._config.pool_buffers, self._config.mapped_file_size_commit_log
         if not count:
@@ -341,8 +341,8 @@ class OpenDirectory:
 
         Raises OSError; the abort marker then stays.
         """
-        self.derived.queues.remove_left()
-        self.deleted_topics.make_certain()
+        self.derived.queues.remove_leftovers()
+        self.deleted_topics.write_if_doubtful()
         self.raise_derived_floor.sample()
         self.derived.flush()
         self.raise_derived_floor.raise_floor()
@@ -367,7 +367,7 @@ class OpenDirectory:
         self._lock.release()
 
 
-def write_again(derived: Derived, directory: str, proof: DerivedProof | None) -> None:
+def rewrite_unproved(derived: Derived, directory: str, proof: DerivedProof | None) -> None:
     """Mark every page below `directory` that the proof does not cover for the next sync.
 
     After a failed sync the kernel counts the pages as clean, so the next sync succeeds and writes
@@ -383,14 +383,14 @@ def write_again(derived: Derived, directory: str, proof: DerivedProof | None) ->
         path, _, name = f"{directory}/{queue_file.path}".rpartition("/")
         units[path] = (int(name) + queue_file.size_bytes) // UNIT_BYTES
     for queue in derived.queues.all():
-        queue.write_again(units.get(queue.directory, 0))
+        queue.rewrite_from(units.get(queue.directory, 0))
     entries = (
         {} if proof is None else {f"{directory}/{each.path}": each.header.next_number for each in proof.index_files}
     )
     for index_file in () if derived.index is None else derived.index.index_files:
         proved = entries.get(index_file.path, 0)
         if index_file.header.next_number > proved:
-            index_file.write_again(max(1, proved))
+            index_file.rewrite_from(max(1, proved))
 
 
 def derived_of(

@@ -127,9 +127,9 @@ class Recovery:
         last = self._log.mapped[scan.file_index]
         position = scan.end_offset - last.base_offset
         if position == 0 and (scan.file_index > 0 or last.base_offset == 0):
-            self._log.drop_behind(scan.file_index - 1)  # a file without a record is not needed
+            self._log.drop_after(scan.file_index - 1)  # a file without a record is not needed
             return
-        self._log.drop_behind(scan.file_index)
+        self._log.drop_after(scan.file_index)
         if plan.dirty_tail:
             self._erase(last, position)
         last.written_position = position
@@ -174,14 +174,14 @@ def quarantine(files: Files, root: str, log: MappedFileQueue, *, cut: int, check
 
     Raises OSError if a copy cannot be written.
     """
-    behind = [(file, max(0, cut - file.base_offset)) for file in log.mapped if file.end_offset > cut]
-    if not any(True for file, at in behind for _ in islands(file, at, check, file_bytes=log.file_bytes)):
+    past_cut = [(file, max(0, cut - file.base_offset)) for file in log.mapped if file.end_offset > cut]
+    if not any(True for file, at in past_cut for _ in islands(file, at, check, file_bytes=log.file_bytes)):
         return []
     directory = f"{root}/quarantine"
     make_directories(files, directory)
     return [
         _copy(files, directory, bytes(file.view[position:]), file.base_offset + position)
-        for file, position in behind
+        for file, position in past_cut
         if file.first_nonzero(position) is not None
     ]
 

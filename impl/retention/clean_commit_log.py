@@ -44,7 +44,7 @@ class CleanCommitLog:
     """Deletes from the head of one log; one thread at a time calls it.
 
     `dispatched_end` returns the offset up to which the log is in queues and index. `make_derived_durable` flushes
-    these. `settle_deletions` makes the list of deleted topics durable. `take_back` ends the buffers that readers hold
+    these. `settle_deletions` makes the list of deleted topics durable. `revoke` ends the buffers that readers hold
     of a file.
     """
 
@@ -57,7 +57,7 @@ class CleanCommitLog:
         dispatched_end: Callable[[], int],
         make_derived_durable: Callable[[], None],
         settle_deletions: Callable[[], None],
-        take_back: Callable[[MappedFile], int],
+        revoke: Callable[[MappedFile], int],
     ) -> None:
         self._log = log
         self._policy = policy
@@ -65,7 +65,7 @@ class CleanCommitLog:
         self._dispatched_end = dispatched_end
         self._make_derived_durable = make_derived_durable
         self._settle_deletions = settle_deletions
-        self._take_back = take_back
+        self._revoke = revoke
         self._durable_end = 0
         self._hanging: _Hanging | None = None
 
@@ -132,11 +132,11 @@ class CleanCommitLog:
     def _retry(self, hanging: _Hanging, now_ms: int) -> bool:
         """Remove a file from the disk unless a reader may still hold it. Raises OSError."""
         mapped, hanging.tried_ms = hanging.mapped, now_ms
-        if not mapped.is_let_go:
+        if not mapped.is_unreferenced:
             if now_ms < hanging.since_ms + self._policy.destroy_maped_file_interval_forcibly:
                 _LOG.info("log_file_hangs path=%r remedy='release what a read returns'", mapped.path)
                 return False
-            _LOG.warning("log_file_taken_back path=%r answers=%d", mapped.path, self._take_back(mapped))
+            _LOG.warning("log_file_taken_back path=%r answers=%d", mapped.path, self._revoke(mapped))
         self._log.remove(mapped)
         self._hanging = None
         _LOG.info("log_file_deleted path=%r", mapped.path)

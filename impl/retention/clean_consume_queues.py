@@ -20,8 +20,8 @@ __all__ = ["CleanConsumeQueues"]
 class CleanConsumeQueues:
     """Follows one log.
 
-    `oldest_offset` returns its first offset on disk; `alone` keeps dispatch out. The dispatcher appends to a queue
-    without a lock on its files (in RMQ-B40 a unit is written into a deleted file).
+    `oldest_offset` returns its first offset on disk; `without_dispatch` keeps dispatch out. The dispatcher appends to a
+    queue without a lock on its files (in RMQ-B40 a unit is written into a deleted file).
     """
 
     def __init__(
@@ -31,13 +31,13 @@ class CleanConsumeQueues:
         *,
         policy: RetentionPolicy,
         oldest_offset: Callable[[], int],
-        alone: Callable[[], AbstractContextManager[object]],
+        without_dispatch: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self._derived = derived
         self._log = log
         self._policy = policy
         self._oldest_offset = oldest_offset
-        self._alone = alone
+        self._without_dispatch = without_dispatch
         self._followed = (0, 0)
 
     def follow(self) -> Generator[int, int, None]:
@@ -49,16 +49,16 @@ class CleanConsumeQueues:
         if bounds == self._followed:
             return
         min_offset, oldest_offset = bounds
-        somebody_waits = False
+        files_wait = False
         for queue in self._derived.queues.all():
-            with self._alone():
+            with self._without_dispatch():
                 queue.correct_min_offset(min_offset)
                 dropped, waits = queue.drop_expired(oldest_offset, self._log.flushed_where)
-            somebody_waits |= waits
+            files_wait |= waits
             if dropped:
                 yield self._policy.delete_consume_queue_files_interval
         if self._derived.index is not None:
-            with self._alone():
+            with self._without_dispatch():
                 self._derived.index.drop_expired(oldest_offset)
-        if not somebody_waits:
+        if not files_wait:
             self._followed = bounds

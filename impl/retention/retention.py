@@ -15,7 +15,7 @@ from tornpage.impl.recovery.opening import OpenDirectory
 from tornpage.impl.retention.clean_commit_log import CleanCommitLog
 from tornpage.impl.retention.clean_consume_queues import CleanConsumeQueues
 from tornpage.impl.retention.clean_files import CleanFiles
-from tornpage.impl.retention.topic_cleaning import BeginAnew, TopicCleaning
+from tornpage.impl.retention.topic_cleaning import RestartNumbers, TopicCleaning
 from tornpage.impl.service.disk_watch import DiskWatch
 from tornpage.impl.service.lifecycle import Lifecycle
 from tornpage.impl.service.runner import ThreadRunner
@@ -44,7 +44,7 @@ class Retention:
         reput: ReputMessages,
         commit_log: CommitLog,
         buffers: ReadBuffers,
-        begin_anew: BeginAnew,
+        restart_numbers: RestartNumbers,
         queues_deleted: Callable[[], None],
     ) -> None:
         policy, log, deleted = config.retention_policy(), held.log, held.deleted_topics
@@ -55,7 +55,7 @@ class Retention:
 
         def settle_deletions() -> None:
             with self._guard:
-                deleted.make_certain()
+                deleted.write_if_doubtful()
 
         cleaner = parts.of(CleanCommitLog)(
             log,
@@ -64,12 +64,12 @@ class Retention:
             dispatched_end=lambda: held.derived.reput_from_offset,
             make_derived_durable=held.derived.flush,
             settle_deletions=settle_deletions,
-            take_back=buffers.take_back,
+            revoke=buffers.revoke,
         )
 
         def forget_expired() -> None:
-            with reput.alone():
-                held.derived.queues.remove_left()  # first: leftover queue files of a forgotten topic would count again
+            with reput.without_dispatch():
+                held.derived.queues.remove_leftovers()  # first: leftovers of a forgotten topic would count
             deleted.forget_expired(cleaner.oldest_offset)
 
         self._service = parts.of(CleanFiles)(
@@ -77,7 +77,11 @@ class Retention:
             watch=watch,
             commit_log=cleaner,
             queues=parts.of(CleanConsumeQueues)(
-                held.derived, log, policy=policy, oldest_offset=lambda: cleaner.oldest_offset, alone=reput.alone
+                held.derived,
+                log,
+                policy=policy,
+                oldest_offset=lambda: cleaner.oldest_offset,
+                without_dispatch=reput.without_dispatch,
             ),
             clock=clock,
             may_clean=lambda: not lifecycle.shut,
@@ -88,9 +92,9 @@ class Retention:
             held.derived.queues,
             held.queue_offsets,
             deleted,
-            alone=reput.alone,
+            without_dispatch=reput.without_dispatch,
             without_puts=commit_log.without_puts,
-            begin_anew=begin_anew,
+            restart_numbers=restart_numbers,
         )
         self._runner = parts.of(ThreadRunner)(self._service)
 
@@ -141,8 +145,8 @@ class Retention:
             self._queues_deleted()
         self._lifecycle.require_open()
 
-    def _with_files(self, deed: Callable[[], None]) -> None:
+    def _with_files(self, action: Callable[[], None]) -> None:
         """Run a function that writes small files, unless they are closed."""
         with self._guard:
             if not self._stopped and not self._lifecycle.shut:
-                deed()
+                action()

@@ -15,22 +15,22 @@ from tornpage.impl.message.multi_dispatch import QueueKey
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 
-__all__ = ["KEPT_TOPICS", "LIGHT_PREFIX", "BeginAnew", "TopicCleaning"]
+__all__ = ["KEPT_TOPICS", "LIGHT_PREFIX", "RestartNumbers", "TopicCleaning"]
 
 KEPT_TOPICS = frozenset((SCHEDULE_TOPIC.encode(), b"RMQ_SYS_TRANS_OP_HALF_TOPIC"))
 """Topics that are never deleted (RMQ-B55 omits the second one)."""
 
 LIGHT_PREFIX = b"%LMQ%"
 
-BeginAnew = Callable[[Callable[[str, int], bool]], AbstractContextManager[Callable[[], object]]]
+RestartNumbers = Callable[[Callable[[str, int], bool]], AbstractContextManager[Callable[[], object]]]
 """Forgets the progress in the queues that a function of topic and queue id selects, once the yielded one is called."""
 
 
 class TopicCleaning:
     """The deletion requests of one store.
 
-    `alone` keeps dispatch out, `without_puts` keeps puts out. `begin_anew` resets the progress of consumers in queues
-    whose numbers restart at 0.
+    `without_dispatch` keeps dispatch out, `without_puts` keeps puts out. `restart_numbers` resets the progress of
+    consumers in queues whose numbers restart at 0.
 
     All methods raise OSError if a removal fails; earlier removals stay.
     """
@@ -44,17 +44,17 @@ class TopicCleaning:
         table: QueueOffsetTable,
         deleted: DeletedTopics,
         *,
-        alone: Callable[[], AbstractContextManager[object]],
+        without_dispatch: Callable[[], AbstractContextManager[object]],
         without_puts: Callable[[Callable[[], None]], None],
-        begin_anew: BeginAnew,
+        restart_numbers: RestartNumbers,
     ) -> None:
         self._log = log
         self._queues = queues
         self._table = table
         self._deleted = deleted
-        self._alone = alone
+        self._without_dispatch = without_dispatch
         self._without_puts = without_puts
-        self._begin_anew = begin_anew
+        self._restart_numbers = restart_numbers
 
     def clean_unused_topics(self, in_use: Collection[bytes]) -> list[bytes]:
         """Delete all topics except those in use, those of the store and light queues.
@@ -75,12 +75,14 @@ class TopicCleaning:
         def forget() -> None:
             topics.extend(sorted(filter(is_unused, {key[0] for key in self._keys()})))
             if topics:
-                forgotten = until_removed.enter_context(self._begin_anew(lambda topic, _: _bytes_of(topic) in topics))
+                forgotten = until_removed.enter_context(
+                    self._restart_numbers(lambda topic, _: _bytes_of(topic) in topics)
+                )
                 self._deleted.add(topics, self._log.max_offset)  # their numbers restart from here on
                 self._table.forget(key for key in self._table.known() if key[0] in topics)
                 forgotten()
 
-        with self._alone(), ExitStack() as until_removed:
+        with self._without_dispatch(), ExitStack() as until_removed:
             self._without_puts(forget)
             self._remove([queue for queue in self._queues.all() if queue.key[0] in topics])
         return topics
@@ -107,12 +109,12 @@ class TopicCleaning:
             if expired:
                 keys = {queue.key for queue in expired}
                 forgotten = until_removed.enter_context(
-                    self._begin_anew(lambda topic, queue_id: (_bytes_of(topic), queue_id) in keys)
+                    self._restart_numbers(lambda topic, queue_id: (_bytes_of(topic), queue_id) in keys)
                 )
                 self._table.forget(keys)
                 forgotten()
 
-        with self._alone(), ExitStack() as until_removed:
+        with self._without_dispatch(), ExitStack() as until_removed:
             self._without_puts(forget)
             self._remove(expired)
         return sorted(queue.key for queue in expired)

@@ -18,7 +18,7 @@ class DiskWatch:
     """Owns the running flag DISK_FULL.
 
     It is set for the least full of the disks that hold `paths`, and for the disk of the queues, if `queue_path` is
-    given. `due_ms` is when the next check is due and `looked_ms` the time of the last one, so that a put compares two
+    given. `due_ms` is when the next check is due and `checked_ms` the time of the last one, so that a put compares two
     numbers and rarely calls `step`. Both are 0 until the first check, at open. If several threads call, one checks. Two
     watches must not share the flags: each would clear what the other has set. RocketMQ has two that share them, and for
     long only the check after slow deletions counted (RMQ-B54). A disk whose usage cannot be read changes nothing.
@@ -26,16 +26,16 @@ class DiskWatch:
     """
 
     __slots__ = (
+        "_checking",
         "_files",
         "_flags",
         "_log_ratio",
-        "_looking",
         "_paths",
         "_policy",
         "_queue_path",
         "_queue_ratio",
+        "checked_ms",
         "due_ms",
-        "looked_ms",
         "room",
     )
 
@@ -53,11 +53,11 @@ class DiskWatch:
         self._flags = flags
         self._policy = policy
         self._queue_path = queue_path
-        self._looking = threading.Lock()
+        self._checking = threading.Lock()
         self._log_ratio: float | None = None
         self._queue_ratio: float | None = None
         self.due_ms = 0
-        self.looked_ms = 0
+        self.checked_ms = 0
         self.room = Room()
 
     def step(self, now_ms: int) -> int:
@@ -71,13 +71,13 @@ class DiskWatch:
 
     def look(self, now_ms: int) -> Room:
         """Check now, unless another thread does; return the last result."""
-        if self._looking.acquire(blocking=False):
+        if self._checking.acquire(blocking=False):
             try:
-                self.looked_ms = now_ms
+                self.checked_ms = now_ms
                 self.due_ms = now_ms + self._policy.clean_resource_interval
                 self._look()
             finally:
-                self._looking.release()
+                self._checking.release()
         return self.room
 
     def _look(self) -> None:

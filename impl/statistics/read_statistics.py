@@ -18,7 +18,7 @@ _SAMPLES_MAX = 601
 class ReadRates:
     """Events per second over the last 10, 60 and 600 samples, one a second.
 
-    None while there are fewer samples.
+    A rate is None while there are fewer samples.
     """
 
     rate_10s: float | None
@@ -106,7 +106,7 @@ class ReadStatistics:
                 miss=self._rates(2),
                 total=self._rates(1, 2),
                 transferred=self._rates(3),
-                disk_fall=tuple(DiskFall(*key, behind) for key, behind in sorted(self._disk_fall.items())),
+                disk_fall=tuple(DiskFall(*key, fall_bytes) for key, fall_bytes in sorted(self._disk_fall.items())),
             )
 
     def _rates(self, *columns: int) -> ReadRates:

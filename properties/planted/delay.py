@@ -49,10 +49,10 @@ _STACK = 200
 class _TriedForEver(DeliverDelayedMessages):
     """Retry a copy that can never be stored, and block its level meanwhile (RMQ-B22)."""
 
-    def _pass_by(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
+    def _skip(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
         if why.startswith("its copy"):
             return False
-        return super()._pass_by(queue, number, offset, why)
+        return super()._skip(queue, number, offset, why)
 
 
 def _copy_not_asked_for(*_: object, **__: object) -> PutStatus | None:

@@ -151,7 +151,7 @@ class _KeptOfDeleted(ConsumerOffsets):
     """Keep the offsets of a deleted topic, although its queue numbers restart at 0."""
 
     @contextmanager
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
         yield lambda: None
 
 
@@ -159,9 +159,9 @@ class _ForgottenInMemory(ConsumerOffsets):
     """Remove the offsets of a deleted topic from memory now and from disk seconds later."""
 
     @contextmanager
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
         with self._guard:
-            self._forget(is_meant)
+            self._forget(is_selected)
         yield lambda: None
 
 

@@ -298,7 +298,7 @@ class _HeaderBelieved(IndexFile):
     def _restore_slots(self, heads: memoryview) -> bool:
         return False
 
-    def _erase_behind(self, position: int, known_end: int) -> None:
+    def _erase_after(self, position: int, known_end: int) -> None:
         """Leave the bytes there."""
 
 

@@ -169,7 +169,7 @@ class _KnownAgain(ConsumeQueues):
         try:
             super().remove(queue)
         except OSError:
-            self._queues[queue.key] = self._left.pop(queue.key)
+            self._queues[queue.key] = self._leftovers.pop(queue.key)
             raise
 
 
@@ -177,7 +177,7 @@ class _LeftBehind(ConsumeQueues):
     """Forget files of a deleted queue whose removal failed."""
 
     def _destroy(self, queue: ConsumeQueue) -> None:
-        del self._left[queue.key]
+        del self._leftovers[queue.key]
         try:
             queue.destroy()
         finally:
@@ -187,7 +187,7 @@ class _LeftBehind(ConsumeQueues):
 class _DeletionNotTakenBack(DeletedTopics):
     """Leave a failed deletion on disk when only the sync of its directory failed."""
 
-    def make_certain(self) -> None:
+    def write_if_doubtful(self) -> None:
         """Do nothing."""
 
 
@@ -214,7 +214,7 @@ class _HalfMadeStays(IndexService):
 
     def _give_up(self, path: str) -> None:
         super()._give_up(path)
-        self._half_made = None
+        self._incomplete = None
 
 
 class _PutAgainAtOnce(DeliverDelayedMessages):

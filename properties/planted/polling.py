@@ -77,7 +77,7 @@ class _NewestOnly(PullHold):
 
     def _is_to_end(self, held: HeldPull) -> bool:
         _, most = self._pulls.range_of(held.request.queue)
-        held.looked_to = max(held.looked_to, most - 1)
+        held.checked_to = max(held.checked_to, most - 1)
         return super()._is_to_end(held)
 
 
@@ -147,10 +147,10 @@ class _PlaceKept(PullHold):
     """Keep the position of a pull in a deleted queue and use it in the queue's successor."""
 
     def _woken(self) -> list[tuple[int, HeldPull]]:
-        before = {number: held.looked_to for number, held in self._held.all()}
+        before = {number: held.checked_to for number, held in self._held.all()}
         woken = super()._woken()
         for number, held in woken:
-            held.looked_to = before[number]
+            held.checked_to = before[number]
         return woken
 
 

@@ -68,7 +68,12 @@ class _WrongTimeout(GroupCommit):
             request.answer(PutStatus.FLUSH_SLAVE_TIMEOUT if failed else status)
 
         super().submit(
-            Awaited(say, end_offset=request.end_offset, deadline_ms=request.deadline_ms, too_late=request.too_late)
+            Awaited(
+                say,
+                end_offset=request.end_offset,
+                deadline_ms=request.deadline_ms,
+                timeout_status=request.timeout_status,
+            )
         )
 
 

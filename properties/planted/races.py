@@ -46,8 +46,8 @@ class _LookedUpTwice(MappedFileQueue):
 class _DeletedBesideDispatch(TopicCleaning):
     """Unmap a queue while dispatch may be about to write into it without a hold (RMQ-B40)."""
 
-    def __init__(self, *args: Any, alone: Callable[[], Any], **options: Any) -> None:
-        super().__init__(*args, alone=contextlib.nullcontext, **options)
+    def __init__(self, *args: Any, without_dispatch: Callable[[], Any], **options: Any) -> None:
+        super().__init__(*args, without_dispatch=contextlib.nullcontext, **options)
 
 
 class _WrittenBeforeBytes(MappedFile):
@@ -183,9 +183,9 @@ class _ForgottenTooEarly(ConsumerOffsets):
     """
 
     @contextlib.contextmanager
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
         with self._guard:
-            self._forget(is_meant)
+            self._forget(is_selected)
         yield lambda: None
 
 

@@ -32,7 +32,7 @@ from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.queue.queue_files import QueueFiles
-from tornpage.impl.recovery.derived_proof import is_still_true
+from tornpage.impl.recovery.derived_proof import checksums_hold
 from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
 from tornpage.model.operations import (
     Close,
@@ -100,7 +100,7 @@ def _no_sync() -> None:
 class _WalksFromTheWrongEnd(MappedFileQueue):
     """Walk the files backwards from the first one at a cut, and find none (RMQ-B26)."""
 
-    def drop_behind(self, index: int) -> None:
+    def drop_after(self, index: int) -> None:
         at = 0
         while at > index + 1:
             at -= 1
@@ -110,7 +110,7 @@ class _WalksFromTheWrongEnd(MappedFileQueue):
 class _RemovesWhileItWalks(MappedFileQueue):
     """Remove files from the list being iterated, which skips every other file (RMQ-B27)."""
 
-    def drop_behind(self, index: int) -> None:
+    def drop_after(self, index: int) -> None:
         kept = self.mapped[: index + 1]
         for mapped in self.mapped:
             if mapped not in kept:
@@ -172,7 +172,7 @@ class _EndsBehindTheGap(Recovery):
         if scan.end_offset > last.base_offset or before is last or before.end_offset == last.base_offset:
             super()._cut(plan)
             return
-        self._log.drop_behind(scan.file_index)
+        self._log.drop_after(scan.file_index)
         self._erase(last, 0)
         last.written_position = 0
 
@@ -464,7 +464,7 @@ BUGS = (
         Parts({RecordEncoder: _RoomNotAsked, CommitLog: _SecondAppendNotLookedAt}), holes=("A3",),
         machine="commit-log", program=(SMALL, (Put(body_bytes=1_000),))),
     PlantedBug("derived-floor-believed", "an open trusts the derived floor without reading the queues and the index",
-        4, Parts({is_still_true: _believed}), kind="trust the checkpoint", machine="queue",
+        4, Parts({checksums_hold: _believed}), kind="trust the checkpoint", machine="queue",
         program=(SMALL, (PUT, HarmDerived()))),
     PlantedBug("zero-unit-counts", "the first unit of a new queue file counts before it is written", 17,
         Parts({ConsumeQueue: _ZeroUnitCounts}), holes=("C7",),

@@ -90,7 +90,7 @@ class _LooksBeforeARun(DiskWatch):
     __slots__ = ()
 
     def step(self, now_ms: int) -> int:
-        if not self.looked_ms:
+        if not self.checked_ms:
             self.look(now_ms)
         self.due_ms = 1 << 62
         return self.due_ms
@@ -211,7 +211,7 @@ class _TakenBackAtOnce(CleanCommitLog):
     """Take a reader's buffer away as soon as its file is to be deleted."""
 
     def _retry(self, hanging: Any, now_ms: int) -> bool:
-        self._take_back(hanging.mapped)
+        self._revoke(hanging.mapped)
         return super()._retry(hanging, now_ms)
 
 

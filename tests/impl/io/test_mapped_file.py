@@ -156,6 +156,6 @@ def test_closing_a_mapped_file_twice_leaves_it_to_its_reader(tmp_path: Path) -> 
 def test_what_a_refused_append_left_is_erased_and_nothing_else(mapped: MappedFile, size_bytes: int) -> None:
     mapped.append(bytearray(b"a" * 100))
     mapped.view[100:140] = b"x" * 40
-    mapped.take_back(size_bytes)
+    mapped.erase_failed_append(size_bytes)
     assert positions(mapped) == (0, 100, 100)
     assert bytes(mapped.view) == b"a" * 100 + bytes(412)

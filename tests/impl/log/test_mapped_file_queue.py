@@ -179,7 +179,7 @@ def test_drop_behind_goes_last_first_each_durably(
     queue = make_queue()
     fill(queue, 4)
     files.calls.clear()
-    queue.drop_behind(1)
+    queue.drop_after(1)
     assert files.calls == [
         ("unlink", str(tmp_path / file_name(768))),
         ("sync_directory", str(tmp_path)),
@@ -187,7 +187,7 @@ def test_drop_behind_goes_last_first_each_durably(
         ("sync_directory", str(tmp_path)),
     ]
     assert queue.max_offset == 512
-    queue.drop_behind(-1)
+    queue.drop_after(-1)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -81,7 +81,7 @@ def test_paths_below_the_store_directory(tmp_path: Path) -> None:
 
 
 def test_path_that_the_store_needs_itself_is_refused_at_open(spread: Spread) -> None:
-    with pytest.raises(BadConfig, match="of their own"):
+    with pytest.raises(BadConfig, match="does not use for other files"):
         spread.open("x", "root/config")
     assert not spread.parent.exists()
 

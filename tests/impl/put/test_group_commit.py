@@ -25,7 +25,7 @@ class Flushes:
 
 def request(answers: list[PutStatus], *, end_offset: int = 100) -> Awaited:
     """Return a request that adds its status to the answers."""
-    return Awaited(answers.append, end_offset=end_offset, deadline_ms=5_000, too_late=LATE)
+    return Awaited(answers.append, end_offset=end_offset, deadline_ms=5_000, timeout_status=LATE)
 
 
 def test_step_without_requests_flushes_what_nobody_waits_for() -> None:

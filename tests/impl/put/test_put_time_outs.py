@@ -42,8 +42,8 @@ def opened(
 # ---- the service -------------------------------------------------------------------------------------------------
 
 
-def awaited(answers: list[PutStatus], *, deadline_ms: int, too_late: PutStatus = DISK) -> Awaited:
-    return Awaited(answers.append, end_offset=0, deadline_ms=deadline_ms, too_late=too_late)
+def awaited(answers: list[PutStatus], *, deadline_ms: int, timeout_status: PutStatus = DISK) -> Awaited:
+    return Awaited(answers.append, end_offset=0, deadline_ms=deadline_ms, timeout_status=timeout_status)
 
 
 def test_service_wants_to_run_at_the_earliest_deadline_of_all() -> None:
@@ -52,7 +52,7 @@ def test_service_wants_to_run_at_the_earliest_deadline_of_all() -> None:
     assert time_outs.step(0) is None
     assert time_outs.watch(awaited(answers, deadline_ms=5_000), 5_000)
     assert not time_outs.watch(awaited(answers, deadline_ms=5_001), 5_000)
-    assert time_outs.watch(awaited(answers, deadline_ms=3_000, too_late=SLAVE), 3_000)
+    assert time_outs.watch(awaited(answers, deadline_ms=3_000, timeout_status=SLAVE), 3_000)
     assert time_outs.step(2_999) == 3_000
     assert answers == []
     assert time_outs.step(3_000) == 5_000

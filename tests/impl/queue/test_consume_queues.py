@@ -138,7 +138,7 @@ def test_files_in_front_of_a_gap_go_when_the_log_has_units_that_the_disk_refuses
     queues.close()
     (directory / f"{100:020d}").unlink()
     queues = queues_of(tmp_path)
-    queues.heard_of([run_of(9, key=key_of("Another")), run_of(10, key=key_of("TopicTest"))])
+    queues.note_unstored([run_of(9, key=key_of("Another")), run_of(10, key=key_of("TopicTest"))])
     assert [path.name[-4:] for path in directory.iterdir()] == ["0200"]
     queues.end_reconcile(1000)
     assert queues.all() == ()  # not full of expired units: the service appends from number 10 on

@@ -133,9 +133,9 @@ def test_files_in_front_of_a_gap_are_not_used(tmp_path: Path) -> None:
     units = files_of(tmp_path)
     assert [finding.code for finding in units.load(durable=False)] == ["queue_file_alone"]
     assert (units.first_position, units.end_position) == (200, 300)
-    units.drop_in_front()
+    units.drop_before_gap()
     assert list(bytes_in(tmp_path)) == ["0200"]
-    assert not units.go_back()
+    assert not units.map_before_gap()
 
 
 def test_files_in_front_of_a_gap_can_take_the_place_of_those_behind_it(tmp_path: Path) -> None:
@@ -145,11 +145,11 @@ def test_files_in_front_of_a_gap_can_take_the_place_of_those_behind_it(tmp_path:
     units = files_of(tmp_path)
     units.load(durable=False)
     assert (units.first_position, units.end_position) == (500, 600)
-    assert units.go_back()
+    assert units.map_before_gap()
     assert (units.first_position, units.end_position) == (300, 400)
-    assert units.go_back()
+    assert units.map_before_gap()
     assert (units.first_position, units.end_position) == (0, 200)
-    assert not units.go_back()
+    assert not units.map_before_gap()
     assert list(bytes_in(tmp_path)) == ["0000", "0100"]
     units.check()
 

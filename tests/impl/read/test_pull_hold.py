@@ -143,7 +143,7 @@ def test_who_does_not_wait_is_answered_at_once(hold_ms: int) -> None:
 def test_no_more_than_so_many_are_held_and_a_place_becomes_free_again() -> None:
     store = polled(held_max=2, T=[])
     first, _ = store.pull(), store.pull(queue=("U", 0))
-    with pytest.raises(TooManyHeldPulls, match="2 pulls wait"):
+    with pytest.raises(TooManyHeldPulls, match="2 pulls already wait"):
         store.pull()
     assert first.cancel()
     assert not store.pull().done()

@@ -118,7 +118,7 @@ def test_only_the_buffers_of_a_deleted_file_are_taken_back(mapped: MappedFile, t
     other = MappedFile(files, file, base_offset=12288, written_position=0)
     buffers = ReadBuffers()
     kept, lost = buffer_of(buffers, other), buffer_of(buffers, mapped)
-    assert buffers.take_back(mapped) == 1
+    assert buffers.revoke(mapped) == 1
     assert bytes(kept) == bytes(3)
     with pytest.raises(BufferReleased):
         bytes(lost)

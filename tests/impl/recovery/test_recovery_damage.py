@@ -160,7 +160,7 @@ def test_stray_entry_is_ignored_with_a_finding(killed: MakeKilled, name: str, di
         stray.write_bytes(b"mine")
     with open_store(found.directory) as store:
         assert store.findings == (
-            Finding("note", "stray_file", str(stray), -1, f"{stray} is no commit log file: ignored"),
+            Finding("note", "stray_file", str(stray), -1, f"{stray} is not a commit log file: ignored"),
         )
         assert store.read_only_reason is None
         assert store.put(message(2)).stored

@@ -147,7 +147,7 @@ def test_put_that_is_broken_off_stops_the_store_and_is_cut_by_the_next_open(tmp_
     assert store.put(MESSAGE).status is PutStatus.SERVICE_NOT_AVAILABLE
     store.close()
     assert store.read_only_reason is not None
-    assert "broken off" in store.read_only_reason
+    assert "interrupted" in store.read_only_reason
     assert (tmp_path / "abort").exists()
     with open_store(tmp_path) as store:
         assert store.read_only_reason is None

@@ -70,13 +70,13 @@ def test_the_mapped_file_refuses_once_and_half_of_the_record_is_taken_back(world
     before = world.files.peek("/store/commitlog/" + "0" * 20, 0, 4096)
     written: list[bytes] = []
     file = store._log.mapped[0]
-    take_back = file.take_back
+    erase_failed_append = file.erase_failed_append
 
     def seen(size_bytes: int) -> None:
         written.append(bytes(file.view[file.written_position : file.written_position + 8]))
-        take_back(size_bytes)
+        erase_failed_append(size_bytes)
 
-    file.take_back = seen  # type: ignore[method-assign]
+    file.erase_failed_append = seen  # type: ignore[method-assign]
     world.environment.append_fails = True
     assert store.put(MESSAGE) == PutResult(PutStatus.UNKNOWN_ERROR)
     assert [head[4:] for head in written] == [MESSAGE_MAGIC.to_bytes(4, "big", signed=True)]

@@ -263,7 +263,11 @@ WRONG: dict[str, tuple[Parts, Settings, tuple[Operation, ...], int, str]] = {
         files(append_blank=blank_left_out), ASYNC, (HALF_A_FILE, FailAppend(), HALF_A_FILE), 1, "no blank ends"
     ),
     "refused bytes stay": (
-        files(take_back=lambda self, size_bytes: None), ASYNC, (Put(), FailAppend(), Put()), 1, "other bytes than"
+        files(erase_failed_append=lambda self, size_bytes: None),
+        ASYNC,
+        (Put(), FailAppend(), Put()),
+        1,
+        "other bytes than",
     ),
     "refused append counts": (
         Parts({CommitLog: CountsWhatWasRefused}), ASYNC, (FailAppend(), Put(), Put()), 8, OTHERWISE

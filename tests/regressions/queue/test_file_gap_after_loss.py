@@ -7,7 +7,7 @@ and removed those before it, and with them the last durable number. The records 
 with the power, so these files went too.
 Fix: files before a gap stay until the log has reported the units of the queue. If it reports none, the newest files
 count that have a record before the begin of the log (impl/queue/consume_queue.py, `end_reconcile`;
-impl/queue/queue_files.py, `go_back`).
+impl/queue/queue_files.py, `map_before_gap`).
 Found by: the crash campaign.
 """
 
@@ -30,8 +30,8 @@ NAME = {f"create {SECOND}": 1, f"size {SECOND}": 1}
 class StaysBehindTheGap(ConsumeQueue):
     """The mistake: a queue keeps only the files after a gap."""
 
-    def _go_back(self) -> bool:
-        self.drop_in_front()
+    def _map_before_gap(self) -> bool:
+        self.drop_before_gap()
         return False
 
 

@@ -23,8 +23,8 @@ OPERATIONS: tuple[Operation, ...] = (Put(), Step(service="reput"), HarmDerived()
 class TakenForDurable(ConsumeQueue):
     """The mistake: trusted bytes are taken for durable."""
 
-    def believe(self, end_number: int, log_min: int) -> None:
-        super().believe(end_number, log_min)
+    def trust(self, end_number: int, log_min: int) -> None:
+        super().trust(end_number, log_min)
         for mapped in self.mapped:
             mapped.flushed_position = mapped.written_position
         files: Any = self._files

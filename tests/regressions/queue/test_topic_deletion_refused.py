@@ -35,7 +35,7 @@ ENDINGS: dict[str, tuple[Operation, ...]] = {
 class ListNotWrittenAgain(DeletedTopics):
     """The first half of the mistake: no code rewrites a list that does not count."""
 
-    def make_certain(self) -> None:
+    def write_if_doubtful(self) -> None:
         """Pass."""
 
 

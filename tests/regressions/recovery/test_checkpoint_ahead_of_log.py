@@ -3,7 +3,7 @@
 Symptom: a checkpoint with a later time than the newest record kept that time through recoveries and exits.
 Cause: an open set back only the times of queues and index, and the time of the log could only grow. RocketMQ, opened on
 such a directory, would begin an abnormal recovery after records that it has to read.
-Fix: an open sets it back to the newest record that exists (impl/recovery/opening.py, `_promise_no_later_log`).
+Fix: an open sets it back to the newest record that exists (impl/recovery/opening.py, `_lower_log_time`).
 Found by: `tornpage judge` on the golden crash images with a lost end of the log.
 """
 

@@ -2,7 +2,7 @@
 
 Symptom: after a crash in recovery the first log file was gone and a later one still there: a gap, no prefix.
 Cause: recovery removed several files under one directory sync, and a directory may lose any of several unlinks.
-Fix: last file first, each removal durable before the next (impl/log/mapped_file_queue.py, drop_behind).
+Fix: last file first, each removal durable before the next (impl/log/mapped_file_queue.py, drop_after).
 Found by: the crash campaign, in a crash inside recovery.
 """
 
@@ -26,7 +26,7 @@ def crashes_in_recovery() -> list[tuple[Operation, ...]]:
 class OneSyncForAll(MappedFileQueue):
     """The mistake: one sync for all removals."""
 
-    def drop_behind(self, index: int) -> None:
+    def drop_after(self, index: int) -> None:
         removed = self.mapped[index + 1 :]
         del self.mapped[index + 1 :]
         files = self._maker._files

@@ -37,7 +37,7 @@ def test_a_checkpoint_that_says_nothing_says_so_on_the_disk(attempt: Attempt) ->
 
 
 def test_one_that_is_left_as_it_was_read_is_noticed(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OpenDirectory, "_promise_nothing_of_derived", _only_news)
+    monkeypatch.setattr(OpenDirectory, "_clear_derived_times", _only_news)
     broken = attempt(OPERATIONS, SETTINGS)
     assert broken is not None
     assert broken.contract == 9
