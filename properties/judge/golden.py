@@ -19,7 +19,7 @@ from tornpage.impl.parts import Parts
 from tornpage.properties.decode.opening import InspectError, shown
 from tornpage.properties.judge.image import read_image, truth_of
 from tornpage.properties.judge.judgement import SAMPLES, Judgement, judge_image
-from tornpage.properties.judge.shape import Given, read_given
+from tornpage.properties.judge.shape import SettingsOverride, read_override
 from tornpage.properties.program.case import Disk
 from tornpage.properties.scratch import scratch_directory
 
@@ -66,7 +66,7 @@ class GoldenRow:
     """
 
     image: str
-    told: int
+    acknowledged: int
     rocketmq_kept: int | None
     rocketmq_numbers: tuple[int, ...]
     kept: int
@@ -125,7 +125,7 @@ def judged_golden(
             raise InspectError(f"cannot copy {shown(image.folder / 'store')}: {reason}; make room") from error
         judgement = judge_image(
             read_image(copy),
-            given=_given(image.folder),
+            override=_override(image.folder),
             truth=truth,
             components=components,
             disk=disk,
@@ -133,14 +133,14 @@ def judged_golden(
             losses=losses,
             seed=seed,
         )
-    told = len(truth.records)
-    kept, numbers = _of_rocketmq(answers, told)
+    acknowledged = len(truth.records)
+    kept, numbers = _of_rocketmq(answers, acknowledged)
     return GoldenRow(
         image.name,
-        told,
+        acknowledged,
         kept,
         numbers,
-        told - judgement.figures["records_lost"],
+        acknowledged - judgement.figures["records_lost"],
         judgement.figures["records_in_quarantine"],
         judgement.mode,
         tuple(judgement.numbers("broken")),
@@ -171,10 +171,10 @@ def apply_damage(directory: Path, damage: Sequence[Mapping[str, Any]]) -> None:
                     file.write(data)
 
 
-def _given(folder: Path) -> Given:
-    told = _read(folder / "config.json")["store"]
-    text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in told.items()}
-    return read_given(text, source=str(folder / "config.json"))
+def _override(folder: Path) -> SettingsOverride:
+    acknowledged = _read(folder / "config.json")["store"]
+    text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in acknowledged.items()}
+    return read_override(text, source=str(folder / "config.json"))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _read(path: Path) -> dict[str, Any]:
     return document
 
 
-def _of_rocketmq(answers: Mapping[str, Any], told: int) -> tuple[int | None, tuple[int, ...]]:
+def _of_rocketmq(answers: Mapping[str, Any], acknowledged: int) -> tuple[int | None, tuple[int, ...]]:
     """Return the number of records that RocketMQ kept, and the broken contract numbers.
 
     The records are acknowledged ones in its first dump. A number is broken if any of its answers breaks it.
@@ -204,7 +204,7 @@ def _of_rocketmq(answers: Mapping[str, Any], told: int) -> tuple[int | None, tup
     states = [step["state"] for step in answers["steps"] if step["do"] == "dump"]
     if any(state.get("dispatchBehindBytes", 0) < 0 for state in states):
         numbers.append(16)
-    return told - compared[0]["acknowledgedRecordsMissingFromLog"], tuple(numbers)
+    return acknowledged - compared[0]["acknowledgedRecordsMissingFromLog"], tuple(numbers)
 
 
 def _compared(answers: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import Entry, ProcessKilled
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.judge.evidence import INDEX, Evidence
@@ -83,14 +83,14 @@ def is_idempotent(
         return durable
     found = _differs(evidence, evidence.recoveries.opened(evidence.durable))
     if found is not None:
-        return _told(found, "a second recovery changes the store")
+        return _in_context(found, "a second recovery changes the store")
     found = _differs_when_all_is_looked_at(evidence)
     if found is not None:
-        return _told(found, "a recovery that reads the whole log gives another store")
+        return _in_context(found, "a recovery that reads the whole log gives another store")
     for crash in crashes_of(evidence, crashes, samples=samples, losses=losses, seed=seed):
         found = _differs(evidence, evidence.recoveries.opened(crash.image, crash.journal))
         if found is not None:
-            return _told(found, f"{crash.how} at operation {crash.operation} of the recovery")
+            return _in_context(found, f"{crash.how} at operation {crash.operation} of the recovery")
         crashes.kinds[crash.how] += 1
         crashes.tried.add(crash.operation)
     count = sum(crashes.kinds.values())
@@ -127,11 +127,11 @@ def crashes_of(
         place = places[number]
         yield Crash(number, "a kill", base, (*journal[:place], ProcessKilled()))
         state = disk_state(base, journal, place, disk=disk)
-        facts = facts_of(state)
+        writes = in_flight_writes(state)
         for loss in range(1 + losses):
-            choices = draw(facts, rng) if loss else {}
+            choices = draw(writes, rng) if loss else {}
             image = compose(state, choices)
-            if image == before or (loss and not facts):
+            if image == before or (loss and not writes):
                 continue  # nothing new is durable, and no write is in flight
             assert_legal(base, journal, place, choices, image, disk=disk)
             before = before if loss else image
@@ -174,7 +174,7 @@ def _differs_in_files(evidence: ImageEvidence, content: Mapping[str, bytes], *, 
             kept, was = content[name], evidence.content[first.files[base]]
             at = next((n for n, (a, b) in enumerate(zip(kept, was, strict=False)) if a != b), 0)
             return broken(6, f"the log differs{where}", file=name, offset=base + at)
-    lost = [record for record in evidence.before.behind if not is_in_quarantine(content, record)]
+    lost = [record for record in evidence.before.past_end if not is_in_quarantine(content, record)]
     if lost and evidence.floor is None and evidence.before.dirty_at is not None:
         return broken(6, f"a record that was cut is in no quarantine{where}", offset=lost[0].offset)
     return None if is_disk else _derived_differ(evidence, content)
@@ -189,7 +189,7 @@ def _derived_differ(evidence: ImageEvidence, content: Mapping[str, bytes]) -> Ru
         return None
     again = evidence.with_content(dict(content))
     rulings = [queues_hold_the_log(again), extensions_hold_the_log(again)]
-    if 5 not in evidence.shape.unknown and evidence.shape.settings.index:
+    if 5 not in evidence.store_layout.unknown and evidence.store_layout.settings.index:
         rulings.append(index_holds_the_log(again))
     return next((ruling for ruling in rulings if ruling.verdict == "broken"), None)
 
@@ -199,6 +199,6 @@ def _derived(content: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[bytes
     return queues, [content[name] for name in sorted(content) if name.startswith(INDEX)]
 
 
-def _told(found: Ruling, what: str) -> Ruling:
+def _in_context(found: Ruling, what: str) -> Ruling:
     return broken(6, f"{what}: {found.sentence}", file=found.file, offset=found.offset, expected=found.expected,
                   found=found.found)  # fmt: skip

@@ -36,10 +36,10 @@ __all__ = [
     "COPIES",
     "IMAGE_BYTES_MAX",
     "OTHER_DIRECTORIES",
+    "AcknowledgedRecord",
     "LogRead",
     "Problem",
     "SeenImage",
-    "Told",
     "Truth",
     "log_names",
     "read_image",
@@ -201,7 +201,7 @@ _STORED = ("PUT_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVA
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AcknowledgedRecord:
     """One record that was acknowledged to its producer as stored."""
 
     offset: int
@@ -224,14 +224,14 @@ class Truth:
     were not acknowledged to any producer.
     """
 
-    records: Mapping[int, Told]
+    records: Mapping[int, AcknowledgedRecord]
     power_loss: bool
     has_copies: bool
 
     @property
-    def due(self) -> tuple[Told, ...]:
+    def due(self) -> tuple[AcknowledgedRecord, ...]:
         """The records that have to survive; after a process kill that is all of them."""
-        return tuple(told for told in self.records.values() if told.flushed or not self.power_loss)
+        return tuple(record for record in self.records.values() if record.flushed or not self.power_loss)
 
 
 def read_truth(path: str, *, power_loss: bool | None = None) -> Truth:
@@ -259,8 +259,8 @@ def truth_of(document: Mapping[str, Any], *, power_loss: bool | None = None) -> 
 
     Without `power_loss` the document decides. Raises KeyError, TypeError.
     """
-    told = [
-        Told(
+    records = [
+        AcknowledgedRecord(
             int(row["commitLogOffset"]),
             int(row["storeSize"]),
             str(row["recordSha256"]),
@@ -271,7 +271,7 @@ def truth_of(document: Mapping[str, Any], *, power_loss: bool | None = None) -> 
     ]
     topics = {row.get("topic") for row in document["records"]}
     return Truth(
-        {record.offset: record for record in sorted(told, key=lambda record: record.offset)},
+        {record.offset: record for record in sorted(records, key=lambda record: record.offset)},
         "damage" in document if power_loss is None else power_loss,
         "SCHEDULE_TOPIC_XXXX" in topics,
     )
@@ -300,8 +300,8 @@ class LogRead:
 
     `reason` says why it ends there (None: no more bytes).
 
-    `records` are those of the valid prefix, `behind` valid records past its end; `dirty_at` is the first byte past the
-    end that is not zero. `files` has the name of the file of each base offset.
+    `records` are those of the valid prefix, `past_end` valid records past its end. `dirty_at` is the first byte past
+    the end that is not zero. `files` has the name of the file of each base offset.
     """
 
     files: Mapping[int, str]
@@ -309,7 +309,7 @@ class LogRead:
     end: int
     reason: str | None
     records: tuple[Record, ...]
-    behind: tuple[Record, ...]
+    past_end: tuple[Record, ...]
     dirty_at: int | None
     problems: tuple[Problem, ...]
 
@@ -340,7 +340,7 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
         del files[max(files)]  # created, never written
     begin = min(files, default=0)
     records: list[Record] = []
-    behind: list[Record] = []
+    past_end: list[Record] = []
     end, reason, is_open, expected = begin, None, True, begin
     for base, name in files.items():
         data = content[name]
@@ -353,7 +353,7 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
         stopped = "the file ends"
         for item in walk(data, base_offset=base, file_bytes=file_bytes):
             if isinstance(item, Record):
-                (records if is_open and item.offset == end else behind).append(item)
+                (records if is_open and item.offset == end else past_end).append(item)
                 end = item.end_offset if is_open and item.offset == end else end
             elif isinstance(item, Blank):
                 stopped = ""
@@ -364,7 +364,7 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
         if is_open and stopped and end < expected:
             reason, is_open = stopped, False
     return LogRead(
-        files, begin, end, reason, tuple(records), tuple(behind), _dirty_at(content, files, end), tuple(problems)
+        files, begin, end, reason, tuple(records), tuple(past_end), _dirty_at(content, files, end), tuple(problems)
     )
 
 

@@ -7,11 +7,12 @@ the store's codec.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import starmap
 
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.decode.record import Record
 from tornpage.properties.judge.evidence import Answers, Evidence, first_difference, is_base, left_past, name_of
-from tornpage.properties.judge.image import Told, Truth
+from tornpage.properties.judge.image import AcknowledgedRecord, Truth
 from tornpage.properties.judge.image_evidence import ImageEvidence
 from tornpage.properties.judge.rulings import Ruling, broken, counted, judge, unknown
 
@@ -42,9 +43,15 @@ def begins_where_it_may(found: Evidence) -> None:
     if found.key[2:] not in begins:
         if begins == {(0, ())} and found.store.min_offset:
             raise GuaranteeBroken(1, "the log has lost its first records", "0", str(found.store.min_offset))
-        expected = " or ".join(map(str, sorted(begins)))
+        expected = " or ".join(starmap(_begin_text, sorted(begins)))
         sentence = "the log begins at another offset, or remembers other deleted topics, than what was deleted"
-        raise GuaranteeBroken(10, sentence, expected, str(found.key[2:]))
+        raise GuaranteeBroken(10, sentence, expected, _begin_text(*found.key[2:]))
+
+
+def _begin_text(begin: int, deleted: tuple[tuple[str, int], ...]) -> str:
+    """Return the begin offset of a log, and its deleted topics."""
+    topics = ", ".join(f"{topic} deleted below {offset}" for topic, offset in deleted)
+    return f"log begin {begin}" + (f", {topics}" if topics else "")
 
 
 @judge(1)
@@ -120,9 +127,9 @@ def records_were_put(evidence: ImageEvidence) -> Ruling | None:
         return None
     kept = {record.offset: record for record in evidence.after.records}
     for record in kept.values():
-        told = evidence.truth.records.get(record.offset)
-        if told is None or not told.is_record(record):
-            if evidence.truth.has_copies and told is None:
+        acknowledged = evidence.truth.records.get(record.offset)
+        if acknowledged is None or not acknowledged.is_record(record):
+            if evidence.truth.has_copies and acknowledged is None:
                 return unknown(1, f"the record at {record.offset} may be the copy of a delayed message")
             file = evidence.after.file_of(record.offset)
             return broken(1, "a record differs from every record that was put", file=file, offset=record.offset)
@@ -144,10 +151,22 @@ def covers_the_floor(found: Evidence) -> Ruling | None:
     """
     if found.key in found.legal:
         return None
-    counts = sorted(key[:2] for key in found.legal)
-    expected = f"{counts[0]} to {counts[-1]} (records, end offset)"
-    return broken(2, "the recovered log is none that may survive", offset=found.key[1], expected=expected,
-                  found=str(found.key[:2]))  # fmt: skip
+    legal = sorted(key[:2] for key in found.legal)
+    count, end, *_ = found.key
+    if count < legal[0][0]:
+        sentence = "records that had to survive are missing after recovery"
+    elif count > legal[-1][0]:
+        sentence = "the recovered log has records that must not be there"
+    else:
+        sentence = "the recovered log is not one that may survive"
+    return broken(2, sentence, offset=end, expected=_log_text(legal[0], legal[-1]),
+                  found=_log_text((count, end), (count, end)))  # fmt: skip
+
+
+def _log_text(least: tuple[int, int], most: tuple[int, int]) -> str:
+    """Return number of records and end offset of a log, or the ranges of both."""
+    counts = counted(most[0], "record") if least[0] == most[0] else f"{least[0]:,} to {counted(most[0], 'record')}"
+    return f"{counts}, log end {least[1]}" + ("" if least[1] == most[1] else f" to {most[1]}")
 
 
 @judge(2)
@@ -173,14 +192,14 @@ def promises_of_an_image_are_kept(evidence: ImageEvidence) -> Ruling | None:
 
 def _due_is_there(evidence: ImageEvidence, truth: Truth) -> Ruling | None:
     before, why = evidence.before, why_due(truth)
-    stayed = (*evidence.after.records, *(() if evidence.is_writable else evidence.after.behind))
+    stayed = (*evidence.after.records, *(() if evidence.is_writable else evidence.after.past_end))
     kept = {record.offset for record in stayed}
-    lost = [told for told in due_in(evidence, truth) if told.offset not in kept]
+    lost = [acknowledged for acknowledged in due_in(evidence, truth) if acknowledged.offset not in kept]
     if not lost:
         return None
     first = lost[0]
-    held = {record.offset: record for record in (*before.records, *before.behind)}
-    gone = [told for told in lost if not _holds(held, told)]
+    held = {record.offset: record for record in (*before.records, *before.past_end)}
+    gone = [acknowledged for acknowledged in lost if not _holds(held, acknowledged)]
     if not gone or gone[0].offset > first.offset:
         file = before.file_of(first.offset)
         return broken(2, f"{len(lost):,} records that were {why} are missing", file=file, offset=first.offset)
@@ -191,9 +210,9 @@ def _due_is_there(evidence: ImageEvidence, truth: Truth) -> Ruling | None:
     )
 
 
-def due_in(evidence: ImageEvidence, truth: Truth) -> list[Told]:
+def due_in(evidence: ImageEvidence, truth: Truth) -> list[AcknowledgedRecord]:
     """Return the records that have to be in the log of an image."""
-    return [told for told in truth.due if told.offset >= evidence.before.begin]
+    return [acknowledged for acknowledged in truth.due if acknowledged.offset >= evidence.before.begin]
 
 
 def why_due(truth: Truth) -> str:
@@ -201,8 +220,8 @@ def why_due(truth: Truth) -> str:
     return "flushed" if truth.power_loss else "acknowledged before the process died"
 
 
-def _holds(held: Mapping[int, Record], told: Told) -> bool:
-    return told.offset in held and told.is_record(held[told.offset])
+def _holds(held: Mapping[int, Record], acknowledged: AcknowledgedRecord) -> bool:
+    return acknowledged.offset in held and acknowledged.is_record(held[acknowledged.offset])
 
 
 @judge(3)

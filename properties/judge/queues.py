@@ -22,8 +22,8 @@ from tornpage.properties.decode.units import PREFILL_UNIT, StoredUnit, decode_ex
 from tornpage.properties.judge.answers import compare_first_times, compare_pull, compare_time
 from tornpage.properties.judge.evidence import DERIVED, EXTENSIONS, QUEUES, STRAY, Evidence, is_base
 from tornpage.properties.judge.ledgers import DerivedLedger, QueueMemory
-from tornpage.properties.judge.rulings import judge, require
-from tornpage.properties.program.bit_maps import LOOKED_AT, bit_map_of
+from tornpage.properties.judge.rulings import bounds_text, judge, queue_text, require
+from tornpage.properties.program.bit_maps import READ_PROPERTIES, bit_map_of
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
 
@@ -74,7 +74,7 @@ def queues_hold_the_log(found: Evidence) -> None:
         found.end,
         settings=found.settings,
         min_offset=found.derived_begin,
-        was_harmed=found.was_harmed,
+        was_corrupted=found.was_corrupted,
     )
 
 
@@ -106,9 +106,10 @@ def queues_have_their_bounds(found: Evidence) -> None:
     for queue in dict.fromkeys((*expected, *observed("queues", store.queues))):  # not a set: equal in every process
         lowest = observed("min_offset_in_queue", partial(store.min_offset_in_queue, *queue))
         bounds = (lowest, observed("max_offset_in_queue", partial(store.max_offset_in_queue, *queue)))
-        if bounds != expected.get(queue, (0, 0)):
+        wanted = expected.get(queue, (0, 0))
+        if bounds != wanted:
             raise GuaranteeBroken(
-                17, f"the bounds of queue {queue} are wrong", str(expected.get(queue, (0, 0))), str(bounds)
+                17, f"the bounds of queue {queue_text(queue)} are wrong", bounds_text(wanted), bounds_text(bounds)
             )
     require(nothing_is_left_to_dispatch(found))
 
@@ -116,9 +117,9 @@ def queues_have_their_bounds(found: Evidence) -> None:
 @judge(16)
 def nothing_is_left_to_dispatch(found: Evidence) -> None:
     """Contract 16: a store that has opened has dispatched its whole log."""
-    behind = found.store.dispatch_behind_bytes
-    if behind:
-        raise GuaranteeBroken(16, "the store opened with part of its log not dispatched", "0", str(behind))
+    past_end = found.store.dispatch_behind_bytes
+    if past_end:
+        raise GuaranteeBroken(16, "the store opened with part of its log not dispatched", "0", str(past_end))
 
 
 @judge(17)
@@ -176,10 +177,14 @@ def _read_on(found: Evidence, queue: Queue, units: Sequence[Unit]) -> int:
         if not 0 < brought <= len(units) or pulled.next_begin_offset != first + brought:
             expected = f"messages {first} to {units[-1].queue_offset}"
             answer = f"{brought} of them, {pulled.status.value}, next {pulled.next_begin_offset}"
-            raise GuaranteeBroken(17, f"a pull from queue {queue} skips or repeats messages", expected, answer)
+            raise GuaranteeBroken(
+                17, f"a pull from queue {queue_text(queue)} skips or repeats messages", expected, answer
+            )
         for message, unit in zip(pulled.messages, units, strict=False):
             if message.queue_offset != unit.queue_offset or bytes(message) != found.ledger.stored(unit.record):
-                raise GuaranteeBroken(17, f"message {unit.queue_offset} of queue {queue} is not the one put there")
+                raise GuaranteeBroken(
+                    17, f"message {unit.queue_offset} of queue {queue_text(queue)} is not the one put there"
+                )
     return brought
 
 
@@ -190,7 +195,7 @@ def queues_are_right(
     *,
     settings: Settings,
     min_offset: int = 0,
-    was_harmed: bool = False,
+    was_corrupted: bool = False,
 ) -> None:
     """Check that queue files hold the units of the surviving records (contract 4).
 
@@ -213,11 +218,11 @@ def queues_are_right(
                 continue
             is_needed = True  # the files after it, so that there is no gap
             end = max(0, min(gone - int(name[-20:]), len(wanted)))
-            wanted = _removed(found[:end], wanted[:end], min_offset, settings.queue_ext, was_harmed) + wanted[end:]
+            wanted = _removed(found[:end], wanted[:end], min_offset, settings.queue_ext, was_corrupted) + wanted[end:]
             if found != wanted:
                 _compare_units(name, found, wanted, content if settings.queue_ext else {})
         if gone and not is_needed:
-            raise GuaranteeBroken(4, f"queue {queue} has no file left, so its numbers would restart at 0")
+            raise GuaranteeBroken(4, f"queue {queue_text(queue)} has no file left, so its numbers would restart at 0")
     for name, found in left.items():
         if not is_base(name[-20:]) or len(found) != file_bytes:
             raise GuaranteeBroken(4, f"{name} does not belong among the queues", "no such file", f"{len(found)} bytes")
@@ -231,7 +236,7 @@ def removed_places(memory: QueueMemory, count: int, min_offset: int) -> int:
     return (memory.units[0].queue_offset + first) * UNIT_BYTES if first else 0
 
 
-def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_harmed: bool) -> bytes:
+def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_corrupted: bool) -> bytes:
     """Return the required bytes for units of removed records: those found, if allowed.
 
     Filler is allowed. The extension unit of such a unit may be removed too, and its address then leads nowhere.
@@ -241,12 +246,12 @@ def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_ha
         stored = found[position : position + UNIT_BYTES]
         unit = wanted[position : position + UNIT_BYTES]
         may_stand = stored == PREFILL_UNIT or (has_ext and stored[:12] == unit[:12])
-        may_stand |= was_harmed and _points_in_front_of(min_offset, stored)
+        may_stand |= was_corrupted and _points_before(min_offset, stored)
         pieces.append(stored if may_stand else unit)
     return b"".join(pieces)
 
 
-def _points_in_front_of(offset: int, stored: bytes) -> bool:
+def _points_before(offset: int, stored: bytes) -> bool:
     """Return whether a unit points to a record before an offset.
 
     Its size may be that of filler.
@@ -307,11 +312,11 @@ BitMapOf = Callable[[Record], bytes]
 
 def bit_maps_of(settings: Settings) -> BitMapOf:
     """Return the bit maps of a store with these settings; they are empty without filters."""
-    return _told_by_its_filters if settings.bit_maps else _no_bit_map
+    return _bit_map_by_filters if settings.bit_maps else _no_bit_map
 
 
-def _told_by_its_filters(record: Record) -> bytes:
-    values = ((name, property_of(record.message.properties, name)) for name in LOOKED_AT)
+def _bit_map_by_filters(record: Record) -> bytes:
+    values = ((name, property_of(record.message.properties, name)) for name in READ_PROPERTIES)
     said = {name: value for name, value in values if value is not None}
     return bit_map_of(record.message.topic.encode(errors="surrogateescape"), said)
 
@@ -376,7 +381,7 @@ def _compare_extension(
     for unit, address in zip(units, codes, strict=True):
         if address > EXT_ADDRESS_MAX:
             continue
-        which = f"the extension unit of message {unit.queue_offset} of queue {queue}"
+        which = f"the extension unit of message {unit.queue_offset} of queue {queue_text(queue)}"
         if before is not None and address <= before:
             raise GuaranteeBroken(4, f"{which} is not past the one before", f"past {before}", str(address))
         before = address
@@ -385,6 +390,12 @@ def _compare_extension(
             raise GuaranteeBroken(4, f"{which} is not there", f"a unit at {address}")
         said, wanted = (stored.tags_code, stored.store_timestamp), (unit.tags_code, record.store_timestamp)
         if said != wanted:
-            raise GuaranteeBroken(4, f"{which} has another tags code or store time", str(wanted), str(said))
+            raise GuaranteeBroken(
+                4, f"{which} has another tags code or store time", _values_text(*wanted), _values_text(*said)
+            )
         if bit_map_of is not None and stored.bit_map != (bit_map := bit_map_of(record)):
             raise GuaranteeBroken(4, f"{which} has another bit map", bit_map.hex(), stored.bit_map.hex())
+
+
+def _values_text(tags_code: int, store_timestamp: int) -> str:
+    return f"tags code {tags_code}, store time {store_timestamp}"

@@ -21,10 +21,10 @@ from tornpage.model.progress import ConsumerProgress
 from tornpage.model.state import Clock, CommitLog, Environment, Faults, Hanging, Record, State
 from tornpage.model.step import begin, services_of
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.disk.aimed_disk import AimedDisk
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.failing_disk import FailingDisk
+from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
 from tornpage.properties.disk.journal import Entry, PagesDropped
 from tornpage.properties.disk.last_disk import LastDisk
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
@@ -110,7 +110,7 @@ class Pair:
         self.spans: list[Span] = []
         self.oldest = 0
         self._tracker = tracker
-        self._parts = self.environment.surround(taking_delays_as_java(parts) if settings.java_delays else parts)
+        self._parts = self.environment.inject(taking_delays_as_java(parts) if settings.java_delays else parts)
         self._config = store_config(settings)
         self.files = self.new_disk(EMPTY_DISK)
         self.store = self.open_on(self.files)
@@ -172,7 +172,7 @@ class Pair:
         set_by_ms = begun.clock.ahead_ms - before.clock.ahead_ms
         around.now_ms = begun.clock.now_ms
         around.set_clock(set_by_ms)
-        self.memory.was_harmed |= set_by_ms < 0  # the checkpoint's times do not cover records written after this
+        self.memory.was_corrupted |= set_by_ms < 0  # the checkpoint's times do not cover records written after this
         if begun.environment != before.environment:
             faults, percent = begun.environment.faults, begun.environment.percent_used
             around.replica, around.append_fails = begun.environment.replica, faults.append
@@ -183,9 +183,9 @@ class Pair:
 
     # ---- disks and stores ----------------------------------------------------------------------------------------
 
-    def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> AimedDisk:
+    def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FaultRuleDisk:
         """Return a disk with an image, and the journal of the process killed on it."""
-        files = AimedDisk(base, tracker=self._tracker, journal=journal, budget_bytes=self._room_bytes)
+        files = FaultRuleDisk(base, tracker=self._tracker, journal=journal, budget_bytes=self._room_bytes)
         self.environment.use_disk(files, 0)
         return files
 
@@ -295,7 +295,7 @@ class Pair:
         memory.versions.saved(DELAY_OFFSETS, log.saved_delays, first, last)
         self.spans.append(Span(first, last, self.log, log, self.environment.now_ms, self.oldest))
         self.model = after
-        if not self.files.aimed:
+        if not self.files.rules:
             self.oldest = log.oldest_offset
 
     def note_committed(self) -> None:

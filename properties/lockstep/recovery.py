@@ -23,17 +23,24 @@ from tornpage.model.schedule import Delivered
 from tornpage.model.state import Clock, CommitLog, Record, State
 from tornpage.model.step import step
 from tornpage.properties.contract import GuaranteeBroken, observed
-from tornpage.properties.disk.aimed_disk import AimedDisk
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import ProcessKilled
 from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.judge.delay import opened_log
 from tornpage.properties.judge.evidence import DERIVED_PATHS, LegalLogs, Recovered, key_of
 from tornpage.properties.judge.judges import JUDGES, OF_THE_PROCESS
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS, LegalVersions, Said, compare_record, said_by
+from tornpage.properties.judge.ledgers import (
+    DELAY_OFFSETS,
+    LegalVersions,
+    SavedVersion,
+    compare_record,
+    version_text,
+    versions_in,
+)
 from tornpage.properties.judge.progress import CONSUMER_FILES, expected_offsets
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.lockstep.cache import VerdictCache
@@ -101,7 +108,7 @@ class Recovery:
         pair = self._pair
         base, journal, disk = pair.files.base, pair.files.journal, pair.settings.disk
         state = disk_state(base, journal, position, disk=disk)
-        choices = chosen(facts_of(state), crash.survived, crash.others)
+        choices = chosen(in_flight_writes(state), crash.survived, crash.others)
         image = compose(state, choices)
         assert_legal(base, journal, position, choices, image, disk=disk)
         return image
@@ -117,9 +124,9 @@ class Recovery:
         if crash.kill:
             return Crash(kill=True, back=back)
         state = disk_state(pair.files.base, pair.files.journal, self.position(back), disk=pair.settings.disk)
-        facts = facts_of(state)
-        self.losses.append(PowerLoss(tuple(facts), chosen(facts, crash.survived, crash.others)))
-        return replace(crash, back=back, survived=fitted(facts, crash.survived, crash.others))
+        writes = in_flight_writes(state)
+        self.losses.append(PowerLoss(tuple(writes), chosen(writes, crash.survived, crash.others)))
+        return replace(crash, back=back, survived=fitted(writes, crash.survived, crash.others))
 
     def position(self, back: int) -> int:
         """Return the journal position `back` events before the last answer; 0 is at rest."""
@@ -136,7 +143,7 @@ class Recovery:
         pair.files = files
         self.adopt(found, first=0, before=before)
 
-    def after_crash(self, crash: Crash) -> tuple[AimedDisk, LegalLogs, LegalVersions]:
+    def after_crash(self, crash: Crash) -> tuple[FaultRuleDisk, LegalLogs, LegalVersions]:
         """Return the disk after a crash, the legal logs, and the legal versions of progress files."""
         pair = self._pair
         span, back = pair.spans[-1], crash.back
@@ -177,8 +184,8 @@ class Recovery:
 
         With a cache, judges of the process alone are skipped for a process view that was judged before.
         """
-        said_before = self.said_on(files)
-        found = self.judged_open(self._pair.open_on(files), files, legal, versions, said_before, cache=cache)
+        versions_before = self.versions_on(files)
+        found = self.judged_open(self._pair.open_on(files), files, legal, versions, versions_before, cache=cache)
         if self._observer is not None and (cache is None or cache.of_one_recovery):
             self._observer(found)
         return found
@@ -192,9 +199,9 @@ class Recovery:
         legal = self.legal_between(pair.log, pair.log, kill=True) if legal is None else legal
         return self.judged(pair.new_disk(pair.durable(pair.files)), legal, self.versions_now())
 
-    def said_on(self, files: RecordingFiles) -> dict[str, Said]:
+    def versions_on(self, files: RecordingFiles) -> dict[str, SavedVersion]:
         """Return the versions of the progress files of a disk, as a process sees them."""
-        return said_by(_seen(files, self._pair.memory.versions.paths), self._pair.memory.versions.paths)
+        return versions_in(_seen(files, self._pair.memory.versions.paths), self._pair.memory.versions.paths)
 
     def judged_open(
         self,
@@ -202,14 +209,14 @@ class Recovery:
         files: RecordingFiles,
         legal: LegalLogs,
         versions: LegalVersions,
-        said_before: Mapping[str, Said],
+        versions_before: Mapping[str, SavedVersion],
         *,
         cache: VerdictCache | None = None,
-        queues_came_late: bool = False,
+        queues_created_late: bool = False,
     ) -> Recovered:
         """Judge a store that was just opened on a disk.
 
-        `said_before` are the versions of its progress files before the open.
+        `versions_before` are the versions of its progress files before the open.
         """
         pair = self._pair
         found = Recovered(
@@ -221,11 +228,11 @@ class Recovery:
             pair.durable(files),
             pair.settings,
             pair.layout,
-            pair.memory.was_harmed,
-            said_before,
+            pair.memory.was_corrupted,
+            versions_before,
             versions,
             pair.memory.torn_files,
-            queues_came_late,
+            queues_created_late,
         )
         is_judged = False
         if found.key in legal:
@@ -244,7 +251,7 @@ class Recovery:
     @staticmethod
     def after_recovery(found: Recovered) -> tuple[LegalLogs, LegalVersions]:
         """Return the legal logs and versions of a power loss after a recovery: those it left."""
-        said = said_by(found.durable.files, found.legal_versions)
+        said = versions_in(found.durable.files, found.legal_versions)
         return {found.key: found.legal[found.key]}, {path: frozenset((each,)) for path, each in said.items()}
 
     def recovers_again(self, found: Recovered, *, cache: VerdictCache | None = None) -> Recovered:
@@ -258,7 +265,7 @@ class Recovery:
             _delivers_the_rest(self._pair, again)
         return again
 
-    def continue_with(self, found: Recovered, files: AimedDisk) -> None:
+    def continue_with(self, found: Recovered, files: FaultRuleDisk) -> None:
         """Continue with a store that was just recovered on a disk, after a close."""
         self._pair.files = files
         self.adopt(found, first=0, before=None)
@@ -277,7 +284,7 @@ class Recovery:
         pair.environment.use(pair.store)
         there = expected_offsets(found, pair.memory.consumer_file)
         consumers = ConsumerProgress(there, there)
-        pair.cover("progress_corrected", there != found.said_before[pair.memory.consumer_file])
+        pair.cover("progress_corrected", there != found.versions_before[pair.memory.consumer_file])
         pair.cover("progress_recovered", bool(there))
         pair.cover("progress_crashed_in_save", len(found.legal_versions[pair.memory.consumer_file]) > 1)
         adopted = opened_log(found)
@@ -309,7 +316,7 @@ class Recovery:
         before = span.at_power_loss(at_rest=crash.back == 0) if crash.kill else None
         pair.environment.now_ms += crash.later_ms
         disk, legal, versions = self.after_crash(crash)
-        disk.aimed, disk.fault_mattered, pair.files = old.aimed, old.fault_mattered, disk
+        disk.rules, disk.fault_mattered, pair.files = old.rules, old.fault_mattered, disk
         self._open(legal, versions, before=before)
 
     def open_under_fault(self) -> None:
@@ -326,12 +333,12 @@ class Recovery:
         """Open under the fault and judge; if refused, open again without the fault and judge that."""
         pair = self._pair
         disk, records = pair.files, len(pair.log.records)
-        first, fired, said = len(disk.events), disk.fired, self.said_on(disk)
+        first, fired, said = len(disk.events), disk.fired, self.versions_on(disk)
         store, refusal = self._tried(fired=fired)
-        faults, disk.aimed = tuple(disk.aimed), ()
+        faults, disk.rules = tuple(disk.rules), ()
         if store is not None:
             late = self._catches_up(store)
-            found = self.judged_open(store, disk, legal, versions, said, queues_came_late=late)
+            found = self.judged_open(store, disk, legal, versions, said, queues_created_late=late)
             pair.environment.give_up(self.recovers_again(found).store)
         else:
             if leaks := disk.leaks():
@@ -378,7 +385,7 @@ class Recovery:
         corrected[DELAY_OFFSETS] = self._of_levels(versions.get(DELAY_OFFSETS, ()), legal)
         return {path: said | corrected.get(path, frozenset()) for path, said in versions.items()}
 
-    def _of_levels(self, versions: Iterable[Said], legal: LegalLogs) -> frozenset[Said]:
+    def _of_levels(self, versions: Iterable[SavedVersion], legal: LegalLogs) -> frozenset[SavedVersion]:
         """Return saved progress of delay levels as an open limits it to their queues."""
         return frozenset(
             after.saved_delays
@@ -388,7 +395,7 @@ class Recovery:
             for after in crashes.opened(log.changed(saved_delays=said), layout=self._pair.layout)
         )
 
-    def _corrected(self, versions: Iterable[Said], ends: Iterable[int]) -> frozenset[Said]:
+    def _corrected(self, versions: Iterable[SavedVersion], ends: Iterable[int]) -> frozenset[SavedVersion]:
         found = set()
         for said in versions:
             for end_offset in ends:
@@ -433,7 +440,7 @@ def _delivers_the_rest(pair: Pair, found: Recovered) -> None:
         progress = tuple(observed("delay_offsets", found.store.delay_offsets).items())
         if progress != log.delays:
             sentence = "the progress after recovery is not that of the delivered messages"
-            raise GuaranteeBroken(12, sentence, str(log.delays), str(progress))
+            raise GuaranteeBroken(12, sentence, version_text(log.delays), version_text(progress))
     finally:
         environment.now_ms, environment.append_fails, environment.replica = now_ms, append_fails, replica
     pair.cover("delivered_after_recovery", len(copies))

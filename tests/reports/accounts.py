@@ -20,8 +20,8 @@ def account() -> dict[str, Any]:
     ]
     return {
         "contract": 2,
-        "sentence": "the recovered log is none that may survive",
-        "expected": "2 to 2 (records, end offset)",
+        "sentence": "records that had to survive are missing after recovery",
+        "expected": "2 records, log end 336",
         "found": "(1, 212)",
         "bug": "lying-flush",
         "disk": "posix-strict",
@@ -78,7 +78,7 @@ def account() -> dict[str, Any]:
         ],
         "frames": [
             _frame(0, 212, "record of T/0 at 0", "holds", "kept"),
-            _frame(4096, 4096, "bytes in which no record begins", "bad length", "cut and erased"),
+            _frame(4096, 4096, "bytes without a record", "bad length", "cut and erased"),
         ],
         "records": [
             _record(0, 212, is_there=True),

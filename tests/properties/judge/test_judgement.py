@@ -22,12 +22,12 @@ from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
 from tornpage.model.operations import Flush, Operation, Put
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.judge.golden import GoldenImage, judged_golden
 from tornpage.properties.judge.image import IMAGE_BYTES_MAX, read_image, read_truth, truth_of, write_image
 from tornpage.properties.judge.judgement import Judgement, judge_image
 from tornpage.properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
-from tornpage.properties.judge.shape import Given, delays_of, read_given
+from tornpage.properties.judge.shape import SettingsOverride, delays_of, read_override
 from tornpage.properties.planted import parts_of
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Settings
@@ -69,7 +69,7 @@ def made(tracker: DirtyTracker, tmp_path: Path) -> Callable[..., Path]:
         for operation in operations:
             trial.run(operation)
         state = disk_state(trial.files.base, trial.files.journal, len(trial.files.journal), disk="posix-strict")
-        choices = {fact.name: fact.alternatives - 1 for fact in facts_of(state)} if all_kept else {}
+        choices = {fact.name: fact.alternatives - 1 for fact in in_flight_writes(state)} if all_kept else {}
         directory = tmp_path / f"image-{all_kept}"
         write_image(compose(state, choices), directory)
         return directory
@@ -98,7 +98,11 @@ def test_an_image_of_our_own_holds_with_nothing_told(made: Callable[..., Path], 
     assert judgement.figures["crashed_recoveries"] >= 3
     assert files_of(directory) == before
     again = judged(directory, samples=3)
-    assert (again.rulings, again.figures, again.said) == (judgement.rulings, judgement.figures, judgement.said)
+    assert (again.rulings, again.figures, again.store_findings) == (
+        judgement.rulings,
+        judgement.figures,
+        judgement.store_findings,
+    )
 
 
 @pytest.mark.parametrize("folder", [STALE_TAIL, TORN, STALE_QUEUE], ids=lambda folder: folder.name)
@@ -205,7 +209,7 @@ class _LeavesTheEnd(Derived):
 @pytest.mark.parametrize(
     ("components", "number", "sentence"),
     [
-        (Parts({Recovery: _CutsOneMore}), 2, "none that may survive"),
+        (Parts({Recovery: _CutsOneMore}), 2, "records that had to survive are missing"),
         (Parts({Recovery: _ForgetsToFlush}), 9, "watermarks"),
         (Parts({DurableFloor: _HalfAFloor}), 13, "not whole"),
         (Parts({Derived: _LeavesTheEnd}), 16, "not dispatched"),
@@ -227,7 +231,7 @@ def test_damage_has_to_be_named_and_left_alone(made: Callable[..., Path]) -> Non
     assert (judgement.mode, judgement.numbers("broken")) == ("read-only", [])
     assert of(judgement, 7).verdict == "holds"
     assert judgement.figures["records_kept"] == 4
-    assert any(said["severity"] == "damage" for said in judgement.said)
+    assert any(said["severity"] == "damage" for said in judgement.store_findings)
     ruling = of(judged(directory, components=Parts({Recovery: _CutsDamage})), 7)
     assert (ruling.verdict, ruling.file, ruling.offset) == ("broken", f"commitlog/{0:020d}", 0)
     assert "does not notice" in ruling.sentence
@@ -293,7 +297,7 @@ def test_due_times_of_other_levels_leave_number_4_open() -> None:
     assert [finding.code for finding in judgement.findings] == ["CQ_DELAYS_UNKNOWN"]
     settings = json.loads((folder / "config.json").read_text())["store"]
     text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
-    told = judged(folder / "store", given=read_given(text, source="settings"))
+    told = judged(folder / "store", override=read_override(text, source="settings"))
     assert (of(told, 4).verdict, told.findings, told.numbers("broken")) == ("holds", (), [])
 
 
@@ -305,7 +309,7 @@ def test_an_index_file_whose_slots_cannot_be_told_leaves_number_5_open(tmp_path:
     judgement = judged(directory)
     assert of(judgement, 5).verdict == "unknown"
     assert "IX_SLOTS_UNKNOWN" in [finding.code for finding in judgement.findings]
-    slots = judged(directory, given=Given().with_numbers(maxHashSlotNum=1000))
+    slots = judged(directory, override=SettingsOverride().with_numbers(maxHashSlotNum=1000))
     assert of(slots, 5).verdict == "holds"
 
 
