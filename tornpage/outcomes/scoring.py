@@ -1,4 +1,4 @@
-"""What `tornpage bugs score` does: trials in processes of their own, and the board as a document, tables and text."""
+"""Run `tornpage bugs score`: trials in their own processes, and the board as document and text."""
 
 import json
 import math
@@ -24,7 +24,7 @@ __all__ = ["read_scoreboard", "read_small", "score_outcome"]
 
 SLOWEST = 10
 _MEASURED = ("killed", "median", "never", "wins", "small", "most")
-"""Figures that hang on how fast the machine is begin so."""
+"""The prefixes of figures that depend on the speed of the machine."""
 
 Row = dict[str, Any]
 
@@ -34,7 +34,7 @@ def score_outcome(
 ) -> tuple[Outcome, str]:
     """Carry out what is missing; return the outcome and its text. An interrupt keeps what has ended.
 
-    Behind the trials the shortest failure of each bug is made small, for up to `shrink_s` seconds each (0: none is).
+    After the trials the shortest failure of each bug is shrunk for up to `shrink_s` seconds (0 means not at all).
     """
     try:
         kept, kept_failures = kept_trials(directory), kept_small(directory)
@@ -84,7 +84,7 @@ def _make_small(plan: Plan, kept: KeptRows[TrialRow], small: KeptRows[SmallRow],
     failures = shortest_failures(plan.asked(kept.rows)) if shrink_s else ()
     if not failures:
         return
-    with steps_progress("making small", total=len(failures), unit="failures") as show:
+    with steps_progress("shrinking", total=len(failures), unit="failures") as show:
         make_all_small(
             failures, budget_s=shrink_s, clock=plan.clock, workers=workers, known=small.rows, take=small.add,
             progress=show,
@@ -130,11 +130,15 @@ def _finite(values: Mapping[str, float]) -> dict[str, float | int]:
 
 def _findings(board: Board) -> list[Row]:
     never = [
-        {"code": "never-killed", "severity": "vacuous", "sentence": f"{bug}: {PLANTED[bug].sentence}: nothing kills it"}
+        {
+            "code": "never-killed",
+            "severity": "vacuous",
+            "sentence": f"{bug}: {PLANTED[bug].sentence}: no strategy kills it",
+        }
         for bug in board.never_killed
     ]
     lost = [
-        {"code": f"trials-{end}", "severity": "harness", "sentence": f"{count} trials {end}, and say nothing"}
+        {"code": f"trials-{end}", "severity": "harness", "sentence": f"{count} trials {end} and give no result"}
         for end, count in sorted(board.lost.items())
     ]
     return [*lost, *never]
@@ -197,7 +201,7 @@ def _text(board: Board, strategies: Sequence[str], small: Sequence[str], *, inte
         lines.append(f"{bug:<28}" + "".join(f"{cell:>24}" for cell in cells) + f"   {fastest}")
     lines += [
         "",
-        "kills/trials, median seconds, p95 seconds; - is beyond the budget, . is a strategy that cannot see it",
+        "kills/trials, median seconds, p95 seconds; - means beyond the budget, . a strategy that cannot show the bug",
     ]
     lines += ["", f"{'strategy':<16}{'bugs':>6}{'killed':>8}{within:>8}{'wins':>6}{'median s':>10}"]
     for each in board.strategies:
@@ -212,13 +216,13 @@ def _text(board: Board, strategies: Sequence[str], small: Sequence[str], *, inte
     lines += [
         "",
         f"{killed} of {len(board.bugs)} bugs killed, {board.killed_within} of them within {board.within_s:g} s by a "
-        f"strategy alone; median {_seconds(board.median_kill_s)} s; budget {board.budget_s:g} s",
+        f"single strategy; median {_seconds(board.median_kill_s)} s; budget {board.budget_s:g} s",
     ]
     lines += small
     if board.never_killed:
         lines.append(f"never killed: {', '.join(board.never_killed)}")
     for end, count in sorted(board.lost.items()):
-        lines.append(f"{count} trials {end}, and say nothing")
+        lines.append(f"{count} trials {end} and give no result")
     if interrupted:
         lines.append("interrupted")
     return "\n".join(lines)
@@ -285,7 +289,7 @@ def small_findings(rows: Sequence[SmallRow]) -> list[dict[str, str]]:
         {
             "code": f"small-{row.ended or 'harness'}",
             "severity": "harness",
-            "sentence": f"{row.bug}: its failure could not be made small: {row.why or 'it is not met again'}",
+            "sentence": f"{row.bug}: its failure could not be shrunk: {row.why or 'it does not show again'}",
         }
         for row in rows
         if not row.token
@@ -300,8 +304,8 @@ def small_text(rows: Sequence[SmallRow]) -> list[str]:
     figures = small_figures(rows)
     largest = sorted(made, key=lambda row: (-row.operations, row.bug))[:_LARGEST]
     return [
-        f"made small: the shortest failure of {len(made)} bugs; median {figures['median_small_operations']:g} "
+        f"shrunk: the shortest failure of {len(made)} bugs; median {figures['median_small_operations']:g} "
         f"operations and {figures['median_small_lost_pages']:g} lost pages, "
         f"{figures['small_one_minimal']} are 1-minimal",
-        "longest then: " + ", ".join(f"{row.bug} {row.operations}" for row in largest),
+        "longest after shrinking: " + ", ".join(f"{row.bug} {row.operations}" for row in largest),
     ]

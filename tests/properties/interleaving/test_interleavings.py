@@ -106,7 +106,7 @@ def test_dispatch_that_stops_is_told(tracker: DirtyTracker) -> None:
     scenario = Scenario("idle", SMALL, (), ((Put(), Step("reput")),), ())
     ran = run_interleaving(sequential(scenario), tracker=tracker, parts=Parts({ReputMessages: Idle}))
     assert ran.broken is not None
-    assert (ran.broken.contract, ran.broken.found) == (16, "112 bytes behind")
+    assert (ran.broken.contract, ran.broken.found) == (16, "112 bytes not dispatched")
 
 
 def test_calls_behind_a_close_are_refused(tracker: DirtyTracker) -> None:
