@@ -141,7 +141,7 @@ def test_a_canary_that_ends_in_an_error_is_the_harness_fault(
     monkeypatch.setattr(shards, "caught_canary", fails)
     result = run(tracker, Settings(), states=5)
     assert (result.verdict, result.tally.states) == (Verdict.HARNESS, 0)
-    assert result.faults == ["history canary: ValueError: no canary today"]
+    assert result.faults == ["run canary: ValueError: no canary today"]
 
 
 def test_a_run_that_does_not_repeat_is_the_harness_fault(

@@ -86,7 +86,7 @@ def test_an_interrupted_run_claims_the_smaller_bound_and_goes_on_from_there(
     assert stopped.verdict is Verdict.UNKNOWN
     assert len(stopped.tally.explored) == 3
     assert figures_of(stopped.tally)["workloads"] == 1
-    assert "exhaustive the open of a new store from the alphabet" in statement_of(stopped.tally)
+    assert "exhaustive the open of a new store with the operations" in statement_of(stopped.tally)
     assert statement_of(stopped.tally).endswith("the bound of 1 operation was not finished and is not claimed")
     again = run_exhaust(SMALL, kept=Kept(tmp_path, SMALL))
     assert again.tally.again == 4

@@ -177,8 +177,8 @@ def test_a_token_that_names_a_module_as_it_was_called_is_read(tracker: DirtyTrac
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{", "no JSON"),
-        ("[]", "no interleaving"),
+        ("{", "not JSON"),
+        ("[]", "not an interleaving"),
         ('{"tornpage_interleaving": 1}', "cannot be read"),
     ],
 )
