@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from tornpage.model.index import keys_of
 from tornpage.model.state import Record
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.foreign.asking import Asked
 from tornpage.properties.foreign.reference_store import ReferenceState, ReferenceStore
+from tornpage.properties.foreign.session import Asked
 from tornpage.properties.judge.rulings import Ruling, holds, judge, require, ruling_of
 
 __all__ = ["Known", "Survived", "found_by_key", "judge_survivors", "keys_in", "shown"]

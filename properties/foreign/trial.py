@@ -20,15 +20,15 @@ from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.images import compose, disk_state, facts_of
 from tornpage.properties.disk.journal import Entry, ProcessKilled
-from tornpage.properties.foreign.asking import Asked
 from tornpage.properties.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
 from tornpage.properties.foreign.process import StoreProcess
 from tornpage.properties.foreign.protocol import TargetUnusable
 from tornpage.properties.foreign.reference_store import Disaster, ReferenceState
+from tornpage.properties.foreign.session import Asked
 from tornpage.properties.foreign.spec import read_spec
 from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
-from tornpage.properties.foreign.workplace import Workplace
+from tornpage.properties.foreign.work_area import Workplace
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.program.case import Settings
 

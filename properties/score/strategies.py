@@ -16,13 +16,13 @@ from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.crashes.explore import explore_seed
 from tornpage.properties.explore.crashes.scheduling import Strategy as Mix
-from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
+from tornpage.properties.explore.exhaustive.search import hunt_exhaustively
 from tornpage.properties.explore.interleavings.campaign import InterleavingTally, interleavings
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.machines.check import MACHINES, TURN_EXAMPLES_MAX, check
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.sightings import SeenCase, SeenInterleaving, Sighting
+from tornpage.properties.score.detections import SeenCase, SeenInterleaving, Sighting
 
 __all__ = [
     "STRATEGIES",

@@ -12,7 +12,7 @@ from tornpage.properties.campaign.resume import KeptRows
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.hunt import hunt
+from tornpage.properties.score.search import hunt
 from tornpage.properties.score.strategies import STRATEGIES
 
 __all__ = ["CLOCKS", "PRELOAD", "TRIALS", "ClockName", "TrialEnd", "TrialKey", "TrialRow", "kept_trials", "run_trial"]

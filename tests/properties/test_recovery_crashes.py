@@ -5,7 +5,7 @@ import pytest
 from tornpage.properties.contract import Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.recovery.crashes import crash_recoveries
-from tornpage.properties.explore.recovery.shapes import SHAPES, RecoveryShape
+from tornpage.properties.explore.recovery.layouts import SHAPES, RecoveryShape
 from tornpage.properties.planted import parts_of
 
 NAMES = [shape.name for shape in SHAPES]

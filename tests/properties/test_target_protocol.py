@@ -19,9 +19,9 @@ from tornpage.properties.disk.journal import (
     PageWritten,
     Resized,
 )
-from tornpage.properties.foreign.asking import Asked
 from tornpage.properties.foreign.process import Died, StoreProcess
 from tornpage.properties.foreign.protocol import BadHandshake, Promises, read_handshake
+from tornpage.properties.foreign.session import Asked
 from tornpage.properties.foreign.spec import CommandSpec
 from tornpage.properties.foreign.syscalls import _MACHINES
 from tornpage.properties.foreign.watching import WatchedDirectory

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from tornpage.cli.explore import command
 from tornpage.properties.explore.recovery.crashes import crash_recoveries
-from tornpage.properties.explore.recovery.shapes import SHAPES
+from tornpage.properties.explore.recovery.layouts import SHAPES
 from tornpage.properties.planted import parts_of
 from tornpage.render.explorations import recovery_outcome
 

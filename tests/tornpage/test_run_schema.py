@@ -15,7 +15,7 @@ from tornpage.properties.campaign.replay import replay, shrink
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explain.evidence import Witness
 from tornpage.properties.explore.recovery.crashes import crash_recoveries
-from tornpage.properties.explore.recovery.shapes import SHAPES
+from tornpage.properties.explore.recovery.layouts import SHAPES
 from tornpage.properties.planted import REPRODUCERS, parts_of
 from tornpage.render.counterexample import how_small
 from tornpage.render.explorations import faults_outcome, recovery_outcome

@@ -106,7 +106,7 @@ def command(
 def _run(plan: "Plan", *, workers: int, seconds: float | None, out: str | None) -> tuple[Outcome, str]:
     """Run a plan; return its outcome and its text. What is done is kept in `out`, and taken from there."""
     from tornpage.properties.contract import HarnessError
-    from tornpage.properties.explore.exhaustive.kept import Kept, OtherPlan
+    from tornpage.properties.explore.exhaustive.resume import Kept, OtherPlan
     from tornpage.properties.explore.exhaustive.run import run_exhaust
     from tornpage.render.explorations import exhaust_outcome
 

@@ -169,7 +169,7 @@ def explore_recovery(request: Request) -> tuple[Outcome, str]:
     """Crash the recovery of every sample layout everywhere; return the outcome and its text."""
     from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.recovery.crashes import crash_recoveries
-    from tornpage.properties.explore.recovery.shapes import SHAPES
+    from tornpage.properties.explore.recovery.layouts import SHAPES
     from tornpage.properties.planted import parts_of
     from tornpage.render.explorations import recovery_outcome
 

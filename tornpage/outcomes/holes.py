@@ -19,9 +19,9 @@ from tornpage.properties.campaign.workers import Apart, Died, Plain
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.program.case import Settings
+from tornpage.properties.score.detections import SeenCase, Sighting
 from tornpage.properties.score.holes import HOLES, Hole
-from tornpage.properties.score.hunt import hunt
-from tornpage.properties.score.sightings import SeenCase, Sighting
+from tornpage.properties.score.search import hunt
 from tornpage.properties.score.trials import PRELOAD
 
 __all__ = ["hunt_outcome", "list_outcome"]

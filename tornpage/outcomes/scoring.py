@@ -15,7 +15,7 @@ from tornpage.properties.planted import PLANTED
 from tornpage.properties.score.board import IN_TURNS, Board, BugScore, board_of
 from tornpage.properties.score.plan import Plan, may_see, reason_why_not
 from tornpage.properties.score.score import score
-from tornpage.properties.score.small import SmallRow, kept_small, make_all_small, shortest_failures
+from tornpage.properties.score.shrunk import SmallRow, kept_small, make_all_small, shortest_failures
 from tornpage.properties.score.survival import Interval
 from tornpage.properties.score.trials import TrialRow, kept_trials
 

@@ -3,7 +3,7 @@
 Record a run, then crash it at every event. One seed is one run of a few sessions. After each session every event is
 revisited, and crash states are drawn there (properties/explore/crashes/crash_states.py). A short last session, the rule
 epilogue, carries out rules that no session has drawn (properties/explore/crashes/scheduling.py). Then files are
-corrupted (properties/explore/crashes/harms.py).
+corrupted (properties/explore/crashes/end_faults.py).
 """
 
 import random
@@ -32,7 +32,7 @@ from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.disk.images import facts_of
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.explore.crashes.crash_states import CrashStates, StateBroken
-from tornpage.properties.explore.crashes.harms import Harms, count_aimed
+from tornpage.properties.explore.crashes.end_faults import Harms, count_aimed
 from tornpage.properties.explore.crashes.scheduling import DAMAGES, Mix, Strategy, coda, mix_of
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, Settings

@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 from tornpage.model.operations import AimFault, DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
 from tornpage.properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally
 from tornpage.properties.disk.sampling import CHANCES, Chances
-from tornpage.properties.explore.crashes.harms import harm_classes
+from tornpage.properties.explore.crashes.end_faults import harm_classes
 from tornpage.properties.judge.queues import MADE_GOOD
 from tornpage.properties.program.case import Disk
 from tornpage.properties.program.drawing import TOPICS

@@ -14,8 +14,8 @@ from tornpage.properties.campaign.replay import signature
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.disk.images import Fact, facts_of
-from tornpage.properties.explore.exhaustive.alphabet import Workload
 from tornpage.properties.explore.exhaustive.choices import SECTOR_BYTES, bounded_choices
+from tornpage.properties.explore.exhaustive.operation_set import Workload
 from tornpage.properties.explore.exhaustive.outcomes import Judging, Sparing, everything
 from tornpage.properties.explore.exhaustive.workload import Bound, CrashState, Enumerate, WorkloadStates
 from tornpage.properties.program.case import Settings

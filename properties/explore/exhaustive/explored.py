@@ -7,7 +7,7 @@ from typing import Any
 
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.explore.exhaustive.alphabet import (
+from tornpage.properties.explore.exhaustive.operation_set import (
     FILE_BYTES,
     Letter,
     Mode,

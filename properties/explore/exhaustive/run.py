@@ -21,10 +21,10 @@ from tornpage.properties.campaign.workers import Control, Died, Launcher
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explain.evidence import Witness
-from tornpage.properties.explore.exhaustive.alphabet import Workload, workloads
 from tornpage.properties.explore.exhaustive.checking import Checked, check_workload
 from tornpage.properties.explore.exhaustive.explored import Explored, Plan, explore_workload
-from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
+from tornpage.properties.explore.exhaustive.operation_set import Workload, workloads
+from tornpage.properties.explore.exhaustive.search import hunt_exhaustively
 from tornpage.properties.program.case import Disk
 
 __all__ = ["ExhaustResult", "ExhaustTally", "Keeping", "Task", "canary_bug", "caught_canary", "run_exhaust"]

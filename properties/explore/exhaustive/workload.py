@@ -18,8 +18,8 @@ from tornpage.properties.disk.failing_disk import FailingDisk
 from tornpage.properties.disk.images import compose
 from tornpage.properties.disk.journal import Entry, ProcessKilled
 from tornpage.properties.disk.recording_files import RecordingFiles
-from tornpage.properties.explore.exhaustive.alphabet import LETTERS, Workload, is_crashed, operations_of
 from tornpage.properties.explore.exhaustive.choices import bounded_choices
+from tornpage.properties.explore.exhaustive.operation_set import LETTERS, Workload, is_crashed, operations_of
 from tornpage.properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
 from tornpage.properties.judge.evidence import LegalLogs, Recovered
 from tornpage.properties.judge.ledgers import LegalVersions, said_by

@@ -14,7 +14,7 @@ from tornpage.impl.parts import Parts
 from tornpage.properties.contract import Verdict
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.disk.dirty import choose_tracker
-from tornpage.properties.explore.recovery.shapes import SHAPES, RecoveryShape
+from tornpage.properties.explore.recovery.layouts import SHAPES, RecoveryShape
 from tornpage.properties.judge.image import read_image, write_image
 from tornpage.properties.judge.judgement import Judgement, judge_image
 from tornpage.properties.judge.shape import Given

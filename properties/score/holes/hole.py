@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tornpage.properties.planted import PLANTED
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Hunt
 
 __all__ = ["Hole"]
 

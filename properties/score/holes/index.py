@@ -1,7 +1,7 @@
 """Define the holes of the index (I1 to I7)."""
 
 from tornpage.properties.score.holes.hole import Hole
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Hunt
 
 __all__ = ["HOLES"]
 

@@ -1,7 +1,7 @@
 """Define the holes of the commit log and of answers to producers (H1 to H12, A1 to A7)."""
 
 from tornpage.properties.score.holes.hole import Hole
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Hunt
 
 __all__ = ["HOLES"]
 

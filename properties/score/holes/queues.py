@@ -1,7 +1,7 @@
 """Define the holes of consume queues and their extension (C1 to C17)."""
 
 from tornpage.properties.score.holes.hole import Hole
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Hunt
 
 __all__ = ["HOLES"]
 

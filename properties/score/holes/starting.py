@@ -1,8 +1,8 @@
 """Define the holes of starting, and of recovering more than once (G1 to G11, F1, F2)."""
 
 from tornpage.properties.score.holes.hole import Hole
-from tornpage.properties.score.holes.hunt import Hunt
 from tornpage.properties.score.holes.log import HOLES as LOG_HOLES
+from tornpage.properties.score.holes.search import Hunt
 
 __all__ = ["HOLES"]
 

@@ -16,12 +16,12 @@ from tornpage.properties.contract import HarnessError, Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.images import compose
-from tornpage.properties.explore.exhaustive import checking, kept, run, workload
-from tornpage.properties.explore.exhaustive.alphabet import Letter, Workload, workloads
+from tornpage.properties.explore.exhaustive import checking, resume, run, workload
 from tornpage.properties.explore.exhaustive.explored import Plan
-from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
-from tornpage.properties.explore.exhaustive.kept import KEPT_FILE, Kept, OtherPlan
+from tornpage.properties.explore.exhaustive.operation_set import Letter, Workload, workloads
+from tornpage.properties.explore.exhaustive.resume import KEPT_FILE, Kept, OtherPlan
 from tornpage.properties.explore.exhaustive.run import ExhaustResult, caught_canary, run_exhaust
+from tornpage.properties.explore.exhaustive.search import hunt_exhaustively
 from tornpage.properties.explore.exhaustive.statement import figures_of, statement_of
 from tornpage.properties.program.case import Disk
 
@@ -52,9 +52,13 @@ def stopping_at(limit: int) -> Callable[[int, float], None]:
 def test_a_right_store_holds_and_the_statement_says_how_far(whole: ExhaustResult) -> None:
     assert whole.verdict is Verdict.HOLDS
     said, figures = statement_of(whole.tally), figures_of(whole.tally)
-    assert said.startswith("exhaustive up to 1 operation with the operations {put, flush, close, open}, 0 in-flight writes")
+    assert said.startswith(
+        "exhaustive up to 1 operation with the operations {put, flush, close, open}, 0 in-flight writes"
+    )
     assert "disk posix-strict, mode async, log files of 2048 bytes: 4 workloads" in said
-    assert said.endswith(f"brute-force check at (0 operations, 0 in-flight writes), {figures['check_states']} states: equal")
+    assert said.endswith(
+        f"brute-force check at (0 operations, 0 in-flight writes), {figures['check_states']} states: equal"
+    )
     assert (
         figures["states"] == figures["judged"] + figures["pruned"] == sum(each.states for each in whole.tally.explored)
     )
@@ -117,7 +121,7 @@ def test_what_belongs_to_another_bound_is_not_believed(other: Plan, tmp_path: Pa
 
 def test_what_other_source_has_shown_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Kept(tmp_path, SMALL)
-    monkeypatch.setattr("tornpage.properties.explore.exhaustive.kept.source_fingerprint", lambda: "other")
+    monkeypatch.setattr("tornpage.properties.explore.exhaustive.resume.source_fingerprint", lambda: "other")
     with pytest.raises(OtherPlan, match="another version of the source"):
         Kept(tmp_path, SMALL)
 
@@ -125,7 +129,7 @@ def test_what_other_source_has_shown_is_not_believed(tmp_path: Path, monkeypatch
 def test_the_source_is_that_of_store_model_and_judges() -> None:
     """After a move of its module the fingerprint was that of no file at all."""
     files = {source.__file__ for source in (commit_log, operations, run)}
-    assert files <= {str(path) for path in kept._sources()}
+    assert files <= {str(path) for path in resume._sources()}
 
 
 @pytest.mark.parametrize("text", ["no JSON\n", "[1]\n", '{"tornpage_exhaust": 0}\n'])

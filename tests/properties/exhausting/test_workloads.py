@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tornpage.properties.explore.exhaustive.alphabet import (
+from tornpage.properties.explore.exhaustive.operation_set import (
     LETTERS,
     MODES,
     Mode,

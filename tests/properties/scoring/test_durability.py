@@ -7,7 +7,7 @@ import pytest
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.planted import GROUPS, PLANTED
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Hunt
 
 MUTANTS = [bug.id for bug in PLANTED.values() if bug.group == "durability"]
 

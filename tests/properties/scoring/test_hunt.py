@@ -11,8 +11,8 @@ from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.program.case import Settings
 from tornpage.properties.score import strategies
-from tornpage.properties.score.hunt import hunt
-from tornpage.properties.score.sightings import Sighting
+from tornpage.properties.score.detections import Sighting
+from tornpage.properties.score.search import hunt
 from tornpage.properties.score.strategies import STRATEGIES, IsOver, UnknownStrategy, strategies_named
 
 

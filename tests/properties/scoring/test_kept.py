@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tornpage.properties.campaign.resume import BadRows
-from tornpage.properties.score.small import SmallRow, kept_small
+from tornpage.properties.score.shrunk import SmallRow, kept_small
 from tornpage.properties.score.trials import TRIALS, TrialRow, kept_trials
 
 ROW = TrialRow("a", "x", 0, 0, "wall", 60.0, "killed", 1.5, count=7, contract=2, signature="s", token="tp1-x")

@@ -10,7 +10,7 @@ from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.token import from_token
 from tornpage.properties.program.case import Case
-from tornpage.properties.score.small import SmallRow, make_all_small, shortest_failures
+from tornpage.properties.score.shrunk import SmallRow, make_all_small, shortest_failures
 from tornpage.properties.score.trials import TrialKey, TrialRow, run_trial
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.sightings import Sighting
+from tornpage.properties.score.detections import Sighting
 from tornpage.properties.score.strategies import Strategy
 
 __all__ = ["HuntEnd", "Quarry", "hunt"]

@@ -21,7 +21,7 @@ from tornpage.properties.explore.interleavings.shrink import shrink as shrink_in
 from tornpage.properties.explore.interleavings.token import from_token as interleaving_of
 from tornpage.properties.program.case import TOKEN_PREFIX as CASE_PREFIX
 from tornpage.properties.program.case import Case
-from tornpage.properties.score.sightings import SeenInterleaving
+from tornpage.properties.score.detections import SeenInterleaving
 from tornpage.properties.score.trials import CLOCKS, PRELOAD, ClockName, TrialRow
 
 __all__ = ["SMALL", "SmallRow", "TakesSmall", "kept_small", "make_all_small", "shortest_failures"]

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tornpage.properties.campaign.resume import LineFile
-from tornpage.properties.explore.exhaustive.alphabet import Workload
 from tornpage.properties.explore.exhaustive.checking import Checked
 from tornpage.properties.explore.exhaustive.explored import Explored, Plan
+from tornpage.properties.explore.exhaustive.operation_set import Workload
 
 __all__ = ["KEPT_FILE", "Kept", "OtherPlan"]
 

@@ -5,7 +5,14 @@ from itertools import count, zip_longest
 
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.explore.exhaustive.alphabet import MODES, Mode, Workload, letters_of, settings_of, workloads
+from tornpage.properties.explore.exhaustive.operation_set import (
+    MODES,
+    Mode,
+    Workload,
+    letters_of,
+    settings_of,
+    workloads,
+)
 from tornpage.properties.explore.exhaustive.workload import Bound, WorkloadStates
 from tornpage.properties.program.case import Disk
 
