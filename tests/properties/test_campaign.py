@@ -9,7 +9,7 @@ import pytest
 
 from tornpage.model.operations import Put
 from tornpage.properties.campaign import engine
-from tornpage.properties.campaign.coverage import Tally, armed_judges, merged
+from tornpage.properties.campaign.coverage import Tally, enabled_judges, merged
 from tornpage.properties.campaign.replay import Failure, Shrunk
 from tornpage.properties.campaign.shrink import Watch
 from tornpage.properties.contract import GuaranteeBroken, Verdict
@@ -53,7 +53,7 @@ def test_a_right_store_holds_on_every_disk(disk: Disk, tracker: DirtyTracker) ->
     assert result.canary
     assert result.repeated >= 1
     judged = {name: count for name, count in result.tally.armed.items() if name.startswith("judge_")}
-    assert judged.keys() == set(armed_judges(Settings())), "this history has drawn a store without an extension"
+    assert judged.keys() == set(enabled_judges(Settings())), "this history has drawn a store without an extension"
     assert min(judged.values()) >= result.tally.all_states
     assert result.tally.states < result.tally.all_states, "counted states have two files and ten records"
 

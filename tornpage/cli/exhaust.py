@@ -106,13 +106,13 @@ def command(
 def _run(plan: "Plan", *, workers: int, seconds: float | None, out: str | None) -> tuple[Outcome, str]:
     """Run a plan; return its outcome and its text. What is done is kept in `out`, and taken from there."""
     from tornpage.properties.contract import HarnessError
-    from tornpage.properties.explore.exhaustive.resume import Kept, OtherPlan
+    from tornpage.properties.explore.exhaustive.resume import OtherPlan, ResumeFile
     from tornpage.properties.explore.exhaustive.run import run_exhaust
     from tornpage.render.explorations import exhaust_outcome
 
     say(_command(plan, workers=workers, seconds=seconds))
     try:
-        kept = None if out is None else Kept(prepare(out), plan)
+        kept = None if out is None else ResumeFile(prepare(out), plan)
         with states_progress("exhausting", total=seconds, unit="seconds") as show:
             result = run_exhaust(
                 plan,

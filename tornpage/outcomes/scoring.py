@@ -10,14 +10,14 @@ from typing import Any
 
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import steps_progress, trials_progress
-from tornpage.properties.campaign.resume import BadRows, KeptRows, NotKept
+from tornpage.properties.campaign.resume import BadRows, ResumeRows, ResumeWriteError
 from tornpage.properties.planted import PLANTED
 from tornpage.properties.score.board import IN_TURNS, Board, BugScore, board_of
 from tornpage.properties.score.plan import Plan, may_see, reason_why_not
 from tornpage.properties.score.score import score
-from tornpage.properties.score.shrunk import SmallRow, kept_small, make_all_small, shortest_failures
+from tornpage.properties.score.shrunk import ShrunkRow, shortest_failures, shrink_all, shrunk_rows
 from tornpage.properties.score.survival import Interval
-from tornpage.properties.score.trials import TrialRow, kept_trials
+from tornpage.properties.score.trials import TrialRow, trial_rows
 
 __all__ = ["read_scoreboard", "read_small", "score_outcome"]
 
@@ -37,7 +37,7 @@ def score_outcome(
     After the trials the shortest failure of each bug is shrunk for up to `shrink_s` seconds (0 means not at all).
     """
     try:
-        kept, kept_failures = kept_trials(directory), kept_small(directory)
+        kept, kept_failures = trial_rows(directory), shrunk_rows(directory)
     except BadRows as error:
         refuse(str(error))
     except OSError as error:
@@ -47,7 +47,7 @@ def score_outcome(
         with trials_progress("scoring") as show:
             score(plan, workers=workers, kept=kept, may_see=may_see, progress=show)
         _make_small(plan, kept, kept_failures, shrink_s, workers)
-    except NotKept as error:
+    except ResumeWriteError as error:
         refuse(str(error))
     except KeyboardInterrupt:
         interrupted = True
@@ -80,18 +80,20 @@ def score_outcome(
     return outcome, _text(board, plan.strategies, small_text(small), interrupted=interrupted)
 
 
-def _make_small(plan: Plan, kept: KeptRows[TrialRow], small: KeptRows[SmallRow], shrink_s: float, workers: int) -> None:
+def _make_small(
+    plan: Plan, kept: ResumeRows[TrialRow], small: ResumeRows[ShrunkRow], shrink_s: float, workers: int
+) -> None:
     failures = shortest_failures(plan.asked(kept.rows)) if shrink_s else ()
     if not failures:
         return
     with steps_progress("shrinking", total=len(failures), unit="failures") as show:
-        make_all_small(
+        shrink_all(
             failures, budget_s=shrink_s, clock=plan.clock, workers=workers, known=small.rows, take=small.add,
             progress=show,
         )  # fmt: skip
 
 
-def _small_of(plan: Plan, kept: KeptRows[TrialRow], small: KeptRows[SmallRow]) -> list[SmallRow]:
+def _small_of(plan: Plan, kept: ResumeRows[TrialRow], small: ResumeRows[ShrunkRow]) -> list[ShrunkRow]:
     """Return what is known of the shortest failures of this plan, the last that was worked out of each."""
     by_failure = {row.met: row for row in small.rows if row.clock == plan.clock}
     shortest = (failure.token for failure in shortest_failures(plan.asked(kept.rows)))
@@ -259,11 +261,11 @@ def read_scoreboard(directory: Path) -> list[Row]:
 _LARGEST = 5
 
 
-def _made(rows: Sequence[SmallRow]) -> list[SmallRow]:
+def _made(rows: Sequence[ShrunkRow]) -> list[ShrunkRow]:
     return [row for row in rows if row.token]
 
 
-def small_figures(rows: Sequence[SmallRow]) -> dict[str, float | int]:
+def small_figures(rows: Sequence[ShrunkRow]) -> dict[str, float | int]:
     """Return how many failures were made small, how many are 1-minimal, and medians of what is left of them."""
     made = _made(rows)
     if not made:
@@ -278,12 +280,12 @@ def small_figures(rows: Sequence[SmallRow]) -> dict[str, float | int]:
     }
 
 
-def small_rows(rows: Sequence[SmallRow]) -> list[dict[str, Any]]:
+def small_rows(rows: Sequence[ShrunkRow]) -> list[dict[str, Any]]:
     """Return them as a document has them."""
     return [asdict(row) for row in rows]
 
 
-def small_findings(rows: Sequence[SmallRow]) -> list[dict[str, str]]:
+def small_findings(rows: Sequence[ShrunkRow]) -> list[dict[str, str]]:
     """Return what went wrong on the way: each names its bug."""
     return [
         {
@@ -296,7 +298,7 @@ def small_findings(rows: Sequence[SmallRow]) -> list[dict[str, str]]:
     ]
 
 
-def small_text(rows: Sequence[SmallRow]) -> list[str]:
+def small_text(rows: Sequence[ShrunkRow]) -> list[str]:
     """Return lines for people, none if nothing was made small."""
     made = _made(rows)
     if not made:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tornpage.properties.explore.kills.run import KillResult
     from tornpage.properties.explore.machines.check import CheckResult
     from tornpage.properties.explore.real_faults.report import FaultReport, FaultsReport
-    from tornpage.properties.explore.recovery.crashes import RecoveryReport, ShapeReport
+    from tornpage.properties.explore.recovery.crashes import LayoutReport, RecoveryReport
     from tornpage.properties.program.case import Settings
 
 __all__ = [
@@ -275,7 +275,7 @@ def recovery_outcome(report: RecoveryReport, *, seed: int, command: str) -> tupl
     return outcome, _recovery_text(report)
 
 
-def _recovery_row(shape: ShapeReport) -> dict[str, Any]:
+def _recovery_row(shape: LayoutReport) -> dict[str, Any]:
     crashes = shape.judgement.crashes
     return {
         "shape": shape.shape.name,
@@ -291,7 +291,7 @@ def _recovery_row(shape: ShapeReport) -> dict[str, Any]:
     }
 
 
-def _recovery_findings(shape: ShapeReport) -> list[dict[str, Any]]:
+def _recovery_findings(shape: LayoutReport) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {
             "code": f"contract-{ruling.contract}",

@@ -1,7 +1,7 @@
 """Inject faults at the end of a run: corrupt files of the closed store, or fail its I/O.
 
-One fault of each class is injected in turn. `harm_classes` lists the classes. A campaign in which one of them was never
-hit is vacuous.
+One fault of each class is injected in turn. `end_fault_classes` lists the classes. A campaign in which one of them was
+never hit is vacuous.
 """
 
 import random
@@ -39,7 +39,7 @@ from tornpage.properties.program.case import Disk
 from tornpage.properties.program.fault_effects import EFFECTS
 from tornpage.properties.program.fault_stories import story
 
-__all__ = ["Harms", "count_aimed", "harm_classes"]
+__all__ = ["EndFaults", "count_fault_rules", "end_fault_classes"]
 
 DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
 HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
@@ -54,8 +54,8 @@ _TRIES = 3
 _FAR_MS = 60_000
 
 
-def harm_classes(disk: Disk) -> tuple[str, ...]:
-    """Return the fault classes that `Harms` counts on a disk.
+def end_fault_classes(disk: Disk) -> tuple[str, ...]:
+    """Return the fault classes that `EndFaults` counts on a disk.
 
     All apply to each disk (docs/faults.md).
     """
@@ -70,7 +70,9 @@ def harm_classes(disk: Disk) -> tuple[str, ...]:
     )
 
 
-def count_aimed(trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aims: Iterable[AimFault] = ()) -> None:
+def count_fault_rules(
+    trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aims: Iterable[AimFault] = ()
+) -> None:
     """Add the counts of I/O fault rules, by class and by rule, since `before` to a tally."""
     for name in (*_AIMED.values(), *(each.text for each in aims)):
         for what, counter in (("armed", tally.armed), ("fired", tally.fired), ("mattered", tally.mattered)):
@@ -78,7 +80,7 @@ def count_aimed(trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aim
                 counter[name] += more
 
 
-class Harms:
+class EndFaults:
     """Inject one fault of each class that is `wanted`, in turn.
 
     `carry_out` runs an operation on the lockstep run and records it.
@@ -160,7 +162,7 @@ class Harms:
             for operation in story(effect, random.Random(self._rng.random()), anywhere=number == _TRIES - 1):
                 self._carry_out(operation)
             self._carry_out(self._ending(effect))
-            count_aimed(self._trial, before, self._tally)
+            count_fault_rules(self._trial, before, self._tally)
             if self._trial.coverage[f"{_AIMED[effect]}_fired"] > before.get(f"{_AIMED[effect]}_fired", 0):
                 break
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tornpage.properties.campaign.replay import signature
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.explore.crashes.shards import HistoryRun, Shard, ShardRun, enough
+from tornpage.properties.explore.crashes.shards import SeedRun, Shard, ShardRun, enough
 
 __all__ = ["Row", "death_row", "is_complete", "order", "result_hash", "rows_of", "that_count"]
 
@@ -81,7 +81,7 @@ def order(row: Mapping[str, Any]) -> tuple[int, bool, int]:
     return row["shard"], row["kind"] == "shard", int(row["seed"].partition(":")[2] or 0)
 
 
-def _history(run: ShardRun, history: HistoryRun) -> Row:
+def _history(run: ShardRun, history: SeedRun) -> Row:
     tally, failure = history.tally, history.failure
     told: Row = {}
     if history.fault:

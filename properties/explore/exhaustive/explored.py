@@ -9,14 +9,14 @@ from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.exhaustive.operation_set import (
     FILE_BYTES,
-    Letter,
     Mode,
+    NamedOperation,
     Workload,
-    letters_of,
+    operation_set_of,
     settings_of,
     workloads,
 )
-from tornpage.properties.explore.exhaustive.outcomes import Sparing
+from tornpage.properties.explore.exhaustive.outcomes import CachingJudge
 from tornpage.properties.explore.exhaustive.workload import Bound, CrashState, WorkloadStates
 from tornpage.properties.program.case import Disk, Settings
 
@@ -53,9 +53,9 @@ class Plan:
             raise ValueError(f"the operations {names} make no workload of {self.ops} operations")
 
     @property
-    def letters(self) -> tuple[Letter, ...]:
+    def letters(self) -> tuple[NamedOperation, ...]:
         """Return the operation set: all entries of the mode, or the named ones."""
-        return letters_of(self.mode, self.letter_names)
+        return operation_set_of(self.mode, self.letter_names)
 
     @property
     def settings(self) -> Settings:
@@ -133,10 +133,10 @@ def explore_workload(
 
     Return None once `is_over` is true.
     """
-    made: list[Sparing] = []
+    made: list[CachingJudge] = []
 
-    def sparing() -> Sparing:
-        made.append(Sparing())
+    def sparing() -> CachingJudge:
+        made.append(CachingJudge())
         return made[-1]
 
     states = WorkloadStates(workload, plan.settings, plan.bound, tracker, judging=sparing)

@@ -1,9 +1,9 @@
 """Define the operation set of exhaustive workloads, and generate workloads of a length.
 
-An entry (`Letter`) is one operation, or a few that belong together; crashes happen inside each of them. Sizes fit log
-files of 2 KiB. Small records share a file, and a large record takes nearly all of one, so that the next record starts a
-new file. The body of a large record fills whole sectors between its head and its tail, so that a tear may lose a part
-of the body alone.
+An entry (`NamedOperation`) is one operation, or a few that belong together; crashes happen inside each of them. Sizes
+fit log files of 2 KiB. Small records share a file, and a large record takes nearly all of one, so that the next record
+starts a new file. The body of a large record fills whole sectors between its head and its tail, so that a tear may lose
+a part of the body alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,13 +29,13 @@ from tornpage.properties.program.case import Disk, Settings
 
 __all__ = [
     "FILE_BYTES",
-    "LETTERS",
     "MODES",
-    "Letter",
+    "OPERATION_SET",
     "Mode",
+    "NamedOperation",
     "Workload",
     "is_crashed",
-    "letters_of",
+    "operation_set_of",
     "operations_of",
     "settings_of",
     "workloads",
@@ -49,7 +49,7 @@ Workload = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class NamedOperation:
     """Define one entry of a workload. `modes` are those whose store has what it needs."""
 
     name: str
@@ -64,50 +64,54 @@ _SMALL, _LARGE = 40, 1750
 _DELAYED = "DELAY\x011"
 _KEYS = "KEYS\x01k\x02TAGS\x01TagA"
 
-LETTERS: dict[str, Letter] = {
+OPERATION_SET: dict[str, NamedOperation] = {
     letter.name: letter
     for letter in (
-        Letter("put", "put a small message", (Put(body_bytes=_SMALL, fill=1, properties=_KEYS),)),
-        Letter("roll", "put a large message to another queue", (Put(topic="U", body_bytes=_LARGE, fill=2),)),
-        Letter("batch", "put a batch of two", (PutBatch(members=(Member(_SMALL, 3), Member(_SMALL, 4))),)),
-        Letter("delayed", "put a message that is due one second later", (Put(body_bytes=_SMALL, properties=_DELAYED),)),
-        Letter("later", "put without waiting for the answer", (Put(body_bytes=_SMALL, fill=5, later=True),), ("sync",)),
-        Letter("flush", "flush the store", (Flush(),)),
-        Letter("timer", "run the timed flush when it is due", (Step("flush", 10_000),), ("async", "pool")),
-        Letter("group", "run one step of group commit", (Step("group-commit"),), ("sync",)),
-        Letter("commit", "run the timed commit when it is due", (Step("commit", 200),), ("pool",)),
-        Letter("reput", "run one step of dispatch", (Step("reput"),)),
-        Letter(
+        NamedOperation("put", "put a small message", (Put(body_bytes=_SMALL, fill=1, properties=_KEYS),)),
+        NamedOperation("roll", "put a large message to another queue", (Put(topic="U", body_bytes=_LARGE, fill=2),)),
+        NamedOperation("batch", "put a batch of two", (PutBatch(members=(Member(_SMALL, 3), Member(_SMALL, 4))),)),
+        NamedOperation(
+            "delayed", "put a message that is due one second later", (Put(body_bytes=_SMALL, properties=_DELAYED),)
+        ),
+        NamedOperation(
+            "later", "put without waiting for the answer", (Put(body_bytes=_SMALL, fill=5, later=True),), ("sync",)
+        ),
+        NamedOperation("flush", "flush the store", (Flush(),)),
+        NamedOperation("timer", "run the timed flush when it is due", (Step("flush", 10_000),), ("async", "pool")),
+        NamedOperation("group", "run one step of group commit", (Step("group-commit"),), ("sync",)),
+        NamedOperation("commit", "run the timed commit when it is due", (Step("commit", 200),), ("pool",)),
+        NamedOperation("reput", "run one step of dispatch", (Step("reput"),)),
+        NamedOperation(
             "queues",
             "dispatch, then flush queues and index completely and write the checkpoint",
             (Step("reput"), Step("flush-queues", 60_000)),
         ),
-        Letter("deliver", "dispatch, then deliver one second later", (Step("reput"), Step("schedule", 1_000))),
-        Letter(
+        NamedOperation("deliver", "dispatch, then deliver one second later", (Step("reput"), Step("schedule", 1_000))),
+        NamedOperation(
             "consume",
             "dispatch, commit the offset of a group, and save it",
             (Step("reput"), CommitOffset(), Step("progress", 5_000)),
         ),
-        Letter(
+        NamedOperation(
             "clean",
             "dispatch, fill the disk to 95 %, and request a clean-up",
             (Step("reput"), Clean(manual=True, percent=95)),
         ),
-        Letter("forget", "delete all topics but the one of the large messages", (DeleteTopics(in_use=("U",)),)),
-        Letter("close", "close the store", (Close(),)),
-        Letter("open", "open the closed store", (Open(),), on_closed_store=True),
-        Letter("lose", "lose power at rest with all un-synced writes; recover", (Crash(),)),
-        Letter("kill", "kill the process at rest; recover", (Crash(kill=True),)),
+        NamedOperation("forget", "delete all topics but the one of the large messages", (DeleteTopics(in_use=("U",)),)),
+        NamedOperation("close", "close the store", (Close(),)),
+        NamedOperation("open", "open the closed store", (Open(),), on_closed_store=True),
+        NamedOperation("lose", "lose power at rest with all un-synced writes; recover", (Crash(),)),
+        NamedOperation("kill", "kill the process at rest; recover", (Crash(kill=True),)),
     )
 }
 
 
-def letters_of(mode: Mode, names: Sequence[str] = ()) -> tuple[Letter, ...]:
+def operation_set_of(mode: Mode, names: Sequence[str] = ()) -> tuple[NamedOperation, ...]:
     """Return the operation set of a durability mode in order, or its named entries.
 
     Raises ValueError for an unknown name.
     """
-    letters = [letter for letter in LETTERS.values() if mode in letter.modes]
+    letters = [letter for letter in OPERATION_SET.values() if mode in letter.modes]
     if unknown := sorted(set(names) - {letter.name for letter in letters}):
         there = ", ".join(letter.name for letter in letters)
         raise ValueError(f"mode {mode} has no operation {unknown[0]!r}; there are: {there}")
@@ -120,7 +124,7 @@ def settings_of(mode: Mode, *, disk: Disk, bug: str = "", file_bytes: int = FILE
     return replace(base, sync_flush=mode == "sync", pool_buffers=2 if mode == "pool" else 0)
 
 
-def workloads(letters: Sequence[Letter], length: int) -> Iterator[Workload]:
+def workloads(letters: Sequence[NamedOperation], length: int) -> Iterator[Workload]:
     """Yield each workload of a length, in the order of the operation set.
 
     Calls that a store answers without any effect are left out: on a closed store only the open is used, and an open
@@ -130,7 +134,7 @@ def workloads(letters: Sequence[Letter], length: int) -> Iterator[Workload]:
         yield tuple(letter.name for letter in names)
 
 
-def _sequences(letters: Sequence[Letter], length: int) -> Iterator[tuple[Letter, ...]]:
+def _sequences(letters: Sequence[NamedOperation], length: int) -> Iterator[tuple[NamedOperation, ...]]:
     if not length:
         yield ()
         return
@@ -141,7 +145,7 @@ def _sequences(letters: Sequence[Letter], length: int) -> Iterator[tuple[Letter,
 
 def operations_of(workload: Workload) -> tuple[Operation, ...]:
     """Return the operations of a workload in sequence."""
-    return tuple(operation for name in workload for operation in LETTERS[name].operations)
+    return tuple(operation for name in workload for operation in OPERATION_SET[name].operations)
 
 
 def is_crashed(operation: Operation) -> bool:

@@ -24,7 +24,7 @@ from tornpage.properties.explain.evidence import Witness
 from tornpage.properties.explore.exhaustive.checking import Checked, check_workload
 from tornpage.properties.explore.exhaustive.explored import Explored, Plan, explore_workload
 from tornpage.properties.explore.exhaustive.operation_set import Workload, workloads
-from tornpage.properties.explore.exhaustive.search import hunt_exhaustively
+from tornpage.properties.explore.exhaustive.search import search_exhaustively
 from tornpage.properties.program.case import Disk
 
 __all__ = ["ExhaustResult", "ExhaustTally", "Keeping", "Task", "canary_bug", "caught_canary", "run_exhaust"]
@@ -269,5 +269,5 @@ def canary_bug(disk: Disk) -> str:
 def caught_canary(plan: Plan, *, tracker: DirtyTracker) -> str:
     """Return the planted bug caught by the same enumeration in the same mode, or ""."""
     bug = canary_bug(plan.disk)
-    hunt = hunt_exhaustively(bug, tracker=tracker, disk=plan.disk, modes=(plan.mode,))
+    hunt = search_exhaustively(bug, tracker=tracker, disk=plan.disk, modes=(plan.mode,))
     return bug if any(failure is not None for failure in islice(hunt, CANARY_STATES_MAX)) else ""

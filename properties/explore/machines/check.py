@@ -13,7 +13,7 @@ from hypothesis.errors import HypothesisException
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
-from tornpage.properties.campaign.engine import Budget, CanaryTime, explore, small_case
+from tornpage.properties.campaign.engine import Budget, CanaryTime, explore, shrink_case
 from tornpage.properties.campaign.replay import Failure, signature
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
@@ -249,7 +249,7 @@ class _Explorer:
 
     def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
         """Return the failure shrunk within the caller's budget."""
-        return small_case(failure, self._budget, watch, tracker=self.job.tracker, keep_evidence=self._keep_evidence)
+        return shrink_case(failure, self._budget, watch, tracker=self.job.tracker, keep_evidence=self._keep_evidence)
 
     def told(self, failure: Failure) -> str:
         """Return the broken guarantee."""

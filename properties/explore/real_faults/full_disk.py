@@ -71,7 +71,7 @@ def full_disk(report: FaultReport, directory: str, rng: random.Random, *, files:
         seed = rng.randrange(1 << 32)
         try:
             with small_disk(directory, variant.name.replace(" ", "-"), kind=variant.kind) as disk:
-                _fill_and_judge(report, variant.name, _Life(variant.config, disk, files, seed))
+                _fill_and_judge(report, variant.name, _Processes(variant.config, disk, files, seed))
         except GuaranteeBroken as broken:
             broken.sentence = f"{broken.sentence} ({variant.name})"
             raise
@@ -81,7 +81,7 @@ def full_disk(report: FaultReport, directory: str, rng: random.Random, *, files:
             report.seen.append(f"{variant.name}: skipped, {missing}")
 
 
-def _fill_and_judge(report: FaultReport, name: str, life: "_Life") -> None:
+def _fill_and_judge(report: FaultReport, name: str, life: "_Processes") -> None:
     report.armed += 1
     page, disk = Page(), life.disk
     try:
@@ -107,7 +107,7 @@ def _live(page: Page, work: Callable[[Page], None]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Life:
+class _Processes:
     """Define what the processes of one variant do."""
 
     config: MessageStoreConfig

@@ -18,10 +18,10 @@ from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.images import compose
 from tornpage.properties.explore.exhaustive import checking, resume, run, workload
 from tornpage.properties.explore.exhaustive.explored import Plan
-from tornpage.properties.explore.exhaustive.operation_set import Letter, Workload, workloads
-from tornpage.properties.explore.exhaustive.resume import KEPT_FILE, Kept, OtherPlan
+from tornpage.properties.explore.exhaustive.operation_set import NamedOperation, Workload, workloads
+from tornpage.properties.explore.exhaustive.resume import RESUME_FILE, OtherPlan, ResumeFile
 from tornpage.properties.explore.exhaustive.run import ExhaustResult, caught_canary, run_exhaust
-from tornpage.properties.explore.exhaustive.search import hunt_exhaustively
+from tornpage.properties.explore.exhaustive.search import search_exhaustively
 from tornpage.properties.explore.exhaustive.statement import figures_of, statement_of
 from tornpage.properties.program.case import Disk
 
@@ -71,7 +71,7 @@ def test_workloads_are_made_as_they_are_needed(workers: int, monkeypatch: pytest
     """A bound of eight operations has billions of them: all in one list took the memory, whatever the time allowed."""
     made: list[Workload] = []
 
-    def noted(letters: Sequence[Letter], length: int) -> Iterator[Workload]:
+    def noted(letters: Sequence[NamedOperation], length: int) -> Iterator[Workload]:
         for each in workloads(letters, length):
             made.append(each)
             yield each
@@ -85,28 +85,28 @@ def test_workloads_are_made_as_they_are_needed(workers: int, monkeypatch: pytest
 def test_an_interrupted_run_claims_the_smaller_bound_and_goes_on_from_there(
     whole: ExhaustResult, tmp_path: Path
 ) -> None:
-    stopped = run_exhaust(SMALL, kept=Kept(tmp_path, SMALL), progress=stopping_at(4))
+    stopped = run_exhaust(SMALL, kept=ResumeFile(tmp_path, SMALL), progress=stopping_at(4))
     assert stopped.interrupted
     assert stopped.verdict is Verdict.UNKNOWN
     assert len(stopped.tally.explored) == 3
     assert figures_of(stopped.tally)["workloads"] == 1
     assert "exhaustive the open of a new store with the operations" in statement_of(stopped.tally)
     assert statement_of(stopped.tally).endswith("the bound of 1 operation was not finished and is not claimed")
-    again = run_exhaust(SMALL, kept=Kept(tmp_path, SMALL))
+    again = run_exhaust(SMALL, kept=ResumeFile(tmp_path, SMALL))
     assert again.tally.again == 4
     assert again.verdict is Verdict.HOLDS
     assert (again.result_hash, statement_of(again.tally)) == (whole.result_hash, statement_of(whole.tally))
     longer = replace(SMALL, ops=2)
-    further = run_exhaust(longer, kept=Kept(tmp_path, longer), progress=stopping_at(6))
+    further = run_exhaust(longer, kept=ResumeFile(tmp_path, longer), progress=stopping_at(6))
     assert further.tally.again == 5, "a larger bound goes on where the smaller one ended"
 
 
 def test_a_line_that_was_not_finished_is_done_again(tmp_path: Path) -> None:
-    run_exhaust(SMALL, kept=Kept(tmp_path, SMALL), progress=stopping_at(3))
-    file = tmp_path / KEPT_FILE
+    run_exhaust(SMALL, kept=ResumeFile(tmp_path, SMALL), progress=stopping_at(3))
+    file = tmp_path / RESUME_FILE
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(lines[:-1]) + lines[-1][:40])
-    assert len(Kept(tmp_path, SMALL).explored) == 1
+    assert len(ResumeFile(tmp_path, SMALL).explored) == 1
     assert len(file.read_text().splitlines()) == 3, "the rest of it is gone"
 
 
@@ -114,16 +114,16 @@ def test_a_line_that_was_not_finished_is_done_again(tmp_path: Path) -> None:
     "other", [replace(SMALL, facts=1), replace(SMALL, mode="sync"), replace(SMALL, letter_names=("put",))]
 )
 def test_what_belongs_to_another_bound_is_not_believed(other: Plan, tmp_path: Path) -> None:
-    Kept(tmp_path, SMALL)
+    ResumeFile(tmp_path, SMALL)
     with pytest.raises(OtherPlan, match="another bound"):
-        Kept(tmp_path, other)
+        ResumeFile(tmp_path, other)
 
 
 def test_what_other_source_has_shown_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Kept(tmp_path, SMALL)
+    ResumeFile(tmp_path, SMALL)
     monkeypatch.setattr("tornpage.properties.explore.exhaustive.resume.source_fingerprint", lambda: "other")
     with pytest.raises(OtherPlan, match="another version of the source"):
-        Kept(tmp_path, SMALL)
+        ResumeFile(tmp_path, SMALL)
 
 
 def test_the_source_is_that_of_store_model_and_judges() -> None:
@@ -134,9 +134,9 @@ def test_the_source_is_that_of_store_model_and_judges() -> None:
 
 @pytest.mark.parametrize("text", ["no JSON\n", "[1]\n", '{"tornpage_exhaust": 0}\n'])
 def test_a_file_that_is_something_else_is_refused(text: str, tmp_path: Path) -> None:
-    (tmp_path / KEPT_FILE).write_text(text)
+    (tmp_path / RESUME_FILE).write_text(text)
     with pytest.raises(OtherPlan):
-        Kept(tmp_path, SMALL)
+        ResumeFile(tmp_path, SMALL)
 
 
 def test_a_run_out_of_time_claims_nothing_that_it_did_not_finish() -> None:
@@ -231,7 +231,7 @@ def test_without_its_canary_a_run_is_vacuous(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_hunt_grows_and_ends_with_a_short_case(tracker: DirtyTracker) -> None:
-    *states, last = hunt_exhaustively("erase-not-synced", tracker=tracker, modes=("async",))
+    *states, last = search_exhaustively("erase-not-synced", tracker=tracker, modes=("async",))
     assert last is not None
     assert [type(operation).__name__ for operation in last.case.operations] == ["Put", "Crash"]
     assert set(states) == {None}
@@ -239,4 +239,4 @@ def test_a_hunt_grows_and_ends_with_a_short_case(tracker: DirtyTracker) -> None:
 
 def test_a_hunt_that_is_over_has_found_nothing(tracker: DirtyTracker) -> None:
     asked = iter(range(1_000))
-    assert list(hunt_exhaustively("", tracker=tracker, is_over=lambda: next(asked) == 20)) == [None] * 20
+    assert list(search_exhaustively("", tracker=tracker, is_over=lambda: next(asked) == 20)) == [None] * 20
