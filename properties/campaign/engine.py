@@ -101,13 +101,13 @@ class Explorer(Protocol[Part, Made, Counts, Broken]):
     def conclude(self, result: CampaignResult[Counts, Broken]) -> None:
         """Complete the result after the last part: required classes never hit, and the hash."""
 
-    def small(self, failure: Broken, budget: Budget, watch: Watch) -> tuple[Broken | None, bool]:
+    def shrink(self, failure: Broken, budget: Budget, watch: Watch) -> tuple[Broken | None, bool]:
         """Shrink a failure.
 
         Return the shrunk failure, or None if it does not show again, and whether an interrupt ended the shrinking.
         """
 
-    def told(self, failure: Broken) -> str:
+    def describe(self, failure: Broken) -> str:
         """Return the failure and the command to replay it, in one line."""
 
 
@@ -206,11 +206,11 @@ def _make_small(
         small: Broken | None = each.failure
         if not result.interrupted:
             try:
-                small, result.interrupted = explorer.small(each.failure, budget, partial(making_small, number))
+                small, result.interrupted = explorer.shrink(each.failure, budget, partial(making_small, number))
             except KeyboardInterrupt:
                 result.interrupted = True
         if small is None:
-            result.faults.append(f"a failure does not replay: {explorer.told(each.failure)}")
+            result.faults.append(f"a failure does not replay: {explorer.describe(each.failure)}")
         else:
             result.found.append(replace(each, failure=small))
 

@@ -252,16 +252,16 @@ class TargetTrial:
         window = self.spans[-1]
         back = 0 if self.why_no_power_loss else min(crash.back, window.last - window.first)
         since = window.before if back else window.after
-        disaster: CrashFault = "kill" if crash.kill else "power"
+        fault: CrashFault = "kill" if crash.kill else "power"
         if crash.kill:
             self.performed.append(Crash(kill=True, back=back))
             self._lose_process(back)
         else:
             self.performed.append(self._lose_power(replace(crash, back=back)))
-        self.coverage[disaster] += 1
+        self.coverage[fault] += 1
         self.spans = []
-        gone = self._open_again(self.reference.survivors(disaster, since=since))
-        self.coverage[f"{disaster}_lost"] += gone > 0
+        gone = self._open_again(self.reference.survivors(fault, since=since))
+        self.coverage[f"{fault}_lost"] += gone > 0
         self._end_verb(0, self.reference.state)
 
     def _lose_process(self, back: int) -> None:

@@ -322,5 +322,5 @@ def test_shards_are_made_of_the_states_asked_for() -> None:
         (1, 100, "swarm"),
         (2, 50, "swarm"),
     ]
-    seeds = [next(shard.history_seeds()) for shard in plan.shards()]
+    seeds = [next(shard.run_seeds()) for shard in plan.shards()]
     assert seeds == ["4:0", "4:1000000", "4:2000000"]

@@ -186,18 +186,18 @@ class _Explorer:
         result.canary = next((run.canary for run in runs if run.canary), "")
         result.without_canary = [run.shard.number for run in runs if run.needs_canary and not run.canary]
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
         """Shrink a case."""
         return shrink_case(failure, budget, watch, tracker=self._tracker)
 
-    def told(self, failure: Failure) -> str:
+    def describe(self, failure: Failure) -> str:
         """Return the broken guarantee and the case."""
         return f"{failure.broken}; case: {failure.case.token()}"
 
 
 def death_sentence(died: Died[Shard]) -> str:
     """Return a sentence that says which shard was lost with a worker."""
-    first = next(died.part.history_seeds())
+    first = next(died.part.run_seeds())
     return (
         f"the worker that ran shard {died.part.number} {died.how}: nothing is known of its runs from seed "
         f"{first} on; it was at {died.at or first}"

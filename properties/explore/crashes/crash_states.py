@@ -105,7 +105,7 @@ class StateBroken(Exception):
 class CrashStates:
     """Explore the crash states of one session.
 
-    `done` are all operations of the run; those from `life_start` on belong to this session. Several sessions share
+    `done` are all operations of the run; those from `session_start` on belong to this session. Several sessions share
     `rng` and `tally`.
     """
 
@@ -113,7 +113,7 @@ class CrashStates:
         self,
         trial: Lockstep,
         done: Sequence[Operation],
-        life_start: int,
+        session_start: int,
         *,
         rng: random.Random,
         tally: Tally,
@@ -122,7 +122,7 @@ class CrashStates:
         self._trial = trial
         self._settings = trial.settings
         self._done = tuple(done)
-        self._life_start = life_start
+        self._session_start = session_start
         self._rng = rng
         self._tally = tally
         self._chances = chances
@@ -236,8 +236,10 @@ class CrashStates:
         """
         crash = replace(crash, later_ms=self._trial.environment.now_ms - place.window.now_ms)
         if not place.number:
-            return (*self._done[: self._life_start], crash)
-        verbs = [n for n in range(self._life_start, len(self._done)) if not isinstance(self._done[n], WITHOUT_A_VERB)]
+            return (*self._done[: self._session_start], crash)
+        verbs = [
+            n for n in range(self._session_start, len(self._done)) if not isinstance(self._done[n], WITHOUT_A_VERB)
+        ]
         return (*self._done[: verbs[place.number - 1] + 1], crash)
 
     def _count(

@@ -103,7 +103,7 @@ class EndFaults:
 
     def everything(self) -> Iterator[None]:
         """Inject all of them; yield after each. Raises GuaranteeBroken."""
-        for name, harm in self._harms():
+        for name, harm in self._fault_functions():
             if self._wanted(name):
                 harm()
                 yield
@@ -113,7 +113,7 @@ class EndFaults:
 
         Raises GuaranteeBroken.
         """
-        for name, harm in self._harms():
+        for name, harm in self._fault_functions():
             if name in names and self._wanted(name):
                 self._opened()
                 room = self._trial.settings.file_bytes // 3
@@ -124,17 +124,17 @@ class EndFaults:
                 harm()
                 yield
 
-    def _harms(self) -> Iterator[tuple[str, Callable[[], None]]]:
+    def _fault_functions(self) -> Iterator[tuple[str, Callable[[], None]]]:
         """Yield all fault classes in order, each with its function."""
         for effect in EFFECTS:
-            yield _AIMED[effect], partial(self._aim, effect)
+            yield _AIMED[effect], partial(self._fail_calls, effect)
         yield "second_opener", self._second_opener
         for harm in HARMS:
-            yield f"derived_{harm}", partial(self._harm, harm)
+            yield f"derived_{harm}", partial(self._corrupt, harm)
         for lost in PROGRESS_HARMS:
-            yield f"progress_file_{lost}", partial(self._harm_progress, lost)
+            yield f"progress_file_{lost}", partial(self._corrupt_progress, lost)
         for delays in _DELAY_HARMS:
-            yield f"delay_offsets_{delays}", partial(self._harm_delays, delays)
+            yield f"delay_offsets_{delays}", partial(self._corrupt_delays, delays)
         for clock in _CLOCKS_MS:
             yield clock, partial(self._set_clock, clock)
         for kind in DAMAGES:
@@ -154,7 +154,7 @@ class EndFaults:
 
     # ---- a failing disk, a changed clock, a second opener ------------------------------------------------------------
 
-    def _aim(self, effect: str) -> None:
+    def _fail_calls(self, effect: str) -> None:
         """Make drawn calls fail, or any call if the drawn ones do not occur."""
         for number in range(_TRIES):
             before = dict(self._trial.coverage)
@@ -205,7 +205,7 @@ class EndFaults:
 
     # ---- files of a closed store ---------------------------------------------------------------------------------
 
-    def _harm(self, harm: DerivedHarm) -> None:
+    def _corrupt(self, harm: DerivedHarm) -> None:
         """Corrupt files in turn until one has changed."""
         number, happened = self._rng.randrange(64), False
         for index, file in enumerate(self._rng.sample(HARMED, len(HARMED)) * 2):
@@ -217,7 +217,7 @@ class EndFaults:
                 break
         self._count(f"derived_{harm}", happened=happened)
 
-    def _harm_progress(self, harm: ProgressHarm) -> None:
+    def _corrupt_progress(self, harm: ProgressHarm) -> None:
         """Corrupt saved progress. Two versions are saved so that an older one exists."""
         self._opened()
         saved = (CommitOffset(queue=self._rng.randrange(8)), Step("progress", _FAR_MS))
@@ -225,7 +225,7 @@ class EndFaults:
         name = f"progress_file_{harm}"
         self._count(name, happened=self._tried((*commits, HarmProgress(harm)), name))
 
-    def _harm_delays(self, kind: Literal["lost", "garbage"]) -> None:
+    def _corrupt_delays(self, kind: Literal["lost", "garbage"]) -> None:
         self._carry_out(DelayOffsetsAre(kind=kind))
         self._count(f"delay_offsets_{kind}", happened=True)
 

@@ -130,7 +130,7 @@ class _Run:
         self._tally = tally
         self._tracker = tracker
         self._done: list[Operation] = []
-        self._life_start = 0
+        self._session_start = 0
 
     def run(self, is_over: Callable[[], bool], owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
         try:
@@ -140,12 +140,12 @@ class _Run:
             for rule in self._possible_rules():
                 self._rules.arm(rule)
             for life in range(1 + self._rng.randrange(3)):
-                self._live(40 if life == 0 else 10)
+                self._run_session(40 if life == 0 else 10)
                 yield from self._crash_everywhere(is_over)
                 self._end_in_a_save()
                 if is_over():
                     break
-            self._coda()
+            self._run_epilogue()
             yield from self._crash_everywhere(is_over)
             self._end_in_a_power_loss()
             wanted = self._mix.damages.__contains__
@@ -164,7 +164,7 @@ class _Run:
         states = CrashStates(
             self._trial,
             self._done,
-            self._life_start,
+            self._session_start,
             rng=self._rng,
             tally=self._tally,
             chances=self._mix.chances,
@@ -180,10 +180,10 @@ class _Run:
         self._trial.run(operation)
         self._tally.seconds["history"] += perf_counter() - started
         if isinstance(operation, Open):
-            self._life_start = len(self._done)  # an open starts a new sequence of spans
+            self._session_start = len(self._done)  # an open starts a new sequence of spans
 
-    def _live(self, operations: int) -> None:
-        self._life_start = len(self._done)
+    def _run_session(self, operations: int) -> None:
+        self._session_start = len(self._done)
         armed_at = self._rng.randrange(operations) if self._aims else -1
         for number in range(operations + self._rng.randrange(operations // 2)):
             trial = self._trial
@@ -208,9 +208,9 @@ class _Run:
     def _possible_rules(self) -> list[Rule]:
         return possible(RULES.values(), services=self._trial.services, weights=self._mix.weights)
 
-    def _coda(self) -> None:
+    def _run_epilogue(self) -> None:
         """Run one more session, so that no rule of the configuration is left out."""
-        self._life_start = len(self._done)
+        self._session_start = len(self._done)
         for rule, operation in rule_epilogue(self._possible_rules(), self._rules.done):
             if self._trial.closed or self._trial.log.poisoned:
                 self._carry_out(Open())
@@ -233,7 +233,12 @@ class _Run:
             for operation in _MAKE_UP:
                 self._carry_out(operation)
             states = CrashStates(
-                self._trial, self._done, self._life_start, rng=self._rng, tally=self._tally, chances=self._mix.chances
+                self._trial,
+                self._done,
+                self._session_start,
+                rng=self._rng,
+                tally=self._tally,
+                chances=self._mix.chances,
             )
             for failure in states.everywhere(share=_MAKE_UP_SHARE):
                 yield failure
@@ -266,7 +271,7 @@ class _Run:
             self._carry_out(Open())
         self._save_progress()
         before = self._trial.coverage.copy()
-        self._carry_out(self._closing_disaster())
+        self._carry_out(self._closing_crash())
         count_fault_rules(self._trial, before, self._tally, aims=self._aims)
         happened = self._trial.coverage - before
         for effect, fault in _PROGRESS_EFFECTS.items():
@@ -283,7 +288,7 @@ class _Run:
         for operation in (*with_room, Crash()):
             self._carry_out(operation)
 
-    def _closing_disaster(self) -> Operation:
+    def _closing_crash(self) -> Operation:
         """Draw the crash fault before the next session: at rest or inside the last operation."""
         trial = self._trial
         window = trial.spans[-1]

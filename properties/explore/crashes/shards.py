@@ -71,7 +71,7 @@ def canary_bug(disk: Disk) -> str:
 
 def caught_canary(
     base: Settings,
-    history_seeds: Iterable[str],
+    run_seeds: Iterable[str],
     *,
     strategy: Strategy,
     tracker: DirtyTracker,
@@ -84,9 +84,9 @@ def caught_canary(
     """
     bug = canary_bug(base.disk)
     planted = replace(base, bug=bug)
-    for history_seed in islice(history_seeds, CANARY_SEEDS_MAX):
+    for run_seed in islice(run_seeds, CANARY_SEEDS_MAX):
         found = explore_seed(
-            history_seed,
+            run_seed,
             planted,
             tracker=tracker,
             tally=Tally(),
@@ -135,7 +135,7 @@ class Shard:
     aims: tuple[AimFault, ...] = ()
     first_states: int | None = None
 
-    def history_seeds(self) -> Iterator[str]:
+    def run_seeds(self) -> Iterator[str]:
         """Yield the seeds of the shard's runs."""
         first = self.number * SEEDS_PER_SHARD
         for number in range(first, first + SEEDS_PER_SHARD):
@@ -255,9 +255,9 @@ def run_shard(
     except Exception as error:
         run.histories.append(SeedRun("canary", fault=f"{type(error).__name__}: {error}"))
         return
-    for history_seed in run.shard.history_seeds():
+    for run_seed in run.shard.run_seeds():
         counted = run.states
-        history = SeedRun(history_seed, swarm_configuration_of(run.shard.strategy, history_seed).text())
+        history = SeedRun(run_seed, swarm_configuration_of(run.shard.strategy, run_seed).text())
         run.histories.append(history)
         owed = partial(_owed, run.shard, merged(each.tally for each in run.histories[:-1]))
         _explore(run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended, watch=watch)
@@ -277,7 +277,7 @@ def _show_that_it_could_find(run: ShardRun, *, tracker: DirtyTracker, is_given_u
     with _stage(run, "canary"):
         run.canary = caught_canary(
             run.shard.settings,
-            run.shard.history_seeds(),
+            run.shard.run_seeds(),
             strategy=run.shard.strategy,
             tracker=tracker,
             is_over=is_given_up,

@@ -40,7 +40,7 @@ class Plan:
     mode: Mode = "async"
     disk: Disk = "posix-strict"
     bug: str = ""
-    letter_names: tuple[str, ...] = ()
+    operation_names: tuple[str, ...] = ()
     file_bytes: int = FILE_BYTES
     recovery_facts: int = -1
     check_ops: int = 1
@@ -55,7 +55,7 @@ class Plan:
     @property
     def letters(self) -> tuple[NamedOperation, ...]:
         """Return the operation set: all entries of the mode, or the named ones."""
-        return operation_set_of(self.mode, self.letter_names)
+        return operation_set_of(self.mode, self.operation_names)
 
     @property
     def settings(self) -> Settings:

@@ -100,7 +100,7 @@ def _header(plan: Plan) -> dict[str, Any]:
 
     The length of workloads is not part of it.
     """
-    wanted = {name: value for name, value in asdict(plan).items() if name not in ("ops", "letter_names")}
+    wanted = {name: value for name, value in asdict(plan).items() if name not in ("ops", "operation_names")}
     letters = {letter.name: repr(letter.operations) for letter in plan.letters}
     return {"tornpage_exhaust": _FORMAT, **wanted, "alphabet": letters, "source": source_fingerprint()}
 

@@ -236,7 +236,7 @@ class _Explorer:
         if not result.tally.is_through:
             result.undecided.append(f"the bound of {self._plan.ops} operations was not finished")
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
         """Return the failure with its evidence, or None if it does not show again.
 
         It is not shrunk, since shorter workloads came first.
@@ -247,7 +247,7 @@ class _Explorer:
             return None, False
         return replace(failure, evidence=again.evidence), False
 
-    def told(self, failure: Failure) -> str:
+    def describe(self, failure: Failure) -> str:
         """Return the broken guarantee and the case."""
         return f"{failure.broken}; case: {failure.case.token()}"
 

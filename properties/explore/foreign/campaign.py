@@ -221,11 +221,11 @@ class _Explorer:
         text = "\n".join([*result.tally.lines(), *met])
         result.result_hash = blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
         """Shrink a case with a budget of its own, because a try takes longer here."""
         return shrink_case(failure, _BUDGET, watch, tracker=self._tracker)
 
-    def told(self, failure: Failure) -> str:
+    def describe(self, failure: Failure) -> str:
         """Return the broken guarantee, the case, and a possible reason why it does not show again."""
         return f"{failure.broken}; case: {failure.case.token()}; does the store depend on time or randomness?"
 
@@ -299,13 +299,13 @@ class _RunState:
             fired = fired_faults(facts, survived)
             tally.armed.update(armed_faults(facts))
             tally.fired.update([*fired, *(["lost"] if fired else [])])
-        disaster = "kill" if crash.kill else "power"
-        tally.armed[disaster] += 1
-        tally.fired[disaster] += 1
+        fault = "kill" if crash.kill else "power"
+        tally.armed[fault] += 1
+        tally.fired[fault] += 1
         trial.run(crash)
         happened = trial.coverage - before
         if happened["power_lost"] + happened["kill_lost"]:
-            tally.mattered.update([*fired, disaster])
+            tally.mattered.update([*fired, fault])
 
     def _run(self, trial: TargetTrial, operation: Operation) -> None:
         self.tally.fired[operation.op] += 1

@@ -152,16 +152,16 @@ class Cycle:
     def start(self) -> None:
         """Start the first process; it runs while other cycles are judged."""
         os.mkdir(self._directory)
-        self._begin_life()
+        self._begin_session()
 
     def finish(self) -> None:
         """Run the other processes, then judge what is left. A broken promise goes into the report."""
         try:
-            legal = self._end_life({0: CommitLog()})
+            legal = self._end_session({0: CommitLog()})
             for life in range(1, len(self._lives)):
                 self._life = life
-                self._begin_life()
-                legal = self._end_life(legal)
+                self._begin_session()
+                legal = self._end_session(legal)
             now_ms = self._start_ms() + SESSION_MS
             self._judged.judge(self._directory, self._left, legal, settings=self._settings, now_ms=now_ms)
         except GuaranteeBroken as broken:
@@ -172,7 +172,7 @@ class Cycle:
     def _start_ms(self) -> int:
         return BORN_TIMESTAMP + self._life * SESSION_MS
 
-    def _begin_life(self) -> None:
+    def _begin_session(self) -> None:
         planned = self._lives[self._life]
         life = Session(
             directory=self._directory,
@@ -185,7 +185,7 @@ class Cycle:
         )
         self._zygote.start(life)
 
-    def _end_life(self, legal: LegalLogs) -> LegalLogs:
+    def _end_session(self, legal: LegalLogs) -> LegalLogs:
         """Wait for the process and return the legal logs of what it left."""
         progress, operations = self._zygote.progress, self._lives[self._life].operations
         status = self._zygote.wait()

@@ -125,7 +125,7 @@ class _Processes:
         writer = self._writer(page)
         refused_as = self._fill(writer)
         page.tell(refused_as=sorted(refused_as))
-        writer.reads_what_was_promised("while the disk is full")
+        writer.check_promised_messages("while the disk is full")
         self.disk.unload()
         result = writer.put_until_stored()
         if result.status is not PutStatus.PUT_OK:
@@ -137,14 +137,14 @@ class _Processes:
     def opens_without_room(self, page: Page) -> None:
         """Open the closed store on the full disk."""
         writer = self._writer(page)
-        writer.reads_what_was_promised("after an open on the full disk")
+        writer.check_promised_messages("after an open on the full disk")
         self._expect_status(writer.put())
         self._close(writer)
 
     def opens_with_room(self, page: Page) -> None:
         """Open the store with space and continue."""
         writer = self._writer(page)
-        writer.reads_what_was_promised("after the last open")
+        writer.check_promised_messages("after the last open")
         result = writer.put_until_stored()
         if result.status is not PutStatus.PUT_OK:
             raise GuaranteeBroken(8, "puts are refused although there is room", "PUT_OK", result.status.name)

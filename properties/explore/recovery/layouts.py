@@ -182,7 +182,7 @@ def _third_record(files: Mapping[str, bytes]) -> int:
     return first + int.from_bytes(files[_FIRST][first : first + 4])
 
 
-def _hole_of_rocketmq(files: dict[str, bytes]) -> None:
+def _rocketmq_with_gap(files: dict[str, bytes]) -> None:
     """Remove the floor and lose a page of the first file, with later files present."""
     _overwritten(_FIRST, bytes(64), at=_third_record(files))(files)
     _without(*_FLOORS)(files)
@@ -228,7 +228,7 @@ SAMPLE_LAYOUTS: tuple[SampleLayout, ...] = (
     SampleLayout("stale tail", _changed(_KILLED, _stale_tail, lost_from=_floor_of)),
     SampleLayout("durable floor, the rest lost", _left(_MORE, disk="posix-strict", survives="nothing")),
     SampleLayout("without a floor", _changed(_KILLED, _of_rocketmq, lost_from=_floor_of)),
-    SampleLayout("files after a cut", _changed(_ROLLED, _hole_of_rocketmq, lost_from=_third_record)),
+    SampleLayout("files after a cut", _changed(_ROLLED, _rocketmq_with_gap, lost_from=_third_record)),
     SampleLayout("quarantined before", _changed(_KILLED, _quarantined_before, lost_from=_floor_of)),
     SampleLayout("empty newest file", _changed(_ROLLED, _empty_newest)),
     SampleLayout("lost queue file", _changed(_ROLLED, _lost_queue_file)),

@@ -25,7 +25,7 @@ from tornpage.properties.explore.exhaustive.search import search_exhaustively
 from tornpage.properties.explore.exhaustive.statement import figures_of, statement_of
 from tornpage.properties.program.case import Disk
 
-SMALL = Plan(ops=1, facts=0, letter_names=("put", "flush", "close", "open"), check_ops=0, check_facts=0)
+SMALL = Plan(ops=1, facts=0, operation_names=("put", "flush", "close", "open"), check_ops=0, check_facts=0)
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +111,7 @@ def test_a_line_that_was_not_finished_is_done_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [replace(SMALL, facts=1), replace(SMALL, mode="sync"), replace(SMALL, letter_names=("put",))]
+    "other", [replace(SMALL, facts=1), replace(SMALL, mode="sync"), replace(SMALL, operation_names=("put",))]
 )
 def test_what_belongs_to_another_bound_is_not_believed(other: Plan, tmp_path: Path) -> None:
     ResumeFile(tmp_path, SMALL)
@@ -183,7 +183,7 @@ def children(pid: int) -> list[int]:
 
 
 def test_a_planted_bug_is_broken_and_its_case_replays(tracker: DirtyTracker) -> None:
-    result = run_exhaust(replace(SMALL, bug="no-crc", facts=1, letter_names=("roll",)))
+    result = run_exhaust(replace(SMALL, bug="no-crc", facts=1, operation_names=("roll",)))
     assert result.verdict is Verdict.BROKEN
     assert result.failure is not None
     assert len(result.failure.case.operations) == 2
@@ -217,7 +217,7 @@ def test_an_illegal_image_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) 
 def test_a_failure_that_does_not_replay_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "replay", lambda case, **_: None)
     with pytest.raises(HarnessError, match="does not replay"):
-        run_exhaust(replace(SMALL, bug="no-crc", facts=1, letter_names=("roll",)))
+        run_exhaust(replace(SMALL, bug="no-crc", facts=1, operation_names=("roll",)))
 
 
 @pytest.mark.parametrize("disk", ["posix-strict", "journal", "kill"])
