@@ -430,8 +430,8 @@ def exhaust_outcome(result: ExhaustResult, *, out: str | None) -> tuple[Outcome,
         sentence = f"the planted bug {canary_bug(result.tally.plan.disk)} was not caught"
         findings.append(Finding("no-canary", "vacuous", sentence).document())
     alphabet = [
-        {"letter": letter.name, "sentence": letter.sentence, "operations": [*map(describe, letter.operations)]}
-        for letter in result.tally.plan.letters
+        {"letter": entry.name, "sentence": entry.sentence, "operations": [*map(describe, entry.operations)]}
+        for entry in result.tally.plan.operation_set
     ]
     bound = {"statement": statement_of(result.tally), "result_hash": result.result_hash, "alphabet": alphabet}
     outcome = Outcome(

@@ -48,12 +48,12 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Raise ValueError for operations that the mode lacks or that make no such workload."""
-        if not any(True for _ in workloads(self.letters, self.ops)):
-            names = ", ".join(letter.name for letter in self.letters)
+        if not any(True for _ in workloads(self.operation_set, self.ops)):
+            names = ", ".join(entry.name for entry in self.operation_set)
             raise ValueError(f"the operations {names} make no workload of {self.ops} operations")
 
     @property
-    def letters(self) -> tuple[NamedOperation, ...]:
+    def operation_set(self) -> tuple[NamedOperation, ...]:
         """Return the operation set: all entries of the mode, or the named ones."""
         return operation_set_of(self.mode, self.operation_names)
 

@@ -65,8 +65,8 @@ _DELAYED = "DELAY\x011"
 _KEYS = "KEYS\x01k\x02TAGS\x01TagA"
 
 OPERATION_SET: dict[str, NamedOperation] = {
-    letter.name: letter
-    for letter in (
+    entry.name: entry
+    for entry in (
         NamedOperation("put", "put a small message", (Put(body_bytes=_SMALL, fill=1, properties=_KEYS),)),
         NamedOperation("roll", "put a large message to another queue", (Put(topic="U", body_bytes=_LARGE, fill=2),)),
         NamedOperation("batch", "put a batch of two", (PutBatch(members=(Member(_SMALL, 3), Member(_SMALL, 4))),)),
@@ -111,11 +111,11 @@ def operation_set_of(mode: Mode, names: Sequence[str] = ()) -> tuple[NamedOperat
 
     Raises ValueError for an unknown name.
     """
-    letters = [letter for letter in OPERATION_SET.values() if mode in letter.modes]
-    if unknown := sorted(set(names) - {letter.name for letter in letters}):
-        there = ", ".join(letter.name for letter in letters)
+    operation_set = [entry for entry in OPERATION_SET.values() if mode in entry.modes]
+    if unknown := sorted(set(names) - {entry.name for entry in operation_set}):
+        there = ", ".join(entry.name for entry in operation_set)
         raise ValueError(f"mode {mode} has no operation {unknown[0]!r}; there are: {there}")
-    return tuple(letter for letter in letters if not names or letter.name in names)
+    return tuple(entry for entry in operation_set if not names or entry.name in names)
 
 
 def settings_of(mode: Mode, *, disk: Disk, bug: str = "", file_bytes: int = FILE_BYTES) -> Settings:
@@ -124,23 +124,23 @@ def settings_of(mode: Mode, *, disk: Disk, bug: str = "", file_bytes: int = FILE
     return replace(base, sync_flush=mode == "sync", pool_buffers=2 if mode == "pool" else 0)
 
 
-def workloads(letters: Sequence[NamedOperation], length: int) -> Iterator[Workload]:
+def workloads(operation_set: Sequence[NamedOperation], length: int) -> Iterator[Workload]:
     """Yield each workload of a length, in the order of the operation set.
 
     Calls that a store answers without any effect are left out: on a closed store only the open is used, and an open
     store is not opened.
     """
-    for names in _sequences(letters, length):
-        yield tuple(letter.name for letter in names)
+    for names in _sequences(operation_set, length):
+        yield tuple(entry.name for entry in names)
 
 
-def _sequences(letters: Sequence[NamedOperation], length: int) -> Iterator[tuple[NamedOperation, ...]]:
+def _sequences(operation_set: Sequence[NamedOperation], length: int) -> Iterator[tuple[NamedOperation, ...]]:
     if not length:
         yield ()
         return
-    for before in _sequences(letters, length - 1):
+    for before in _sequences(operation_set, length - 1):
         closed = bool(before) and before[-1].name == "close"
-        yield from ((*before, letter) for letter in letters if letter.on_closed_store == closed)
+        yield from ((*before, entry) for entry in operation_set if entry.on_closed_store == closed)
 
 
 def operations_of(workload: Workload) -> tuple[Operation, ...]:

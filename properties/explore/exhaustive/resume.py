@@ -101,8 +101,8 @@ def _header(plan: Plan) -> dict[str, Any]:
     The length of workloads is not part of it.
     """
     wanted = {name: value for name, value in asdict(plan).items() if name not in ("ops", "operation_names")}
-    letters = {letter.name: repr(letter.operations) for letter in plan.letters}
-    return {"tornpage_exhaust": _FORMAT, **wanted, "alphabet": letters, "source": source_fingerprint()}
+    operation_set = {entry.name: repr(entry.operations) for entry in plan.operation_set}
+    return {"tornpage_exhaust": _FORMAT, **wanted, "alphabet": operation_set, "source": source_fingerprint()}
 
 
 def _loaded(line: bytes, path: Path) -> dict[str, Any]:

@@ -166,9 +166,9 @@ class _Explorer:
         plan = self._plan
         check_ops = min(plan.check_ops, plan.ops)
         for length in range(plan.ops + 1):
-            yield from _level("explore", workloads(plan.letters, length), length)
+            yield from _level("explore", workloads(plan.operation_set, length), length)
             if length == (plan.ops if plan.bug else check_ops):
-                short = (each for shorter in range(check_ops + 1) for each in workloads(plan.letters, shorter))
+                short = (each for shorter in range(check_ops + 1) for each in workloads(plan.operation_set, shorter))
                 yield from _level("check", short, check_ops)
 
     def known(self, part: Task) -> Made | None:

@@ -71,8 +71,8 @@ def test_workloads_are_made_as_they_are_needed(workers: int, monkeypatch: pytest
     """A bound of eight operations has billions of them: all in one list took the memory, whatever the time allowed."""
     made: list[Workload] = []
 
-    def noted(letters: Sequence[NamedOperation], length: int) -> Iterator[Workload]:
-        for each in workloads(letters, length):
+    def noted(operation_set: Sequence[NamedOperation], length: int) -> Iterator[Workload]:
+        for each in workloads(operation_set, length):
             made.append(each)
             yield each
 
