@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tornpage.properties.explore.machines.equal_draws import draw_from_seeds_alone
+from tornpage.properties.explore.machines.equal_draws import use_seeds_only
 
 # A loaded machine must not turn a slow example into a failure. Runs of the same sources take the same examples.
 # `--hypothesis-profile=hunt`, maybe with `--hypothesis-seed`, takes others and many more (ADR 47).
 settings.register_profile("tests", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("hunt", deadline=None, print_blob=True, derandomize=False, max_examples=2_000)
 settings.load_profile("tests")
-draw_from_seeds_alone()
+use_seeds_only()
 
 TESTS = Path(__file__).resolve().parent
 FIRST = (

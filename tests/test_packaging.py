@@ -12,7 +12,7 @@ import pytest
 
 from tornpage.pipeline.spark.agreement import versions
 from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
-from tornpage.properties.explore.exhaustive.kept import source_fingerprint
+from tornpage.properties.explore.exhaustive.resume import source_fingerprint
 
 ROOMS = ("bench", "impl", "model", "pipeline", "properties", "reports", "sim")
 BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{kind}(sys.argv[1]))"
@@ -135,7 +135,7 @@ def test_check_runs_beside_packages_named_like_our_rooms(installed: Path) -> Non
 def test_source_has_one_digest_however_it_is_installed(installed: Path) -> None:
     program = (
         "from tornpage.pipeline.spark.agreement import versions\n"
-        "from tornpage.properties.explore.exhaustive.kept import source_fingerprint\n"
+        "from tornpage.properties.explore.exhaustive.resume import source_fingerprint\n"
         "print(versions()['code of tornpage'], source_fingerprint())"
     )
     done = run(installed, "-c", program)

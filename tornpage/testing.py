@@ -4,12 +4,18 @@ from tornpage.model.state import CommitLog
 from tornpage.outcomes.targets import assert_store_holds
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.foreign.protocol import TargetUnusable
-from tornpage.properties.foreign.reference_store import SAFE_AFTER, Disaster, ReferenceState, ReferenceStore, SafeAfter
+from tornpage.properties.foreign.reference_store import (
+    SAFE_AFTER,
+    CrashFault,
+    ReferenceState,
+    ReferenceStore,
+    SafeAfter,
+)
 
 __all__ = [
     "SAFE_AFTER",
     "CommitLog",
-    "Disaster",
+    "CrashFault",
     "HarnessError",
     "ReferenceState",
     "ReferenceStore",

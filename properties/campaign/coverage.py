@@ -28,14 +28,14 @@ __all__ = [
     "ALL_JUDGES",
     "NEEDS",
     "OF_SOME_STORES",
-    "RulesAtWork",
+    "RuleCounts",
     "Seen",
     "Tally",
-    "armed_judges",
-    "fired_by_legal",
-    "fired_by_recovery",
-    "fired_judges",
-    "judges_counted",
+    "enabled_judges",
+    "hit_by_legal",
+    "hit_by_recovery",
+    "hit_judges",
+    "judge_counter",
     "merged",
 ]
 
@@ -161,22 +161,22 @@ OF_SOME_STORES = frozenset({"judge_extensions_hold_the_log"})
 _OF_EVERY_STORE = tuple(name for name in ALL_JUDGES if name not in OF_SOME_STORES)
 
 
-def armed_judges(settings: Settings) -> tuple[str, ...]:
+def enabled_judges(settings: Settings) -> tuple[str, ...]:
     """Return the judges that a store with these settings enables, by activation name."""
     return ALL_JUDGES if settings.queue_ext else _OF_EVERY_STORE
 
 
-def fired_judges(found: Recovered) -> tuple[str, ...]:
+def hit_judges(found: Recovered) -> tuple[str, ...]:
     """Return the judges that had data to compare, by activation name."""
-    return (*fired_by_legal(found.legal), *fired_by_recovery(found))
+    return (*hit_by_legal(found.legal), *hit_by_recovery(found))
 
 
-def fired_by_legal(legal: LegalLogs) -> tuple[str, ...]:
+def hit_by_legal(legal: LegalLogs) -> tuple[str, ...]:
     """Return the judges that can compare something because of the legal logs alone."""
     return _judges_with(("head gone",) if any(next(iter(legal))[2:]) else ())
 
 
-def fired_by_recovery(found: Recovered) -> tuple[str, ...]:
+def hit_by_recovery(found: Recovered) -> tuple[str, ...]:
     """Return the judges that can compare something because of the recovered disk.
 
     Equal images give equal judges.
@@ -224,19 +224,19 @@ _FAILURES: Mapping[str, str] = {
 """How an injected failure of each rule shows: the log is poisoned, or a coverage point is reached."""
 
 
-def judges_counted(tally: Tally) -> Callable[[Recovered], None]:
+def judge_counter(tally: Tally) -> Callable[[Recovered], None]:
     """Return the observer of a lockstep run that counts the judges of each recovered store.
 
     A store that is judged with a shared verdict cache is counted by the owner of the cache.
     """
 
     def count(found: Recovered) -> None:
-        tally.saw(armed_judges(found.settings), fired_judges(found))
+        tally.saw(enabled_judges(found.settings), hit_judges(found))
 
     return count
 
 
-class RulesAtWork:
+class RuleCounts:
     """Count the rules of one run.
 
     `done` counts how often each rule was carried out. Pending failures were injected and have not happened yet.

@@ -15,10 +15,20 @@ from typing import Literal, Protocol, TypeVar
 from tornpage.properties.campaign.replay import Failure, Shrunk, replay, shrink
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
-from tornpage.properties.campaign.workers import Died, Job, Launcher, Told, Work
+from tornpage.properties.campaign.workers import Died, Job, Launcher, PartProgress, Work
 from tornpage.properties.disk.dirty import DirtyTracker
 
-__all__ = ["Budget", "CanaryTime", "Explorer", "MakingSmall", "Progress", "explore", "ignored", "quiet", "small_case"]
+__all__ = [
+    "Budget",
+    "CanaryTime",
+    "Explorer",
+    "Progress",
+    "ShrinkProgress",
+    "explore",
+    "ignored",
+    "quiet",
+    "shrink_case",
+]
 
 Part = TypeVar("Part")
 Made = TypeVar("Made")
@@ -28,7 +38,7 @@ Broken = TypeVar("Broken")
 Progress = Callable[[int, float], None]
 """Called with the count so far and the seconds spent."""
 
-MakingSmall = Callable[[int, int, int, int], None]
+ShrinkProgress = Callable[[int, int, int, int], None]
 """Called with the number of the failure being shrunk (from 1 on), the tries so far, and the operations and lost writes
 that remain."""
 
@@ -91,13 +101,13 @@ class Explorer(Protocol[Part, Made, Counts, Broken]):
     def conclude(self, result: CampaignResult[Counts, Broken]) -> None:
         """Complete the result after the last part: required classes never hit, and the hash."""
 
-    def small(self, failure: Broken, budget: Budget, watch: Watch) -> tuple[Broken | None, bool]:
+    def shrink(self, failure: Broken, budget: Budget, watch: Watch) -> tuple[Broken | None, bool]:
         """Shrink a failure.
 
         Return the shrunk failure, or None if it does not show again, and whether an interrupt ended the shrinking.
         """
 
-    def told(self, failure: Broken) -> str:
+    def describe(self, failure: Broken) -> str:
         """Return the failure and the command to replay it, in one line."""
 
 
@@ -115,7 +125,7 @@ def explore(
     workers: int = 1,
     seconds: float | None = None,
     progress: Progress = ignored,
-    making_small: MakingSmall = quiet,
+    making_small: ShrinkProgress = quiet,
 ) -> CampaignResult[Counts, Broken]:
     """Carry out the plan of an explorer.
 
@@ -152,7 +162,7 @@ def _carry_out(
     counted: dict[int, int] = {}
     total = 0
 
-    def watch(told: Told) -> None:
+    def watch(told: PartProgress) -> None:
         nonlocal total
         total += told.count - counted.get(told.number, 0)
         counted[told.number] = told.count
@@ -175,7 +185,7 @@ def _carry_out(
                 result.seconds = perf_counter() - started
                 if not isinstance(made, Died):
                     result.shards += 1
-                    watch(Told(number, explorer.count(made), ""))
+                    watch(PartProgress(number, explorer.count(made), ""))
                 if not goes_on:
                     break
     finally:
@@ -186,7 +196,7 @@ def _carry_out(
 def _make_small(
     explorer: Explorer[Part, Made, Counts, Broken],
     result: CampaignResult[Counts, Broken],
-    making_small: MakingSmall,
+    making_small: ShrinkProgress,
 ) -> None:
     """Shrink each failure. A failure that does not show again counts as a harness fault."""
     met, result.found = result.found, []
@@ -196,16 +206,16 @@ def _make_small(
         small: Broken | None = each.failure
         if not result.interrupted:
             try:
-                small, result.interrupted = explorer.small(each.failure, budget, partial(making_small, number))
+                small, result.interrupted = explorer.shrink(each.failure, budget, partial(making_small, number))
             except KeyboardInterrupt:
                 result.interrupted = True
         if small is None:
-            result.faults.append(f"a failure does not replay: {explorer.told(each.failure)}")
+            result.faults.append(f"a failure does not replay: {explorer.describe(each.failure)}")
         else:
             result.found.append(replace(each, failure=small))
 
 
-def small_case(
+def shrink_case(
     failure: Failure, budget: Budget, watch: Watch, *, tracker: DirtyTracker, keep_evidence: bool = True
 ) -> tuple[Failure | None, bool]:
     """Replay a failing case and shrink it. Return None if it does not fail again."""

@@ -194,7 +194,7 @@ def shrink(
             again, ended = None, "interrupt"
     if again is None:
         return Shrunk(failure.case, failure.broken, failure.losses, failure.lost_pages, ended=ended)
-    shrinking = Shrinking(again, failing, budget, named=_by_what_was_lost, restated=_by_what_survived, watch=watch)
+    shrinking = Shrinking(again, failing, budget, named=_by_losses, restated=_by_survivors, watch=watch)
     shrinking.run()
     small = shrinking.best
     last_form, told = _restated(small, fewest_exceptions), None
@@ -226,11 +226,11 @@ def shrink(
 Restate = Callable[[Sequence[InFlightWrite], dict[str, Choice]], tuple[dict[str, Choice], Others]]
 
 
-def _by_what_was_lost(failure: Failure) -> Case:
+def _by_losses(failure: Failure) -> Case:
     return _restated(failure, lambda facts, choices: (exceptions(facts, choices, "kept"), "kept"))
 
 
-def _by_what_survived(failure: Failure) -> Iterator[Case]:
+def _by_survivors(failure: Failure) -> Iterator[Case]:
     yield _restated(failure, lambda facts, choices: (exceptions(facts, choices, "lost"), "lost"))
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-__all__ = ["BadRows", "KeptRows", "LineFile", "NotKept"]
+__all__ = ["BadRows", "LineFile", "ResumeRows", "ResumeWriteError"]
 
 Row = TypeVar("Row")
 
@@ -52,7 +52,7 @@ class BadRows(ValueError):
         super().__init__(f"{path}, line {line}: {why}; remove the file, or give another directory")
 
 
-class NotKept(Exception):
+class ResumeWriteError(Exception):
     """Raise this if a result could not be written. Earlier results are in the file."""
 
     def __init__(self, path: Path, error: OSError) -> None:
@@ -60,7 +60,7 @@ class NotKept(Exception):
         super().__init__(f"cannot write results to {path}: {why}; free space and resume, or give another directory")
 
 
-class KeptRows(Generic[Row]):
+class ResumeRows(Generic[Row]):
     """Keep rows of the dataclass `kind` in the file at `path`, or in memory if it is None."""
 
     def __init__(self, path: Path | None, kind: type[Row]) -> None:
@@ -79,7 +79,7 @@ class KeptRows(Generic[Row]):
         try:
             self._file.append(asdict(row))  # type: ignore[call-overload]  # a dataclass, as `kind` says
         except OSError as error:
-            raise NotKept(self._file.path, error) from error
+            raise ResumeWriteError(self._file.path, error) from error
 
 
 def _read(file: LineFile, kind: type[Row]) -> Iterator[Row]:

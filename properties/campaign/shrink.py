@@ -168,14 +168,14 @@ class Shrinking(Generic[Found]):
     def _passes(self) -> None:
         """Repeat all passes until none of them finds a simpler case."""
         self.one_minimal, before = False, None
-        self._name_what_was_lost()
+        self._name_losses()
         while before != self._weight and self._budget.is_left():
             before = self._weight
             for each in SIMPLER:
                 self._noted(each.__name__.replace("_", " "), each)
         self.one_minimal = self._budget.is_left()
 
-    def _name_what_was_lost(self) -> None:
+    def _name_losses(self) -> None:
         found = self._try(self._named(self.best))
         if found is not None and found.losses == self.best.losses:
             self.best, self._weight = found, self._weight_of(found)

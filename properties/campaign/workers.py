@@ -5,8 +5,9 @@ processes. The parent turns the interrupt into a stop request, and the worker th
 dies loses only its part, and another worker takes its place. A worker whose parent is gone ends. Workers are new
 interpreters (`spawn`), or copies of this process (`fork`) for parts that fork themselves.
 
-`Apart` gives each part its own process with a time limit, so that a part that hangs, dies or raises still has a result.
-Results arrive in the order of completion. A server process imports the needed modules once and is forked for each part.
+`JobPool` gives each part its own process with a time limit, so that a part that hangs, dies or raises still has a
+result. Results arrive in the order of completion. A server process imports the needed modules once and is forked for
+each part.
 """
 
 import logging
@@ -29,7 +30,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from tornpage.properties.interrupts import born_deaf, held_interrupts
 
-__all__ = ["Apart", "Control", "Died", "Interrupted", "Job", "Launcher", "Plain", "Told", "Work"]
+__all__ = ["Control", "Died", "Interrupted", "Job", "JobPool", "Launcher", "PartProgress", "Plain", "Work"]
 
 Launcher = Literal["spawn", "fork"]
 
@@ -49,7 +50,7 @@ MadeOut = TypeVar("MadeOut", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PartProgress:
     """Report the progress of part `number`: its count, and the seed of its current run."""
 
     number: int
@@ -57,7 +58,7 @@ class Told:
     at: str
 
 
-Watch = Callable[[Told], None]
+Watch = Callable[[PartProgress], None]
 """Called from time to time while parts are carried out."""
 
 
@@ -153,7 +154,7 @@ def _work(parent: Connection, job: Job[Any, Any], foreign: tuple[Connection, ...
             parent.send(_READY)
             while (task := parent.recv()) is not None:
                 number, part, until = task
-                teller = _Teller(parent, number)
+                teller = _ProgressReporter(parent, number)
                 stopped = parent.poll  # anything that arrives now is the stop request or the parent's end
                 parent.send(_made(carry_out, part, Control(partial(_is_past, until), stopped, teller.tell)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -182,7 +183,7 @@ def _work_once(parent: Connection, job: Job[Any, Any], part: object) -> None:
 
 
 @dataclass
-class _Teller:
+class _ProgressReporter:
     """Report the progress of a part at intervals, and each new run at once."""
 
     parent: Connection
@@ -195,7 +196,7 @@ class _Teller:
         now = perf_counter()
         if at != self.told_of or now - self.told_at >= _TELL_EVERY_S:
             self.told_at, self.told_of = now, at
-            self.parent.send(Told(self.number, count, at))
+            self.parent.send(PartProgress(self.number, count, at))
 
 
 # ---- the parent ------------------------------------------------------------------------------------------------------
@@ -330,7 +331,7 @@ class Work(Generic[Part, Made]):
         return Control(
             is_over=partial(_is_past, self.until),
             is_stopped=lambda: interrupts.count > 0,
-            tell=lambda count, at: self.watch(Told(number, count, at)),
+            tell=lambda count, at: self.watch(PartProgress(number, count, at)),
         )
 
     # ---- other processes -----------------------------------------------------------------------------------------
@@ -381,7 +382,7 @@ class Work(Generic[Part, Made]):
         except (EOFError, OSError):  # it may have died in the middle of a message
             self._lose(worker)
             return
-        if isinstance(said, Told):
+        if isinstance(said, PartProgress):
             worker.at = said.at
             self.watch(said)
         elif isinstance(said, str):
@@ -463,7 +464,7 @@ class Work(Generic[Part, Made]):
                     said = worker.pipe.recv()
                 except (EOFError, OSError):
                     said = None
-                if not isinstance(said, Told):
+                if not isinstance(said, PartProgress):
                     if said is not None and not isinstance(said, _Raised) and worker.part is not None:
                         self._ended[worker.number] = worker.part, said
                     worker.process.join()
@@ -485,7 +486,7 @@ class Work(Generic[Part, Made]):
 
 
 @dataclass
-class Apart(Generic[Part, Made]):
+class JobPool(Generic[Part, Made]):
     """Carry out each part in its own process, for at most `limit_s` seconds.
 
     At most `workers` processes run at once. The next part is requested as soon as there is room for it and all results

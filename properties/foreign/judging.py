@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from tornpage.model.index import keys_of
 from tornpage.model.state import Record
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.foreign.asking import Asked
 from tornpage.properties.foreign.reference_store import ReferenceState, ReferenceStore
+from tornpage.properties.foreign.session import StoreSession
 from tornpage.properties.judge.rulings import Ruling, holds, judge, require, ruling_of
 
-__all__ = ["Known", "Survived", "found_by_key", "judge_survivors", "keys_in", "shown"]
+__all__ = ["Expectation", "Survived", "found_by_key", "judge_survivors", "keys_in", "shown"]
 
 Queue = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Expectation:
     """Hold what was put before a crash, without messages that earlier crashes cut.
 
     `floor` is the number of `records` that must survive. `offsets` are those that the store returned, as far as it
@@ -46,7 +46,7 @@ class Survived:
 
 
 def judge_survivors(
-    store: Asked, known: Known, legal: Mapping[int, ReferenceState], reference: ReferenceStore
+    store: StoreSession, known: Expectation, legal: Mapping[int, ReferenceState], reference: ReferenceStore
 ) -> Survived:
     """Judge the state of a store after a crash (contract 1 to 5).
 
@@ -66,7 +66,7 @@ def judge_survivors(
     return Survived(holds(2, ""), count)
 
 
-def _require_legal(count: int, known: Known, legal: Mapping[int, ReferenceState]) -> None:
+def _require_legal(count: int, known: Expectation, legal: Mapping[int, ReferenceState]) -> None:
     if count < known.floor:
         lost = known.records[count]
         raise GuaranteeBroken(
@@ -87,7 +87,7 @@ def keys_in(records: Iterable[Record]) -> list[tuple[str, str]]:
 
 
 @judge(5)
-def found_by_key(store: Asked, reference: ReferenceStore, topic: str, key: str) -> None:
+def found_by_key(store: StoreSession, reference: ReferenceStore, topic: str, key: str) -> None:
     """Check that a query by key finds every message with the key and no other (contract 5)."""
     expected, found = reference.find(topic, key), store.find(topic, key)
     if found != expected:
@@ -95,7 +95,7 @@ def found_by_key(store: Asked, reference: ReferenceStore, topic: str, key: str) 
         raise GuaranteeBroken(5, sentence, _bodies(expected), _bodies(found))
 
 
-def _count_in_queues(store: Asked, known: Known) -> int:
+def _count_in_queues(store: StoreSession, known: Expectation) -> int:
     """Return how many messages are in the queues.
 
     They must be the first ones (contract 1 and 4).
@@ -119,7 +119,7 @@ def _count_in_queues(store: Asked, known: Known) -> int:
     return _first_ones(known.records, [record.offset in there for record in known.records])
 
 
-def _count_by_offset(store: Asked, known: Known) -> int:
+def _count_by_offset(store: StoreSession, known: Expectation) -> int:
     """Return how many messages are found by offset. They must be the first ones (contract 1)."""
     asked = [record for record in known.records if record.offset in known.offsets]
     return _first_ones(asked, [_is_there(store, record, known.offsets[record.offset]) for record in asked])
@@ -135,7 +135,7 @@ def _first_ones(records: Sequence[Record], is_there: Sequence[bool]) -> int:
     return count
 
 
-def _agrees_by_offset(store: Asked, known: Known, count: int) -> None:
+def _agrees_by_offset(store: StoreSession, known: Expectation, count: int) -> None:
     """Check that offsets lead only to messages that survived (contract 1 and 3)."""
     survived = {known.offsets[record.offset] for record in known.records[:count] if record.offset in known.offsets}
     for number, record in enumerate(known.records):
@@ -155,7 +155,7 @@ def _agrees_by_offset(store: Asked, known: Known, count: int) -> None:
             raise GuaranteeBroken(3, "a message comes back that an earlier recovery had cut", "nothing", str(offset))
 
 
-def _is_there(store: Asked, record: Record, offset: int) -> bool:
+def _is_there(store: StoreSession, record: Record, offset: int) -> bool:
     found, expected = store.get(offset), record.message.body or b""
     if found is not None and found != expected:
         raise GuaranteeBroken(

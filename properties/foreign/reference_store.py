@@ -24,13 +24,13 @@ from tornpage.model.operations import Flush, Operation, Put, Step
 from tornpage.model.state import Clock, CommitLog, Layout, Record, State
 from tornpage.model.step import step
 
-__all__ = ["SAFE_AFTER", "Disaster", "ReferenceState", "ReferenceStore", "SafeAfter"]
+__all__ = ["SAFE_AFTER", "CrashFault", "ReferenceState", "ReferenceStore", "SafeAfter"]
 
 SafeAfter = Literal["put", "flush", "close", "nothing"]
 """The answer after which a message is safe."""
 SAFE_AFTER: tuple[SafeAfter, ...] = ("put", "flush", "close", "nothing")
 """The strongest promise first. A store that keeps one promise also keeps those that follow it."""
-Disaster = Literal["kill", "power"]
+CrashFault = Literal["kill", "power"]
 
 _BODY_BYTES_MAX = 1 << 20
 _HOST = ("192.0.2.1", 10_911)
@@ -47,9 +47,9 @@ class ReferenceState:
     killed_offset: int = 0
     answered_offset: int = 0
 
-    def floor(self, disaster: Disaster) -> int:
+    def floor(self, fault: CrashFault) -> int:
         """Return the offset up to which everything survives."""
-        return self.killed_offset if disaster == "kill" else self.log.flushed_offset
+        return self.killed_offset if fault == "kill" else self.log.flushed_offset
 
 
 class ReferenceStore:
@@ -170,13 +170,13 @@ class ReferenceStore:
 
     # ---- crashes --------------------------------------------------------------------------------------------------
 
-    def survivors(self, disaster: Disaster, *, since: ReferenceState | None = None) -> dict[int, ReferenceState]:
+    def survivors(self, fault: CrashFault, *, since: ReferenceState | None = None) -> dict[int, ReferenceState]:
         """Return every state that a crash fault may leave, by the number of messages left.
 
         With the earlier state `since`, an operation was running that had not answered.
         """
         before = self.state if since is None else since
-        floor = before.floor(disaster)
+        floor = before.floor(fault)
         promised = before.log.changed(flushed_offset=floor)
         found: dict[int, ReferenceState] = {}
         for log in crash(promised, self.log, "power loss", layout=self._layout):
@@ -189,15 +189,15 @@ class ReferenceStore:
             found[len(log.records)] = ReferenceState(log, killed_offset, answered_offset)
         return found
 
-    def crash(self, disaster: Disaster, *, messages: int | None = None, since: ReferenceState | None = None) -> int:
+    def crash(self, fault: CrashFault, *, messages: int | None = None, since: ReferenceState | None = None) -> int:
         """Continue after a crash fault with `messages` messages, or the fewest.
 
         Return the number left. Raises ValueError for a number that no such crash fault leaves.
         """
-        left = self.survivors(disaster, since=since)
+        left = self.survivors(fault, since=since)
         count = min(left) if messages is None else messages
         if count not in left:
-            raise ValueError(f"{count} messages: a {disaster} leaves {min(left)} to {max(left)}")
+            raise ValueError(f"{count} messages: a {fault} leaves {min(left)} to {max(left)}")
         self.go_on_with(left[count])
         return count
 

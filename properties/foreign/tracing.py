@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from tornpage.properties.foreign.syscalls import MACHINE, SYNCHRONOUS, TEMPORARY, install_filter
-from tornpage.properties.foreign.watching import Place, WatchedDirectory
+from tornpage.properties.foreign.watching import FileId, WatchedDirectory
 from tornpage.properties.interrupts import held_interrupts
 
 __all__ = ["Tracer", "let_trace", "why_untraceable"]
@@ -267,7 +267,7 @@ def _is_synchronous(task: int, number: int) -> bool:
     return bool(flags & SYNCHRONOUS)
 
 
-def _mapped(task: int, address: int, size_bytes: int) -> set[Place]:
+def _mapped(task: int, address: int, size_bytes: int) -> set[FileId]:
     """Return the files that are mapped at some addresses."""
     found = set()
     with suppress(OSError), open(f"/proc/{task}/maps") as lines:

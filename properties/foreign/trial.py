@@ -20,23 +20,23 @@ from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import Entry, ProcessKilled
-from tornpage.properties.foreign.asking import Asked
-from tornpage.properties.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
+from tornpage.properties.foreign.judging import Expectation, found_by_key, judge_survivors, keys_in, shown
 from tornpage.properties.foreign.process import StoreProcess
 from tornpage.properties.foreign.protocol import TargetUnusable
-from tornpage.properties.foreign.reference_store import Disaster, ReferenceState
+from tornpage.properties.foreign.reference_store import CrashFault, ReferenceState
+from tornpage.properties.foreign.session import StoreSession
 from tornpage.properties.foreign.spec import read_spec
 from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
-from tornpage.properties.foreign.workplace import Workplace
+from tornpage.properties.foreign.work_area import WorkArea
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.program.case import Settings
 
-__all__ = ["TargetTrial", "TargetWindow", "keys_of_put"]
+__all__ = ["TargetSpan", "TargetTrial", "keys_of_put"]
 
 
 @dataclass(frozen=True, slots=True)
-class TargetWindow:
+class TargetSpan:
     """Hold the span of one operation: its events, and the reference before and after it.
 
     The events are `first` to `last` (exclusive). `operations` counts the operations up to and including this one.
@@ -61,13 +61,13 @@ class TargetTrial:
         self._spec = read_spec(settings.target, settings.bug)
         self.performed: list[Operation] = []
         self.losses: list[PowerLoss] = []
-        self.spans: list[TargetWindow] = []
+        self.spans: list[TargetSpan] = []
         self.coverage: Counter[str] = Counter()
         self.closed = False
         self._offsets: dict[int, int] = {}
         self._cut: frozenset[int] = frozenset()
         self._queues: set[tuple[str, int]] = set()
-        self._workplace = Workplace()
+        self._workplace = WorkArea()
         self._ended = weakref.finalize(self, self._workplace.end)
         self.files: WatchedDirectory | Recorded
         self._watched: WatchedDirectory | None
@@ -172,7 +172,7 @@ class TargetTrial:
         assert self._watched is not None
         self._watched.look()
         now = self.reference.state
-        self.spans.append(TargetWindow(first, len(self.files.events), before, now, len(self.performed)))
+        self.spans.append(TargetSpan(first, len(self.files.events), before, now, len(self.performed)))
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class TargetTrial:
         root = self._workplace.new_disk(image)
         self.files = self._watched = WatchedDirectory(root, image if base is None else base, journal)
 
-    def _start(self, *, opens_again: bool) -> Asked:
+    def _start(self, *, opens_again: bool) -> StoreSession:
         if self._workplace.process is not None:
             self._workplace.process.kill()
         assert self._watched is not None
@@ -190,7 +190,7 @@ class TargetTrial:
             self._spec, self._watched.root, watched=watched, answer_seconds=self.settings.answer_seconds
         )
         self._workplace.process = process
-        return Asked(process, opens_again=opens_again)
+        return StoreSession(process, opens_again=opens_again)
 
     def _close(self) -> None:
         self.store.close()
@@ -207,7 +207,7 @@ class TargetTrial:
 
     def _open_again(self, legal: Mapping[int, ReferenceState]) -> int:
         """Open the present disk and continue with its content; return the number of lost messages."""
-        known = Known(self.log.records, min(legal), dict(self._offsets), self._cut, frozenset(self._queues))
+        known = Expectation(self.log.records, min(legal), dict(self._offsets), self._cut, frozenset(self._queues))
         self.store = self._start(opens_again=True)
         self.closed = False
         survived = judge_survivors(self.store, known, legal, self.reference)
@@ -234,7 +234,7 @@ class TargetTrial:
         copy.spans, copy.coverage, copy.closed = self.spans[: window + 1], Counter(), False
         copy._offsets = {there: given for there, given in self._offsets.items() if there < at.after.log.end_offset}
         copy._cut, copy._queues = self._cut, set(self._queues)
-        copy._workplace = Workplace()
+        copy._workplace = WorkArea()
         copy._ended = weakref.finalize(copy, copy._workplace.end)
         assert self._watched is not None
         copy._watched, copy.files = None, self._watched.until(at.last - 1)
@@ -252,16 +252,16 @@ class TargetTrial:
         window = self.spans[-1]
         back = 0 if self.why_no_power_loss else min(crash.back, window.last - window.first)
         since = window.before if back else window.after
-        disaster: Disaster = "kill" if crash.kill else "power"
+        fault: CrashFault = "kill" if crash.kill else "power"
         if crash.kill:
             self.performed.append(Crash(kill=True, back=back))
             self._lose_process(back)
         else:
             self.performed.append(self._lose_power(replace(crash, back=back)))
-        self.coverage[disaster] += 1
+        self.coverage[fault] += 1
         self.spans = []
-        gone = self._open_again(self.reference.survivors(disaster, since=since))
-        self.coverage[f"{disaster}_lost"] += gone > 0
+        gone = self._open_again(self.reference.survivors(fault, since=since))
+        self.coverage[f"{fault}_lost"] += gone > 0
         self._end_verb(0, self.reference.state)
 
     def _lose_process(self, back: int) -> None:

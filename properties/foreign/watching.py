@@ -42,7 +42,7 @@ __all__ = ["EMPTY", "Recorded", "WatchedDirectory", "write_directory"]
 EMPTY = Image(frozenset({"/"}), {})
 _BYTES_MAX = 64 << 20
 
-Place = tuple[int, int]
+FileId = tuple[int, int]
 """Device and inode number, which identify a file while it has a name."""
 
 
@@ -85,7 +85,7 @@ class WatchedDirectory:
         state.apply_all(journal)
         names, _ = state.visible()
         self._next = max(state.inodes, default=-1) + 1
-        self._numbers: dict[Place, int] = {}
+        self._numbers: dict[FileId, int] = {}
         self._content: dict[int, bytes] = {}
         self._files, self._directories = self._scan()
         for path, number in names.items():
@@ -109,9 +109,9 @@ class WatchedDirectory:
         """Record why from now on it is not known what is durable."""
         self.unsupported = self.unsupported or reason
 
-    def _scan(self) -> tuple[dict[str, Place], dict[str, Place]]:
+    def _scan(self) -> tuple[dict[str, FileId], dict[str, FileId]]:
         """Return files and directories by path, each with its device and inode."""
-        files: dict[str, Place] = {}
+        files: dict[str, FileId] = {}
         directories = {"/": _place(os.stat(self.root))}
         left = ["/"]
         total_bytes = 0
@@ -140,7 +140,7 @@ class WatchedDirectory:
     def _real(self, path: str) -> str:
         return f"{self.root}{path}"
 
-    def _note_names(self, files: dict[str, Place], directories: dict[str, Place]) -> None:
+    def _note_names(self, files: dict[str, FileId], directories: dict[str, FileId]) -> None:
         if not self.names_may_change and (files != self._files or directories != self._directories):
             self.refuse("a process that is neither the store's nor a child of it writes in its directory")
         for path in sorted(self._directories.keys() - directories.keys()):
@@ -162,7 +162,7 @@ class WatchedDirectory:
                 self._content[number] = b""
                 self.journal.append(FileCreated(number, path))
 
-    def _note_rename(self, source: str, target: str, files: dict[str, Place]) -> None:
+    def _note_rename(self, source: str, target: str, files: dict[str, FileId]) -> None:
         if source in files or parent_of(source) != parent_of(target):
             self.refuse(f"{source} was moved to {target}, into another directory or in exchange")
             return
@@ -206,7 +206,7 @@ class WatchedDirectory:
 
     # ---- barriers ------------------------------------------------------------------------------------------------
 
-    def synced(self, place: Place, *, succeeded: bool = True) -> None:
+    def synced(self, place: FileId, *, succeeded: bool = True) -> None:
         """Record that a sync of a file or directory has returned. Others are ignored."""
         self.look()
         if place in self._numbers:
@@ -249,7 +249,7 @@ class WatchedDirectory:
         return [self._numbers[place] for place in self._files.values()]
 
 
-def _place(found: os.stat_result) -> Place:
+def _place(found: os.stat_result) -> FileId:
     return found.st_dev, found.st_ino
 
 

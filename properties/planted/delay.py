@@ -46,7 +46,7 @@ _STACK = 200
 # ---- delivery --------------------------------------------------------------------------------------------------------
 
 
-class _TriedForEver(DeliverDelayedMessages):
+class _EndlessRetry(DeliverDelayedMessages):
     """Retry a copy that can never be stored, and block its level meanwhile (RMQ-B22)."""
 
     def _skip(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
@@ -55,7 +55,7 @@ class _TriedForEver(DeliverDelayedMessages):
         return super()._skip(queue, number, offset, why)
 
 
-def _copy_not_asked_for(*_: object, **__: object) -> PutStatus | None:
+def _copy_not_checked(*_: object, **__: object) -> PutStatus | None:
     """Accept a delayed message without checking that its copy can be stored (RMQ-B22)."""
     return None
 
@@ -67,7 +67,7 @@ class _EndNotCorrected(DelayOffsets):
         super().correct(lambda topic, queue_id: (range_of(topic, queue_id)[0], _NO_END))
 
 
-class _CorrectedInVain(DelayOffsets):
+class _CorrectionDropped(DelayOffsets):
     """Load delivery progress again when the service starts and drop the correction (RMQ-B58)."""
 
     def correct(self, range_of: QueueRange) -> None:
@@ -94,7 +94,7 @@ class _NotSavedAtClose(Progress):
         super().save_all()
 
 
-class _SlaveKeepsItsTable(Progress):
+class _StaleSlaveTable(Progress):
     """Keep the progress that a slave read at its start, ignoring its master (RMQ-B64)."""
 
     def __init__(self, config: MessageStoreConfig, *, config_file: Callable[[str], Any], **others: Any) -> None:
@@ -126,7 +126,7 @@ def _half_message_delivered(stored: Message) -> Message | str:
     return replace(copy, topic=HALF_TOPIC, properties=str(copy.properties).replace(_STAND_IN, HALF_TOPIC))
 
 
-class _BeginOfTheRound(DeliverDelayedMessages):
+class _RoundProgress(DeliverDelayedMessages):
     """Record only the first message of a round as progress (4.9.3).
 
     A restart delivers the others again.
@@ -142,7 +142,7 @@ class _BeginOfTheRound(DeliverDelayedMessages):
         super()._advance(level, self._began_at + 1)
 
 
-class _DueWhenTheClockGoesBack(DeliverDelayedMessages):
+class _DueOnClockBack(DeliverDelayedMessages):
     """Treat a message as due when its due time exceeds the delay of its level (4.9.3)."""
 
     def _due_ms(self, queue: ReadableQueue, number: int, offset: int, code: int) -> int:
@@ -151,7 +151,7 @@ class _DueWhenTheClockGoesBack(DeliverDelayedMessages):
         return now_ms if due_ms > now_ms + self._levels.delay_ms(level) else due_ms
 
 
-class _AddressIsNoTime(DeliverDelayedMessages):
+class _AddressAsTime(DeliverDelayedMessages):
     """Take the extension address in a unit for the due time of its message."""
 
     def _due_ms(self, queue: ReadableQueue, number: int, offset: int, code: int) -> int:
@@ -189,7 +189,7 @@ def _delay_stays(stored: Message) -> Message | str:
     return replace(copy, properties=format_pairs({"DELAY": level, **parse_pairs(str(copy.properties))}))
 
 
-class _OneHoldsAll(DeliverDelayedMessages):
+class _LevelsHeldUp(DeliverDelayedMessages):
     """Hold up all later levels while a copy of one level is refused."""
 
     _is_held_up = False
@@ -207,7 +207,7 @@ class _OneHoldsAll(DeliverDelayedMessages):
         return done
 
 
-class _NobodyWakes(DeliverDelayedMessages):
+class _NoWakeUp(DeliverDelayedMessages):
     """Never wake the service from the dispatcher. A new message waits for the next round."""
 
     def note_runs(self, runs: Sequence[QueueRun]) -> None:
@@ -227,7 +227,7 @@ class _SleepsUntilDue(DeliverDelayedMessages):
         return max(wait_ms, self._due_ms(queue, 0, unit.offset, unit.tags_code) - clock_ms)
 
 
-class _WaitsForTheExpired(DeliverDelayedMessages):
+class _ExpiredAwaited(DeliverDelayedMessages):
     """Wait for messages at the head of a level that have expired."""
 
     def _first_number(self, queue: ReadableQueue, level: int) -> int:
@@ -238,7 +238,7 @@ class _WaitsForTheExpired(DeliverDelayedMessages):
 # ---- asynchronous delivery -------------------------------------------------------------------------------------------
 
 
-class _RetriesInItsCallback(DeliverDelayedMessagesAsync):
+class _CallbackRetry(DeliverDelayedMessagesAsync):
     """Put a refused copy again inside the callback of its answer, until the stack overflows."""
 
     def _refusal_of(self, copy: Message) -> PutStatus | None:
@@ -249,7 +249,7 @@ class _RetriesInItsCallback(DeliverDelayedMessagesAsync):
         raise RecursionError
 
 
-class _AsksWithoutAPause(DeliverDelayedMessagesAsync):
+class _BusyPolling(DeliverDelayedMessagesAsync):
     """Poll the first unanswered copy of a level without a pause."""
 
     def _deliver(self, queue: ReadableQueue, level: int, clock_ms: int) -> int | None:
@@ -257,7 +257,7 @@ class _AsksWithoutAPause(DeliverDelayedMessagesAsync):
         return 0 if self._lines[level] else pause_ms
 
 
-class _PutIsEnough(DeliverDelayedMessagesAsync):
+class _ProgressAtPut(DeliverDelayedMessagesAsync):
     """Advance the progress of a level as soon as a copy is put, before it is answered."""
 
     def _advance(self, level: int, number: int) -> None:
@@ -265,7 +265,7 @@ class _PutIsEnough(DeliverDelayedMessagesAsync):
         self._offsets.advance(level, number)
 
 
-class _AnswerIsNotHeard(DeliverDelayedMessagesAsync):
+class _AnswerIgnored(DeliverDelayedMessagesAsync):
     """Ignore the wake-up of an answer."""
 
     def _answered(self, _: object) -> None:
@@ -279,7 +279,7 @@ class _NeverFull(DeliverDelayedMessagesAsync):
         return False
 
 
-class _RefusedComesLater(DeliverDelayedMessagesAsync):
+class _RefusedOvertaken(DeliverDelayedMessagesAsync):
     """Put a refused copy again in the next round, after the copies that follow it (4.9.3)."""
 
     _refused: tuple[Message, ...] = ()
@@ -298,7 +298,7 @@ class _RefusedComesLater(DeliverDelayedMessagesAsync):
         return None
 
 
-class _CloseHearsNothing(DeliverDelayedMessagesAsync):
+class _AnswersDuringCloseIgnored(DeliverDelayedMessagesAsync):
     """Ignore answers that arrive during a close."""
 
     _is_in_a_round = False
@@ -315,7 +315,7 @@ class _CloseHearsNothing(DeliverDelayedMessagesAsync):
             super().finish()
 
 
-class _NeverMorePatient(DeliverDelayedMessagesAsync):
+class _NoBackoff(DeliverDelayedMessagesAsync):
     """Retry a refused copy ten times a second without backing off."""
 
     def _pause_ms(self, level: int) -> int:
@@ -337,7 +337,7 @@ NARROW_RECORDS = Settings(record_bytes_max=320)
 
 BUGS = (
     PlantedBug("RMQ-B22", "a delayed message whose copy is too large blocks its delay level for ever", 12,
-        Parts({DeliverDelayedMessages: _TriedForEver}),
+        Parts({DeliverDelayedMessages: _EndlessRetry}),
         origin=Origin("RMQ-B22", "Message that fits once no longer fits when re-stored", "4.9.4", "yes"),
         machine="delay", program=(replace(NARROW_RECORDS, java_delays=True), (LONG, REPUT, ROUND_SOON))),
     PlantedBug("RMQ-B57", "delivery progress past the end of its queue is not corrected", 12,
@@ -346,7 +346,7 @@ BUGS = (
         machine="delay", program=(Settings(), (FIRST_LEVEL, REPUT, DelayOffsetsAre(by=2)))),
     PlantedBug("RMQ-B58",
         "delivery progress is corrected at load, then the service reads the uncorrected file again", 12,
-        Parts({DelayOffsets: _CorrectedInVain}),
+        Parts({DelayOffsets: _CorrectionDropped}),
         origin=Origin("RMQ-B58", "Delay offsets corrected on load but not on start", "4.9.4", "yes"), machine="delay",
         program=(Settings(), (FIRST_LEVEL, REPUT, DelayOffsetsAre(by=2)))),
     PlantedBug("RMQ-B61", "a delayed message is skipped for good after its copy is refused once", 12,
@@ -357,7 +357,7 @@ BUGS = (
         origin=Origin("RMQ-B62", "Delivery progress not saved on shutdown", "4.9.3", "no"), machine="delay",
         program=(Settings(), (FIRST_LEVEL, REPUT, ROUND_SOON, Close()))),
     PlantedBug("RMQ-B64", "a slave promoted to master delivers from its own stale progress", 13,
-        Parts({Progress: _SlaveKeepsItsTable}),
+        Parts({Progress: _StaleSlaveTable}),
         origin=Origin("RMQ-B64", "Delay offsets not reloaded when a node becomes master", "4.9.0", "no"),
         machine="delay",
         program=(Settings(), (FIRST_LEVEL, REPUT, ChangeRole("SLAVE"), DelayOffsetsAre(), ChangeRole()))),
@@ -365,17 +365,17 @@ BUGS = (
         Parts({copy_of: _half_message_delivered}), machine="delay",
         program=(Settings(java_delays=True), (HALF, REPUT, ROUND_SOON))),
     PlantedBug("copy-not-asked-for", "a put accepts a delayed message whose copy cannot be stored", 8,
-        Parts({refusal_of_copy: _copy_not_asked_for}), machine="delay", program=(NARROW_RECORDS, (LONG,))),
+        Parts({refusal_of_copy: _copy_not_checked}), machine="delay", program=(NARROW_RECORDS, (LONG,))),
     PlantedBug("progress-of-the-round",
         "delivery progress is saved once per round, so a restart delivers messages twice", 12,
-        Parts({DeliverDelayedMessages: _BeginOfTheRound}), holes=("F2",), machine="delay",
+        Parts({DeliverDelayedMessages: _RoundProgress}), holes=("F2",), machine="delay",
         program=(Settings(), (FIRST_LEVEL, FIRST_LEVEL, REPUT, ROUND_SOON))),
     PlantedBug("due-when-the-clock-goes-back", "setting the clock back makes delayed messages due at once", 12,
-        Parts({DeliverDelayedMessages: _DueWhenTheClockGoesBack}), machine="delay",
+        Parts({DeliverDelayedMessages: _DueOnClockBack}), machine="delay",
         program=(Settings(), (FIRST_LEVEL, REPUT, ClockStep(by_ms=-1), Step(service="schedule")))),
     PlantedBug("address-is-no-time",
         "delivery takes an extension address for the due time, so delayed messages are due at once", 12,
-        Parts({DeliverDelayedMessages: _AddressIsNoTime}), machine="delay",
+        Parts({DeliverDelayedMessages: _AddressAsTime}), machine="delay",
         program=(Settings(queue_ext=True), (FIRST_LEVEL, REPUT, Step(service="schedule")))),
     PlantedBug("saved-before-its-copies", "delivery progress is saved before the delivered copies are durable", 12,
         Parts({DelayOffsets: _SavedFirst}), kind="reorder flushes", holes=("A5",), machine="delay",
@@ -388,40 +388,40 @@ BUGS = (
         "a delivered copy keeps its delay property, so it can be delayed again", 12, Parts({copy_of: _delay_stays}),
         machine="delay", program=(Settings(), (FIRST_LEVEL, REPUT, ROUND_SOON))),
     PlantedBug("one-level-holds-all", "a refused copy on one delay level holds up all later levels", 12,
-        Parts({DeliverDelayedMessages: _OneHoldsAll}), machine="delay",
+        Parts({DeliverDelayedMessages: _LevelsHeldUp}), machine="delay",
         program=(Settings(), (FIRST_LEVEL, SECOND_LEVEL, REPUT, FailAppend(), ROUND_LATER))),
     PlantedBug("delivery-not-woken", "a newly dispatched message does not wake delivery", 16,
-        Parts({DeliverDelayedMessages: _NobodyWakes}), machine="delay",
+        Parts({DeliverDelayedMessages: _NoWakeUp}), machine="delay",
         program=(Settings(), (ROUND_SOON, FIRST_LEVEL, REPUT))),
     PlantedBug("delivery-sleeps-until-due", "setting the clock forward does not wake delivery", 16,
         Parts({DeliverDelayedMessages: _SleepsUntilDue}), machine="delay",
         program=(Settings(), (SECOND_LEVEL, REPUT, Step(service="schedule")))),
     PlantedBug("waits-for-the-expired", "a delay level waits for messages that have already expired", 12,
-        Parts({DeliverDelayedMessages: _WaitsForTheExpired}), machine="delay",
+        Parts({DeliverDelayedMessages: _ExpiredAwaited}), machine="delay",
         program=(SMALL, (FIRST_LEVEL, FULL, FULL, FIRST_LEVEL, REPUT, FLUSH, Clean(percent=88), ROUND_SOON))),
     PlantedBug("RMQ-B59",
         "a refused copy is put again inside the callback of its answer, recursing without end", 16,
-        Parts({DeliverDelayedMessagesAsync: _RetriesInItsCallback}), machine="delay",
+        Parts({DeliverDelayedMessagesAsync: _CallbackRetry}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, SwitchFlag(), ROUND_SOON))),
     PlantedBug("RMQ-B60", "delivery polls for an outstanding answer without a pause (busy loop)", 16,
-        Parts({DeliverDelayedMessagesAsync: _AsksWithoutAPause}), machine="delay",
+        Parts({DeliverDelayedMessagesAsync: _BusyPolling}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON))),
     PlantedBug("unanswered-is-delivered", "delivery progress passes copies that are not yet acknowledged", 12,
-        Parts({DeliverDelayedMessagesAsync: _PutIsEnough}), machine="delay",
+        Parts({DeliverDelayedMessagesAsync: _ProgressAtPut}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON))),
     PlantedBug("answer-wakes-nobody", "an acknowledged copy does not wake delivery", 16,
-        Parts({DeliverDelayedMessagesAsync: _AnswerIsNotHeard}), machine="delay",
+        Parts({DeliverDelayedMessagesAsync: _AnswerIgnored}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON, Step()))),
     PlantedBug("line-without-end", "the number of unacknowledged copies of a delay level is not limited", 12,
         Parts({DeliverDelayedMessagesAsync: _NeverFull}), machine="delay",
         program=(ALONE, (FIRST_LEVEL, FIRST_LEVEL, REPUT, ROUND_SOON))),
     PlantedBug("refused-is-overtaken", "a refused copy is stored after later messages of its level", 12,
-        Parts({DeliverDelayedMessagesAsync: _RefusedComesLater}), machine="delay",
+        Parts({DeliverDelayedMessagesAsync: _RefusedOvertaken}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, FailAppend(), ROUND_SOON))),
     PlantedBug("close-hears-no-answer", "a clean close does not save the last acknowledged copies as delivered", 12,
-        Parts({DeliverDelayedMessagesAsync: _CloseHearsNothing}), machine="delay",
+        Parts({DeliverDelayedMessagesAsync: _AnswersDuringCloseIgnored}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON, Close()))),
     PlantedBug("refused-ten-times-a-second", "a refused copy is retried ten times a second without backing off", 16,
-        Parts({DeliverDelayedMessagesAsync: _NeverMorePatient}), machine="delay",
+        Parts({DeliverDelayedMessagesAsync: _NoBackoff}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, SwitchFlag(), ROUND_SOON, Step(service="schedule", after_ms=100)))),
 )  # fmt: skip

@@ -132,14 +132,14 @@ class _NotCorrected(ConsumerOffsets):
         pass
 
 
-class _AnyOffsetCounts(ConsumerOffsets):
+class _OffsetUnchecked(ConsumerOffsets):
     """Accept a commit past the end of its queue unchanged."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, *, range_of: Any) -> int:
         return super().commit(group, topic, queue_id, offset, range_of=lambda *_: (0, 1 << 62))
 
 
-class _NeverBack(ConsumerOffsets):
+class _NoRewind(ConsumerOffsets):
     """Ignore a commit that moves a group back."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, *, range_of: Any) -> int:
@@ -147,7 +147,7 @@ class _NeverBack(ConsumerOffsets):
         return super().commit(group, topic, queue_id, max(offset, known), range_of=range_of)
 
 
-class _KeptOfDeleted(ConsumerOffsets):
+class _DeletedOffsetsKept(ConsumerOffsets):
     """Keep the offsets of a deleted topic, although its queue numbers restart at 0."""
 
     @contextmanager
@@ -165,7 +165,7 @@ class _ForgottenInMemory(ConsumerOffsets):
         yield lambda: None
 
 
-class _DeletedByAFilter(ConsumerOffsets):
+class _FilterDeletes(ConsumerOffsets):
     """Delete the committed offsets of groups that a least-offset query leaves out (4.9.3)."""
 
     def least(self, topic: str, without: Any, *, range_of: Any) -> dict[int, int]:
@@ -221,20 +221,20 @@ BUGS = (
         Parts({ConsumerOffsets: _NotCorrected}), holes=("A6",), machine="consumer",
         program=(SMALL, (*READ, SAVE, POWER_LOSS))),
     PlantedBug("offset-beyond-the-end", "a commit past the end of its queue is accepted", 17,
-        Parts({ConsumerOffsets: _AnyOffsetCounts}), machine="consumer",
+        Parts({ConsumerOffsets: _OffsetUnchecked}), machine="consumer",
         program=(SMALL, (PUT, REPUT, CommitOffset(behind=-1)))),
     PlantedBug("offset-never-back",
-        "a commit that moves a group back is ignored", 17, Parts({ConsumerOffsets: _NeverBack}),
+        "a commit that moves a group back is ignored", 17, Parts({ConsumerOffsets: _NoRewind}),
         machine="consumer", program=(SMALL, (*READ, CommitOffset(behind=1)))),
     PlantedBug("deleted-offsets-kept", "consumer offsets of a deleted topic are kept", 17,
-        Parts({ConsumerOffsets: _KeptOfDeleted}), machine="consumer",
+        Parts({ConsumerOffsets: _DeletedOffsetsKept}), machine="consumer",
         program=(SMALL, (*READ, DeleteTopics(), PUT, REPUT, QueryOffsets()))),
     PlantedBug("deleted-offsets-not-durable",
         "consumer offsets of a deleted topic are removed from memory but not from disk", 13,
         Parts({ConsumerOffsets: _ForgottenInMemory}), machine="consumer",
         program=(SMALL, (*READ, SAVE, FLUSH, DeleteTopics(), POWER_LOSS))),
     PlantedBug("filter-deletes-offsets", "a query that leaves out a group deletes the offsets of that group", 17,
-        Parts({ConsumerOffsets: _DeletedByAFilter}), machine="consumer", program=(SMALL, (*READ, QueryOffsets()))),
+        Parts({ConsumerOffsets: _FilterDeletes}), machine="consumer", program=(SMALL, (*READ, QueryOffsets()))),
     PlantedBug("offsets-not-saved-at-close", "a clean close does not save the latest committed offsets", 13,
         Parts({Progress: _NotSavedAtClose}), machine="consumer", program=(SMALL, (*READ, Close(), Open()))),
     PlantedBug("failed-save-forgotten", "changes that a failed save did not write are never written", 13,

@@ -57,7 +57,7 @@ class _OtherTimes(IndexFile):
 # ---- entries and files -----------------------------------------------------------------------------------------------
 
 
-class _TimeSinceTheFileBefore(_OtherTimes):
+class _TimeFromPreviousFile(_OtherTimes):
     """Date the first entry of a later file by its distance from the previous file (4.9.3)."""
 
     def _lies(self, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
@@ -72,7 +72,7 @@ class _WholeSeconds(_OtherTimes):
         return begin_ms <= self.header.begin_timestamp + seconds_ms <= end_ms
 
 
-class _EndsAtAnOlderTime(IndexFile):
+class _ChainEndsEarly(IndexFile):
     """Give up a chain at the first entry older than the time window (4.9.3)."""
 
     _begin_ms = 0
@@ -123,7 +123,7 @@ class _NamesNotSynced(IndexService):
         self._has_unsynced_names = False
 
 
-class _UnlocksWhatItDoesNotHold(IndexService):
+class _WrongUnlock(IndexService):
     """Leave a file whose creation failed (RMQ-B51).
 
     Then release a lock that was not taken, which raises.
@@ -139,7 +139,7 @@ class _UnlocksWhatItDoesNotHold(IndexService):
         """Leave the unfinished file."""
 
 
-class _NamedByTheMillisecond(IndexService):
+class _MillisecondNames(IndexService):
     """Give two files made in one millisecond the same name (4.9.3)."""
 
     def _make(self, header: IndexHeader) -> IndexFile:
@@ -147,7 +147,7 @@ class _NamedByTheMillisecond(IndexService):
         return super()._make(header)
 
 
-class _EqualIsNotSkipped(IndexService):
+class _EqualIndexedAgain(IndexService):
     """Index the last indexed record again when it is dispatched again (4.9.3)."""
 
     def _present(self, puts: IndexPuts) -> int:
@@ -235,7 +235,7 @@ class _RoundsOverlap(MessageQuery):
         )
 
 
-class _RoomForAllAskedFor(MessageQuery):
+class _UnlimitedAllocation(MessageQuery):
     """Allocate room for the requested message count before applying the limit (RMQ-B52)."""
 
     def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
@@ -254,7 +254,7 @@ class _TwoMessagesForATime(MessageQuery):
             return super().store_timestamp(offset) if rest.size_bytes >= _TWO_MESSAGES_BYTES else None
 
 
-class _TimeBehindIPv4(MessageQuery):
+class _TimeAfterIPv4(MessageQuery):
     """Read a store time at its position after an IPv4 host (RMQ-B47, its first fix)."""
 
     def store_timestamp(self, offset: int) -> int | None:
@@ -281,7 +281,7 @@ class _AheadStays(IndexService):
         return False
 
 
-class _KeptForAnEmptyLog(Derived):
+class _IndexOfEmptyLogKept(Derived):
     """Remove the queues of an empty log but keep its index (hole I4)."""
 
     def reconcile(self, log: MappedFileQueue, *args: Any, **kwargs: Any) -> None:
@@ -292,7 +292,7 @@ class _KeptForAnEmptyLog(Derived):
         self.index = index
 
 
-class _HeaderBelieved(IndexFile):
+class _HeaderTrusted(IndexFile):
     """Keep entries past the count in the header, and the slots that point there (hole I5)."""
 
     def _restore_slots(self, heads: memoryview) -> bool:
@@ -345,23 +345,23 @@ BUGS = (
         origin=Origin("RMQ-B49", "Used-slot counter equals entry counter", "4.7.1", "no"), machine="queue",
         program=(Settings(), (KEYED_AA, KEYED_AA, REPUT, Crash(kill=True)))),
     PlantedBug("RMQ-B51", "a failed creation of an index file stops dispatch with an exception and leaves the file", 8,
-        Parts({IndexService: _UnlocksWhatItDoesNotHold}),
+        Parts({IndexService: _WrongUnlock}),
         origin=Origin("RMQ-B51", "Failed index segment creation unlocks a lock it does not hold", "not fixed", "yes"),
         machine="queue", program=(Settings(), (Put(), REPUT, KEYED_AA, RefuseFile(), REPUT))),
     PlantedBug("inherited-time", "the first entry of a later index file is dated too late", 5,
-        Parts({IndexFile: _TimeSinceTheFileBefore}), machine="queue",
+        Parts({IndexFile: _TimeFromPreviousFile}), machine="queue",
         program=(TWO_FILES, (KEYED_AA, LATER_KEYED, REPUT, QueryKey(begin_ms=3000, window_ms=1000)))),
     PlantedBug("whole-seconds", "the index compares store times rounded down to whole seconds", 5,
         Parts({IndexFile: _WholeSeconds}), machine="queue",
         program=(Settings(), (KEYED_AA, Put(properties="KEYS\x01Aa", advance_ms=500), REPUT, QueryKey(begin_ms=1)))),
     PlantedBug("ends-at-an-older-time", "a key query stops at the first index entry older than its time window", 5,
-        Parts({IndexFile: _EndsAtAnOlderTime}), machine="queue",
+        Parts({IndexFile: _ChainEndsEarly}), machine="queue",
         program=(Settings(), (KEYED_AA, LATER_KEYED, EARLIER_KEYED, REPUT, QueryKey(begin_ms=2000)))),
     PlantedBug("one-name-a-millisecond", "two index files created in the same millisecond get the same name", 16,
-        Parts({IndexService: _NamedByTheMillisecond}), machine="queue",
+        Parts({IndexService: _MillisecondNames}), machine="queue",
         program=(TWO_FILES, (KEYED_AA, KEYED_AA, REPUT))),
     PlantedBug("equal-is-not-skipped", "dispatching the last indexed record again adds a second index entry", 5,
-        Parts({IndexService: _EqualIsNotSkipped}), holes=("I7",), machine="queue",
+        Parts({IndexService: _EqualIndexedAgain}), holes=("I7",), machine="queue",
         program=(Settings(index_entries=3), (KEYED_AA, REPUT, Put(properties="KEYS\x01Aa k"), RefuseFile(), REPUT,
             REPUT, Close()))),
     PlantedBug("newest-index-file-dropped", "an open drops the newest index file and does not rebuild it", 5,
@@ -380,22 +380,22 @@ BUGS = (
     PlantedBug("rounds-overlap", "a key query that continues returns its oldest messages twice", 5,
         Parts({MessageQuery: _RoundsOverlap}), machine="queue", program=(Settings(), (KEYED_AA, REPUT, QueryKey()))),
     PlantedBug("RMQ-B52", "a key query allocates memory for the requested count without a limit", 8,
-        Parts({MessageQuery: _RoomForAllAskedFor}),
+        Parts({MessageQuery: _UnlimitedAllocation}),
         origin=Origin("RMQ-B52", "Result list sized by the caller before the limit is applied", "5.3.3", "yes"),
         machine="queue", program=(Settings(), (QueryKey(max_num=1 << 60),))),
     PlantedBug("RMQ-B47", "the store time of the first message is -1 while the log is small", 8,
         Parts({MessageQuery: _TwoMessagesForATime}), origin=_B47, machine="queue",
         program=(Settings(), (Put(), REPUT, OffsetByTime()))),
     PlantedBug("RMQ-B47-IPv6", "the store time of a message with an IPv6 host is read from the wrong position", 8,
-        Parts({MessageQuery: _TimeBehindIPv4}), origin=_B47, machine="queue",
+        Parts({MessageQuery: _TimeAfterIPv4}), origin=_B47, machine="queue",
         program=(Settings(), (Put(born_v6=True), REPUT, OffsetByTime()))),
     PlantedBug("index-ahead-stays", "index entries of records that the log lost are kept", 5,
         Parts({IndexService: _AheadStays}), holes=("I3",), machine="queue", program=(SMALL, (KEYED, REPUT, LOG_LOST))),
     PlantedBug("index-kept-for-an-empty-log", "the index of a log that lost everything is kept", 5,
-        Parts({Derived: _KeptForAnEmptyLog}), holes=("I4",), machine="queue",
+        Parts({Derived: _IndexOfEmptyLogKept}), holes=("I4",), machine="queue",
         program=(SMALL, (KEYED, REPUT, BEFORE_THE_ANSWER))),
     PlantedBug("index-header-believed", "index slots and entries past the count in the file header are kept", 5,
-        Parts({IndexFile: _HeaderBelieved}), holes=("I5",), machine="queue",
+        Parts({IndexFile: _HeaderTrusted}), holes=("I5",), machine="queue",
         program=(SMALL, (KEYED, REPUT, BEFORE_THE_ANSWER))),
     PlantedBug("queued-is-indexed", "an open treats queued records as indexed, so their keys are never found", 5,
         Parts({Derived: _QueuedIsIndexed}), holes=("I6",), machine="queue",

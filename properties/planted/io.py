@@ -61,7 +61,7 @@ class _SecondSyncTrusted(MappedFile):
             super().flush()
 
 
-class _PageCacheBelieved(Recovery):
+class _PageCacheTrusted(Recovery):
     """Sync what recovery read from memory and trust it.
 
     The kernel never writes pages that count as clean.
@@ -75,14 +75,14 @@ class _PageCacheBelieved(Recovery):
             self._clean_exit = clean_exit
 
 
-class _ErasureBelieved(MappedFile):
+class _ErasureTrusted(MappedFile):
     """Trust an erasure of an earlier recovery whose sync failed."""
 
     def rewrite(self, start: int, end: int) -> None:
         super().rewrite(start, min(end, self.written_position))
 
 
-class _CountsWhatIsGone(ConsumeQueue):
+class _RemovedUnitsCounted(ConsumeQueue):
     """Count units of removed files in a queue that could not be erased whole."""
 
     def _erase(self, number: int) -> bool:
@@ -125,7 +125,7 @@ class _NotRenamed(ConfigFile):
             super().save(document)
 
 
-class _StaysThere(AbortMarker):
+class _MarkerKept(AbortMarker):
     """Call an exit clean although the removal of the abort marker failed."""
 
     def remove(self) -> None:
@@ -134,10 +134,10 @@ class _StaysThere(AbortMarker):
 
 
 def _marker(files: Files, root: str) -> AbortMarker:
-    return _StaysThere(files, root)
+    return _MarkerKept(files, root)
 
 
-class _PassesOverWhoStays(CleanCommitLog):
+class _FailedRemovalSkipped(CleanCommitLog):
     """Skip a log file whose removal fails and remove the next one, which leaves a gap."""
 
     def delete_first(self, now_ms: int, *, clock_ms: int, urgent: bool) -> bool:
@@ -162,7 +162,7 @@ class _QueuesFlushedIfPossible(CleanCommitLog):
         self._make_derived_durable = flush_if_possible
 
 
-class _KnownAgain(ConsumeQueues):
+class _PartlyRemovedReused(ConsumeQueues):
     """Return a partly removed queue to service. Its numbers restart at 0."""
 
     def remove(self, queue: ConsumeQueue) -> None:
@@ -199,7 +199,7 @@ class _DeletedIfPossible(DeletedTopics):
             super().add(topics, offset)
 
 
-class _FloorNotForgotten(DerivedFloor):
+class _UntrueFloorKept(DerivedFloor):
     """Keep a derived floor that proved untrue.
 
     After a failed sync the page cache makes it look true again.
@@ -209,7 +209,7 @@ class _FloorNotForgotten(DerivedFloor):
         """Leave the file for the next one to replace."""
 
 
-class _HalfMadeStays(IndexService):
+class _UnfinishedFileKept(IndexService):
     """Keep the rest of an unfinished index file until the next open."""
 
     def _give_up(self, path: str) -> None:
@@ -283,7 +283,7 @@ class _SyncsNoFile:
         """Do nothing."""
 
 
-class _AsLongAsItsTimes(Checkpoint):
+class _ShortCheckpoint(Checkpoint):
     """Create a new checkpoint shorter than the length that RocketMQ maps."""
 
     def start(self) -> None:
@@ -311,13 +311,13 @@ BUGS = (
         Parts({MappedFile: _SecondSyncTrusted}), origin=B25, machine="failing-disk",
         program=(SMALL, (PUT, LOST, FLUSH, Crash())), breaks_first=2),
     PlantedBug("page-cache-believed", "recovery trusts pages in memory that a failed sync has dropped", 6,
-        Parts({Recovery: _PageCacheBelieved}), machine="failing-disk", program=(SMALL, (PUT, LOST, FLUSH, Open()))),
+        Parts({Recovery: _PageCacheTrusted}), machine="failing-disk", program=(SMALL, (PUT, LOST, FLUSH, Open()))),
     PlantedBug("erasure-believed", "recovery trusts an erasure whose sync failed", 3,
-        Parts({MappedFile: _ErasureBelieved}), machine="failing-disk",
+        Parts({MappedFile: _ErasureTrusted}), machine="failing-disk",
         program=(THREE_PAGES, (BIG, FLUSH, BIG, BIG, BIG, LOST,
             Crash(survived={"page /store/commitlog/00000000000000000000 2": 1})))),
     PlantedBug("counts-what-is-gone", "a queue that was erased only in part still counts units of removed files", 7,
-        Parts({ConsumeQueue: _CountsWhatIsGone}), machine="failing-disk",
+        Parts({ConsumeQueue: _RemovedUnitsCounted}), machine="failing-disk",
         program=(replace(SMALL, queue_ext=True, queue_units=1), (SECOND_STAYS, PUT, PUT, Open()))),
     PlantedBug("unread-is-empty",
         "a progress file that cannot be read is treated as empty", 13, Parts({ConfigFile: _Unread}),
@@ -335,14 +335,14 @@ BUGS = (
         program=(SMALL, (PUT, AimFault("unlink-error", "kind=marker"), Close()))),
     PlantedBug("who-stays-is-passed-over",
         "after failing to remove a log file, clean-up removes the next one and leaves a gap", 10,
-        Parts({CleanCommitLog: _PassesOverWhoStays}), machine="failing-disk",
+        Parts({CleanCommitLog: _FailedRemovalSkipped}), machine="failing-disk",
         program=(SMALL, (*THREE_FILES, AimFault("unlink-error", "nth=1"), CLEAN_EXPIRED))),
     PlantedBug("queues-flushed-if-possible", "clean-up removes a log file although its queues could not be flushed", 4,
         Parts({CleanCommitLog: _QueuesFlushedIfPossible}), machine="failing-disk",
         program=(SMALL, (*THREE_FILES, AimFault("sync-error", "kind=queue"), CLEAN_EXPIRED, Crash()))),
     PlantedBug("deleted-queue-known-again",
         "a deleted queue returns to service when one of its files cannot be removed", 10,
-        Parts({ConsumeQueues: _KnownAgain}), machine="failing-disk",
+        Parts({ConsumeQueues: _PartlyRemovedReused}), machine="failing-disk",
         program=(SMALL, (PUT, REPUT, QUEUE_STAYS, DeleteTopics()))),
     PlantedBug("deleted-queue-left-behind", "files of a deleted queue that could not be removed are forgotten", 4,
         Parts({ConsumeQueues: _LeftBehind}), machine="failing-disk",
@@ -355,11 +355,11 @@ BUGS = (
         Parts({DeletedTopics: _DeletedIfPossible}), machine="failing-disk",
         program=(SMALL, (PUT, FLUSH, AimFault("rename-error", "kind=topics"), DeleteTopics(), Crash()))),
     PlantedBug("untrue-floor-kept", "a derived floor that proved untrue is kept", 4,
-        Parts({DerivedFloor: _FloorNotForgotten}), machine="failing-disk",
+        Parts({DerivedFloor: _UntrueFloorKept}), machine="failing-disk",
         program=(SMALL, (PUT, HarmDerived(harm="zeroed"), AimFault("sync-lost"), Open(), Close()))),
     PlantedBug("half-made-index-file-stays",
         "an unfinished index file that could not be removed is left after a clean close", 5,
-        Parts({IndexService: _HalfMadeStays}), machine="failing-disk",
+        Parts({IndexService: _UnfinishedFileKept}), machine="failing-disk",
         program=(SMALL, (Put(properties="KEYS\x01k"), AimFault("short-write", "kind=index and nth=1"), INDEX_STAYS,
             REPUT, Close()))),
     PlantedBug("refused-copy-put-again",
@@ -378,5 +378,5 @@ BUGS = (
         Parts({DerivedFloor: _RenamedFirst}), machine="commit-log",
         program=(SMALL, (PUT, FLUSH, REPUT, Step(service="flush-queues", after_ms=60_000), Crash(back=2)))),
     PlantedBug("checkpoint-of-its-times", "a new checkpoint file is shorter than the length that RocketMQ maps", 13,
-        Parts({Checkpoint: _AsLongAsItsTimes}), machine="commit-log", program=(SMALL, (Close(), Crash()))),
+        Parts({Checkpoint: _ShortCheckpoint}), machine="commit-log", program=(SMALL, (Close(), Crash()))),
 )  # fmt: skip

@@ -95,9 +95,7 @@ def _short_file_ends_the_load(
     return replace(found, paths=found.paths[:whole], findings=kept)
 
 
-def _in_the_order_of_paths(
-    files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None
-) -> FoundLog:
+def _in_path_order(files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None) -> FoundLog:
     """Order the files of several directories by path."""
     found = examine_log(files, directories, file_bytes=file_bytes, floor=floor)
     return replace(found, paths=tuple(sorted(found.paths)))
@@ -194,7 +192,7 @@ class _FloorAhead(DurableFloor):
 # ---- flushes ---------------------------------------------------------------------------------------------------------
 
 
-class _OnlyWhoWaits(CommitLog):
+class _OnlyWaitingPuts(CommitLog):
     """Advance the checkpoint only for puts that wait for their flush (RMQ-B06)."""
 
     def _append(self, message: Message, record: bytearray, store_timestamp: int) -> PutResult:
@@ -440,7 +438,7 @@ BUGS = (
         origin=Origin("RMQ-B09", "Mis-sized segment silently ends the load", "4.9.3", "no"), machine="commit-log",
         program=(SMALL, (PUT, Damage(kind="truncate", amount=1)))),
     PlantedBug("RMQ-B10", "log files in several directories are loaded in path order, not in offset order", 1,
-        Parts({examine_log: _in_the_order_of_paths}),
+        Parts({examine_log: _in_path_order}),
         origin=Origin("RMQ-B10", "Multi-directory log loaded in path order", "4.9.2", "no"), machine="commit-log",
         program=(TWO_PATHS, (FULL, FULL, FULL, Crash(others="kept")))),
     PlantedBug("RMQ-B79", "a list of log directories becomes one directory named after the list", 1,
@@ -470,7 +468,7 @@ BUGS = (
     PlantedBug("floor-ahead", "the durable floor is one page higher than what was flushed", 7,
         Parts({DurableFloor: _FloorAhead}), kind="acknowledge early", machine="commit-log", program=(SMALL, (Open(),))),
     PlantedBug("RMQ-B06", "the checkpoint advances only for puts that wait for their flush", 9,
-        Parts({CommitLog: _OnlyWhoWaits}),
+        Parts({CommitLog: _OnlyWaitingPuts}),
         origin=Origin("RMQ-B06", "Physical checkpoint never advances for no-wait messages under sync flush",
             "not fixed", "yes"), machine="flush", program=(SMALL, (Put(properties="WAIT\x01false"), CLOSE))),
     PlantedBug("checkpoint-ahead", "the checkpoint names a record that is not durable", 9,

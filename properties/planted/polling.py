@@ -40,7 +40,7 @@ class _ChangesUnseen:
         return self._found[queue] if queue in self._found else self._pulls.range_of(queue)
 
 
-class _NoSecondLook(PullHold):
+class _NoSecondCheck(PullHold):
     """Skip the second check after a pull is held (4.9.3).
 
     A message that arrives between the pull and the wait wakes no pull.
@@ -50,7 +50,7 @@ class _NoSecondLook(PullHold):
         super().__init__(_ChangesUnseen(pulls), **options)
 
 
-class _ToldBeforehand(Derived):
+class _NotifiedEarly(Derived):
     """Notify held pulls of a batch before its units are in the queues."""
 
     def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
@@ -65,7 +65,7 @@ class _ToldBeforehand(Derived):
             self._followers = followers
 
 
-class _AnyMessageEndsIt(PullHold):
+class _AnyMessageEndsWait(PullHold):
     """End a wait for a message that the filter rejects (4.9.3, at its check every 5 seconds)."""
 
     def _is_to_end(self, held: HeldPull) -> bool:
@@ -88,7 +88,7 @@ class _OwnQueuesOnly(PullHold):
         super().dispatched([run for run in runs if not run.named])
 
 
-class _SplitAtTheSign(PullHold):
+class _SplitAtSign(PullHold):
     """Split the text of a queue at "@" (4.9.3).
 
     A queue whose topic contains that character is never checked.
@@ -128,7 +128,7 @@ class _LatestDeadline(PullHold):
         return number
 
 
-class _ClosedUnheard(PullHold):
+class _CloseForgetsPulls(PullHold):
     """Forget held pulls when the store closes."""
 
     def stop(self) -> None:
@@ -136,14 +136,14 @@ class _ClosedUnheard(PullHold):
         self._held = HeldPulls()
 
 
-class _DeletionUnheard(PullHold):
+class _DeletionIgnored(PullHold):
     """Leave pulls on a deleted queue waiting."""
 
     def queues_deleted(self) -> None:
         pass
 
 
-class _PlaceKept(PullHold):
+class _PositionKept(PullHold):
     """Keep the position of a pull in a deleted queue and use it in the queue's successor."""
 
     def _woken(self) -> list[tuple[int, HeldPull]]:
@@ -173,7 +173,7 @@ class _FirstAnswer(PullHold):
             held.answer.set_result(self._first[number])
 
 
-class _PlaceOfWhoGaveUp(PullHold):
+class _CancelledPullKept(PullHold):
     """Keep the place of a pull whose client gave up; it is never freed."""
 
     def _forget(self, number: int, _answer: Any) -> None:
@@ -206,11 +206,11 @@ def beside(*schedule: int) -> PullWhileDispatching:
 BUGS = (
     PlantedBug("lost-wake-up",
         "a message that arrives between a pull and the start of its wait does not wake the pull", 16,
-        Parts({PullHold: _NoSecondLook}), machine="consumer", program=(Settings(), (PUT, beside(4), LOOK))),
+        Parts({PullHold: _NoSecondCheck}), machine="consumer", program=(Settings(), (PUT, beside(4), LOOK))),
     PlantedBug("told-beforehand", "held pulls are notified of messages before these are in their queue", 16,
-        Parts({Derived: _ToldBeforehand}), machine="consumer", program=(Settings(), (PUT, beside(0, 30), LOOK))),
+        Parts({Derived: _NotifiedEarly}), machine="consumer", program=(Settings(), (PUT, beside(0, 30), LOOK))),
     PlantedBug("any-message-ends-it", "a message that the filter rejects ends the wait of a held pull", 16,
-        Parts({PullHold: _AnyMessageEndsIt}), machine="consumer", program=(Settings(), (WANTED, PUT, REPUT, LOOK))),
+        Parts({PullHold: _AnyMessageEndsWait}), machine="consumer", program=(Settings(), (WANTED, PUT, REPUT, LOOK))),
     PlantedBug("newest-only",
         "only the newest of several new messages is checked against the filter of a held pull", 16,
         Parts({PullHold: _NewestOnly}), machine="consumer", program=(Settings(), (WANTED, TAGGED, PUT, REPUT, LOOK))),
@@ -218,7 +218,7 @@ BUGS = (
         Parts({PullHold: _OwnQueuesOnly}), machine="consumer",
         program=(Settings(multi_dispatch=True), (PullHeld(topic="U"), NAMES_U, REPUT, LOOK))),
     PlantedBug("split-at-the-sign", "a held pull on a topic with @ in its name is never woken", 16,
-        Parts({PullHold: _SplitAtTheSign}), machine="consumer",
+        Parts({PullHold: _SplitAtSign}), machine="consumer",
         program=(Settings(), (PullHeld(topic="a@b"), SPLIT, REPUT, LOOK))),
     PlantedBug("no-deadline", "a held pull never times out", 16, Parts({PullHold: _NoDeadline}),
         machine="consumer", program=(Settings(), (PULL, LOOK))),
@@ -228,19 +228,20 @@ BUGS = (
     PlantedBug("latest-deadline", "a held pull with a short time-out waits as long as the pulls held before it", 16,
         Parts({PullHold: _LatestDeadline}), machine="consumer",
         program=(Settings(), (PULL, LOOK, PullHeld(hold_ms=1_000)))),
-    PlantedBug("closed-unheard", "closing the store does not answer held pulls", 16, Parts({PullHold: _ClosedUnheard}),
+    PlantedBug("closed-unheard", "closing the store does not answer held pulls", 16,
+        Parts({PullHold: _CloseForgetsPulls}),
         machine="consumer", program=(Settings(), (PULL, Close()))),
     PlantedBug("deletion-unheard",
-        "deleting a queue does not end the pulls held on it", 16, Parts({PullHold: _DeletionUnheard}),
+        "deleting a queue does not end the pulls held on it", 16, Parts({PullHold: _DeletionIgnored}),
         machine="consumer", program=(Settings(), (PUT, REPUT, PULL, DeleteTopics(), LOOK))),
     PlantedBug("place-kept", "a held pull keeps its position in a deleted queue after the queue is recreated", 16,
-        Parts({PullHold: _PlaceKept}), machine="consumer",
+        Parts({PullHold: _PositionKept}), machine="consumer",
         program=(Settings(), (WANTED, PUT, REPUT, LOOK, DeleteTopics(), TAGGED, REPUT, LOOK))),
     PlantedBug("first-answer",
         "a held pull is answered with the state at the start of its wait", 17, Parts({PullHold: _FirstAnswer}),
         machine="consumer", program=(Settings(), (PULL, PUT, REPUT, LOOK))),
     PlantedBug("place-of-who-gave-up", "a held pull whose client gave up still counts against the limit", 16,
-        Parts({PullHold: _PlaceOfWhoGaveUp}), machine="consumer", program=(Settings(), (PULL, CancelPull()))),
+        Parts({PullHold: _CancelledPullKept}), machine="consumer", program=(Settings(), (PULL, CancelPull()))),
     PlantedBug("no-limit-of-pulls",
         "the number of held pulls is not limited", 8, Parts({PullHold: _NoLimit}), machine="consumer",
         program=(Settings(), (PULL,) * (HELD_PULLS_MAX + 1))),

@@ -41,7 +41,7 @@ __all__ = ["BUGS"]
 # ---- units and their files -------------------------------------------------------------------------------------------
 
 
-class _OutlivesTheLog(ConsumeQueue):
+class _UnitsKeptAfterCut(ConsumeQueue):
     """Keep the units of records that recovery cut from the log (RMQ-B02)."""
 
     def end_reconcile(self, log_min: int) -> bool:
@@ -67,7 +67,7 @@ class _NothingIsAdded(ConsumeQueue):
             super().reconcile(run)
 
 
-class _ToldTwice(ConsumeQueue):
+class _AppendedTwice(ConsumeQueue):
     """Append a run again when it is dispatched again, without checking its number (RMQ-B32)."""
 
     def _unknown(self, run: QueueRun, known: int) -> QueueRun:
@@ -173,7 +173,7 @@ class _LeavesABacklog(ReputMessages):
         return None
 
 
-class _BelievesACleanExit(ConsumeQueue):
+class _CleanExitTrusted(ConsumeQueue):
     """Treat a queue as complete after a clean exit."""
 
     _loaded_end = 0
@@ -199,7 +199,7 @@ class _EndsWithTheFirstError(ReputMessages):
             self._has_ended = False
 
 
-class _SkipsWhatIsHalfThere(Derived):
+class _SkipsPartialRecord(Derived):
     """Skip all readable records after a partly written one (RMQ-B15).
 
     In RocketMQ it is a slave that has received half of the record. Here the rest is in a buffer of the pool.
@@ -277,7 +277,7 @@ class _NegativeIsAnAddress(Pull):
         return super()._wants_unit(min(code, -(1 << 31) - 1) if code < 0 else code)
 
 
-class _AddressIsBelieved(ConsumeQueue):
+class _AddressTrusted(ConsumeQueue):
     """Trust an extension address that leads to no unit (hole C17)."""
 
     def _is_kept(self, stored: Unit, draft: ExtDraft) -> bool:
@@ -297,7 +297,7 @@ class _OneTimeForAll(ConsumeQueue):
         return super()._is_kept(stored, draft if found is None else draft._replace(store_timestamp=found[1]))
 
 
-class _BitMapOfTheOneBefore(ConsumeQueueExt):
+class _PreviousBitMap(ConsumeQueueExt):
     """Give a message that passes no filter the bit map of the previous message."""
 
     _before = b""
@@ -307,7 +307,7 @@ class _BitMapOfTheOneBefore(ConsumeQueueExt):
         return super().put(draft._replace(bit_map=self._before))
 
 
-class _KnownByItsTag(ConsumeQueue):
+class _MatchedByTag(ConsumeQueue):
     """Keep an extension unit whose tags code matches, even if it is of another message."""
 
     def _is_kept(self, stored: Unit, draft: ExtDraft) -> bool:
@@ -362,14 +362,15 @@ BEHIND_PRE_FILL = 20
 
 BUGS = (
     PlantedBug("RMQ-B02", "recovery cuts the log and keeps the queue units of the cut records", 4,
-        Parts({ConsumeQueue: _OutlivesTheLog}),
+        Parts({ConsumeQueue: _UnitsKeptAfterCut}),
         origin=Origin("RMQ-B02", "Normal recovery cuts the commit log but not the consume queues", "4.3.2", "no"),
         machine="queue", program=(Settings(), (Put(), REPUT, FLUSH_QUEUES, POWER_LOSS))),
     PlantedBug("RMQ-B03", "dispatch starts at the end of the log and skips records that the queues lack", 4,
         Parts({ConsumeQueue: _NothingIsAdded}),
         origin=Origin("RMQ-B03", "Dispatcher starts at the end of the log instead of at the queues' progress",
             "4.5.0", "no"), machine="queue", program=(Settings(), (Put(), KILL))),
-    PlantedBug("RMQ-B32", "dispatching a record again appends its unit again", 17, Parts({ConsumeQueue: _ToldTwice}),
+    PlantedBug("RMQ-B32", "dispatching a record again appends its unit again", 17,
+        Parts({ConsumeQueue: _AppendedTwice}),
         origin=Origin("RMQ-B32", "Consume-queue entries appended twice after recovery", "4.2.0", "no"),
         machine="queue", program=(Settings(), (Put(), REPUT, KEYED, RefuseFile(), REPUT, REPUT))),
     PlantedBug("RMQ-B33", "an empty queue file keeps the store from starting", 7,
@@ -399,7 +400,7 @@ BUGS = (
         _with_files(_NamesNotSynced), kind="skip a directory sync", machine="queue",
         program=(Settings(), (Put(), Put(), Flush(), REPUT, FLUSH_QUEUES, POWER_LOSS))),
     PlantedBug("RMQ-B01", "a close with undispatched records counts as clean, and the next start trusts it", 9,
-        Parts({ReputMessages: _LeavesABacklog, ConsumeQueue: _BelievesACleanExit}),
+        Parts({ReputMessages: _LeavesABacklog, ConsumeQueue: _CleanExitTrusted}),
         origin=Origin("RMQ-B01", "Clean-shutdown marker removed while dispatch is still behind", "4.2.0", "no"),
         machine="queue", program=(Settings(), (Put(), Close()))),
     PlantedBug("RMQ-B12", "the first error stops the dispatcher for good", 17,
@@ -407,7 +408,7 @@ BUGS = (
         origin=Origin("RMQ-B12", "Dispatcher thread dies on a non-Exception error", "5.3.0", "yes"), holes=("G6",),
         machine="queue", program=(Settings(), (Put(), RefuseFile(), REPUT, REPUT))),
     PlantedBug("RMQ-B15", "a partly written record makes dispatch skip the records after it", 16,
-        Parts({Derived: _SkipsWhatIsHalfThere}),
+        Parts({Derived: _SkipsPartialRecord}),
         origin=Origin("RMQ-B15", "Slave dispatcher skips the rest of the buffer on a half-received record", "4.5.1",
             "no"), machine="queue", program=(Settings(pool_buffers=1), (Put(), REPUT, COMMIT_ROUND_LATER))),
     PlantedBug("RMQ-B73", "a message without properties stops dispatch when multi-dispatch is on", 8,
@@ -430,19 +431,19 @@ BUGS = (
         origin=Origin("RMQ-B42", "Negative tag hash mistaken for an extension address", "4.2.0", "no"),
         machine="queue", program=(Settings(), (NEGATIVE, REPUT, GetMessage(tags="TagA")))),
     PlantedBug("extension-believed", "a unit keeps the address of an extension unit that is gone", 4,
-        Parts({ConsumeQueue: _AddressIsBelieved}), holes=("C17",), machine="queue",
+        Parts({ConsumeQueue: _AddressTrusted}), holes=("C17",), machine="queue",
         program=(Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="lost")))),
     PlantedBug("one-store-time", "extension units written together all get the store time of the first", 4,
         Parts({ConsumeQueue: _OneTimeForAll}), machine="queue",
         program=(Settings(queue_ext=True), (Put(), Put(), KILL))),
     PlantedBug("bit-map-of-another",
         "the extension gives a message that passes no filter the bit map of the previous message", 4,
-        Parts({ConsumeQueueExt: _BitMapOfTheOneBefore}), machine="queue",
+        Parts({ConsumeQueueExt: _PreviousBitMap}), machine="queue",
         program=(Settings(queue_ext=True, bit_maps=True), (Put(topic="U"), Put(topic="U",
             properties=PASSES_NO_FILTER), KILL))),
     PlantedBug("known-by-its-tag",
         "an extension unit with a matching tags code is kept although it is of another message", 4,
-        Parts({ConsumeQueue: _KnownByItsTag}), machine="queue",
+        Parts({ConsumeQueue: _MatchedByTag}), machine="queue",
         program=(Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="zeroed",
             amount=STORE_TIME_AT + 6)))),
     PlantedBug("prefill-is-the-furthest", "a queue that has only pre-fill left skips all records below 2 GiB", 4,

@@ -74,7 +74,7 @@ class _CommittedBeforeBytes(MappedFile):
         self._files.pwrite(self._file, buffer[start:written], start)
 
 
-class _FlushedReadBehind(MappedFile):
+class _FlushedReadAfter(MappedFile):
     """Count bytes committed after a sync as covered by that sync."""
 
     def flush(self) -> None:
@@ -140,7 +140,7 @@ class _EndReadFirst(QueueReads):
         return QueueReads._get_from(early, queue, offset, **options)
 
 
-class _BeyondItsMaximum(Pull):
+class _PastMaximum(Pull):
     """Return messages past the maximum that the pull reports."""
 
     def run(self, max_msg_nums: int) -> None:
@@ -158,7 +158,7 @@ class _LookedAtOnce(QueueReads):
         return self._get_from(queue, offset, **options)
 
 
-class _GoneIsNothing(CommitLog):
+class _DeletedFileIsEmpty(CommitLog):
     """Answer a get whose file is deleted meanwhile as if no record had begun there."""
 
     def get(self, offset: int, *, readable_end: int) -> GetResult:
@@ -220,7 +220,7 @@ BUGS = (
     PlantedBug("committed-before-bytes", "the committed position moves before the buffer is written to the file", 17,
         Parts({MappedFile: _CommittedBeforeBytes}), needs_threads=True),
     PlantedBug("flushed-read-behind", "a flush counts bytes as flushed that were committed during its sync", 2,
-        Parts({MappedFile: _FlushedReadBehind}), needs_threads=True),
+        Parts({MappedFile: _FlushedReadAfter}), needs_threads=True),
     PlantedBug("maximum-before-units", "the maximum of a queue rises before its units are written", 17,
         Parts({ConsumeQueue: _MaximumBeforeUnits}), needs_threads=True),
     PlantedBug("sleeps-unseen", "dispatch goes to sleep without seeing work that arrives at that moment", 16,
@@ -230,11 +230,11 @@ BUGS = (
     PlantedBug("end-read-first", "a pull reads the readable end of the log before the maximum of its queue", 17,
         Parts({QueueReads: _EndReadFirst}), needs_threads=True),
     PlantedBug("beyond-its-maximum", "a pull returns messages past the maximum that it reports", 17,
-        Parts({QueueReads: partial(QueueReads, pull=_BeyondItsMaximum)}), needs_threads=True),
+        Parts({QueueReads: partial(QueueReads, pull=_PastMaximum)}), needs_threads=True),
     PlantedBug("looked-at-once", "a pull overtaken by a deletion answers with stale results", 17,
         Parts({QueueReads: _LookedAtOnce}), needs_threads=True),
     PlantedBug("gone-is-nothing", "a get whose log file is deleted meanwhile answers that no record is there", 17,
-        Parts({CommitLog: _GoneIsNothing}), needs_threads=True),
+        Parts({CommitLog: _DeletedFileIsEmpty}), needs_threads=True),
     PlantedBug("index-unguarded", "a query reads an index slot while it is being written", 17,
         Parts({IndexFile: _Unguarded}), needs_threads=True),
     PlantedBug("forgotten-too-early",

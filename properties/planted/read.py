@@ -104,14 +104,14 @@ class _Everything(LogReader):
         return self.log.max_offset
 
 
-class _BehindTheReadableEnd(QueueReads):
+class _PastReadableEnd(QueueReads):
     """Return written messages, readable or not (4.9.3 in the mode SYNC_FLUSH)."""
 
     def __init__(self, queues: Any, reader: LogReader, **options: Any) -> None:
         super().__init__(queues, _Everything(reader.log, check=reader.check, buffers=reader.buffers), **options)
 
 
-class _QueuesMade(QueueReads):
+class _QueuesCreated(QueueReads):
     """Create the queue that a read asks for (RMQ-B38)."""
 
     def get_message(self, topic: str, queue_id: int, *args: Any, **kwargs: Any) -> GetMessageResult:
@@ -260,14 +260,14 @@ class _StopsAtDamage(Pull):
 # ---- records and buffers ---------------------------------------------------------------------------------------------
 
 
-class _UnitsBelieved(QueuedRecords):
+class _UnitsTrusted(QueuedRecords):
     """Trust a unit and return whichever record it points to (4.9.3)."""
 
     def _belongs(self, session: LogSession, key: QueueKey, number: int) -> bool:
         return True
 
 
-class _NeverTakenBack(ReadBuffers):
+class _BuffersKept(ReadBuffers):
     """Keep a file mapped for as long as a reader holds a buffer, even in a closed store."""
 
     def shut(self) -> int:
@@ -319,7 +319,8 @@ BUGS = (
     PlantedBug("last-for-ever", "the offset for a time after the last message is that of the last message (RMQ-B37)",
         8, Parts({QueueReads: _LastForEver}), origin=_B37, machine="queue",
         program=(Settings(), (Put(), REPUT, OffsetByTime(shift_ms=1)))),
-    PlantedBug("RMQ-B38", "reading from a queue that does not exist creates it", 17, Parts({QueueReads: _QueuesMade}),
+    PlantedBug("RMQ-B38", "reading from a queue that does not exist creates it", 17,
+        Parts({QueueReads: _QueuesCreated}),
         origin=Origin("RMQ-B38", "Reading creates the queue it asks for", "5.3.1", "yes"), machine="queue",
         program=(Settings(), (GetMessage(queue=-1),))),
     PlantedBug("RMQ-B43", "a pull scans at most 800 units, however many messages are requested", 17,
@@ -343,13 +344,13 @@ BUGS = (
     PlantedBug("one-message-at-least", "a pull that asks for no message gets one", 17, Parts({QueueReads: _OneAtLeast}),
         machine="queue", program=(Settings(), (Put(), REPUT, GetMessage(max_msg_nums=0)))),
     PlantedBug("pulls-behind-the-end", "a pull returns messages past the readable end", 17,
-        Parts({QueueReads: _BehindTheReadableEnd}), machine="queue", program=(Settings(), (*POISONED, GetMessage()))),
+        Parts({QueueReads: _PastReadableEnd}), machine="queue", program=(Settings(), (*POISONED, GetMessage()))),
     PlantedBug("stops-at-damage", "a pull stops before a damaged message, and so does every later pull", 7,
         Parts({QueueReads: partial(QueueReads, pull=_StopsAtDamage)}), machine="commit-log",
         program=(Settings(), (Put(), Put(), Damage()))),
     PlantedBug("units-believed", "a pull returns any record that a unit points to, without checking topic and queue", 4,
-        Parts({QueuedRecords: _UnitsBelieved}), machine="commit-log",
+        Parts({QueuedRecords: _UnitsTrusted}), machine="commit-log",
         program=(Settings(), (Put(), Put(topic="U"), Damage(record=1, beside="queue")))),
     PlantedBug("never-taken-back", "a buffer that a reader holds stays mapped after the store is closed", 11,
-        Parts({ReadBuffers: _NeverTakenBack}), machine="retention", program=(SMALL, (PUT, HoldBuffer(), Open()))),
+        Parts({ReadBuffers: _BuffersKept}), machine="retention", program=(SMALL, (PUT, HoldBuffer(), Open()))),
 )  # fmt: skip

@@ -97,7 +97,7 @@ def _no_sync() -> None:
     """Skip the sync."""
 
 
-class _WalksFromTheWrongEnd(MappedFileQueue):
+class _WrongWalkDirection(MappedFileQueue):
     """Walk the files backwards from the first one at a cut, and find none (RMQ-B26)."""
 
     def drop_after(self, index: int) -> None:
@@ -107,7 +107,7 @@ class _WalksFromTheWrongEnd(MappedFileQueue):
             self._maker.remove(self.mapped.pop(at))
 
 
-class _RemovesWhileItWalks(MappedFileQueue):
+class _RemovesWhileIterating(MappedFileQueue):
     """Remove files from the list being iterated, which skips every other file (RMQ-B27)."""
 
     def drop_after(self, index: int) -> None:
@@ -154,7 +154,7 @@ class _FlushesNames(MappedFileQueue):
         return super().flush(least_pages)
 
 
-def _in_a_row_or_not(files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None) -> FoundLog:
+def _gaps_ignored(files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None) -> FoundLog:
     """Take the present files for the log, whichever files are missing between them (hole H4)."""
     found = examine_log(files, directories, file_bytes=file_bytes, floor=floor)
     last = int(found.paths[-1].rpartition("/")[2]) if found.paths else 0
@@ -162,7 +162,7 @@ def _in_a_row_or_not(files: Files, directories: LogDirectories, *, file_bytes: i
     return replace(found, findings=kept)
 
 
-class _EndsBehindTheGap(Recovery):
+class _EndsAfterGap(Recovery):
     """Let the log end at the start of a file that follows a gap (hole H4)."""
 
     def _cut(self, plan: RecoveryPlan) -> None:
@@ -212,7 +212,7 @@ class _ScanStartsByTime(Recovery):
         return max(older, default=0)
 
 
-class _CheckpointBelieved(_ScanStartsByTime):
+class _CheckpointTrusted(_ScanStartsByTime):
     """Start the scan in the last file older than the checkpoint.
 
     All files before it are trusted.
@@ -253,7 +253,7 @@ class _NotYetLocked(StoreLock):
         """Do nothing."""
 
 
-class _LocksBehindRecovery(DurableFloor):
+class _LockAfterRecovery(DurableFloor):
     """Take the lock after the log is recovered (hole G7, RMQ-B78)."""
 
     _lock: StoreLock | None = None
@@ -272,14 +272,14 @@ class _LocksBehindRecovery(DurableFloor):
 # ---- puts ------------------------------------------------------------------------------------------------------------
 
 
-class _RoomNotAsked(RecordEncoder):
+class _RoomUnchecked(RecordEncoder):
     """Allow a record longer than a log file."""
 
     def __init__(self, *, room_bytes_max: int, **settings: Any) -> None:
         super().__init__(room_bytes_max=1 << 30, **settings)
 
 
-class _SecondAppendNotLookedAt(CommitLog):
+class _SecondAppendUnchecked(CommitLog):
     """Answer a record that does not fit the next file either as if it were stored (hole A3)."""
 
     def _append(self, message: Message, record: bytearray, store_timestamp: int) -> PutResult:
@@ -295,7 +295,7 @@ class _SecondAppendNotLookedAt(CommitLog):
 # ---- what an open trusts of queues and index -------------------------------------------------------------------------
 
 
-def _believed(*_: Any, **__: Any) -> bool:
+def _trusted(*_: Any, **__: Any) -> bool:
     """Trust the derived floor without reading queues and index (holes C13, C16, I5 of 4.9.3)."""
     return True
 
@@ -353,7 +353,7 @@ class _LostQueueFromTheLastFile(Derived):
         super()._reconcile(given._replace(runs=runs))
 
 
-class _BehindTheEnd(Derived):
+class _PastLogEnd(Derived):
     """Resume dispatch after the furthest unit found, even past the end of the log (hole C8)."""
 
     _furthest = 0
@@ -430,11 +430,11 @@ BUGS = (
         Parts({Recovery: _EraseNotSynced}), kind="skip the erase", holes=("F1",), machine="commit-log",
         program=(SMALL, (PUT, Crash(kill=True))), breaks_first=6),
     PlantedBug("RMQ-B26", "recovery cuts the log but keeps the files after the cut", 1,
-        Parts({MappedFileQueue: _WalksFromTheWrongEnd}),
+        Parts({MappedFileQueue: _WrongWalkDirection}),
         origin=Origin("RMQ-B26", "Reset-offset walks an iterator from the wrong end", "5.0.0", "yes"),
         machine="commit-log", program=(SMALL, (FULL, FLUSH, FULL, Crash()))),
     PlantedBug("RMQ-B27", "recovery removes only every other file after the cut", 1,
-        Parts({MappedFileQueue: _RemovesWhileItWalks}),
+        Parts({MappedFileQueue: _RemovesWhileIterating}),
         origin=Origin("RMQ-B27", "Reset-offset removes through an iterator that cannot remove", "5.2.0", "latent"),
         machine="commit-log", program=(SMALL, (FULL, FLUSH, FULL, FULL, Crash()))),
     PlantedBug("RMQ-B13",
@@ -442,8 +442,8 @@ BUGS = (
         kind="skip the checksum", origin=Origin("RMQ-B13", "Recovery checksum covers the body only", "5.2.0", "yes"),
         holes=("H2",), machine="commit-log", program=(POOL, (Put(topic="Coda"), FailWrite(), PUT, Open()))),
     PlantedBug("gap-accepted", "recovery accepts a log with a file missing in the middle", 1,
-        Parts({LogFileMaker: _NamesWithTheFlush, MappedFileQueue: _FlushesNames, examine_log: _in_a_row_or_not,
-            Recovery: _EndsBehindTheGap}), holes=("H4", "G4"), machine="commit-log",
+        Parts({LogFileMaker: _NamesWithTheFlush, MappedFileQueue: _FlushesNames, examine_log: _gaps_ignored,
+            Recovery: _EndsAfterGap}), holes=("H4", "G4"), machine="commit-log",
         program=(SMALL, (FULL, FULL, FULL, losing("create /store/commitlog/00000000000000001024")))),
     PlantedBug("unlink-not-synced", "recovery removes log files without syncing their directory", 3,
         Parts({LogFileMaker: _UnlinkNotSynced}), kind="skip a directory sync", holes=("H8",), machine="commit-log",
@@ -454,17 +454,17 @@ BUGS = (
             FULL, FULL, FULL, losing(page_of("/store/commitlog/00000000000000003072"))))),
     PlantedBug("checkpoint-believed",
         "recovery trusts what the checkpoint calls durable and scans only the last file", 7,
-        Parts({Recovery: _CheckpointBelieved}), kind="trust the checkpoint", machine="commit-log",
+        Parts({Recovery: _CheckpointTrusted}), kind="trust the checkpoint", machine="commit-log",
         program=(SMALL, (FULL, PUT, Damage()))),
     PlantedBug("RMQ-B78", "the lock of the store is taken only after its log is recovered", 14,
-        Parts({StoreLock: _NotYetLocked, DurableFloor: _LocksBehindRecovery}),
+        Parts({StoreLock: _NotYetLocked, DurableFloor: _LockAfterRecovery}),
         origin=Origin("RMQ-B78", "Two processes on one store directory", "4.2.0", "no"), holes=("G7",),
         machine="commit-log", program=(SMALL, (PUT, OpenTwice()))),
     PlantedBug("larger-than-a-file", "a record too large for any log file is answered as if it were stored", 8,
-        Parts({RecordEncoder: _RoomNotAsked, CommitLog: _SecondAppendNotLookedAt}), holes=("A3",),
+        Parts({RecordEncoder: _RoomUnchecked, CommitLog: _SecondAppendUnchecked}), holes=("A3",),
         machine="commit-log", program=(SMALL, (Put(body_bytes=1_000),))),
     PlantedBug("derived-floor-believed", "an open trusts the derived floor without reading the queues and the index",
-        4, Parts({checksums_hold: _believed}), kind="trust the checkpoint", machine="queue",
+        4, Parts({checksums_hold: _trusted}), kind="trust the checkpoint", machine="queue",
         program=(SMALL, (PUT, HarmDerived()))),
     PlantedBug("zero-unit-counts", "the first unit of a new queue file counts before it is written", 17,
         Parts({ConsumeQueue: _ZeroUnitCounts}), holes=("C7",),
@@ -476,7 +476,7 @@ BUGS = (
         Parts({Derived: _LostQueueFromTheLastFile}), holes=("C13",), machine="queue",
         program=(SMALL, (PUT, FULL, Crash(others="kept")))),
     PlantedBug("begins-behind-the-end", "dispatch resumes past the end of the log", 16,
-        Parts({Derived: _BehindTheEnd}), holes=("C8",), machine="queue", program=(SMALL, (PUT, REPUT, LOG_LOST, PUT))),
+        Parts({Derived: _PastLogEnd}), holes=("C8",), machine="queue", program=(SMALL, (PUT, REPUT, LOG_LOST, PUT))),
     PlantedBug("checkpoint-by-the-index",
         "a full index file makes the checkpoint cover queues that are not flushed", 9,
         Parts({Background: _CheckpointByTheIndex}), holes=("C3",), machine="queue",

@@ -11,8 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
-from tornpage.properties.campaign.resume import KeptRows
-from tornpage.properties.campaign.workers import Apart, Died, Plain
+from tornpage.properties.campaign.resume import ResumeRows
+from tornpage.properties.campaign.workers import Died, JobPool, Plain
 from tornpage.properties.score.plan import Plan
 from tornpage.properties.score.trials import PRELOAD, TrialKey, TrialRow, run_trial
 
@@ -71,7 +71,7 @@ def score(
     plan: Plan,
     *,
     workers: int,
-    kept: KeptRows[TrialRow],
+    kept: ResumeRows[TrialRow],
     may_see: Callable[[str, str], bool],
     progress: Callable[[Progress], None],
     slack_s: float = SLACK_S,
@@ -96,7 +96,7 @@ def score(
         progress(Progress(len(wanted) - left, len(wanted), missing - left, at_most))
 
     job = Plain(partial(run_trial, budget_s=plan.budget_s, clock=plan.clock))
-    apart = Apart(job, _taken(queue), workers, limit_s, PRELOAD, tell)
+    apart = JobPool(job, _taken(queue), workers, limit_s, PRELOAD, tell)
     with closing(apart.results()) as results:
         for key, made in results:
             row = _lost(key, plan, made) if isinstance(made, Died) else made

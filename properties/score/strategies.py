@@ -16,13 +16,13 @@ from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.crashes.explore import explore_seed
 from tornpage.properties.explore.crashes.scheduling import Strategy as Mix
-from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
+from tornpage.properties.explore.exhaustive.search import search_exhaustively
 from tornpage.properties.explore.interleavings.campaign import InterleavingTally, interleavings
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.machines.check import MACHINES, TURN_EXAMPLES_MAX, check
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.sightings import SeenCase, SeenInterleaving, Sighting
+from tornpage.properties.score.detections import CaseDetection, Detection, InterleavingDetection
 
 __all__ = [
     "STRATEGIES",
@@ -30,14 +30,14 @@ __all__ = [
     "Interleaved",
     "IsOver",
     "Machines",
-    "RandomHistories",
+    "RandomRuns",
     "Strategy",
     "UnknownStrategy",
     "strategies_named",
 ]
 
 IsOver = Callable[[], bool]
-Sought = Iterator[tuple[int, Sighting | None]]
+Sought = Iterator[tuple[int, Detection | None]]
 """The count so far, and the detection made there, if any."""
 
 _EXAMPLES_MAX = 1_000_000
@@ -71,7 +71,7 @@ class Strategy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RandomHistories:
+class RandomRuns:
     """Run seeded random programs one after the other, crashed at every event (`explore`).
 
     All use one `mix` of operations and faults, or swarm, in which each run draws its own. Settings in `fixed` are not
@@ -98,7 +98,7 @@ class RandomHistories:
                 fixed=self.fixed,
                 clock_back_ms=self.clock_back_ms,
             ):
-                yield tally.all_states, None if failure is None else SeenCase(failure)
+                yield tally.all_states, None if failure is None else CaseDetection(failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +109,9 @@ class Exhaustive:
     is_seeded = False
 
     def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
-        states = hunt_exhaustively(settings.bug, tracker=tracker, disk=settings.disk, is_over=is_over)
+        states = search_exhaustively(settings.bug, tracker=tracker, disk=settings.disk, is_over=is_over)
         for number, failure in enumerate(states, 1):
-            yield number, None if failure is None else SeenCase(failure)
+            yield number, None if failure is None else CaseDetection(failure)
 
 
 class _TimeIsUp(KeyboardInterrupt):
@@ -166,7 +166,7 @@ class Machines:
                 yield operations, None
                 return
             before = operations
-            yield operations, None if result.failure is None else SeenCase(result.failure)
+            yield operations, None if result.failure is None else CaseDetection(result.failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +185,13 @@ class Interleaved:
         for number in count(1):
             ran = run_interleaving(interleaving, tracker=tracker)
             failure = None if ran.broken is None else BrokenInterleaving(interleaving, ran.broken, ran)
-            yield number, None if failure is None else SeenInterleaving(failure)
+            yield number, None if failure is None else InterleavingDetection(failure)
             interleaving = drawn.send(ran)
 
 
 STRATEGIES: dict[str, Strategy] = {
-    "random": RandomHistories(),
-    "swarm": RandomHistories(mix="swarm"),
+    "random": RandomRuns(),
+    "swarm": RandomRuns(mix="swarm"),
     "exhaustive": Exhaustive(),
     "machine": Machines(turn_examples=_SHORT_TURN),
     "interleavings": Interleaved(),

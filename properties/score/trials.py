@@ -8,14 +8,14 @@ from time import perf_counter, process_time
 from typing import Any, Literal
 
 from tornpage.properties.campaign.replay import signature
-from tornpage.properties.campaign.resume import KeptRows
+from tornpage.properties.campaign.resume import ResumeRows
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.hunt import hunt
+from tornpage.properties.score.search import search
 from tornpage.properties.score.strategies import STRATEGIES
 
-__all__ = ["CLOCKS", "PRELOAD", "TRIALS", "ClockName", "TrialEnd", "TrialKey", "TrialRow", "kept_trials", "run_trial"]
+__all__ = ["CLOCKS", "PRELOAD", "TRIALS", "ClockName", "TrialEnd", "TrialKey", "TrialRow", "run_trial", "trial_rows"]
 
 TRIALS = "trials.jsonl"
 
@@ -89,9 +89,9 @@ class TrialRow:
         return self.budget_s >= budget_s or (self.end in ("killed", "exhausted") and self.seconds < budget_s)
 
 
-def kept_trials(directory: Path | None) -> KeptRows[TrialRow]:
+def trial_rows(directory: Path | None) -> ResumeRows[TrialRow]:
     """Return the trials in a directory. Raises BadRows and OSError."""
-    return KeptRows(None if directory is None else directory / TRIALS, TrialRow)
+    return ResumeRows(None if directory is None else directory / TRIALS, TrialRow)
 
 
 def run_trial(key: TrialKey, budget_s: float, clock: ClockName) -> TrialRow:
@@ -101,7 +101,7 @@ def run_trial(key: TrialKey, budget_s: float, clock: ClockName) -> TrialRow:
     known: dict[str, Any] = {**asdict(key), "budget_s": budget_s, "clock": clock}
     try:
         with choose_tracker("auto") as tracker:
-            quarry = hunt(
+            quarry = search(
                 STRATEGIES[key.strategy],
                 Settings(bug=key.bug),
                 seed=key.seed,

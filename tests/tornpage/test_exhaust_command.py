@@ -101,8 +101,8 @@ def test_without_its_canary_it_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--letters", "put,sing"), "no letter 'sing'"),
-        (("--mode", "async", "--letters", "commit"), "no letter 'commit'"),
+        (("--letters", "put,sing"), "no operation 'sing'"),
+        (("--mode", "async", "--letters", "commit"), "no operation 'commit'"),
         (("--ops", "2", "--letters", "close"), "make no workload of 2 operations"),
         (("--letters", "open"), "make no workload of 1 operations"),
         (("--ops", "0"), "--ops"),

@@ -89,7 +89,7 @@ def command(
             mode=mode,  # type: ignore[arg-type]
             disk=disk,
             bug=bug,
-            letter_names=tuple(filter(None, letters.split(","))),
+            operation_names=tuple(filter(None, letters.split(","))),
             file_bytes=file_bytes,
             recovery_facts=-1 if recovery is None else recovery,
             check_ops=check_ops,
@@ -106,13 +106,13 @@ def command(
 def _run(plan: "Plan", *, workers: int, seconds: float | None, out: str | None) -> tuple[Outcome, str]:
     """Run a plan; return its outcome and its text. What is done is kept in `out`, and taken from there."""
     from tornpage.properties.contract import HarnessError
-    from tornpage.properties.explore.exhaustive.kept import Kept, OtherPlan
+    from tornpage.properties.explore.exhaustive.resume import OtherPlan, ResumeFile
     from tornpage.properties.explore.exhaustive.run import run_exhaust
     from tornpage.render.explorations import exhaust_outcome
 
     say(_command(plan, workers=workers, seconds=seconds))
     try:
-        kept = None if out is None else Kept(prepare(out), plan)
+        kept = None if out is None else ResumeFile(prepare(out), plan)
         with states_progress("exhausting", total=seconds, unit="seconds") as show:
             result = run_exhaust(
                 plan,
@@ -133,7 +133,7 @@ def _run(plan: "Plan", *, workers: int, seconds: float | None, out: str | None) 
 def _command(plan: "Plan", *, workers: int, seconds: float | None) -> str:
     words = [f"tornpage exhaust --ops {plan.ops} --facts {plan.facts} --disk {plan.disk} --mode {plan.mode}"]
     words += [f"--file-bytes {plan.file_bytes} --check-ops {plan.check_ops} --check-facts {plan.check_facts}"]
-    words += [f"--letters {','.join(plan.letter_names)}"] if plan.letter_names else []
+    words += [f"--letters {','.join(plan.operation_names)}"] if plan.operation_names else []
     words += [f"--recovery {plan.recovery_facts}"] if plan.recovery_facts >= 0 else []
     words += [f"--bug {plan.bug}"] if plan.bug else []
     words += [f"--workers {workers}"] if workers > 1 else []

@@ -169,7 +169,7 @@ def explore_recovery(request: Request) -> tuple[Outcome, str]:
     """Crash the recovery of every sample layout everywhere; return the outcome and its text."""
     from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.recovery.crashes import crash_recoveries
-    from tornpage.properties.explore.recovery.shapes import SHAPES
+    from tornpage.properties.explore.recovery.layouts import SAMPLE_LAYOUTS
     from tornpage.properties.planted import parts_of
     from tornpage.render.explorations import recovery_outcome
 
@@ -177,7 +177,7 @@ def explore_recovery(request: Request) -> tuple[Outcome, str]:
     planted = f" --bug {bug}" if bug else ""
     again = f"tornpage explore recovery --seed {seed} --disk {disk}{planted}"
     try:
-        with steps_progress("recovery", total=len(SHAPES)) as show:
+        with steps_progress("recovery", total=len(SAMPLE_LAYOUTS)) as show:
             report = crash_recoveries(components=parts_of(bug), disk=disk, seed=seed, progress=show)
     except HarnessError as error:
         return at_fault("explore", error, seed=seed)

@@ -15,13 +15,13 @@ from typing import Any
 from tornpage import __version__
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.properties.campaign.replay import shrink
-from tornpage.properties.campaign.workers import Apart, Died, Plain
+from tornpage.properties.campaign.workers import Died, JobPool, Plain
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.program.case import Settings
+from tornpage.properties.score.detections import CaseDetection, Detection
 from tornpage.properties.score.holes import HOLES, Hole
-from tornpage.properties.score.hunt import hunt
-from tornpage.properties.score.sightings import SeenCase, Sighting
+from tornpage.properties.score.search import search
 from tornpage.properties.score.trials import PRELOAD
 
 __all__ = ["hunt_outcome", "list_outcome"]
@@ -129,7 +129,7 @@ def _hunted(hole: Hole, *, seconds: float, seed: int) -> Row:
     """Hunt one hole in a process of its own, which is ended when it does not end."""
     row = {**_listed(hole), "arguments": _arguments(hole, seconds=seconds, seed=seed), "tries": 0, "seconds": seconds}
     job = Plain(partial(_hunt_hole, seconds=seconds, seed=seed))
-    with closing(Apart(job, iter((hole.id,)), 1, seconds + GRACE_S, PRELOAD).results()) as results:
+    with closing(JobPool(job, iter((hole.id,)), 1, seconds + GRACE_S, PRELOAD).results()) as results:
         _, found = next(results)
     if isinstance(found, Died):
         return row | {"result": "hung" if found.is_hung else "harness", "why": f"the hunt {found.how}"}
@@ -143,7 +143,7 @@ def _hunt_hole(hole_id: str, seconds: float, seed: int) -> Row:
     strategy = hole.hunt.strategy
     try:
         with choose_tracker("auto") as tracker:
-            quarry = hunt(strategy, Settings(bug=hole.bug), seed=seed, seconds=seconds, tracker=tracker)
+            quarry = search(strategy, Settings(bug=hole.bug), seed=seed, seconds=seconds, tracker=tracker)
             told = None if quarry.sighting is None else _told(quarry.sighting, tracker)
     except HarnessError as error:
         return {"result": "harness", "why": str(error)}
@@ -153,10 +153,10 @@ def _hunt_hole(hole_id: str, seconds: float, seed: int) -> Row:
     return row | {"result": "found", "why": told["sentence"], "operations": len(told["program"]), "failure": told}
 
 
-def _told(sighting: Sighting, tracker: DirtyTracker) -> Row:
+def _told(sighting: Detection, tracker: DirtyTracker) -> Row:
     """Return a failure, made small as long as it needs its bug."""
-    assert isinstance(sighting, SeenCase)
-    small = SeenCase(shrink(sighting.failure, tracker=tracker, tries_max=SHRINK_TRIES_MAX))
+    assert isinstance(sighting, CaseDetection)
+    small = CaseDetection(shrink(sighting.failure, tracker=tracker, tries_max=SHRINK_TRIES_MAX))
     return (small if small.needs_its_bug(tracker) else sighting).failure.finding().document()
 
 
@@ -215,7 +215,7 @@ def _text(rows: Sequence[Row], figures: dict[str, float | int], *, interrupted: 
         length = row.get("operations", "")
         lines.append(
             f"{row['id']:<5}{row['bug']:<31}{row['result']:<10}{row['tries']:>8,}{row['seconds']:>9.1f}{length:>8}"
-            f"  {row['hunt']}"
+            f"  {row['search']}"
         )
     for row in rows:
         lines += ["", f"{row['id']} ({row['bug']}): {row['why']}"]

@@ -14,7 +14,15 @@ from functools import partial
 
 from tornpage.model.operations import AimFault
 from tornpage.properties.campaign.coverage import Tally, merged
-from tornpage.properties.campaign.engine import Budget, CanaryTime, MakingSmall, Progress, explore, quiet, small_case
+from tornpage.properties.campaign.engine import (
+    Budget,
+    CanaryTime,
+    Progress,
+    ShrinkProgress,
+    explore,
+    quiet,
+    shrink_case,
+)
 from tornpage.properties.campaign.replay import Failure, signature
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
@@ -26,7 +34,7 @@ from tornpage.properties.explore.crashes.shards import (
     FAILURES_MAX,
     FIRST_STATES,
     SHARD_STATES,
-    HistoryRun,
+    SeedRun,
     Shard,
     ShardRun,
     enough,
@@ -74,7 +82,7 @@ CrashResult = CampaignResult[Tally, Failure]
 
 
 def run_campaign(
-    plan: Plan, *, tracker: DirtyTracker, progress: Progress, making_small: MakingSmall = quiet
+    plan: Plan, *, tracker: DirtyTracker, progress: Progress, making_small: ShrinkProgress = quiet
 ) -> CrashResult:
     """Run a campaign.
 
@@ -97,7 +105,7 @@ class _ShardJob:
 def _carry_out(tracker: DirtyTracker, shard: Shard, control: Control) -> ShardRun:
     run = ShardRun(shard, worker=os.getpid())
 
-    def told(history: HistoryRun) -> None:
+    def told(history: SeedRun) -> None:
         control.tell(run.states, history.seed)
 
     try:
@@ -178,18 +186,18 @@ class _Explorer:
         result.canary = next((run.canary for run in runs if run.canary), "")
         result.without_canary = [run.shard.number for run in runs if run.needs_canary and not run.canary]
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
         """Shrink a case."""
-        return small_case(failure, budget, watch, tracker=self._tracker)
+        return shrink_case(failure, budget, watch, tracker=self._tracker)
 
-    def told(self, failure: Failure) -> str:
+    def describe(self, failure: Failure) -> str:
         """Return the broken guarantee and the case."""
         return f"{failure.broken}; case: {failure.case.token()}"
 
 
 def death_sentence(died: Died[Shard]) -> str:
     """Return a sentence that says which shard was lost with a worker."""
-    first = next(died.part.history_seeds())
+    first = next(died.part.run_seeds())
     return (
         f"the worker that ran shard {died.part.number} {died.how}: nothing is known of its runs from seed "
         f"{first} on; it was at {died.at or first}"

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from tornpage.model.operations import WITHOUT_A_VERB, Crash, Operation
 from tornpage.model.state import CommitLog
-from tornpage.properties.campaign.coverage import Tally, armed_judges, fired_by_legal, fired_by_recovery
+from tornpage.properties.campaign.coverage import Tally, enabled_judges, hit_by_legal, hit_by_recovery
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
@@ -53,7 +53,7 @@ def counts(log: CommitLog, *, file_bytes: int) -> bool:
     return in_files > file_bytes * (COUNTED_FILES_MIN - 1) and committed >= COUNTED_RECORDS_MIN
 
 
-class Place:
+class CrashPoint:
     """Hold one crash point, at which several crashes happen; shared values are computed once.
 
     `window` is the span of the running operation, `number` its place in the session, and `back` the number of events
@@ -105,7 +105,7 @@ class StateBroken(Exception):
 class CrashStates:
     """Explore the crash states of one session.
 
-    `done` are all operations of the run; those from `life_start` on belong to this session. Several sessions share
+    `done` are all operations of the run; those from `session_start` on belong to this session. Several sessions share
     `rng` and `tally`.
     """
 
@@ -113,7 +113,7 @@ class CrashStates:
         self,
         trial: Lockstep,
         done: Sequence[Operation],
-        life_start: int,
+        session_start: int,
         *,
         rng: random.Random,
         tally: Tally,
@@ -122,7 +122,7 @@ class CrashStates:
         self._trial = trial
         self._settings = trial.settings
         self._done = tuple(done)
-        self._life_start = life_start
+        self._session_start = session_start
         self._rng = rng
         self._tally = tally
         self._chances = chances
@@ -146,13 +146,13 @@ class CrashStates:
                 state.apply_all(trial.files.journal[applied:position])
                 applied = position
                 if counted or self._rng.random() < (_UNCOUNTED_SHARE if share is None else share):
-                    place = Place(state, number, window, event, position)
+                    place = CrashPoint(state, number, window, event, position)
                     for _ in range(STATES_PER_EVENT):
                         yield self._crash(place, counted=counted)
             if counted:
-                yield self._crash(Place(state, number, window, window.last, applied), counted=counted)
+                yield self._crash(CrashPoint(state, number, window, window.last, applied), counted=counted)
 
-    def _crash(self, place: Place, *, counted: bool) -> Failure | None:
+    def _crash(self, place: CrashPoint, *, counted: bool) -> Failure | None:
         trial, tally, window, back = self._trial, self._tally, place.window, place.back
         started = perf_counter()
         kill = self._rng.random() < self._chances.kill
@@ -228,7 +228,7 @@ class CrashStates:
             self._legal[key] = self._trial.recovery.legal_at(window, at_rest=at_rest, kill=kill)
         return self._legal[key]
 
-    def _operations(self, place: Place, crash: Crash) -> tuple[Operation, ...]:
+    def _operations(self, place: CrashPoint, crash: Crash) -> tuple[Operation, ...]:
         """Return the operations up to a crash.
 
         Every recovery happens at the end of the session, so the crash records how much later that is. Span 0 of a
@@ -236,8 +236,10 @@ class CrashStates:
         """
         crash = replace(crash, later_ms=self._trial.environment.now_ms - place.window.now_ms)
         if not place.number:
-            return (*self._done[: self._life_start], crash)
-        verbs = [n for n in range(self._life_start, len(self._done)) if not isinstance(self._done[n], WITHOUT_A_VERB)]
+            return (*self._done[: self._session_start], crash)
+        verbs = [
+            n for n in range(self._session_start, len(self._done)) if not isinstance(self._done[n], WITHOUT_A_VERB)
+        ]
         return (*self._done[: verbs[place.number - 1] + 1], crash)
 
     def _count(
@@ -251,7 +253,7 @@ class CrashStates:
         counted: bool,
     ) -> None:
         tally = self._tally
-        tally.saw(armed_judges(self._settings), (*fired_by_legal(legal), *outcome.fired))
+        tally.saw(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
         tally.all_states += 1
         tally.states += counted
         if tally.all_states % DISCOVERY_EVERY == 0:
@@ -284,7 +286,7 @@ class CrashStates:
             delivered = self._trial.coverage["delivered_after_recovery"] - before
             for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
                 counter["delivered_after_recovery"] += delivered
-        self._tally.saw(armed_judges(self._settings), (*fired_by_legal(legal), *outcome.fired))
+        self._tally.saw(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
 
     def _crash_in_recovery(
         self, first: Recovered, answered: CommitLog | None, done: tuple[Operation, ...], *, counted: bool
@@ -320,4 +322,4 @@ class CrashStates:
 def _outcome(found: Recovered) -> Outcome:
     """Return the outcome of an image, with its coverage points and judges."""
     effects = frozenset(made_good(found) | progress_effects(found) | delay_effects(found))
-    return Outcome.of(found, effects, fired_by_recovery(found))
+    return Outcome.of(found, effects, hit_by_recovery(found))

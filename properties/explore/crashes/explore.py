@@ -3,7 +3,7 @@
 Record a run, then crash it at every event. One seed is one run of a few sessions. After each session every event is
 revisited, and crash states are drawn there (properties/explore/crashes/crash_states.py). A short last session, the rule
 epilogue, carries out rules that no session has drawn (properties/explore/crashes/scheduling.py). Then files are
-corrupted (properties/explore/crashes/harms.py).
+corrupted (properties/explore/crashes/end_faults.py).
 """
 
 import random
@@ -24,7 +24,7 @@ from tornpage.model.operations import (
     Put,
     Step,
 )
-from tornpage.properties.campaign.coverage import RulesAtWork, Tally, judges_counted
+from tornpage.properties.campaign.coverage import RuleCounts, Tally, judge_counter
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -32,8 +32,14 @@ from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.disk.images import in_flight_writes
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.explore.crashes.crash_states import CrashStates, StateBroken
-from tornpage.properties.explore.crashes.harms import Harms, count_aimed
-from tornpage.properties.explore.crashes.scheduling import DAMAGES, Mix, Strategy, coda, mix_of
+from tornpage.properties.explore.crashes.end_faults import EndFaults, count_fault_rules
+from tornpage.properties.explore.crashes.scheduling import (
+    DAMAGES,
+    Strategy,
+    SwarmConfiguration,
+    rule_epilogue,
+    swarm_configuration_of,
+)
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
@@ -96,19 +102,19 @@ def explore_seed(
     """
     rng = random.Random(f"explore {seed}")
     settings = replace(draw_settings(base, rng), **(fixed or {}))
-    mix = mix_of(strategy, seed)
-    history = _History(settings, mix, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms, aims=aims)
+    mix = swarm_configuration_of(strategy, seed)
+    history = _Run(settings, mix, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms, aims=aims)
     tally.histories += 1
     yield from history.run(is_over, owed)
 
 
-class _History:
+class _Run:
     """Run one seed."""
 
     def __init__(
         self,
         settings: Settings,
-        mix: Mix,
+        mix: SwarmConfiguration,
         rng: random.Random,
         *,
         tracker: DirtyTracker,
@@ -124,26 +130,26 @@ class _History:
         self._tally = tally
         self._tracker = tracker
         self._done: list[Operation] = []
-        self._life_start = 0
+        self._session_start = 0
 
     def run(self, is_over: Callable[[], bool], owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
         try:
-            observer = judges_counted(self._tally)
+            observer = judge_counter(self._tally)
             self._trial = lockstep_of(self._settings, tracker=self._tracker, observer=observer)
-            self._rules = RulesAtWork(self._tally, self._trial)
+            self._rules = RuleCounts(self._tally, self._trial)
             for rule in self._possible_rules():
                 self._rules.arm(rule)
             for life in range(1 + self._rng.randrange(3)):
-                self._live(40 if life == 0 else 10)
+                self._run_session(40 if life == 0 else 10)
                 yield from self._crash_everywhere(is_over)
                 self._end_in_a_save()
                 if is_over():
                     break
-            self._coda()
+            self._run_epilogue()
             yield from self._crash_everywhere(is_over)
             self._end_in_a_power_loss()
             wanted = self._mix.damages.__contains__
-            harms = Harms(self._trial, self._carry_out, rng=self._rng, tally=self._tally, wanted=wanted)
+            harms = EndFaults(self._trial, self._carry_out, rng=self._rng, tally=self._tally, wanted=wanted)
             yield from harms.everything()
             yield from self._make_up(harms, owed)
         except GuaranteeBroken as broken:
@@ -158,7 +164,7 @@ class _History:
         states = CrashStates(
             self._trial,
             self._done,
-            self._life_start,
+            self._session_start,
             rng=self._rng,
             tally=self._tally,
             chances=self._mix.chances,
@@ -174,10 +180,10 @@ class _History:
         self._trial.run(operation)
         self._tally.seconds["history"] += perf_counter() - started
         if isinstance(operation, Open):
-            self._life_start = len(self._done)  # an open starts a new sequence of spans
+            self._session_start = len(self._done)  # an open starts a new sequence of spans
 
-    def _live(self, operations: int) -> None:
-        self._life_start = len(self._done)
+    def _run_session(self, operations: int) -> None:
+        self._session_start = len(self._done)
         armed_at = self._rng.randrange(operations) if self._aims else -1
         for number in range(operations + self._rng.randrange(operations // 2)):
             trial = self._trial
@@ -202,10 +208,10 @@ class _History:
     def _possible_rules(self) -> list[Rule]:
         return possible(RULES.values(), services=self._trial.services, weights=self._mix.weights)
 
-    def _coda(self) -> None:
+    def _run_epilogue(self) -> None:
         """Run one more session, so that no rule of the configuration is left out."""
-        self._life_start = len(self._done)
-        for rule, operation in coda(self._possible_rules(), self._rules.done):
+        self._session_start = len(self._done)
+        for rule, operation in rule_epilogue(self._possible_rules(), self._rules.done):
             if self._trial.closed or self._trial.log.poisoned:
                 self._carry_out(Open())
             if operation is None:
@@ -213,7 +219,7 @@ class _History:
             else:
                 self._rules.follow(operation, self._carry_out)
 
-    def _make_up(self, harms: Harms, owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
+    def _make_up(self, harms: EndFaults, owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
         """Run short sessions that are likely to hit what is owed, up to a limit."""
         for _ in range(_MAKE_UP_SESSIONS):
             names = self._reachable(owed())
@@ -227,7 +233,12 @@ class _History:
             for operation in _MAKE_UP:
                 self._carry_out(operation)
             states = CrashStates(
-                self._trial, self._done, self._life_start, rng=self._rng, tally=self._tally, chances=self._mix.chances
+                self._trial,
+                self._done,
+                self._session_start,
+                rng=self._rng,
+                tally=self._tally,
+                chances=self._mix.chances,
             )
             for failure in states.everywhere(share=_MAKE_UP_SHARE):
                 yield failure
@@ -260,8 +271,8 @@ class _History:
             self._carry_out(Open())
         self._save_progress()
         before = self._trial.coverage.copy()
-        self._carry_out(self._closing_disaster())
-        count_aimed(self._trial, before, self._tally, aims=self._aims)
+        self._carry_out(self._closing_crash())
+        count_fault_rules(self._trial, before, self._tally, aims=self._aims)
         happened = self._trial.coverage - before
         for effect, fault in _PROGRESS_EFFECTS.items():
             if happened[effect]:
@@ -277,7 +288,7 @@ class _History:
         for operation in (*with_room, Crash()):
             self._carry_out(operation)
 
-    def _closing_disaster(self) -> Operation:
+    def _closing_crash(self) -> Operation:
         """Draw the crash fault before the next session: at rest or inside the last operation."""
         trial = self._trial
         window = trial.spans[-1]

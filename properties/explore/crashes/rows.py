@@ -14,7 +14,7 @@ from typing import Any
 
 from tornpage.properties.campaign.replay import signature
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.explore.crashes.shards import HistoryRun, Shard, ShardRun, enough
+from tornpage.properties.explore.crashes.shards import SeedRun, Shard, ShardRun, enough
 
 __all__ = ["Row", "death_row", "is_complete", "order", "result_hash", "rows_of", "that_count"]
 
@@ -37,7 +37,7 @@ def rows_of(run: ShardRun) -> list[Row]:
 
 def death_row(shard: Shard, how: str) -> Row:
     """Return the only row of a shard whose worker died."""
-    first = next(shard.history_seeds())
+    first = next(shard.run_seeds())
     sentence = f"the worker of shard {shard.number} died ({how}): nothing is known of its runs from {first} on"
     nothing = {"states": 0, "all_states": 0, "seconds": 0.0}
     return _row(ShardRun(shard), "shard", "", "harness", sentence=sentence, **nothing)
@@ -81,7 +81,7 @@ def order(row: Mapping[str, Any]) -> tuple[int, bool, int]:
     return row["shard"], row["kind"] == "shard", int(row["seed"].partition(":")[2] or 0)
 
 
-def _history(run: ShardRun, history: HistoryRun) -> Row:
+def _history(run: ShardRun, history: SeedRun) -> Row:
     tally, failure = history.tally, history.failure
     told: Row = {}
     if history.fault:
@@ -111,13 +111,13 @@ def _history(run: ShardRun, history: HistoryRun) -> Row:
     )
 
 
-def _row(run: ShardRun, kind: str, history_seed: str, verdict: str, **told: Any) -> Row:
+def _row(run: ShardRun, kind: str, run_seed: str, verdict: str, **told: Any) -> Row:
     nothing: Row = {
         "mix": "", "images": None, "images_hash": None, "recovered": None, "recovered_hash": None, "proven_legal": None,
         "repeated": False, "contract": None, "sentence": None, "token": None, "canary": None, "armed": {}, "fired": {},
         "mattered": {},
     }  # fmt: skip
-    named = {"kind": kind, "shard": run.shard.number, "seed": history_seed, "verdict": verdict}
+    named = {"kind": kind, "shard": run.shard.number, "seed": run_seed, "verdict": verdict}
     return {**nothing, **named, **told}
 
 

@@ -22,19 +22,29 @@ from typing import Any, Literal, get_args
 from tornpage.model.operations import AimFault, DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
 from tornpage.properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally
 from tornpage.properties.disk.sampling import CHANCES, Chances
-from tornpage.properties.explore.crashes.harms import harm_classes
+from tornpage.properties.explore.crashes.end_faults import end_fault_classes
 from tornpage.properties.judge.queues import MADE_GOOD
 from tornpage.properties.program.case import Disk
 from tornpage.properties.program.drawing import TOPICS
 from tornpage.properties.program.workload import RULES, WEIGHTS, Rule
 
-__all__ = ["DAMAGES", "STANDARD", "STRATEGIES", "Mix", "Strategy", "coda", "mix_of", "required", "silent"]
+__all__ = [
+    "DAMAGES",
+    "STANDARD",
+    "STRATEGIES",
+    "Strategy",
+    "SwarmConfiguration",
+    "required",
+    "rule_epilogue",
+    "silent",
+    "swarm_configuration_of",
+]
 
 
 Strategy = Literal["random", "swarm"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
-DAMAGES: tuple[str, ...] = harm_classes("posix-strict")
+DAMAGES: tuple[str, ...] = end_fault_classes("posix-strict")
 """Fault classes at the end of a run, named as in activation tables; the same on each disk."""
 
 SERVICES: tuple[ServiceName, ...] = get_args(ServiceName)
@@ -45,7 +55,7 @@ _ALWAYS_ON = frozenset({"put", "dispatch"})
 
 
 @dataclass(frozen=True, slots=True)
-class Mix:
+class SwarmConfiguration:
     """Hold the swarm configuration of one run: what it may draw.
 
     `weights` has a weight for each rule of the workload, 0 for a rule that is off. The rule `step` draws from
@@ -75,10 +85,10 @@ class Mix:
         return json.dumps(said, sort_keys=True) if said else ""
 
 
-STANDARD = Mix()
+STANDARD = SwarmConfiguration()
 
 
-def mix_of(strategy: Strategy, seed: str) -> Mix:
+def swarm_configuration_of(strategy: Strategy, seed: str) -> SwarmConfiguration:
     """Return the configuration of a run.
 
     It is drawn independently of all other draws of the seed.
@@ -86,13 +96,13 @@ def mix_of(strategy: Strategy, seed: str) -> Mix:
     return STANDARD if strategy == "random" else _swarm(random.Random(f"swarm {seed}"))
 
 
-def _swarm(rng: random.Random) -> Mix:
+def _swarm(rng: random.Random) -> SwarmConfiguration:
     weights = {
         name: weight * rng.choice(_FACTORS) if name in _ALWAYS_ON or rng.random() < _ON_SHARE else 0
         for name, weight in WEIGHTS.items()
     }
     services = tuple(service for service in SERVICES if rng.random() < _ON_SHARE)
-    return Mix(
+    return SwarmConfiguration(
         weights=MappingProxyType(weights),
         services=services or ("group-commit",),
         damages=tuple(damage for damage in DAMAGES if rng.random() < _ON_SHARE),
@@ -131,7 +141,7 @@ scene makes disk space available first, because an earlier clean-up may have rep
 the disk, a second round of delivery sees that they are durable."""
 
 
-def coda(rules: Sequence[Rule], done: Mapping[str, int]) -> Iterator[tuple[Rule, Operation | None]]:
+def rule_epilogue(rules: Sequence[Rule], done: Mapping[str, int]) -> Iterator[tuple[Rule, Operation | None]]:
     """Yield operations with their rules; for None the rule draws the operation.
 
     Of the enabled `rules`, those come that were not yet `done`, and those that have a scene.
@@ -153,7 +163,7 @@ def required(disk: Disk) -> tuple[str, ...]:
     campaign reports it.
     """
     power = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
-    faults = (*power, *harm_classes(disk), "progress_saved", "progress_being_saved", "delivered_after_recovery")
+    faults = (*power, *end_fault_classes(disk), "progress_saved", "progress_being_saved", "delivered_after_recovery")
     return (*faults, *(f"rule_{name}" for name in RULES), *ALL_JUDGES)
 
 

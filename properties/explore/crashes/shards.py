@@ -20,7 +20,7 @@ from tornpage.properties.campaign.coverage import Tally, merged
 from tornpage.properties.campaign.replay import Failure, signature
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.crashes.explore import explore_seed
-from tornpage.properties.explore.crashes.scheduling import Strategy, mix_of, silent
+from tornpage.properties.explore.crashes.scheduling import Strategy, silent, swarm_configuration_of
 from tornpage.properties.explore.crashes.violations import judges_that_go_red
 from tornpage.properties.program.case import Disk, Settings
 
@@ -29,7 +29,7 @@ __all__ = [
     "FAILURES_MAX",
     "FIRST_STATES",
     "SHARD_STATES",
-    "HistoryRun",
+    "SeedRun",
     "Shard",
     "ShardRun",
     "canary_bug",
@@ -71,7 +71,7 @@ def canary_bug(disk: Disk) -> str:
 
 def caught_canary(
     base: Settings,
-    history_seeds: Iterable[str],
+    run_seeds: Iterable[str],
     *,
     strategy: Strategy,
     tracker: DirtyTracker,
@@ -84,9 +84,9 @@ def caught_canary(
     """
     bug = canary_bug(base.disk)
     planted = replace(base, bug=bug)
-    for history_seed in islice(history_seeds, CANARY_SEEDS_MAX):
+    for run_seed in islice(run_seeds, CANARY_SEEDS_MAX):
         found = explore_seed(
-            history_seed,
+            run_seed,
             planted,
             tracker=tracker,
             tally=Tally(),
@@ -135,7 +135,7 @@ class Shard:
     aims: tuple[AimFault, ...] = ()
     first_states: int | None = None
 
-    def history_seeds(self) -> Iterator[str]:
+    def run_seeds(self) -> Iterator[str]:
         """Yield the seeds of the shard's runs."""
         first = self.number * SEEDS_PER_SHARD
         for number in range(first, first + SEEDS_PER_SHARD):
@@ -143,7 +143,7 @@ class Shard:
 
 
 @dataclass
-class HistoryRun:
+class SeedRun:
     """Hold one run: its counts and how it ended.
 
     `failure` is a broken promise as first found, `fault` a sentence about a fault of the harness. `repeated` means that
@@ -174,7 +174,7 @@ class ShardRun:
     """
 
     shard: Shard
-    histories: list[HistoryRun] = field(default_factory=list)
+    histories: list[SeedRun] = field(default_factory=list)
     canary: str = ""
     red: list[str] = field(default_factory=list)
     cut: bool = False
@@ -226,7 +226,7 @@ def enough(breaks: Iterable[Sequence[Hashable]], failures_max: int) -> int | Non
     return None
 
 
-Watch = Callable[[HistoryRun], None]
+Watch = Callable[[SeedRun], None]
 """Called with the current run after each state."""
 
 
@@ -253,11 +253,11 @@ def run_shard(
     try:
         _show_that_it_could_find(run, tracker=tracker, is_given_up=is_given_up)
     except Exception as error:
-        run.histories.append(HistoryRun("canary", fault=f"{type(error).__name__}: {error}"))
+        run.histories.append(SeedRun("canary", fault=f"{type(error).__name__}: {error}"))
         return
-    for history_seed in run.shard.history_seeds():
+    for run_seed in run.shard.run_seeds():
         counted = run.states
-        history = HistoryRun(history_seed, mix_of(run.shard.strategy, history_seed).text())
+        history = SeedRun(run_seed, swarm_configuration_of(run.shard.strategy, run_seed).text())
         run.histories.append(history)
         owed = partial(_owed, run.shard, merged(each.tally for each in run.histories[:-1]))
         _explore(run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended, watch=watch)
@@ -277,7 +277,7 @@ def _show_that_it_could_find(run: ShardRun, *, tracker: DirtyTracker, is_given_u
     with _stage(run, "canary"):
         run.canary = caught_canary(
             run.shard.settings,
-            run.shard.history_seeds(),
+            run.shard.run_seeds(),
             strategy=run.shard.strategy,
             tracker=tracker,
             is_over=is_given_up,
@@ -291,7 +291,7 @@ def _owed(shard: Shard, before: Tally, tally: Tally) -> list[str]:
 
 def _explore(
     shard: Shard,
-    history: HistoryRun,
+    history: SeedRun,
     counted: int,
     owed: Callable[[Tally], list[str]],
     *,
@@ -325,7 +325,7 @@ def _explore(
         history.seconds = perf_counter() - started
 
 
-def _is_repeated(shard: Shard, history: HistoryRun) -> bool:
+def _is_repeated(shard: Shard, history: SeedRun) -> bool:
     """Return whether to repeat a run: one in twenty, and the first one of a campaign."""
     drawn = zlib.crc32(history.seed.encode()) % _REPEATED_SHARE == 0
     return not history.fault and (drawn or history.seed == f"{shard.seed}:0")
@@ -333,7 +333,7 @@ def _is_repeated(shard: Shard, history: HistoryRun) -> bool:
 
 def _repeat(
     shard: Shard,
-    history: HistoryRun,
+    history: SeedRun,
     counted: int,
     owed: Callable[[Tally], list[str]],
     *,
@@ -341,7 +341,7 @@ def _repeat(
     is_ended: Callable[[], bool],
 ) -> None:
     """Repeat a run and compare everything it counted and found."""
-    again = HistoryRun(history.seed, history.mix)
+    again = SeedRun(history.seed, history.mix)
     _explore(shard, again, counted, owed, tracker=tracker, is_ended=is_ended, watch=lambda history: None)
     if is_ended():
         return

@@ -14,9 +14,9 @@ from tornpage.properties.campaign.replay import signature
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.disk.images import InFlightWrite, in_flight_writes
-from tornpage.properties.explore.exhaustive.alphabet import Workload
 from tornpage.properties.explore.exhaustive.choices import SECTOR_BYTES, bounded_choices
-from tornpage.properties.explore.exhaustive.outcomes import Judging, Sparing, everything
+from tornpage.properties.explore.exhaustive.operation_set import Workload
+from tornpage.properties.explore.exhaustive.outcomes import CachingJudge, Judging, everything
 from tornpage.properties.explore.exhaustive.workload import Bound, CrashState, Enumerate, WorkloadStates
 from tornpage.properties.program.case import Settings
 
@@ -39,7 +39,7 @@ def check_workload(
     bound: Bound,
     *,
     tracker: DirtyTracker,
-    sparing: Callable[[], Judging] = Sparing,
+    sparing: Callable[[], Judging] = CachingJudge,
     choices: Enumerate = bounded_choices,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Checked | None:

@@ -7,16 +7,16 @@ from typing import Any
 
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.explore.exhaustive.alphabet import (
+from tornpage.properties.explore.exhaustive.operation_set import (
     FILE_BYTES,
-    Letter,
     Mode,
+    NamedOperation,
     Workload,
-    letters_of,
+    operation_set_of,
     settings_of,
     workloads,
 )
-from tornpage.properties.explore.exhaustive.outcomes import Sparing
+from tornpage.properties.explore.exhaustive.outcomes import CachingJudge
 from tornpage.properties.explore.exhaustive.workload import Bound, CrashState, WorkloadStates
 from tornpage.properties.program.case import Disk, Settings
 
@@ -40,7 +40,7 @@ class Plan:
     mode: Mode = "async"
     disk: Disk = "posix-strict"
     bug: str = ""
-    letter_names: tuple[str, ...] = ()
+    operation_names: tuple[str, ...] = ()
     file_bytes: int = FILE_BYTES
     recovery_facts: int = -1
     check_ops: int = 1
@@ -48,14 +48,14 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Raise ValueError for operations that the mode lacks or that make no such workload."""
-        if not any(True for _ in workloads(self.letters, self.ops)):
-            names = ", ".join(letter.name for letter in self.letters)
+        if not any(True for _ in workloads(self.operation_set, self.ops)):
+            names = ", ".join(entry.name for entry in self.operation_set)
             raise ValueError(f"the operations {names} make no workload of {self.ops} operations")
 
     @property
-    def letters(self) -> tuple[Letter, ...]:
+    def operation_set(self) -> tuple[NamedOperation, ...]:
         """Return the operation set: all entries of the mode, or the named ones."""
-        return letters_of(self.mode, self.letter_names)
+        return operation_set_of(self.mode, self.operation_names)
 
     @property
     def settings(self) -> Settings:
@@ -133,10 +133,10 @@ def explore_workload(
 
     Return None once `is_over` is true.
     """
-    made: list[Sparing] = []
+    made: list[CachingJudge] = []
 
-    def sparing() -> Sparing:
-        made.append(Sparing())
+    def sparing() -> CachingJudge:
+        made.append(CachingJudge())
         return made[-1]
 
     states = WorkloadStates(workload, plan.settings, plan.bound, tracker, judging=sparing)

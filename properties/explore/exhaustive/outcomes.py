@@ -26,7 +26,7 @@ from tornpage.properties.judge.evidence import Key, LegalLogs, Recovered
 from tornpage.properties.judge.ledgers import LegalVersions, SavedVersion
 from tornpage.properties.lockstep.lockstep import Lockstep
 
-__all__ = ["Judging", "Outcome", "Sparing", "everything", "image_hash"]
+__all__ = ["CachingJudge", "Judging", "Outcome", "everything", "image_hash"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def everything(
 
 
 @dataclass
-class Sparing:
+class CachingJudge:
     """Judge only what is new.
 
     Make one for each operation, since clock and ledgers are arguments too. `judged` counts images that were recovered

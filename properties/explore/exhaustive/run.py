@@ -21,10 +21,10 @@ from tornpage.properties.campaign.workers import Control, Died, Launcher
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explain.evidence import Witness
-from tornpage.properties.explore.exhaustive.alphabet import Workload, workloads
 from tornpage.properties.explore.exhaustive.checking import Checked, check_workload
 from tornpage.properties.explore.exhaustive.explored import Explored, Plan, explore_workload
-from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
+from tornpage.properties.explore.exhaustive.operation_set import Workload, workloads
+from tornpage.properties.explore.exhaustive.search import search_exhaustively
 from tornpage.properties.program.case import Disk
 
 __all__ = ["ExhaustResult", "ExhaustTally", "Keeping", "Task", "canary_bug", "caught_canary", "run_exhaust"]
@@ -166,9 +166,9 @@ class _Explorer:
         plan = self._plan
         check_ops = min(plan.check_ops, plan.ops)
         for length in range(plan.ops + 1):
-            yield from _level("explore", workloads(plan.letters, length), length)
+            yield from _level("explore", workloads(plan.operation_set, length), length)
             if length == (plan.ops if plan.bug else check_ops):
-                short = (each for shorter in range(check_ops + 1) for each in workloads(plan.letters, shorter))
+                short = (each for shorter in range(check_ops + 1) for each in workloads(plan.operation_set, shorter))
                 yield from _level("check", short, check_ops)
 
     def known(self, part: Task) -> Made | None:
@@ -236,7 +236,7 @@ class _Explorer:
         if not result.tally.is_through:
             result.undecided.append(f"the bound of {self._plan.ops} operations was not finished")
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
         """Return the failure with its evidence, or None if it does not show again.
 
         It is not shrunk, since shorter workloads came first.
@@ -247,7 +247,7 @@ class _Explorer:
             return None, False
         return replace(failure, evidence=again.evidence), False
 
-    def told(self, failure: Failure) -> str:
+    def describe(self, failure: Failure) -> str:
         """Return the broken guarantee and the case."""
         return f"{failure.broken}; case: {failure.case.token()}"
 
@@ -269,5 +269,5 @@ def canary_bug(disk: Disk) -> str:
 def caught_canary(plan: Plan, *, tracker: DirtyTracker) -> str:
     """Return the planted bug caught by the same enumeration in the same mode, or ""."""
     bug = canary_bug(plan.disk)
-    hunt = hunt_exhaustively(bug, tracker=tracker, disk=plan.disk, modes=(plan.mode,))
+    hunt = search_exhaustively(bug, tracker=tracker, disk=plan.disk, modes=(plan.mode,))
     return bug if any(failure is not None for failure in islice(hunt, CANARY_STATES_MAX)) else ""

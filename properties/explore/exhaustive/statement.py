@@ -13,7 +13,7 @@ def figures_of(tally: ExhaustTally) -> dict[str, int]:
     return {
         "ops": tally.ops,
         "facts": tally.plan.facts,
-        "letters": len(tally.plan.letters),
+        "letters": len(tally.plan.operation_set),
         "workloads": len(claimed),
         "states": states,
         **{f"{kind}_states": sum(each.kinds[kind] for each in claimed) for kind in ("power", "kill", "recovery")},
@@ -39,7 +39,7 @@ def statement_of(tally: ExhaustTally) -> str:
     recovery = f", recovery crashed within {plan.recovery_facts}" if plan.recovery_facts >= 0 else ""
     share = numbers["pruned"] / max(numbers["states"], 1)
     said = (
-        f"exhaustive {bound} with the operations {{{', '.join(letter.name for letter in plan.letters)}}}, "
+        f"exhaustive {bound} with the operations {{{', '.join(entry.name for entry in plan.operation_set)}}}, "
         f"{_counted(plan.facts, 'in-flight write')}{recovery}, disk {plan.disk}, mode {plan.mode}, "
         f"log files of {plan.file_bytes} bytes: {_counted(numbers['workloads'], 'workload')}, "
         f"{_counted(numbers['states'], 'crash state')}, {_counted(numbers['images'], 'image')}, "

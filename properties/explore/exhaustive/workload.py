@@ -18,9 +18,9 @@ from tornpage.properties.disk.failing_disk import FailingDisk
 from tornpage.properties.disk.images import compose
 from tornpage.properties.disk.journal import Entry, ProcessKilled
 from tornpage.properties.disk.recording_files import RecordingFiles
-from tornpage.properties.explore.exhaustive.alphabet import LETTERS, Workload, is_crashed, operations_of
 from tornpage.properties.explore.exhaustive.choices import bounded_choices
-from tornpage.properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
+from tornpage.properties.explore.exhaustive.operation_set import OPERATION_SET, Workload, is_crashed, operations_of
+from tornpage.properties.explore.exhaustive.outcomes import CachingJudge, Judging, image_hash
 from tornpage.properties.judge.evidence import LegalLogs, Recovered
 from tornpage.properties.judge.ledgers import LegalVersions, versions_in
 from tornpage.properties.lockstep.lockstep import Lockstep
@@ -31,7 +31,7 @@ __all__ = ["CERTIFIED_EVERY", "Bound", "CrashState", "Enumerate", "WorkloadState
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CrashPoint:
     """Hold a crash point in the last operation: `back` events before its answer, 0 at rest.
 
     `state` is the disk at that point, and `versions` are the legal versions of progress files. All crash points share
@@ -44,7 +44,7 @@ class Place:
     versions: LegalVersions
 
 
-def places_of(run: Lockstep) -> Iterator[Place]:
+def crash_points_of(run: Lockstep) -> Iterator[CrashPoint]:
     """Yield each event of the last operation of a run, then the point after its answer."""
     span, files = run.spans[-1], run.files
     state = DiskState(files.base, disk=run.settings.disk)
@@ -54,7 +54,7 @@ def places_of(run: Lockstep) -> Iterator[Place]:
         position = len(files.journal) if at_rest else files.events[event]
         state.apply_all(files.journal[applied:position])
         applied = position
-        yield Place(span.last - event, position, state, run.recovery.versions_at(event))
+        yield CrashPoint(span.last - event, position, state, run.recovery.versions_at(event))
 
 
 CERTIFIED_EVERY = 16
@@ -108,7 +108,7 @@ class WorkloadStates:
     settings: Settings
     bound: Bound
     tracker: DirtyTracker
-    judging: Callable[[], Judging] = Sparing
+    judging: Callable[[], Judging] = CachingJudge
     choices: Enumerate = bounded_choices
     certified: int = 0
     _trial: Lockstep = field(init=False)
@@ -122,7 +122,7 @@ class WorkloadStates:
 
         Raises HarnessError for an illegal image.
         """
-        last = LETTERS[self.workload[-1]].operations if self.workload else ()
+        last = OPERATION_SET[self.workload[-1]].operations if self.workload else ()
         before = operations_of(self.workload)[: -len(last) or None] if last else ()
         done: tuple[Operation, ...] = ()
         try:
@@ -143,11 +143,11 @@ class WorkloadStates:
     def _crashes(self, done: tuple[Operation, ...]) -> Iterator[CrashState]:
         """Crash the last operation of the run everywhere."""
         self._judge, self._judge_again, self._losses, self._legal = self.judging(), self.judging(), 0, {}
-        for place in places_of(self._trial):
+        for place in crash_points_of(self._trial):
             yield from self._kill(place, done)
             yield from self._power_losses(place, done)
 
-    def _kill(self, place: Place, done: tuple[Operation, ...]) -> Iterator[CrashState]:
+    def _kill(self, place: CrashPoint, done: tuple[Operation, ...]) -> Iterator[CrashState]:
         files = self._trial.files
         journal = (*files.journal[: place.position], ProcessKilled())
         legal = self._legal_at(place, kill=True)
@@ -155,7 +155,7 @@ class WorkloadStates:
         state = CrashState("kill", (*done, Crash(kill=True, back=place.back)))
         yield from self._judged(state, lambda: self._disk(files.base, journal), place.versions, legal, answered)
 
-    def _power_losses(self, place: Place, done: tuple[Operation, ...]) -> Iterator[CrashState]:
+    def _power_losses(self, place: CrashPoint, done: tuple[Operation, ...]) -> Iterator[CrashState]:
         files = self._trial.files
         legal = self._legal_at(place, kill=False)
         for survived in self.choices(place.state, self.bound.facts, self.bound.beyond):
@@ -164,7 +164,7 @@ class WorkloadStates:
             state = CrashState("power", (*done, Crash(back=place.back, survived=survived)), image_hash(image))
             yield from self._judged(state, partial(self._disk, image), place.versions, legal, None)
 
-    def _legal_at(self, place: Place, *, kill: bool) -> LegalLogs:
+    def _legal_at(self, place: CrashPoint, *, kill: bool) -> LegalLogs:
         at_rest = place.back == 0
         if (at_rest, kill) not in self._legal:
             window = self._trial.spans[-1]

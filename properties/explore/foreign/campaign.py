@@ -19,7 +19,7 @@ from functools import partial
 from hashlib import blake2b
 
 from tornpage.model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
-from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored, small_case
+from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored, shrink_case
 from tornpage.properties.campaign.replay import Failure, replay, replay_several, signature
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
@@ -50,21 +50,27 @@ FAILURES_MAX = 3
 TRIES = 5
 """Replays of a failure before it counts as one that does not show again."""
 CANARY = "tornpage.properties.explore.foreign.canary:open_store"
-_LIVES = (1, 1, 2, 3)
+_SESSIONS = (1, 1, 2, 3)
 """Some states appear only in the first session, such as files whose names are not yet durable. They should be drawn
 often."""
 _CHANCES = Chances(nothing=0.15, all_but_one=0.4, older=0.5)
 """A small store has few in-flight writes, so more of them are lost."""
 _STATES_PER_LIFE = 6
 _KILL_SHARE = 0.3
-_CODAS: tuple[tuple[Operation, ...], ...] = ((), (Put(fill=6),), (Flush(),), (Close(), Open()), (Put(fill=6), Close()))
+_EPILOGUES: tuple[tuple[Operation, ...], ...] = (
+    (),
+    (Put(fill=6),),
+    (Flush(),),
+    (Close(), Open()),
+    (Put(fill=6), Close()),
+)
 """Operations after a crash."""
 _SECOND_LOSS_SHARE = 0.5
 """The share of crash states after which the power is lost once more. What was recovered must be as safe as promised."""
 _LOSSY_SHARE = 0.7
 """The share of crash states at points with un-synced data, as long as there are such points."""
 
-Place = tuple[int, int]
+CrashPoint = tuple[int, int]
 """The number of the operation, and the events before its answer; 0 is at rest after it."""
 
 
@@ -138,7 +144,7 @@ def run_target_campaign(plan: TargetPlan, *, tracker: DirtyTracker, progress: Pr
 
 
 @dataclass(frozen=True, slots=True)
-class _History:
+class _RunPlan:
     """Describe one run, which ends after `states` crash states.
 
     `known` are failures of earlier runs.
@@ -150,19 +156,19 @@ class _History:
 
 
 @dataclass(frozen=True, slots=True)
-class _HistoryJob:
+class _RunJob:
     """Carry out runs in this process."""
 
     plan: TargetPlan
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[_History, Control], "_HistoryRun"]]:
+    def opened(self) -> Iterator[Callable[[_RunPlan, Control], "_RunState"]]:
         """Return the function that carries out a run."""
         yield partial(_carry_out, self.plan)
 
 
-def _carry_out(plan: TargetPlan, history: _History, control: Control) -> "_HistoryRun":
-    run = _HistoryRun(plan, history, control)
+def _carry_out(plan: TargetPlan, history: _RunPlan, control: Control) -> "_RunState":
+    run = _RunState(plan, history, control)
     try:
         run.carry_out(random.Random(f"{plan.seed} {history.number}"))
     except KeyboardInterrupt:
@@ -182,19 +188,19 @@ class _Explorer:
     canary_time: CanaryTime = "first"
 
     def __init__(self, plan: TargetPlan, tracker: DirtyTracker) -> None:
-        self.job = _HistoryJob(plan)
+        self.job = _RunJob(plan)
         self._plan, self._tracker = plan, tracker
         self._tally = TargetTally(kills_only=plan.settings.disk == "kill")
         self._known: frozenset[tuple[int, str]] = frozenset()
 
-    def parts(self) -> Iterator[_History]:
+    def parts(self) -> Iterator[_RunPlan]:
         """Yield runs until the requested number of crash states is reached."""
         states = self._plan.states
         while states is None or self._tally.states < states:
             left = None if states is None else states - self._tally.states
-            yield _History(self._tally.histories, left, self._known)
+            yield _RunPlan(self._tally.histories, left, self._known)
 
-    def known(self, part: _History) -> "_HistoryRun | None":
+    def known(self, part: _RunPlan) -> "_RunState | None":
         """Return None, since no results are kept."""
         return None
 
@@ -202,13 +208,13 @@ class _Explorer:
         """Return the tally of this campaign, still empty."""
         return self._tally
 
-    def count(self, made: "_HistoryRun") -> int:
+    def count(self, made: "_RunState") -> int:
         """Return the number of crash states."""
         return made.tally.states
 
-    def take(self, result: TargetResult, part: _History, made: "_HistoryRun | Died[_History]") -> bool:
+    def take(self, result: TargetResult, part: _RunPlan, made: "_RunState | Died[_RunPlan]") -> bool:
         """Take the result of a run, up to the one with enough failures."""
-        assert isinstance(made, _HistoryRun)
+        assert isinstance(made, _RunState)
         result.tally.add(made.tally)
         for failure in made.failures:
             result.meet(signature(failure.broken), failure)
@@ -227,25 +233,25 @@ class _Explorer:
         text = "\n".join([*result.tally.lines(), *met])
         result.result_hash = blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
         """Shrink a case with a budget of its own, because a try takes longer here.
 
         A failure that shows in some tries only is kept as it was found.
         """
-        small, interrupted = small_case(failure, _BUDGET, watch, tracker=self._tracker)
+        small, interrupted = shrink_case(failure, _BUDGET, watch, tracker=self._tracker)
         if small is None and not interrupted:
             small = replay_several(failure.case, TRIES, tracker=self._tracker).failure
         return small, interrupted
 
-    def told(self, failure: Failure) -> str:
+    def describe(self, failure: Failure) -> str:
         """Return the broken guarantee, the case, and a possible reason why it does not show again."""
         return f"{failure.broken}; case: {failure.case.token()}; does the store depend on time or randomness?"
 
 
-class _HistoryRun:
+class _RunState:
     """Carry out one run and hold its result."""
 
-    def __init__(self, plan: TargetPlan, history: _History, control: Control) -> None:
+    def __init__(self, plan: TargetPlan, history: _RunPlan, control: Control) -> None:
         self.tally = TargetTally()
         self.failures: list[Failure] = []
         self.known = history.known
@@ -266,7 +272,7 @@ class _HistoryRun:
         """Run one store in its sessions, and crash branches of them."""
         trial = TargetTrial(self._plan.settings)
         try:
-            for _ in range(rng.choice(_LIVES)):
+            for _ in range(rng.choice(_SESSIONS)):
                 for _ in range(rng.randrange(4, 9)):
                     self._run(trial, Open() if trial.closed else _drawn(rng, trial.promises))
                 self.tally.left_out = trial.why_no_power_loss
@@ -283,12 +289,12 @@ class _HistoryRun:
         finally:
             trial.end()
 
-    def _branch(self, trial: TargetTrial, place: Place, rng: random.Random) -> None:
+    def _branch(self, trial: TargetTrial, place: CrashPoint, rng: random.Random) -> None:
         number, back = place
         branch = trial.branch(number)
         try:
             self._crash(branch, Crash(kill=rng.random() < _KILL_SHARE, back=back), rng)
-            for operation in rng.choice(_CODAS):
+            for operation in rng.choice(_EPILOGUES):
                 self._run(branch, operation)
             if rng.random() < _SECOND_LOSS_SHARE and not branch.why_no_power_loss:
                 self._crash(branch, Crash(), rng)
@@ -311,13 +317,13 @@ class _HistoryRun:
             fired = hit_faults(facts, survived)
             tally.armed.update(enabled_faults(facts))
             tally.fired.update([*fired, *(["lost"] if fired else [])])
-        disaster = "kill" if crash.kill else "power"
-        tally.armed[disaster] += 1
-        tally.fired[disaster] += 1
+        fault = "kill" if crash.kill else "power"
+        tally.armed[fault] += 1
+        tally.fired[fault] += 1
         trial.run(crash)
         happened = trial.coverage - before
         if happened["power_lost"] + happened["kill_lost"]:
-            tally.mattered.update([*fired, disaster])
+            tally.mattered.update([*fired, fault])
 
     def _run(self, trial: TargetTrial, operation: Operation) -> None:
         self.tally.fired[operation.op] += 1
@@ -329,16 +335,16 @@ class _HistoryRun:
         self.known |= {signature(broken)}
 
 
-def _drawn_places(trial: TargetTrial, rng: random.Random) -> list[Place]:
+def _drawn_places(trial: TargetTrial, rng: random.Random) -> list[CrashPoint]:
     """Draw the crash points of a session."""
     everywhere, lossy = _places(trial)
     return [rng.choice(lossy if lossy and rng.random() < _LOSSY_SHARE else everywhere) for _ in range(_STATES_PER_LIFE)]
 
 
-def _places(trial: TargetTrial) -> tuple[list[Place], list[Place]]:
+def _places(trial: TargetTrial) -> tuple[list[CrashPoint], list[CrashPoint]]:
     """Return all crash points of a session, and those with un-synced data."""
-    everywhere: list[Place] = []
-    lossy: list[Place] = []
+    everywhere: list[CrashPoint] = []
+    lossy: list[CrashPoint] = []
     state, position = DiskState(trial.files.base, disk=trial.settings.disk), 0
     for number, window in enumerate(trial.spans):
         for event in range(window.first, window.last):

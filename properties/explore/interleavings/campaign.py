@@ -188,7 +188,7 @@ class _Explorer:
         if result.tally.unknown:
             result.undecided.append(f"no order was found in time for {result.tally.unknown} histories")
 
-    def small(
+    def shrink(
         self, failure: BrokenInterleaving, budget: Budget, watch: Watch
     ) -> tuple[BrokenInterleaving | None, bool]:
         """Return the smallest failure found, or the best so far at an interrupt."""
@@ -201,7 +201,7 @@ class _Explorer:
         except KeyboardInterrupt:
             return best[-1], True
 
-    def told(self, failure: BrokenInterleaving) -> str:
+    def describe(self, failure: BrokenInterleaving) -> str:
         """Return the broken guarantee and the token."""
         return f"{failure.broken}; {token_of(failure.interleaving)}"
 

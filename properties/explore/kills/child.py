@@ -49,8 +49,8 @@ __all__ = [
     "HANG_SECONDS",
     "OPERATIONS_MAX",
     "KillMode",
-    "Life",
     "Progress",
+    "Session",
     "run_child",
 ]
 
@@ -66,7 +66,7 @@ EXIT_FAILED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class Session:
     """Describe what one process does: open the store, carry out the operations, die.
 
     It dies when the `kill_step`-th step since the start of operation `kill_verb` begins. With `kill_verb` -1 it is a
@@ -82,7 +82,7 @@ class Life:
     kill_step: int = 0
 
 
-def run_child(life: Life, components: Parts, progress: Progress) -> NoReturn:
+def run_child(life: Session, components: Parts, progress: Progress) -> NoReturn:
     """Run a process to its death, with a store made of `components`.
 
     Called right after fork, with garbage collection off and interrupts ignored. Never returns and cleans up nothing of
@@ -104,7 +104,7 @@ def run_child(life: Life, components: Parts, progress: Progress) -> NoReturn:
 class _Child:
     """Carry out the operations, each between two marks in the shared page."""
 
-    def __init__(self, life: Life, components: Parts, progress: Progress) -> None:
+    def __init__(self, life: Session, components: Parts, progress: Progress) -> None:
         self._life = life
         self._progress = progress
         self._config = store_config(life.settings)

@@ -12,7 +12,7 @@ from tornpage.model.operations import Operation
 from tornpage.model.payloads import BORN_TIMESTAMP
 from tornpage.model.state import CommitLog
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
-from tornpage.properties.explore.kills.child import HANG_SECONDS, KillMode, Life, Progress
+from tornpage.properties.explore.kills.child import HANG_SECONDS, KillMode, Progress, Session
 from tornpage.properties.explore.kills.judge import (
     LegalLogs,
     legal_after,
@@ -24,9 +24,9 @@ from tornpage.properties.explore.kills.zygote import Zygote
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.program.case import Settings
 
-__all__ = ["Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedLife"]
+__all__ = ["Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedSession"]
 
-LIFE_MS = 1_000_000
+SESSION_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class KillReport:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedLife:
+class PlannedSession:
     """Plan what a process does and where it dies; with `verb` -1 it survives."""
 
     operations: tuple[Operation, ...]
@@ -127,7 +127,7 @@ class Cycle:
         self,
         number: int,
         program: int,
-        lives: list[PlannedLife],
+        lives: list[PlannedSession],
         *,
         settings: Settings,
         base: str,
@@ -152,17 +152,17 @@ class Cycle:
     def start(self) -> None:
         """Start the first process; it runs while other cycles are judged."""
         os.mkdir(self._directory)
-        self._begin_life()
+        self._begin_session()
 
     def finish(self) -> None:
         """Run the other processes, then judge what is left. A broken promise goes into the report."""
         try:
-            legal = self._end_life({0: CommitLog()})
+            legal = self._end_session({0: CommitLog()})
             for life in range(1, len(self._lives)):
                 self._life = life
-                self._begin_life()
-                legal = self._end_life(legal)
-            now_ms = self._start_ms() + LIFE_MS
+                self._begin_session()
+                legal = self._end_session(legal)
+            now_ms = self._start_ms() + SESSION_MS
             self._judged.judge(self._directory, self._left, legal, settings=self._settings, now_ms=now_ms)
         except GuaranteeBroken as broken:
             self._report.violations.append(self._violation(broken))
@@ -170,11 +170,11 @@ class Cycle:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start_ms(self) -> int:
-        return BORN_TIMESTAMP + self._life * LIFE_MS
+        return BORN_TIMESTAMP + self._life * SESSION_MS
 
-    def _begin_life(self) -> None:
+    def _begin_session(self) -> None:
         planned = self._lives[self._life]
-        life = Life(
+        life = Session(
             directory=self._directory,
             settings=self._settings,
             operations=planned.operations,
@@ -185,7 +185,7 @@ class Cycle:
         )
         self._zygote.start(life)
 
-    def _end_life(self, legal: LegalLogs) -> LegalLogs:
+    def _end_session(self, legal: LegalLogs) -> LegalLogs:
         """Wait for the process and return the legal logs of what it left."""
         progress, operations = self._zygote.progress, self._lives[self._life].operations
         status = self._zygote.wait()

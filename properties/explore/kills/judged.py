@@ -41,20 +41,20 @@ class Judged:
         Raises GuaranteeBroken.
         """
 
-        def known_as(content: Snapshot) -> _Key:
+        def key_of_content(content: Snapshot) -> _Key:
             return digest_of(content), settings, now_ms
 
         recovering: dict[_Key, CommitLog] = {}
 
         def once_more(recovered: Snapshot, survivor: CommitLog) -> bool:
-            key = known_as(recovered)
+            key = key_of_content(recovered)
             if self._recovered.get(key) == survivor and self._passes_over("recovered again"):
                 return False
             self.twice += 1
             recovering[key] = survivor
             return True
 
-        key = known_as(left)
+        key = key_of_content(left)
         survivor = self._survivors.get(key)
         if survivor is not None and legal.get(survivor.end_offset) == survivor and self._passes_over("judged"):
             return

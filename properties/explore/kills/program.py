@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tornpage.impl.parts import Parts
 from tornpage.model.operations import Close, CommitOffset, FailSync, FailWrite, Operation, QueryOffsets, RefuseFile
 from tornpage.model.step import services_of
-from tornpage.properties.explore.kills.cycle import Cycle, KillReport, PlannedLife
+from tornpage.properties.explore.kills.cycle import Cycle, KillReport, PlannedSession
 from tornpage.properties.explore.kills.judged import AGAIN_EVERY, Judged
 from tornpage.properties.explore.kills.zygote import Zygote
 from tornpage.properties.program.case import Settings
@@ -25,8 +25,8 @@ CYCLES_PER_PROGRAM = 25
 VIOLATIONS_MAX = 10
 _OPERATIONS_MIN, _OPERATIONS_SPREAD = 10, 8
 _LATER_OPERATIONS = 5
-_ANOTHER_LIFE_SHARE = 0.15
-_LIVES_MAX = 3
+_ANOTHER_SESSION_SHARE = 0.15
+_SESSIONS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class ProgramRunner:
         program = self._rehearse(_Program(number, settings, operations), report, judged)
         started: Cycle | None = None
         for cycle_number in cycles if any(program.steps) else ():
-            cycle = self._cycle(cycle_number, program, _draw_lives(cycle_number, program, report), report, judged)
+            cycle = self._cycle(cycle_number, program, _draw_sessions(cycle_number, program, report), report, judged)
             cycle.start()
             if started is not None:
                 started.finish()
@@ -104,7 +104,7 @@ class ProgramRunner:
 
         They are empty if the rehearsal failed, which is reported.
         """
-        rehearsal = self._cycle(-1, program, [PlannedLife(program.operations)], report, judged)
+        rehearsal = self._cycle(-1, program, [PlannedSession(program.operations)], report, judged)
         rehearsal.start()
         rehearsal.finish()
         progress = self._zygote_of(-1).progress
@@ -115,7 +115,7 @@ class ProgramRunner:
         return self._zygotes[cycle_number % 2]
 
     def _cycle(
-        self, number: int, program: _Program, lives: list[PlannedLife], report: KillReport, judged: Judged
+        self, number: int, program: _Program, lives: list[PlannedSession], report: KillReport, judged: Judged
     ) -> Cycle:
         return Cycle(
             number,
@@ -130,12 +130,12 @@ class ProgramRunner:
         )
 
 
-def _draw_lives(number: int, program: _Program, report: KillReport) -> list[PlannedLife]:
+def _draw_sessions(number: int, program: _Program, report: KillReport) -> list[PlannedSession]:
     rng = random.Random(f"kill {report.seed} {report.mode} cycle {number}")
-    lives = [PlannedLife(program.operations, *program.draw_point(rng))]
-    while len(lives) < _LIVES_MAX and rng.random() < _ANOTHER_LIFE_SHARE:
+    lives = [PlannedSession(program.operations, *program.draw_point(rng))]
+    while len(lives) < _SESSIONS_MAX and rng.random() < _ANOTHER_SESSION_SHARE:
         operations = _draw_operations(rng, _LATER_OPERATIONS, program.settings)
-        lives.append(PlannedLife(operations, *program.draw_later_point(rng, len(operations))))
+        lives.append(PlannedSession(operations, *program.draw_later_point(rng, len(operations))))
     return lives
 
 

@@ -159,11 +159,11 @@ class _Explorer:
         tally = result.tally
         result.silent = [name for name, number in (("kill", tally.killed), ("refused", tally.refused)) if not number]
 
-    def small(self, failure: GuaranteeBroken, budget: Budget, watch: Watch) -> tuple[GuaranteeBroken | None, bool]:
+    def shrink(self, failure: GuaranteeBroken, budget: Budget, watch: Watch) -> tuple[GuaranteeBroken | None, bool]:
         """Return the broken promise unchanged, since equal seeds give it again."""
         return failure, False
 
-    def told(self, failure: GuaranteeBroken) -> str:
+    def describe(self, failure: GuaranteeBroken) -> str:
         """Return the broken promise."""
         return str(failure)
 

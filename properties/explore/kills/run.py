@@ -200,10 +200,10 @@ class _Explorer:
         result.result_hash = result.tally.result_hash
         result.silent = [] if result.tally.killed else ["kill"]
 
-    def small(self, failure: KillViolation, budget: Budget, watch: Watch) -> tuple[KillViolation | None, bool]:
+    def shrink(self, failure: KillViolation, budget: Budget, watch: Watch) -> tuple[KillViolation | None, bool]:
         """Return the violation unchanged, since its directory is kept."""
         return failure, False
 
-    def told(self, failure: KillViolation) -> str:
+    def describe(self, failure: KillViolation) -> str:
         """Return the broken guarantee and its directory."""
         return f"{failure.sentence} (kept in {failure.kept})"

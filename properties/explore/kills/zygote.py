@@ -20,14 +20,14 @@ from typing import NoReturn
 from tornpage.impl.parts import Parts
 from tornpage.model.operations import Operation
 from tornpage.properties.contract import HarnessError
-from tornpage.properties.explore.kills.child import Life, run_child
+from tornpage.properties.explore.kills.child import Session, run_child
 from tornpage.properties.explore.kills.progress import Progress
 from tornpage.properties.program.case import Settings
 
 __all__ = ["Zygote"]
 
 _STATUS = struct.Struct("=i")
-_LIFE_BYTES_MAX = 1 << 17
+_SESSION_BYTES_MAX = 1 << 17
 """More than a description needs, and less than a socket accepts in one piece."""
 
 
@@ -47,7 +47,7 @@ class Zygote:
         theirs.close()
         os.setpgid(self._pid, self._pid)  # by both, so that neither has to wait for the other
 
-    def start(self, life: Life) -> None:
+    def start(self, life: Session) -> None:
         """Start a process. Raises HarnessError if the zygote is gone."""
         self.progress.reset()
         try:
@@ -87,15 +87,15 @@ class Zygote:
             os.waitpid(self._pid, 0)
 
 
-def _packed(life: Life) -> bytes:
+def _packed(life: Session) -> bytes:
     own = (life.directory, life.start_ms, life.mode, life.kill_verb, life.kill_step)
     return pickle.dumps((own, _packed_program(life.settings, life.operations)), pickle.HIGHEST_PROTOCOL)
 
 
-def _unpacked(data: bytes) -> Life:
+def _unpacked(data: bytes) -> Session:
     (directory, start_ms, mode, kill_verb, kill_step), program = pickle.loads(data)
     settings, operations = _unpacked_program(program)
-    return Life(directory, settings, operations, start_ms, mode, kill_verb, kill_step)
+    return Session(directory, settings, operations, start_ms, mode, kill_verb, kill_step)
 
 
 @lru_cache(maxsize=4)
@@ -116,7 +116,7 @@ def _serve(lives: socket.socket, components: Parts, progress: Progress) -> NoRet
         os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         gc.disable()  # garbage collection writes to every object
-        while data := lives.recv(_LIFE_BYTES_MAX):
+        while data := lives.recv(_SESSION_BYTES_MAX):
             life = _unpacked(data)
             pid = os.fork()
             if pid == 0:

@@ -13,7 +13,7 @@ from hypothesis.errors import HypothesisException
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
-from tornpage.properties.campaign.engine import Budget, CanaryTime, explore, small_case
+from tornpage.properties.campaign.engine import Budget, CanaryTime, explore, shrink_case
 from tornpage.properties.campaign.replay import Failure, signature
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
@@ -22,7 +22,7 @@ from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.machines.consumer_machine import ConsumerMachine
 from tornpage.properties.explore.machines.delay_machine import DelayMachine
-from tornpage.properties.explore.machines.equal_draws import draw_from_seeds_alone
+from tornpage.properties.explore.machines.equal_draws import use_seeds_only
 from tornpage.properties.explore.machines.failing_disk_machine import FailingDiskMachine
 from tornpage.properties.explore.machines.flush_machine import FlushMachine
 from tornpage.properties.explore.machines.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
@@ -124,7 +124,7 @@ def check(
     while a failure is shrunk. Settings in `fixed` are not drawn. With `keep_evidence` the failure has its evidence.
     Raises HarnessError if a failure does not replay from its own case.
     """
-    draw_from_seeds_alone()
+    use_seeds_only()
     turn_examples = max(1, min(turn_examples_max, examples // len(machines)))
     turns = partial(_turns, tuple(machines), examples, turn_examples, start_seed * 1_000_003)
     budget = Budget(shrink_tries_max, shrink_seconds)
@@ -247,11 +247,11 @@ class _Explorer:
         ]
         result.silent = list(dict.fromkeys(silent))
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
         """Return the failure shrunk within the caller's budget."""
-        return small_case(failure, self._budget, watch, tracker=self.job.tracker, keep_evidence=self._keep_evidence)
+        return shrink_case(failure, self._budget, watch, tracker=self.job.tracker, keep_evidence=self._keep_evidence)
 
-    def told(self, failure: Failure) -> str:
+    def describe(self, failure: Failure) -> str:
         """Return the broken guarantee."""
         return str(failure.broken)
 

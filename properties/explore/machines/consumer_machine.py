@@ -133,13 +133,13 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(group=one_of(_GROUPS), queue=_QUEUES)
-    def somebody_asks(self, group: str, queue: int) -> None:
+    def query_offsets(self, group: str, queue: int) -> None:
         """Query the offset of a group."""
         self.carry_out(QueryOffsets(group=group, queue=queue))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(after_ms=st.sampled_from((0, 1_000, 4_999, 5_000, 60_000)))
-    def the_service_comes_round(self, after_ms: int) -> None:
+    def save_progress(self, after_ms: int) -> None:
         """Let time pass, after which committed offsets are saved if they are due."""
         self.carry_out(Step(service="progress", after_ms=after_ms))
 
@@ -158,13 +158,13 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(after_ms=_WAITS_MS)
-    def those_who_wait_are_looked_at(self, after_ms: int) -> None:
+    def time_passes_for_pulls(self, after_ms: int) -> None:
         """Let time pass, so that some held pulls time out."""
         self.carry_out(Step(service="pull-hold", after_ms=after_ms))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(pull=held_pulls(), number=st.integers(0, 7))
-    def more_wait_than_may(self, pull: PullHeld, number: int) -> None:
+    def many_pulls_wait(self, pull: PullHeld, number: int) -> None:
         """Hold more pulls than allowed; a place is free after one is cancelled."""
         for _ in range(HELD_PULLS_MAX + 1):
             self.carry_out(replace(pull, shift=0, hold_ms=15_000))
@@ -172,13 +172,13 @@ class ConsumerMachine(TrialMachine):
         self.carry_out(pull)
 
     @rule(number=st.integers(0, 7))
-    def somebody_gives_up(self, number: int) -> None:
+    def pull_is_cancelled(self, number: int) -> None:
         """Cancel one of the held pulls."""
         self.carry_out(CancelPull(number=number))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=st.lists(st.tuples(tagged_puts(), pulls_beside_dispatch()), min_size=2, max_size=6))
-    def messages_come_beside_pulls(self, several: list[tuple[Put, PullWhileDispatching]]) -> None:
+    def messages_arrive_during_pulls(self, several: list[tuple[Put, PullWhileDispatching]]) -> None:
         """Start a pull while the message that it waits for is dispatched."""
         for put, pull in several:
             self.carry_out(put)
@@ -188,7 +188,7 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(pulls=_SOME_PULLS, several=_SOME_TAGGED, here=_MOSTLY, looked=_MOSTLY, back=_MOSTLY)
-    def what_somebody_waits_for_is_deleted(
+    def delete_topics_of_held_pulls(
         self, pulls: list[PullHeld], several: list[Put], here: bool, looked: bool, back: bool
     ) -> None:
         """Delete the topics of held pulls, in one queue (`here`) or several; some come back."""
@@ -209,7 +209,7 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, commits=_SOMECOMMITS, data=st.data())
-    def what_was_read_is_lost(self, several: list[Put], commits: list[CommitOffset], data: st.DataObject) -> None:
+    def unsynced_reads_are_lost(self, several: list[Put], commits: list[CommitOffset], data: st.DataObject) -> None:
         """Commit and save offsets of messages that are then lost with the power; put others.
 
         No put waits for the disk here, so that un-synced messages exist in stores with synchronous flush too.
@@ -225,7 +225,7 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(commits=_SOMECOMMITS, later=_SOMECOMMITS, data=st.data(), kill=st.booleans())
-    def a_save_breaks_off(
+    def abort_save(
         self, commits: list[CommitOffset], later: list[CommitOffset], data: st.DataObject, kill: bool
     ) -> None:
         """Lose power or kill the process inside a save, and inside the next one."""
@@ -240,7 +240,7 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(commits=_SOMECOMMITS, closes=st.booleans())
-    def the_disk_refuses_a_save(self, commits: list[CommitOffset], closes: bool) -> None:
+    def save_fails(self, commits: list[CommitOffset], closes: bool) -> None:
         """Let a save fail. The next save, or the close, writes the missing changes."""
         for commit in commits:
             self.carry_out(commit)
@@ -251,7 +251,7 @@ class ConsumerMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, commits=_SOMECOMMITS, in_use=st.sampled_from(((), ("T",), ("U",))),
           back=st.integers(0, 30), data=st.data())  # fmt: skip
-    def topics_are_deleted(
+    def delete_topics(
         self, several: list[Put], commits: list[CommitOffset], in_use: tuple[str, ...], back: int, data: st.DataObject
     ) -> None:
         """Delete topics that groups have read, put new messages, and lose power around that."""
@@ -266,7 +266,7 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(commits=_SOMECOMMITS)
-    def the_store_is_opened_again(self, commits: list[CommitOffset]) -> None:
+    def store_reopens(self, commits: list[CommitOffset]) -> None:
         """Commit offsets, close at once and open again; every offset must be known."""
         for commit in commits:
             self.carry_out(commit)
@@ -277,7 +277,7 @@ class ConsumerMachine(TrialMachine):
     @precondition(lambda self: not self.trial.log.poisoned)
     @rule(harm=st.sampled_from(("lost", "empty", "torn", "both", "both")), commits=_SOMECOMMITS, later=_SOMECOMMITS,
           data=st.data())  # fmt: skip
-    def the_backup_counts(
+    def start_from_backup(
         self, harm: str, commits: list[CommitOffset], later: list[CommitOffset], data: st.DataObject
     ) -> None:
         """Corrupt the progress file, start from the backup, and lose power in the first save."""

@@ -158,7 +158,7 @@ class DelayMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, after_ms=st.sampled_from((1_000, 3_000)), saved=st.booleans())
-    def messages_come_when_they_are_due(self, several: list[Put], after_ms: int, saved: bool) -> None:
+    def messages_become_due(self, several: list[Put], after_ms: int, saved: bool) -> None:
         """Put, wait, deliver, and read the delivered messages."""
         self._put(several)
         self._deliver(after_ms)
@@ -176,7 +176,7 @@ class DelayMachine(TrialMachine):
         self.carry_out(Step(service="progress", after_ms=after_ms))
 
     @rule(by_ms=st.sampled_from((-1, -1_000, -3_600_000, 500, 1_000, 3_600_000)), several=_SOME_PUTS)
-    def the_clock_is_set(self, by_ms: int, several: list[Put]) -> None:
+    def set_clock(self, by_ms: int, several: list[Put]) -> None:
         """Set the clock. Earlier and later messages are delivered by the new time."""
         if not self.trial.closed:
             self._put(several)
@@ -207,7 +207,7 @@ class DelayMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and self.settings.java_delays)
     @rule(put=_puts(), refused=st.sampled_from(_NO_COPY))
-    def copies_no_store_takes(self, put: Put, refused: Put) -> None:
+    def copy_is_never_storable(self, put: Put, refused: Put) -> None:
         """Put a message whose copy no store accepts, as RocketMQ does.
 
         Its level must continue after it.
@@ -230,7 +230,7 @@ class DelayMachine(TrialMachine):
     @precondition(lambda self: not self.trial.log.poisoned)
     @rule(several=_SOME_PUTS, kind=st.sampled_from(("moved", "moved", "lost", "garbage")),
           by=st.sampled_from((1, 2, 100, -1, -100)))  # fmt: skip
-    def somebody_else_writes_progress(self, several: list[Put], **drawn: int) -> None:
+    def progress_is_replaced(self, several: list[Put], **drawn: int) -> None:
         """Replace the progress file from outside, then put messages, which must be delivered."""
         self.carry_out(DelayOffsetsAre(**drawn))  # type: ignore[arg-type]
         if not self.trial.closed:
@@ -239,7 +239,7 @@ class DelayMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.log.poisoned and not self.trial.waits_for_answers)
     @rule(several=_SOME_PUTS, by=st.sampled_from((1, 2, 100, -1)))
-    def a_slave_takes_over(self, several: list[Put], by: int) -> None:
+    def become_master(self, several: list[Put], by: int) -> None:
         """Send a slave the progress of its master, then promote it."""
         if not self.trial.closed:
             self._put(several)
@@ -252,7 +252,7 @@ class DelayMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, replica=st.sampled_from(("hangs", "hangs", "silent", "behind", "none")),
           late=st.booleans())  # fmt: skip
-    def copies_wait_for_their_answers(
+    def copies_wait_for_answers(
         self, several: list[Put], replica: Literal["hangs", "silent", "behind", "none"], late: bool
     ) -> None:
         """Let disk and replica answer a copy late or never; then the level must continue."""
@@ -268,9 +268,7 @@ class DelayMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=_SOME_PUTS, saves=st.booleans(), fails=st.booleans(), kill=st.booleans())
-    def it_breaks_off_inside(
-        self, data: st.DataObject, several: list[Put], saves: bool, fails: bool, kill: bool
-    ) -> None:
+    def crash_inside(self, data: st.DataObject, several: list[Put], saves: bool, fails: bool, kill: bool) -> None:
         """Lose power or kill the process between two copies, or inside a save that may fail."""
         self._put(several * 2)
         self.carry_out(Flush())
@@ -287,7 +285,7 @@ class DelayMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS)
-    def the_store_is_opened_again(self, several: list[Put]) -> None:
+    def store_reopens(self, several: list[Put]) -> None:
         """Restart cleanly; nothing may be delivered twice."""
         self._put(several)
         self._deliver(2_000)

@@ -3,10 +3,10 @@
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
-__all__ = ["draw_from_seeds_alone"]
+__all__ = ["use_seeds_only"]
 
 
-def draw_from_seeds_alone() -> None:
+def use_seeds_only() -> None:
     """Stop Hypothesis from mixing constants of local sources into its draws. Idempotent.
 
     Hypothesis reads constants from each local module loaded so far. Those differ between the processes of a test run,

@@ -111,7 +111,7 @@ class FailingDiskMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(faults=FAULTS, several=SOME_PUTS, work=WORK, closed=st.booleans())
-    def opens_on_a_disk_that_fails(
+    def open_on_failing_disk(
         self, faults: list[AimFault], several: list[Put], work: list[Operation], closed: bool
     ) -> None:
         """Make calls fail before and during an open, and not afterwards."""
@@ -124,7 +124,7 @@ class FailingDiskMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=SOME_PUTS, faults=FAULTS, work=WORK, kill=st.booleans())
-    def recovers_on_a_disk_that_fails(
+    def recover_on_failing_disk(
         self, data: st.DataObject, several: list[Put], faults: list[AimFault], work: list[Operation], kill: bool
     ) -> None:
         """Crash, and make calls fail in the recovery as well."""
@@ -135,7 +135,7 @@ class FailingDiskMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @precondition(lambda self: self.settings.disk != "kill")
     @rule(data=st.data(), count=st.integers(2, 5), effect=st.sampled_from(OF_SYNCS), nth=st.sampled_from((1, 1, 2, 3)))
-    def a_cut_does_not_become_durable(self, data: st.DataObject, count: int, effect: str, nth: int) -> None:
+    def cut_stays_unsynced(self, data: st.DataObject, count: int, effect: str, nth: int) -> None:
         """Lose pages after a durable record but keep later ones, and fail the sync of the cut.
 
         No put waits for the disk here, so that un-synced messages exist in stores with synchronous flush too.
@@ -149,7 +149,7 @@ class FailingDiskMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(data=st.data(), count=st.integers(3, 6), fault=REMOVALS, runs=st.integers(1, 3), kill=st.booleans())
-    def a_clean_up_fails(self, data: st.DataObject, count: int, fault: AimFault, runs: int, kill: bool) -> None:
+    def clean_up_fails(self, data: st.DataObject, count: int, fault: AimFault, runs: int, kill: bool) -> None:
         """Expire log files, some of which cannot be removed, or not durably."""
         self._do([Put(body_bytes=OF_SOME_FILES[self.settings.file_bytes])] * count, [Flush()])
         self._bring_into_queues()
@@ -167,7 +167,7 @@ class FailingDiskMachine(TrialMachine):
         work=WORK,
         ending=ENDINGS,
     )
-    def a_deletion_fails(
+    def deletion_fails(
         self,
         data: st.DataObject,
         several: list[Put],
@@ -195,7 +195,7 @@ class FailingDiskMachine(TrialMachine):
         work=WORK,
         ending=ENDINGS,
     )
-    def a_delivery_fails(
+    def delivery_fails(
         self,
         data: st.DataObject,
         delayed: list[Put],
@@ -212,7 +212,7 @@ class FailingDiskMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(data=st.data(), several=SOME_PUTS, harm=MADE_ANEW, fault=NOT_DURABLE, opens=st.integers(1, 2), ending=ENDINGS)
-    def what_is_made_anew_fails(
+    def rebuilt_files_fail(
         self, data: st.DataObject, several: list[Put], harm: HarmDerived, fault: AimFault, opens: int, ending: str
     ) -> None:
         """Corrupt queues or index, and prevent the rebuilt files from becoming durable."""
@@ -223,7 +223,7 @@ class FailingDiskMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(data=st.data(), fault=NO_INDEX_FILE, stays=st.booleans(), several=SOME_PUTS, work=WORK, ending=ENDINGS)
-    def an_index_file_fails(
+    def index_file_fails(
         self, data: st.DataObject, fault: AimFault, stays: bool, several: list[Put], work: list[Operation], ending: str
     ) -> None:
         """Prevent the creation of an index file, and perhaps the removal of its remains."""

@@ -130,7 +130,7 @@ class TrialMachine(RuleBasedStateMachine):
         self._lose_power(data, back=0)
 
     @rule(data=st.data(), back=st.integers(1, 40))
-    def power_fails_inside_a_verb(self, data: st.DataObject, back: int) -> None:
+    def power_fails_inside_an_operation(self, data: st.DataObject, back: int) -> None:
         """Lose power inside the last operation or recovery: before, during and after each flush."""
         window = self.trial.spans[-1]
         self._lose_power(data, back=min(back, window.last - window.first))
@@ -244,7 +244,7 @@ class CommitLogMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and not self.settings.sync_flush)
     @rule(data=st.data(), noted=st.booleans(), by_ms=st.sampled_from((1, -100_000)), count=st.integers(2, 5))
-    def power_fails_behind_new_files(self, data: st.DataObject, noted: bool, by_ms: int, count: int) -> None:
+    def power_fails_after_new_files(self, data: st.DataObject, noted: bool, by_ms: int, count: int) -> None:
         """Lose power after creating unflushed files, perhaps with the clock set back before.
 
         Any of the files may be lost or torn. With `noted` there is something durable before them, which the checkpoint

@@ -128,7 +128,7 @@ class QueueMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and self.trial.memory.derived.queues)
     @rule(queue=st.integers(0, 8), max_msg_nums=st.sampled_from((1, 2, 32)), tags=st.sampled_from(("", "TagA")))
-    def read_a_queue(self, queue: int, max_msg_nums: int, tags: str) -> None:
+    def read_queue(self, queue: int, max_msg_nums: int, tags: str) -> None:
         """Read a queue in pulls: before its start, up to its end, and past it."""
         count = max((len(memory.units) for memory in self.trial.memory.derived.queues.values()), default=0)
         for shift in (-1, *range(0, count + 2, max_msg_nums)):
@@ -137,7 +137,7 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed and len(self.trial.log.records) < _LONG)
     @precondition(lambda self: self.settings.file_bytes == 65_536 and self.settings.queue_units >= 16)
     @rule()
-    def read_a_long_queue(self) -> None:
+    def read_long_queue(self) -> None:
         """Read a queue that is longer than the scan limit of a pull.
 
         Only few stores do this, since each such pull takes time.
@@ -156,7 +156,7 @@ class QueueMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, key=st.integers(0, 12))
-    def who_asks_for_a_key_gets_it(self, several: list[Put], key: int) -> None:
+    def read_by_key(self, several: list[Put], key: int) -> None:
         """Query a key of at least two messages, one of which is outside of a time window."""
         self._put(_KEYED, *several, replace(_KEYED, advance_ms=3_000))
         self._bring_into_queues()
@@ -165,13 +165,13 @@ class QueueMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(look_up=time_look_ups())
-    def look_time_up(self, look_up: OffsetByTime) -> None:
+    def look_up_time(self, look_up: OffsetByTime) -> None:
         """Look up a time."""
         self.carry_out(look_up)
 
     @precondition(lambda self: not self.trial.closed and self.trial.memory.derived.queues)
     @rule(queue=st.integers(0, 8), shift_ms=st.sampled_from((0, 1, -1)))
-    def look_all_times_up(self, queue: int, shift_ms: int) -> None:
+    def look_up_all_times(self, queue: int, shift_ms: int) -> None:
         """Look up the time of each message of a queue."""
         queues = list(self.trial.memory.derived.queues.values())
         for record in range(len(queues[queue % len(queues)].units)):
@@ -197,7 +197,7 @@ class QueueMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(several=_SOME_PUTS, known=st.booleans(), again=st.booleans())
-    def a_file_is_refused(self, several: list[Put], known: bool, again: bool) -> None:
+    def file_is_refused(self, several: list[Put], known: bool, again: bool) -> None:
         """Refuse a queue or index file to dispatch for lack of space; dispatch must resume later.
 
         With `known` the queues exist already, so that the refused file belongs to the index or is a later file of a
@@ -216,7 +216,7 @@ class QueueMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, tags=st.sampled_from(("TagA", "TagB||TagA", "BB")))
-    def who_asks_for_tags_gets_them(self, several: list[Put], tags: str) -> None:
+    def read_by_tags(self, several: list[Put], tags: str) -> None:
         """Pull by tags; at least one message has the tag, unless it is refused."""
         self._put(*several, _TAGGED)
         self._bring_into_queues()
@@ -226,7 +226,7 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @precondition(lambda self: not self.trial.settings.sync_flush)
     @rule(several=_SOME_PUTS, more=st.booleans(), pull=pulls(), query=key_queries())
-    def a_sync_fails_behind_dispatch(self, several: list[Put], more: bool, pull: GetMessage, query: QueryKey) -> None:
+    def a_sync_fails_after_dispatch(self, several: list[Put], more: bool, pull: GetMessage, query: QueryKey) -> None:
         """Dispatch messages, then fail their flush. No reader may read them or be led past them."""
         self._put(*several)
         self.carry_out(Flush())
@@ -258,7 +258,7 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.log.poisoned)
     @rule(first=st.integers(0, len(_HARMED) - 1), several=_SOME_PUTS, number=st.integers(0, 12),
           amount=st.integers(0, 40) | st.integers(0, 400) | st.integers(0, 4000))  # fmt: skip
-    def derived_files_are_harmed(self, first: int, several: list[Put], number: int, amount: int) -> None:
+    def corrupt_derived_files(self, first: int, several: list[Put], number: int, amount: int) -> None:
         """Corrupt files of queues and index after clean exits, one after the other, in all ways.
 
         There is a derived floor once log and queues were flushed. The content of small files is in their first bytes.

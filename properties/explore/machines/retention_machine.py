@@ -140,18 +140,18 @@ class RetentionMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and self.trial.log.retained)
     @rule(record=st.integers(0, 40))
-    def a_reader_keeps_a_buffer(self, record: int) -> None:
+    def hold_buffer(self, record: int) -> None:
         """Take a buffer and keep it."""
         self.carry_out(HoldBuffer(record=record))
 
     @rule()
-    def a_reader_gives_a_buffer_back(self) -> None:
+    def buffer_is_released(self) -> None:
         """Release a buffer."""
         self.carry_out(ReleaseBuffer())
 
     @precondition(lambda self: not self.trial.closed)
     @rule()
-    def the_store_is_opened_again(self) -> None:
+    def reopen(self) -> None:
         """Close and open again.
 
         All buffers are taken back, and files that readers held are deleted.
@@ -161,7 +161,7 @@ class RetentionMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(percent=st.sampled_from((0, 80, 88, 95)), put=_puts())
-    def the_disk_fills_up(self, percent: int, put: Put) -> None:
+    def use_disk(self, percent: int, put: Put) -> None:
         """Set the disk usage and put; the put checks the disk itself."""
         self.carry_out(DiskUsed(percent=percent))
         self.carry_out(put)
@@ -177,7 +177,7 @@ class RetentionMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, urgent=st.booleans(), held=st.sampled_from((-1, -1, 0, 3)), again=st.booleans(),
           query=st.sampled_from((-1, 0, 1)))  # fmt: skip
-    def files_are_deleted(self, several: list[Put], urgent: bool, held: int, again: bool, query: int) -> None:
+    def expire_files(self, several: list[Put], urgent: bool, held: int, again: bool, query: int) -> None:
         """Let flushed and dispatched files expire, or fill the disk, and clean up.
 
         A reader may hold a file and lose its buffer at the end, or be in the middle of a query.
@@ -195,7 +195,7 @@ class RetentionMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, runs=st.integers(0, RUNS))
-    def runs_are_asked_for(self, several: list[Put], runs: int) -> None:
+    def request_runs(self, several: list[Put], runs: int) -> None:
         """Request a clean-up, which makes some runs.
 
         Files that expire by the last run are deleted, later ones are kept.
@@ -209,7 +209,7 @@ class RetentionMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, in_use=st.sampled_from(((), ("T",), ("U",), ("T", "U"))), settled=st.booleans())
-    def topics_are_deleted(self, several: list[Put], in_use: tuple[str, ...], settled: bool) -> None:
+    def topic_deletion(self, several: list[Put], in_use: tuple[str, ...], settled: bool) -> None:
         """Delete topics, which come back with new messages."""
         self._put(several)
         if settled:
@@ -221,7 +221,7 @@ class RetentionMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=_SOME_PUTS, topics=st.booleans(), kill=st.booleans())
-    def it_breaks_off_inside(self, data: st.DataObject, several: list[Put], topics: bool, kill: bool) -> None:
+    def crash_inside(self, data: st.DataObject, several: list[Put], topics: bool, kill: bool) -> None:
         """Lose power or kill the process in the middle of a clean-up or of a deletion of topics."""
         self._put(several * 2)
         self._settle()
@@ -232,13 +232,13 @@ class RetentionMachine(TrialMachine):
     @precondition(lambda self: not self.trial.log.poisoned)
     @rule(file=st.sampled_from(("queue", "index", "extension")), harm=st.sampled_from(("lost", "zeroed", "stale")),
           number=st.integers(0, 6), amount=st.integers(0, 400))  # fmt: skip
-    def derived_files_are_harmed(self, **drawn: int) -> None:
+    def corrupt_derived_files(self, **drawn: int) -> None:
         """Corrupt the remaining queues and index, which are rebuilt from the remaining log."""
         self.carry_out(HarmDerived(**drawn))  # type: ignore[arg-type]
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(several=_SOME_PUTS, number=st.integers(0, 6))
-    def a_queue_is_lost_again_and_again(self, several: list[Put], number: int) -> None:
+    def lose_queue_repeatedly(self, several: list[Put], number: int) -> None:
         """Lose and rebuild a queue that begins inside a file, then cut it to its first units.
 
         All messages go to one queue, so that no other queue is corrupted of which only its number is left.

@@ -117,7 +117,7 @@ class Page:
         )
         _HEAD.pack_into(self._page, 0, entries + 1, facts_bytes, 0)
 
-    def forget_behind(self, end: int) -> None:
+    def forget_after(self, end: int) -> None:
         """Drop the puts past the offset at which a recovery ended the log."""
         kept = sum(stored.end <= end for stored in self.stored)
         _, facts_bytes, putting = self._head()

@@ -71,7 +71,7 @@ def full_disk(report: FaultReport, directory: str, rng: random.Random, *, files:
         seed = rng.randrange(1 << 32)
         try:
             with small_disk(directory, variant.name.replace(" ", "-"), kind=variant.kind) as disk:
-                _fill_and_judge(report, variant.name, _Life(variant.config, disk, files, seed))
+                _fill_and_judge(report, variant.name, _Processes(variant.config, disk, files, seed))
         except GuaranteeBroken as broken:
             broken.sentence = f"{broken.sentence} ({variant.name})"
             raise
@@ -81,7 +81,7 @@ def full_disk(report: FaultReport, directory: str, rng: random.Random, *, files:
             report.seen.append(f"{variant.name}: skipped, {missing}")
 
 
-def _fill_and_judge(report: FaultReport, name: str, life: "_Life") -> None:
+def _fill_and_judge(report: FaultReport, name: str, life: "_Processes") -> None:
     report.armed += 1
     page, disk = Page(), life.disk
     try:
@@ -107,7 +107,7 @@ def _live(page: Page, work: Callable[[Page], None]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Life:
+class _Processes:
     """Define what the processes of one variant do."""
 
     config: MessageStoreConfig
@@ -125,7 +125,7 @@ class _Life:
         writer = self._writer(page)
         refused_as = self._fill(writer)
         page.tell(refused_as=sorted(refused_as))
-        writer.reads_what_was_promised("while the disk is full")
+        writer.check_promised_messages("while the disk is full")
         self.disk.unload()
         result = writer.put_until_stored()
         if result.status is not PutStatus.PUT_OK:
@@ -137,14 +137,14 @@ class _Life:
     def opens_without_room(self, page: Page) -> None:
         """Open the closed store on the full disk."""
         writer = self._writer(page)
-        writer.reads_what_was_promised("after an open on the full disk")
+        writer.check_promised_messages("after an open on the full disk")
         self._expect_status(writer.put())
         self._close(writer)
 
     def opens_with_room(self, page: Page) -> None:
         """Open the store with space and continue."""
         writer = self._writer(page)
-        writer.reads_what_was_promised("after the last open")
+        writer.check_promised_messages("after the last open")
         result = writer.put_until_stored()
         if result.status is not PutStatus.PUT_OK:
             raise GuaranteeBroken(8, "puts are refused although there is room", "PUT_OK", result.status.name)

@@ -57,13 +57,13 @@ def short_write(report: FaultReport, directory: str, rng: random.Random) -> None
         end = writer.store.max_offset
         if writer.flush():
             page.tell(promised_end=end)
-            writer.reads_what_was_promised("after the limit is gone")
+            writer.check_promised_messages("after the limit is gone")
         reason = writer.close()
         page.tell(outcome=reason or "everything durable once the limit was gone")
 
     def opens_again(page: Page) -> None:
         writer = Writer(page, store, config, rng=random.Random(seed + 1))
-        writer.reads_what_was_promised("after the short write")
+        writer.check_promised_messages("after the short write")
         writer.close()
 
     ending = None

@@ -54,7 +54,7 @@ def sparse_sigbus(report: FaultReport, directory: str, rng: random.Random) -> No
 
     def recovers(page: Page) -> None:
         writer = Writer(page, disk.store, config, rng=random.Random(seed))
-        writer.reads_what_was_promised("after the death of the process")
+        writer.check_promised_messages("after the death of the process")
         writer.close()
 
     with small_disk(directory, "sparse") as disk:

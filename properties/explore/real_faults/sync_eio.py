@@ -57,7 +57,7 @@ def sync_eio(report: FaultReport, directory: str, rng: random.Random, *, compone
 
         def goes_on(page: Page) -> None:
             writer = Writer(page, store, config, rng=random.Random(seed + 1))
-            writer.reads_what_was_promised("after the power loss")
+            writer.check_promised_messages("after the power loss")
             if writer.put().status is not PutStatus.PUT_OK:
                 raise GuaranteeBroken(8, "the store does not go on on a sound medium")
             writer.close()
@@ -155,7 +155,7 @@ def _fail_and_look(writer: Writer, files: WatchedFiles) -> None:
         raise GuaranteeBroken(9, "a put whose sync failed", PutStatus.FLUSH_DISK_TIMEOUT.name, failed.status.name)
     seen = [f"the put: {failed.status.name}", f"the store: {store.read_only_reason}"]
     _stays_poisoned(writer, end, "after the failed sync")
-    writer.reads_what_was_promised("after the failed sync")
+    writer.check_promised_messages("after the failed sync")
     with page.asking("get of the record that is not durable"):
         found = store.get(failed.offset)
     if found.status is GetStatus.FOUND:

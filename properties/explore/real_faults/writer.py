@@ -86,7 +86,7 @@ class Writer:
         if self.store.read_only_reason is not None:
             raise GuaranteeBroken(7, "the store opens read-only", "read-write", self.store.read_only_reason)
         _require_promised(page, self.store.max_offset)
-        page.forget_behind(self.store.max_offset)
+        page.forget_after(self.store.max_offset)
 
     def put(self, body_bytes: int | None = None) -> PutResult:
         """Put the next message, of a drawn size unless one is given; record the answer."""
@@ -126,7 +126,7 @@ class Writer:
             result = self.put()
         return result
 
-    def reads_what_was_promised(self, when: str) -> None:
+    def check_promised_messages(self, when: str) -> None:
         """Get every promised message and compare its body (contracts 1 and 2)."""
         for stored in self.page.promised:
             with self.page.asking(f"get of message {stored.number} {when}"):

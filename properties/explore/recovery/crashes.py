@@ -14,21 +14,21 @@ from tornpage.impl.parts import Parts
 from tornpage.properties.contract import Verdict
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.disk.dirty import choose_tracker
-from tornpage.properties.explore.recovery.shapes import SHAPES, RecoveryShape
+from tornpage.properties.explore.recovery.layouts import SAMPLE_LAYOUTS, SampleLayout
 from tornpage.properties.judge.image import read_image, write_image
 from tornpage.properties.judge.judgement import Judgement, judge_image
 from tornpage.properties.judge.shape import SettingsOverride
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.scratch import scratch_directory
 
-__all__ = ["RecoveryReport", "ShapeReport", "crash_recoveries"]
+__all__ = ["LayoutReport", "RecoveryReport", "crash_recoveries"]
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeReport:
+class LayoutReport:
     """Report one layout: how often its recovery was crashed, and the rulings."""
 
-    shape: RecoveryShape
+    shape: SampleLayout
     judgement: Judgement
 
     @property
@@ -46,7 +46,7 @@ class ShapeReport:
 class RecoveryReport:
     """Report all layouts of a run; `interrupted` if the user ended it early."""
 
-    shapes: list[ShapeReport] = field(default_factory=list)
+    shapes: list[LayoutReport] = field(default_factory=list)
     interrupted: bool = False
 
     @property
@@ -59,7 +59,7 @@ class RecoveryReport:
 
 
 def crash_recoveries(
-    shapes: Sequence[RecoveryShape] = SHAPES,
+    shapes: Sequence[SampleLayout] = SAMPLE_LAYOUTS,
     *,
     components: Parts | None = None,
     disk: Disk = "posix-strict",
@@ -74,14 +74,14 @@ def crash_recoveries(
         for shape in shapes:
             progress(shape.name)
             judgement = _judged(shape, components, disk=disk, losses=losses, samples=samples, seed=seed)
-            report.shapes.append(ShapeReport(shape, judgement))
+            report.shapes.append(LayoutReport(shape, judgement))
     except KeyboardInterrupt:
         report.interrupted = True
     return report
 
 
 def _judged(
-    shape: RecoveryShape, components: Parts | None, *, disk: Disk, losses: int, samples: int | None, seed: int
+    shape: SampleLayout, components: Parts | None, *, disk: Disk, losses: int, samples: int | None, seed: int
 ) -> Judgement:
     """Write the image of a layout into a directory and judge it.
 

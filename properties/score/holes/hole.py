@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tornpage.properties.planted import PLANTED
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Search
 
 __all__ = ["Hole"]
 
@@ -27,7 +27,7 @@ class Hole:
     sentence: str
     contracts: tuple[int, ...]
     instead: str
-    hunt: Hunt = field(default_factory=Hunt)
+    hunt: Search = field(default_factory=Search)
     pinned_by: str = ""
     reason: str = ""
     paragraph: str = ""

@@ -1,12 +1,12 @@
 """Define the holes of the index (I1 to I7)."""
 
 from tornpage.properties.score.holes.hole import Hole
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Search
 
 __all__ = ["HOLES"]
 
 _INDEX = "tests/regressions/holes/test_holes_index.py::"
-_QUEUE = Hunt("queue")
+_QUEUE = Search("queue")
 
 
 HOLES = (
@@ -37,7 +37,7 @@ HOLES = (
         "when the log lost everything, the queues are removed but the index is kept",
         (5,),
         "an empty log has an empty index",
-        hunt=Hunt("queue", 6, fixed={"sync_flush": False, "pool_buffers": 0, "index": True, "disk": "journal"}),
+        hunt=Search("queue", 6, fixed={"sync_flush": False, "pool_buffers": 0, "index": True, "disk": "journal"}),
         pinned_by=_INDEX + "test_i4_empty_log_has_an_empty_index",
     ),
     Hole(
@@ -61,6 +61,6 @@ HOLES = (
         "dispatching the last indexed record again adds a second index entry",
         (5,),
         "entries at the end of the index are recognised one by one",
-        hunt=Hunt("queue", fixed={"index": True, "index_entries": 3, "queue_units": 60}),
+        hunt=Search("queue", fixed={"index": True, "index_entries": 3, "queue_units": 60}),
     ),
 )

@@ -1,7 +1,7 @@
 """Define the holes of the commit log and of answers to producers (H1 to H12, A1 to A7)."""
 
 from tornpage.properties.score.holes.hole import Hole
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Search
 
 __all__ = ["HOLES"]
 
@@ -20,7 +20,7 @@ HOLES = (
         "the checksum covers only the body: a record that lost topic or properties in a tear counts as valid",
         (1, 4),
         "the trailer covers the record; without a trailer a NUL in topic or properties is a tear (H2b too)",
-        hunt=Hunt(fixed={"file_bytes": 8192, "index": False, "trailer": True}),
+        hunt=Search(fixed={"file_bytes": 8192, "index": False, "trailer": True}),
         pinned_by=_LOG + "test_h2_record_without_its_properties_does_not_count",
     ),
     Hole(
@@ -28,7 +28,7 @@ HOLES = (
         "a record counts at any position: one inside a message body is read when its outer record is gone",
         (1, 4),
         "a record counts only at the offset stored in it",
-        hunt=Hunt("commit-log"),
+        hunt=Search("commit-log"),
         pinned_by=_LOG + "test_h3_record_in_a_body_does_not_count",
     ),
     Hole(
@@ -36,7 +36,9 @@ HOLES = (
         "a log file may be missing between two others: the log continues after the gap",
         (1, 2, 4),
         "names are durable before a file is used; a gap is damage, and the store opens read-only and reports it",
-        hunt=Hunt(fixed={"file_bytes": 4096, "sync_flush": False, "files_ahead": 1, "pool_buffers": 0, "index": False}),
+        hunt=Search(
+            fixed={"file_bytes": 4096, "sync_flush": False, "files_ahead": 1, "pool_buffers": 0, "index": False}
+        ),
         pinned_by=_LOG + "test_h4_log_does_not_go_on_behind_a_gap",
     ),
     Hole(
@@ -44,7 +46,7 @@ HOLES = (
         "recovery starts in a file chosen by times and trusts all files before it",
         (1, 7),
         "times decide nothing: whatever checksums do not prove is read from the start of the log",
-        hunt=Hunt(fixed={"file_bytes": 8192, "sync_flush": False, "pool_buffers": 0}, clock_back_ms=120_000),
+        hunt=Search(fixed={"file_bytes": 8192, "sync_flush": False, "pool_buffers": 0}, clock_back_ms=120_000),
         pinned_by=_LOG + "test_h5_old_files_are_not_believed_for_their_times",
     ),
     Hole(
@@ -59,7 +61,7 @@ HOLES = (
         "lengths wrap (batch properties over 32,767 bytes, topics over 127): PUT_OK, and the log ends there",
         (2, 8),
         "both are refused before anything is written",
-        hunt=Hunt("put"),
+        hunt=Search("put"),
         pinned_by=_LOG + "test_h7_lengths_that_wrap_are_refused",
     ),
     Hole(
@@ -74,7 +76,7 @@ HOLES = (
         "a short write during a commit of the transient pool counts as whole",
         (1, 2),
         "the commit retries until the write fails; then no watermark moves, and all bytes are written again",
-        hunt=Hunt("flush"),
+        hunt=Search("flush"),
         pinned_by=_LOG + "test_h9_half_a_commit_does_not_count",
     ),
     Hole(
@@ -82,7 +84,7 @@ HOLES = (
         "with checkCRCOnRecover=false a record that lost its body counts as valid",
         (1,),
         "there is no such switch",
-        hunt=Hunt(fixed={"file_bytes": 8192, "sync_flush": False, "pool_buffers": 0, "index": False}),
+        hunt=Search(fixed={"file_bytes": 8192, "sync_flush": False, "pool_buffers": 0, "index": False}),
         pinned_by=_LOG + "test_h10_record_without_its_body_does_not_count",
     ),
     Hole(
@@ -90,7 +92,7 @@ HOLES = (
         "a buffer returned to the pool keeps its bytes, and they are written after the blank record of the next file",
         (1, 3),
         "a commit ends where the file's own bytes end",
-        hunt=Hunt("flush"),
+        hunt=Search("flush"),
         pinned_by=_LOG + "test_h11_old_bytes_of_a_buffer_stay_behind",
     ),
     Hole(
@@ -105,7 +107,7 @@ HOLES = (
         "a failed sync is only logged, and the put is answered PUT_OK",
         (2, 9),
         "no watermark moves, the file is poisoned, and the put is answered FLUSH_DISK_TIMEOUT",
-        hunt=Hunt("commit-log"),
+        hunt=Search("commit-log"),
         pinned_by=_LOG + "test_a1_failed_sync_is_no_success",
     ),
     Hole(
@@ -120,7 +122,7 @@ HOLES = (
         "a record larger than a file is answered PUT_OK and stored nowhere, after two files of blanks",
         (8,),
         "MESSAGE_ILLEGAL before anything is written",
-        hunt=Hunt("commit-log"),
+        hunt=Search("commit-log"),
         pinned_by=_LOG + "test_a3_record_larger_than_a_file_is_refused",
     ),
     Hole(
@@ -135,7 +137,7 @@ HOLES = (
         "the offset of a delay level is durable before the delivered message",
         (12,),
         "the copies are made durable before an offset that covers them is saved",
-        hunt=Hunt("delay"),
+        hunt=Search("delay"),
         pinned_by=_LOG + "test_a5_saved_progress_speaks_of_durable_copies",
     ),
     Hole(
@@ -144,7 +146,7 @@ HOLES = (
         (17,),
         "an open moves the offset back to the end of the queue, durably, before the first put; a read past that end is "
         "sent to it (RMQ-B44 plants 4.9.3's other answer, 0)",
-        hunt=Hunt("consumer"),
+        hunt=Search("consumer"),
         pinned_by=_LOG + "test_a6_nobody_is_led_past_new_messages",
     ),
     Hole(
@@ -152,7 +154,7 @@ HOLES = (
         "JSON files are replaced by delete and rename without a sync: progress may be lost completely",
         (13,),
         "new version and backup are durable before a rename, and the directory is synced",
-        hunt=Hunt("consumer"),
+        hunt=Search("consumer"),
         pinned_by=_LOG + "test_a7_progress_file_is_old_or_new",
     ),
 )

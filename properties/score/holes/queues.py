@@ -1,12 +1,12 @@
 """Define the holes of consume queues and their extension (C1 to C17)."""
 
 from tornpage.properties.score.holes.hole import Hole
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Search
 
 __all__ = ["HOLES"]
 
 _QUEUES = "tests/regressions/holes/test_holes_queues.py::"
-_QUEUE, _RETENTION = Hunt("queue"), Hunt("retention")
+_QUEUE, _RETENTION = Search("queue"), Search("retention")
 
 
 HOLES = (
@@ -15,7 +15,7 @@ HOLES = (
         "units of records that the log lost stay in their file and count again once the log is longer",
         (3, 4),
         "units without a record in the log are erased, durably with the next flush",
-        hunt=Hunt(
+        hunt=Search(
             "queue",
             fixed={"sync_flush": False, "pool_buffers": 0, "queue_units": 16, "index": False, "queue_ext": False},
         ),
@@ -25,14 +25,14 @@ HOLES = (
         "a unit that lost its tags code in a tear counts: consumers by tag never see the message",
         (4, 17),
         "each unit that no checksum proves is compared with its record, including the tags code",
-        hunt=Hunt("queue", 6, fixed={"index": False, "queue_ext": False}),
+        hunt=Search("queue", 6, fixed={"index": False, "queue_ext": False}),
     ),
     Hole(
         "C3",
         "a full index file writes the checkpoint, which then covers queues that are not flushed",
         (9,),
         "only a complete flush of queues and index writes the checkpoint",
-        hunt=Hunt(fixed={"index": True, "index_entries": 4}),
+        hunt=Search(fixed={"index": True, "index_entries": 4}),
         pinned_by=_QUEUES + "test_c3_index_does_not_speak_for_queues",
     ),
     Hole(
@@ -47,7 +47,7 @@ HOLES = (
         "pre-fill counts as the furthest record: until the log is 2 GiB long no queue gets a message",
         (4, 16),
         "pre-fill has no end offset; dispatch starts where the log says",
-        hunt=Hunt(
+        hunt=Search(
             "retention", 4, fixed={"file_bytes": 1024, "queue_units": 16, "queue_ext": False, "index": False}
         ),
         pinned_by=_QUEUES + "test_c5_prefill_is_not_the_furthest_record",
@@ -65,7 +65,7 @@ HOLES = (
         "the first unit of a new file of zeros counts as a message that does not exist",
         (4, 17),
         "a unit counts only if the log has its record",
-        hunt=Hunt(
+        hunt=Search(
             fixed={"queue_units": 2, "sync_flush": False, "pool_buffers": 0, "multi_dispatch": False, "index": False,
                    "disk": "journal"}
         ),
@@ -76,7 +76,7 @@ HOLES = (
         "dispatch resumes after the furthest unit, even past the end of the log: new messages are skipped",
         (16, 17),
         "dispatch resumes where the verified part of the log ends",
-        hunt=Hunt("queue", 6, fixed={"sync_flush": False, "pool_buffers": 0, "index": False, "queue_ext": False}),
+        hunt=Search("queue", 6, fixed={"sync_flush": False, "pool_buffers": 0, "index": False, "queue_ext": False}),
         pinned_by=_QUEUES + "test_c8_dispatch_does_not_begin_behind_the_log",
     ),
     Hole(
@@ -98,7 +98,7 @@ HOLES = (
         "the counters of light queues restart at 0 after a restart",
         (1, 4),
         "they continue where log and queues end",
-        hunt=Hunt("put"),
+        hunt=Search("put"),
         pinned_by=_QUEUES + "test_c11_light_queues_go_on_counting",
     ),
     Hole(
@@ -134,7 +134,7 @@ HOLES = (
         "recovery checks the last three files of a queue: damage before them stays",
         (4,),
         "all files are verified",
-        hunt=Hunt(fixed={"queue_units": 1}),
+        hunt=Search(fixed={"queue_units": 1}),
         pinned_by=_QUEUES + "test_c16_fourth_file_from_the_end_is_compared",
     ),
     Hole(

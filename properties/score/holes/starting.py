@@ -1,13 +1,13 @@
 """Define the holes of starting, and of recovering more than once (G1 to G11, F1, F2)."""
 
 from tornpage.properties.score.holes.hole import Hole
-from tornpage.properties.score.holes.hunt import Hunt
 from tornpage.properties.score.holes.log import HOLES as LOG_HOLES
+from tornpage.properties.score.holes.search import Search
 
 __all__ = ["HOLES"]
 
 _STARTING = "tests/regressions/holes/test_holes_starting.py::"
-_QUEUE = Hunt("queue")
+_QUEUE = Search("queue")
 _GAP = next(hole for hole in LOG_HOLES if hole.id == "H4")
 
 
@@ -69,7 +69,7 @@ HOLES = (
         "with multi-dispatch a record without properties stops dispatch, and after a kill the start",
         (7, 8),
         "no properties mean no further queues",
-        hunt=Hunt("queue"),
+        hunt=Search("queue"),
     ),
     Hole(
         "G9",
@@ -83,7 +83,7 @@ HOLES = (
         "the size of a record is used before it is checked: a huge size stops the start",
         (7,),
         "every length is checked before it is used",
-        hunt=Hunt("commit-log"),
+        hunt=Search("commit-log"),
         paragraph="G9",
     ),
     Hole(
@@ -99,7 +99,7 @@ HOLES = (
         "recover, append, recover: what the first recovery cut is back after the second",
         (3, 6),
         "cut bytes are erased durably before the first put",
-        hunt=Hunt("commit-log"),
+        hunt=Search("commit-log"),
         pinned_by=_STARTING + "test_f1_second_recovery_brings_nothing_back",
     ),
     Hole(
@@ -107,7 +107,7 @@ HOLES = (
         "progress of delayed messages lags behind their delivery: they are delivered again after a clean exit",
         (12,),
         "progress is counted message by message, and a close saves it",
-        hunt=Hunt("delay"),
+        hunt=Search("delay"),
         pinned_by=_STARTING + "test_f2_clean_exit_delivers_nothing_again",
     ),
 )

@@ -9,7 +9,7 @@ import pytest
 
 from tornpage.model.operations import Put
 from tornpage.properties.campaign import engine
-from tornpage.properties.campaign.coverage import Tally, armed_judges, merged
+from tornpage.properties.campaign.coverage import Tally, enabled_judges, merged
 from tornpage.properties.campaign.replay import Failure, Shrunk
 from tornpage.properties.campaign.shrink import Watch
 from tornpage.properties.contract import GuaranteeBroken, Verdict
@@ -56,7 +56,7 @@ def test_a_right_store_holds_on_every_disk(disk: Disk, tracker: DirtyTracker) ->
     assert result.canary
     assert result.repeated >= 1
     judged = {name: count for name, count in result.tally.armed.items() if name.startswith("judge_")}
-    assert judged.keys() == set(armed_judges(Settings())), "this history has drawn a store without an extension"
+    assert judged.keys() == set(enabled_judges(Settings())), "this history has drawn a store without an extension"
     assert min(judged.values()) >= result.tally.all_states
     assert result.tally.states < result.tally.all_states, "counted states have two files and ten records"
 
@@ -144,7 +144,7 @@ def test_a_canary_that_ends_in_an_error_is_the_harness_fault(
     monkeypatch.setattr(shards, "caught_canary", fails)
     result = run(tracker, Settings(), states=5)
     assert (result.verdict, result.tally.states) == (Verdict.HARNESS, 0)
-    assert result.faults == ["history canary: ValueError: no canary today"]
+    assert result.faults == ["run canary: ValueError: no canary today"]
 
 
 def test_a_run_that_does_not_repeat_is_the_harness_fault(
@@ -325,5 +325,5 @@ def test_shards_are_made_of_the_states_asked_for() -> None:
         (1, 100, "swarm"),
         (2, 50, "swarm"),
     ]
-    seeds = [next(shard.history_seeds()) for shard in plan.shards()]
+    seeds = [next(shard.run_seeds()) for shard in plan.shards()]
     assert seeds == ["4:0", "4:1000000", "4:2000000"]

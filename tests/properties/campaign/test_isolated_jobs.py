@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tornpage.properties.campaign.workers import Apart, Died, Plain, _heard, _work_once, _Worker
+from tornpage.properties.campaign.workers import Died, JobPool, Plain, _heard, _work_once, _Worker
 
 
 def double(number: int) -> int:
@@ -44,7 +44,7 @@ def ask_for_an_interrupt(number: int) -> str:
 
 def alone(function: Callable[[int], Any], *, limit_s: float = 60.0) -> Any:
     """Return the result of the job 21."""
-    ((part, made),) = Apart(Plain(function), iter((21,)), 1, limit_s).results()
+    ((part, made),) = JobPool(Plain(function), iter((21,)), 1, limit_s).results()
     assert part == 21
     return made
 
@@ -85,7 +85,7 @@ def test_an_interrupt_while_a_part_starts_leaves_it_to_be_ended(monkeypatch: pyt
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(ForkServerProcess, "start", interrupted)
-    apart = Apart(Plain(hang), iter((0,)), 1, 60.0)
+    apart = JobPool(Plain(hang), iter((0,)), 1, 60.0)
     with pytest.raises(KeyboardInterrupt):
         next(apart.results())
     signal.signal(signal.SIGINT, before)
@@ -96,7 +96,7 @@ def test_an_interrupt_while_a_part_starts_leaves_it_to_be_ended(monkeypatch: pyt
 
 def test_a_part_that_hangs_is_ended_at_its_limit_and_the_others_are_carried_out() -> None:
     assert alone(hang, limit_s=0.5) == Died(21, "", "no answer within its limit", is_hung=True)
-    made = dict(Apart(Plain(hang_at_one), iter(range(4)), 2, 5.0).results())
+    made = dict(JobPool(Plain(hang_at_one), iter(range(4)), 2, 5.0).results())
     assert {part: each for part, each in made.items() if part != 1} == {0: 0, 2: 2, 3: 3}
     assert isinstance(made[1], Died)
     assert made[1].is_hung
@@ -116,7 +116,7 @@ def test_a_part_is_asked_for_after_the_results_before_it() -> None:
             seen.append(len(taken))
             yield number
 
-    for part, _ in Apart(Plain(double), parts(), 1, 60.0).results():
+    for part, _ in JobPool(Plain(double), parts(), 1, 60.0).results():
         taken.append(part)
     assert seen == [0, 1, 2]
 
@@ -128,7 +128,7 @@ def test_so_many_run_at_once_and_all_are_ended() -> None:
         pids.extend(worker.process.pid for worker in apart.pool)  # type: ignore[union-attr]
         raise KeyboardInterrupt
 
-    apart = Apart(Plain(hang), iter(range(3)), 2, 60.0, tick=tick)
+    apart = JobPool(Plain(hang), iter(range(3)), 2, 60.0, tick=tick)
     with closing(apart.results()) as results, pytest.raises(KeyboardInterrupt):
         next(results)
     assert len(pids) == 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tornpage.properties.foreign.reference_store import SAFE_AFTER, Disaster, ReferenceStore, SafeAfter
+from tornpage.properties.foreign.reference_store import SAFE_AFTER, CrashFault, ReferenceStore, SafeAfter
 
 
 def filled(**promises: SafeAfter) -> ReferenceStore:
@@ -28,7 +28,7 @@ def test_it_answers_by_offset_by_number_and_by_key() -> None:
     ("promise", "least"), [("put", 2), ("flush", 1), ("close", 0), ("nothing", 0)], ids=lambda value: str(value)
 )
 @pytest.mark.parametrize("disaster", ["power", "kill"])
-def test_a_disaster_leaves_what_was_promised_or_more(promise: SafeAfter, least: int, disaster: Disaster) -> None:
+def test_a_disaster_leaves_what_was_promised_or_more(promise: SafeAfter, least: int, disaster: CrashFault) -> None:
     store = filled(durable=promise)
     assert sorted(store.survivors(disaster)) == list(range(least, 3))
     assert store.crash(disaster) == least

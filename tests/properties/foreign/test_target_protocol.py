@@ -19,9 +19,9 @@ from tornpage.properties.disk.journal import (
     PageWritten,
     Resized,
 )
-from tornpage.properties.foreign.asking import Asked
 from tornpage.properties.foreign.process import Died, StoreProcess
 from tornpage.properties.foreign.protocol import BadHandshake, Promises, read_handshake
+from tornpage.properties.foreign.session import StoreSession
 from tornpage.properties.foreign.spec import CommandSpec
 from tornpage.properties.foreign.syscalls import _MACHINES
 from tornpage.properties.foreign.watching import WatchedDirectory
@@ -183,7 +183,7 @@ def test_an_error_with_half_a_character_can_be_printed(tmp_path: Path) -> None:
     process = process_of(r"""input(); print('{"error": "\\ud800 is wrong"}', flush=True); input()""", tmp_path)
     try:
         with pytest.raises(GuaranteeBroken) as broken:
-            Asked(process, opens_again=True)
+            StoreSession(process, opens_again=True)
     finally:
         process.kill()
     assert str(broken.value).encode().endswith(b"? is wrong")

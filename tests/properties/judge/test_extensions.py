@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tornpage.model.operations import Crash, Flush, HarmDerived, Operation, Put
-from tornpage.properties.campaign.coverage import OF_SOME_STORES, Tally, armed_judges
+from tornpage.properties.campaign.coverage import OF_SOME_STORES, Tally, enabled_judges
 from tornpage.properties.campaign.replay import replay
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -132,13 +132,13 @@ def test_whatever_befalls_the_extension_it_says_what_the_log_says(tracker: Dirty
 
 def test_a_store_without_an_extension_does_not_arm_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     (name,) = OF_SOME_STORES
-    assert name not in armed_judges(Settings())
-    assert name in armed_judges(SETTINGS)
+    assert name not in enabled_judges(Settings())
+    assert name in enabled_judges(SETTINGS)
     monkeypatch.setattr(scheduling, "required", lambda disk: (name,))
     tally = Tally()
     tally.mattered[name] += 1  # it has refused its violation
     assert scheduling.silent(tally, "posix-strict") == []
-    tally.saw(armed_judges(SETTINGS), ())
+    tally.saw(enabled_judges(SETTINGS), ())
     assert scheduling.silent(tally, "posix-strict") == [name]
-    tally.saw(armed_judges(SETTINGS), (name,))
+    tally.saw(enabled_judges(SETTINGS), (name,))
     assert scheduling.silent(tally, "posix-strict") == []

@@ -15,7 +15,7 @@ from tornpage.impl.log.scan import walk_log
 from tornpage.impl.message.codec import check_record
 from tornpage.impl.message.message import Message
 from tornpage.model.operations import AimFault, CommitOffset, Flush, Operation, Put, Step
-from tornpage.properties.campaign.coverage import Tally, fired_by_recovery, judges_counted
+from tornpage.properties.campaign.coverage import Tally, hit_by_recovery, judge_counter
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState, Image
@@ -52,7 +52,7 @@ def after_its_life(trial: Lockstep) -> Lockstep:
 def tally_of(tracker: DirtyTracker) -> Tally:
     """Run the store and crash it everywhere."""
     tally = Tally()
-    trial = after_its_life(lockstep_of(Settings(file_bytes=4096), tracker=tracker, observer=judges_counted(tally)))
+    trial = after_its_life(lockstep_of(Settings(file_bytes=4096), tracker=tracker, observer=judge_counter(tally)))
     for failure in CrashStates(trial, trial.performed, 0, rng=random.Random(1), tally=tally).everywhere():
         assert failure is None, failure
     return tally
@@ -193,10 +193,10 @@ def test_what_judges_had_to_compare_is_asked_of_the_recovery_and_not_of_what_cam
     """
     trial = lockstep_of(Settings(), tracker=tracker)
     found = judged(trial, trial.pair.durable(trial.files), None)
-    before = fired_by_recovery(found)
+    before = hit_by_recovery(found)
     assert found.store.put(Message("T", b"later")).status.name == "PUT_OK"
     assert found.store.max_offset > found.key[1]
-    assert fired_by_recovery(found) == before
+    assert hit_by_recovery(found) == before
 
 
 def test_a_part_that_is_no_function_of_bytes_is_the_harness_fault() -> None:

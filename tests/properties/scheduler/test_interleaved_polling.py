@@ -22,7 +22,7 @@ from tornpage.impl.read.queue_pull import GetMessageResult
 from tornpage.model.operations import PullWhileDispatching, Put, Step
 from tornpage.properties.campaign.replay import replay
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.planted.polling import _NoSecondLook
+from tornpage.properties.planted.polling import _NoSecondCheck
 from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.scheduler import CooperativeLock, StepTrace, every_schedule, run_stepped, yield_point
 
@@ -141,7 +141,7 @@ def test_no_drawn_order_of_consumer_dispatch_and_service_loses_a_message() -> No
 
 
 def test_without_the_second_look_some_orders_do() -> None:
-    beside = Beside(_NoSecondLook, [1]).all()
+    beside = Beside(_NoSecondCheck, [1]).all()
     assert 0 < len(beside.slept) < beside.schedules
 
 

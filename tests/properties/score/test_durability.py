@@ -10,29 +10,29 @@ import pytest
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.planted import GROUPS, PLANTED
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Search
 
 MUTANTS = [bug.id for bug in PLANTED.values() if bug.group == "durability"]
 
 COUNT_MAX = 3_000
 """Number of crash states, or of operations of a machine, within which each has to be killed."""
 
-_EXPLORE, _LOG, _QUEUE = Hunt(), Hunt("commit-log"), Hunt("queue")
+_EXPLORE, _LOG, _QUEUE = Search(), Search("commit-log"), Search("queue")
 _FLAT = {"file_bytes": 8192, "sync_flush": False, "pool_buffers": 0, "index": False, "queue_ext": False}
 
-CHEAP: dict[str, tuple[Hunt, int]] = {
-    "early-acknowledgement": (Hunt(fixed={"sync_flush": True}), 0),
-    "unlink-not-synced": (Hunt(fixed={**_FLAT, "file_bytes": 2048}), 0),
-    "saved-before-its-copies": (Hunt("delay", fixed={"index": False, "queue_ext": False, "sync_flush": False}), 3),
+CHEAP: dict[str, tuple[Search, int]] = {
+    "early-acknowledgement": (Search(fixed={"sync_flush": True}), 0),
+    "unlink-not-synced": (Search(fixed={**_FLAT, "file_bytes": 2048}), 0),
+    "saved-before-its-copies": (Search("delay", fixed={"index": False, "queue_ext": False, "sync_flush": False}), 3),
     "checkpoint-before-flush": (_QUEUE, 1),
-    "checkpoint-ahead": (Hunt("flush"), 0),
-    "no-crc": (Hunt(fixed={**_FLAT, "multi_dispatch": False}), 0),
+    "checkpoint-ahead": (Search("flush"), 0),
+    "no-crc": (Search(fixed={**_FLAT, "multi_dispatch": False}), 0),
     "RMQ-B13": (_LOG, 1),
     "position-not-checked": (_LOG, 0),
     "queue-names-not-synced": (_QUEUE, 1),
     "index-names-not-synced": (_QUEUE, 0),
-    "progress-name-not-synced": (Hunt("consumer"), 0),
-    "checkpoint-believed": (Hunt("commit-log", fixed={"file_bytes": 4096}), 1),
+    "progress-name-not-synced": (Search("consumer"), 0),
+    "checkpoint-believed": (Search("commit-log", fixed={"file_bytes": 4096}), 1),
     "derived-floor-believed": (_QUEUE, 1),
 }
 """The engine, the settings and the seed that kill a mutant cheaply; the others are explored with seed 0."""

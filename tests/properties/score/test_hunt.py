@@ -11,8 +11,8 @@ from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.program.case import Settings
 from tornpage.properties.score import strategies
-from tornpage.properties.score.hunt import hunt
-from tornpage.properties.score.sightings import Sighting
+from tornpage.properties.score.detections import Detection
+from tornpage.properties.score.search import search
 from tornpage.properties.score.strategies import STRATEGIES, IsOver, UnknownStrategy, strategies_named
 
 
@@ -59,7 +59,7 @@ class Scripted:
 
     def seek(
         self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver
-    ) -> Iterator[tuple[int, Sighting | None]]:
+    ) -> Iterator[tuple[int, Detection | None]]:
         for number in range(1, self.ends_at + 1):
             self.clock.now += 1
             yield number, self.meets.get(number)
@@ -69,7 +69,7 @@ def ended(
     meets: dict[int, Seen], clock: Clock, tracker: DirtyTracker, *, ends_at: int = 1_000
 ) -> tuple[str, int, float, int]:
     strategy = Scripted(clock, meets, ends_at)
-    quarry = hunt(strategy, Settings(), seed=0, seconds=10.0, tracker=tracker, clock=clock)
+    quarry = search(strategy, Settings(), seed=0, seconds=10.0, tracker=tracker, clock=clock)
     return quarry.end, quarry.count, quarry.seconds, quarry.others
 
 
@@ -103,7 +103,8 @@ def test_a_failure_that_does_not_replay_is_the_harness(tracker: DirtyTracker) ->
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_each_strategy_kills_a_bug_again_at_the_same_count(strategy: str, tracker: DirtyTracker) -> None:
     found = [
-        hunt(STRATEGIES[strategy], Settings(bug="lying-flush"), seed=3, seconds=60.0, tracker=tracker) for _ in range(2)
+        search(STRATEGIES[strategy], Settings(bug="lying-flush"), seed=3, seconds=60.0, tracker=tracker)
+        for _ in range(2)
     ]
     assert [each.end for each in found] == ["killed", "killed"]
     assert found[0].count == found[1].count
@@ -114,7 +115,7 @@ def test_each_strategy_kills_a_bug_again_at_the_same_count(strategy: str, tracke
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_each_strategy_gives_up_when_its_time_is_up(strategy: str, tracker: DirtyTracker) -> None:
-    quarry = hunt(STRATEGIES[strategy], Settings(), seed=0, seconds=0.2, tracker=tracker)
+    quarry = search(STRATEGIES[strategy], Settings(), seed=0, seconds=0.2, tracker=tracker)
     assert quarry.end == "survived"
     assert quarry.seconds >= 0.2
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tornpage.properties.campaign.resume import KeptRows
+from tornpage.properties.campaign.resume import ResumeRows
 from tornpage.properties.planted import PLANTED, bugs_named
 from tornpage.properties.score.plan import Plan, may_see, reason_why_not
 from tornpage.properties.score.score import Progress, Queue, score
 from tornpage.properties.score.strategies import STRATEGIES
-from tornpage.properties.score.trials import TrialEnd, TrialKey, TrialRow, kept_trials
+from tornpage.properties.score.trials import TrialEnd, TrialKey, TrialRow, trial_rows
 
 BUGS, STRATEGY = ("lying-flush", "floor-ahead"), ("random",)
 
@@ -49,7 +49,7 @@ def test_no_two_trials_have_one_seed() -> None:
 
 
 def carry_out(
-    kept: KeptRows[TrialRow], *, trials: int = 1, budget_s: float = 20.0, stop_at: int = 1_000
+    kept: ResumeRows[TrialRow], *, trials: int = 1, budget_s: float = 20.0, stop_at: int = 1_000
 ) -> list[Progress]:
     told: list[Progress] = []
 
@@ -65,20 +65,20 @@ def carry_out(
 
 def test_a_score_is_gone_on_with_where_it_was_left(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        carry_out(kept_trials(tmp_path), trials=2, stop_at=1)
-    kept = kept_trials(tmp_path)
+        carry_out(trial_rows(tmp_path), trials=2, stop_at=1)
+    kept = trial_rows(tmp_path)
     first = list(kept.rows)
     assert 1 <= len(first) < 4
     told = carry_out(kept, trials=2)
     assert (told[-1].done, told[-1].total, told[-1].new) == (4, 4, 4 - len(first))
     assert kept.rows[: len(first)] == first
     assert {row.end for row in kept.rows} == {"killed"}
-    assert carry_out(kept_trials(tmp_path), trials=2)[-1].new == 0
+    assert carry_out(trial_rows(tmp_path), trials=2)[-1].new == 0
     assert len({row.key for row in kept.rows}) == 4
 
 
 def test_a_trial_that_dies_is_a_row(tmp_path: Path) -> None:
-    kept = kept_trials(tmp_path)
+    kept = trial_rows(tmp_path)
     plan = Plan(("lying-flush",), ("no such strategy",), 1, 1.0, "wall", 0)
     score(plan, workers=1, kept=kept, may_see=may_see, progress=lambda now: None)
     assert [(row.end, row.why) for row in kept.rows] == [("died", "KeyError: 'no such strategy'")]
@@ -93,7 +93,7 @@ def test_a_strategy_without_a_seed_has_one_trial() -> None:
 
     plan = Plan(BUGS, ("random", "exhaustive"), 30, 1.0, "wall", 0)
     with pytest.raises(KeyboardInterrupt):
-        score(plan, workers=1, kept=kept_trials(None), may_see=may_see, progress=stop)
+        score(plan, workers=1, kept=trial_rows(None), may_see=may_see, progress=stop)
     assert told[0].total == len(BUGS) * (30 + 1)
 
 

@@ -10,7 +10,7 @@ from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.token import from_token
 from tornpage.properties.program.case import Case
-from tornpage.properties.score.small import SmallRow, make_all_small, shortest_failures
+from tornpage.properties.score.shrunk import ShrunkRow, shortest_failures, shrink_all
 from tornpage.properties.score.trials import TrialKey, TrialRow, run_trial
 
 
@@ -22,13 +22,11 @@ def killed(bug: str, strategy: str) -> TrialRow:
 
 
 def made_small(
-    *failures: TrialRow, known: tuple[SmallRow, ...] = (), budget_s: float = 20.0
-) -> tuple[list[SmallRow], list[str]]:
-    rows: list[SmallRow] = []
+    *failures: TrialRow, known: tuple[ShrunkRow, ...] = (), budget_s: float = 20.0
+) -> tuple[list[ShrunkRow], list[str]]:
+    rows: list[ShrunkRow] = []
     told: list[str] = []
-    make_all_small(
-        failures, budget_s=budget_s, clock="cpu", workers=2, known=known, take=rows.append, progress=told.append
-    )
+    shrink_all(failures, budget_s=budget_s, clock="cpu", workers=2, known=known, take=rows.append, progress=told.append)
     return rows, told
 
 
@@ -63,7 +61,7 @@ def test_an_interleaving_is_made_small_too() -> None:
 
 def test_what_is_known_is_not_done_again_unless_there_is_more_time_for_it() -> None:
     met = killed("lying-flush", "random")
-    done = SmallRow(met.bug, met.strategy, met.token, 1.0, "cpu", met.operations, token="tp1-small")
+    done = ShrunkRow(met.bug, met.strategy, met.token, 1.0, "cpu", met.operations, token="tp1-small")
     assert made_small(met, known=(done,)) == ([], ["lying-flush"])
     cut = replace(done, ended="time")
     assert made_small(met, known=(cut,), budget_s=1.0)[0] == []

@@ -17,8 +17,8 @@ DRAWS = """
 import sys
 sys.path[:0] = sys.argv[1:]
 from hypothesis import HealthCheck, given, seed, settings, strategies as st
-from tornpage.properties.explore.machines.equal_draws import draw_from_seeds_alone
-draw_from_seeds_alone()
+from tornpage.properties.explore.machines.equal_draws import use_seeds_only
+use_seeds_only()
 if sys.argv[2:]:
     import many_constants
 drawn = []

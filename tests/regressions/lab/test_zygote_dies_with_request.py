@@ -15,11 +15,11 @@ import pytest
 
 from tornpage.impl.parts import Parts
 from tornpage.properties.contract import HarnessError
-from tornpage.properties.explore.kills.child import Life
+from tornpage.properties.explore.kills.child import Session
 from tornpage.properties.explore.kills.zygote import Zygote
 from tornpage.properties.program.case import Settings
 
-LIFE = Life("/nowhere", Settings(), (), 0, "step")
+LIFE = Session("/nowhere", Settings(), (), 0, "step")
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from tornpage.properties.explore.crashes.violations import right_recovery
 from tornpage.properties.explore.interleavings import judges as of_interleavings
 from tornpage.properties.explore.interleavings.stage import Stage
 from tornpage.properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory, legal_after
-from tornpage.properties.foreign.judging import Known, judge_survivors
+from tornpage.properties.foreign.judging import Expectation, judge_survivors
 from tornpage.properties.foreign.protocol import Promises
 from tornpage.properties.judge import judgement as of_images
 from tornpage.properties.judge.evidence import Recovered
@@ -412,7 +412,7 @@ def _foreign(rng: Random) -> Iterator[tuple[str, Ruling]]:
     asked: Any = SimpleNamespace(
         promises=promised, get=answering(held.get), read=answering(held.read), find=answering(held.find)
     )
-    known = Known(records, min(legal), offsets, frozenset({1 << 20}), frozenset({("T", 0), ("T", 1)}))
+    known = Expectation(records, min(legal), offsets, frozenset({1 << 20}), frozenset({("T", 0), ("T", 1)}))
     yield "foreign", judge_survivors(asked, known, legal, reference).ruling
 
 

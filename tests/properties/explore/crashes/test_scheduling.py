@@ -10,21 +10,27 @@ from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.sampling import CHANCES
 from tornpage.properties.explore.crashes.explore import explore_seed
-from tornpage.properties.explore.crashes.scheduling import STANDARD, Mix, Strategy, coda, mix_of
+from tornpage.properties.explore.crashes.scheduling import (
+    STANDARD,
+    Strategy,
+    SwarmConfiguration,
+    rule_epilogue,
+    swarm_configuration_of,
+)
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.workload import RULES, TABLE, UNDELETED, WEIGHTS, draw_operation, draw_rule, possible
 
 SERVICES: tuple[ServiceName, ...] = ("group-commit", "reput", "schedule")
 
 
-def drawn(mix: Mix, *, seed: int = 1, draws: int = 5_000) -> Counter[str]:
+def drawn(mix: SwarmConfiguration, *, seed: int = 1, draws: int = 5_000) -> Counter[str]:
     rng = random.Random(seed)
     return Counter(draw_rule(rng, services=SERVICES, weights=mix.weights).name for _ in range(draws))
 
 
 def test_the_standard_mix_is_a_table_of_thousandths() -> None:
     assert sum(WEIGHTS.values()) == 1_000
-    assert mix_of("random", "1:2") is STANDARD
+    assert swarm_configuration_of("random", "1:2") is STANDARD
     assert STANDARD.text() == ""
 
 
@@ -50,18 +56,18 @@ def test_where_nothing_is_deleted_flushes_take_the_share() -> None:
 
 
 def test_equal_seeds_draw_equal_mixes_and_others_do_not() -> None:
-    assert mix_of("swarm", "1:2") == mix_of("swarm", "1:2")
-    assert mix_of("swarm", "1:2") != mix_of("swarm", "1:3")
+    assert swarm_configuration_of("swarm", "1:2") == swarm_configuration_of("swarm", "1:2")
+    assert swarm_configuration_of("swarm", "1:2") != swarm_configuration_of("swarm", "1:3")
 
 
 def test_what_a_mix_has_switched_off_is_never_drawn() -> None:
     for number in range(20):
-        mix = mix_of("swarm", f"5:{number}")
+        mix = swarm_configuration_of("swarm", f"5:{number}")
         assert drawn(mix, draws=300).keys() <= {name for name, weight in mix.weights.items() if weight}
 
 
 def test_every_rule_service_and_damage_is_on_in_some_mixes_and_off_in_others() -> None:
-    mixes = [mix_of("swarm", f"6:{number}") for number in range(60)]
+    mixes = [swarm_configuration_of("swarm", f"6:{number}") for number in range(60)]
     for name in WEIGHTS.keys() - {"put", "dispatch"}:
         assert {bool(mix.weights[name]) for mix in mixes} == {True, False}
     for damage in STANDARD.damages:
@@ -72,16 +78,16 @@ def test_every_rule_service_and_damage_is_on_in_some_mixes_and_off_in_others() -
 
 def test_loss_patterns_of_a_mix_are_shares_of_one() -> None:
     for number in range(60):
-        pattern_ends = mix_of("swarm", f"7:{number}").chances.pattern_ends
+        pattern_ends = swarm_configuration_of("swarm", f"7:{number}").chances.pattern_ends
         assert list(pattern_ends) == sorted(pattern_ends)
         assert 0 <= pattern_ends[0] <= pattern_ends[-1] <= 1
 
 
 def test_a_coda_leaves_no_rule_out() -> None:
     rules = possible(RULES.values(), services=SERVICES, weights=WEIGHTS)
-    assert {rule.name for rule, operation in coda(rules, Counter()) if operation is None} == RULES.keys()
+    assert {rule.name for rule, operation in rule_epilogue(rules, Counter()) if operation is None} == RULES.keys()
     done = Counter(dict.fromkeys(RULES, 1))
-    assert len(list(coda(rules, done))) < len(list(coda(rules, Counter())))
+    assert len(list(rule_epilogue(rules, done))) < len(list(rule_epilogue(rules, Counter())))
 
 
 @pytest.mark.parametrize("strategy", ["random", "swarm"])

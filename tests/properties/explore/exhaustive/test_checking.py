@@ -9,9 +9,9 @@ from tornpage.model.operations import Choice
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.explore.exhaustive import outcomes
-from tornpage.properties.explore.exhaustive.alphabet import settings_of
 from tornpage.properties.explore.exhaustive.checking import check_workload
 from tornpage.properties.explore.exhaustive.choices import bounded_facts, chosen_within
+from tornpage.properties.explore.exhaustive.operation_set import settings_of
 from tornpage.properties.explore.exhaustive.workload import Bound, WorkloadStates
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case

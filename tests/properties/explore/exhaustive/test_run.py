@@ -19,16 +19,16 @@ from tornpage.properties.contract import HarnessError, Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.images import compose
-from tornpage.properties.explore.exhaustive import checking, kept, run, workload
-from tornpage.properties.explore.exhaustive.alphabet import Letter, Workload, workloads
+from tornpage.properties.explore.exhaustive import checking, resume, run, workload
 from tornpage.properties.explore.exhaustive.explored import Plan
-from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
-from tornpage.properties.explore.exhaustive.kept import KEPT_FILE, Kept, OtherPlan
+from tornpage.properties.explore.exhaustive.operation_set import NamedOperation, Workload, workloads
+from tornpage.properties.explore.exhaustive.resume import RESUME_FILE, OtherPlan, ResumeFile
 from tornpage.properties.explore.exhaustive.run import ExhaustResult, caught_canary, run_exhaust
+from tornpage.properties.explore.exhaustive.search import search_exhaustively
 from tornpage.properties.explore.exhaustive.statement import figures_of, statement_of
 from tornpage.properties.program.case import Disk
 
-SMALL = Plan(ops=1, facts=0, letter_names=("put", "flush", "close", "open"), check_ops=0, check_facts=0)
+SMALL = Plan(ops=1, facts=0, operation_names=("put", "flush", "close", "open"), check_ops=0, check_facts=0)
 
 
 @pytest.fixture(autouse=True)
@@ -55,10 +55,18 @@ def stopping_at(limit: int) -> Callable[[int, float], None]:
 def test_a_right_store_holds_and_the_statement_says_how_far(whole: ExhaustResult) -> None:
     assert whole.verdict is Verdict.HOLDS
     said, figures = statement_of(whole.tally), figures_of(whole.tally)
+<<<<<<< HEAD:tests/properties/explore/exhaustive/test_run.py
     bound = "exhaustive up to 1 operation with the operations {put, flush, close, open}, 0 in-flight writes, disk"
     assert said.startswith(bound)
+=======
+    assert said.startswith(
+        "exhaustive up to 1 operation with the operations {put, flush, close, open}, 0 in-flight writes"
+    )
+>>>>>>> prose-explorers:tests/properties/exhausting/test_run.py
     assert "disk posix-strict, mode async, log files of 2048 bytes: 4 workloads" in said
-    assert said.endswith(f"brute-force check at (0 operations, 0 facts), {figures['check_states']} states: equal")
+    assert said.endswith(
+        f"brute-force check at (0 operations, 0 in-flight writes), {figures['check_states']} states: equal"
+    )
     assert (
         figures["states"] == figures["judged"] + figures["pruned"] == sum(each.states for each in whole.tally.explored)
     )
@@ -74,8 +82,8 @@ def test_workloads_are_made_as_they_are_needed(workers: int, monkeypatch: pytest
     """
     made: list[Workload] = []
 
-    def noted(letters: Sequence[Letter], length: int) -> Iterator[Workload]:
-        for each in workloads(letters, length):
+    def noted(operation_set: Sequence[NamedOperation], length: int) -> Iterator[Workload]:
+        for each in workloads(operation_set, length):
             made.append(each)
             yield each
 
@@ -88,58 +96,58 @@ def test_workloads_are_made_as_they_are_needed(workers: int, monkeypatch: pytest
 def test_an_interrupted_run_claims_the_smaller_bound_and_goes_on_from_there(
     whole: ExhaustResult, tmp_path: Path
 ) -> None:
-    stopped = run_exhaust(SMALL, kept=Kept(tmp_path, SMALL), progress=stopping_at(4))
+    stopped = run_exhaust(SMALL, kept=ResumeFile(tmp_path, SMALL), progress=stopping_at(4))
     assert stopped.interrupted
     assert stopped.verdict is Verdict.UNKNOWN
     assert len(stopped.tally.explored) == 3
     assert figures_of(stopped.tally)["workloads"] == 1
-    assert "exhaustive the open of a new store from the alphabet" in statement_of(stopped.tally)
+    assert "exhaustive the open of a new store with the operations" in statement_of(stopped.tally)
     assert statement_of(stopped.tally).endswith("the bound of 1 operation was not finished and is not claimed")
-    again = run_exhaust(SMALL, kept=Kept(tmp_path, SMALL))
+    again = run_exhaust(SMALL, kept=ResumeFile(tmp_path, SMALL))
     assert again.tally.again == 4
     assert again.verdict is Verdict.HOLDS
     assert (again.result_hash, statement_of(again.tally)) == (whole.result_hash, statement_of(whole.tally))
     longer = replace(SMALL, ops=2)
-    further = run_exhaust(longer, kept=Kept(tmp_path, longer), progress=stopping_at(6))
+    further = run_exhaust(longer, kept=ResumeFile(tmp_path, longer), progress=stopping_at(6))
     assert further.tally.again == 5, "a larger bound goes on where the smaller one ended"
 
 
 def test_a_line_that_was_not_finished_is_done_again(tmp_path: Path) -> None:
-    run_exhaust(SMALL, kept=Kept(tmp_path, SMALL), progress=stopping_at(3))
-    file = tmp_path / KEPT_FILE
+    run_exhaust(SMALL, kept=ResumeFile(tmp_path, SMALL), progress=stopping_at(3))
+    file = tmp_path / RESUME_FILE
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(lines[:-1]) + lines[-1][:40])
-    assert len(Kept(tmp_path, SMALL).explored) == 1
+    assert len(ResumeFile(tmp_path, SMALL).explored) == 1
     assert len(file.read_text().splitlines()) == 3, "the rest of it is gone"
 
 
 @pytest.mark.parametrize(
-    "other", [replace(SMALL, facts=1), replace(SMALL, mode="sync"), replace(SMALL, letter_names=("put",))]
+    "other", [replace(SMALL, facts=1), replace(SMALL, mode="sync"), replace(SMALL, operation_names=("put",))]
 )
 def test_what_belongs_to_another_bound_is_not_believed(other: Plan, tmp_path: Path) -> None:
-    Kept(tmp_path, SMALL)
+    ResumeFile(tmp_path, SMALL)
     with pytest.raises(OtherPlan, match="another bound"):
-        Kept(tmp_path, other)
+        ResumeFile(tmp_path, other)
 
 
 def test_what_other_source_has_shown_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Kept(tmp_path, SMALL)
-    monkeypatch.setattr("tornpage.properties.explore.exhaustive.kept.source_fingerprint", lambda: "other")
+    ResumeFile(tmp_path, SMALL)
+    monkeypatch.setattr("tornpage.properties.explore.exhaustive.resume.source_fingerprint", lambda: "other")
     with pytest.raises(OtherPlan, match="another version of the source"):
-        Kept(tmp_path, SMALL)
+        ResumeFile(tmp_path, SMALL)
 
 
 def test_the_source_is_that_of_store_model_and_judges() -> None:
     """After a move of its module the fingerprint belonged to no file."""
     files = {source.__file__ for source in (commit_log, operations, run)}
-    assert files <= {str(path) for path in kept._sources()}
+    assert files <= {str(path) for path in resume._sources()}
 
 
 @pytest.mark.parametrize("text", ["no JSON\n", "[1]\n", '{"tornpage_exhaust": 0}\n'])
 def test_a_file_that_is_something_else_is_refused(text: str, tmp_path: Path) -> None:
-    (tmp_path / KEPT_FILE).write_text(text)
+    (tmp_path / RESUME_FILE).write_text(text)
     with pytest.raises(OtherPlan):
-        Kept(tmp_path, SMALL)
+        ResumeFile(tmp_path, SMALL)
 
 
 def test_a_run_out_of_time_claims_nothing_that_it_did_not_finish() -> None:
@@ -186,7 +194,7 @@ def children(pid: int) -> list[int]:
 
 
 def test_a_planted_bug_is_broken_and_its_case_replays(tracker: DirtyTracker) -> None:
-    result = run_exhaust(replace(SMALL, bug="no-crc", facts=1, letter_names=("roll",)))
+    result = run_exhaust(replace(SMALL, bug="no-crc", facts=1, operation_names=("roll",)))
     assert result.verdict is Verdict.BROKEN
     assert result.failure is not None
     assert len(result.failure.case.operations) == 2
@@ -220,7 +228,7 @@ def test_an_illegal_image_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) 
 def test_a_failure_that_does_not_replay_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "replay", lambda case, **_: None)
     with pytest.raises(HarnessError, match="does not replay"):
-        run_exhaust(replace(SMALL, bug="no-crc", facts=1, letter_names=("roll",)))
+        run_exhaust(replace(SMALL, bug="no-crc", facts=1, operation_names=("roll",)))
 
 
 @pytest.mark.parametrize("disk", ["posix-strict", "journal", "kill"])
@@ -234,7 +242,7 @@ def test_without_its_canary_a_run_is_vacuous(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_hunt_grows_and_ends_with_a_short_case(tracker: DirtyTracker) -> None:
-    *states, last = hunt_exhaustively("erase-not-synced", tracker=tracker, modes=("async",))
+    *states, last = search_exhaustively("erase-not-synced", tracker=tracker, modes=("async",))
     assert last is not None
     assert [type(operation).__name__ for operation in last.case.operations] == ["Put", "Crash"]
     assert set(states) == {None}
@@ -242,4 +250,4 @@ def test_a_hunt_grows_and_ends_with_a_short_case(tracker: DirtyTracker) -> None:
 
 def test_a_hunt_that_is_over_has_found_nothing(tracker: DirtyTracker) -> None:
     asked = iter(range(1_000))
-    assert list(hunt_exhaustively("", tracker=tracker, is_over=lambda: next(asked) == 20)) == [None] * 20
+    assert list(search_exhaustively("", tracker=tracker, is_over=lambda: next(asked) == 20)) == [None] * 20

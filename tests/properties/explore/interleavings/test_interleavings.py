@@ -106,7 +106,7 @@ def test_dispatch_that_stops_is_told(tracker: DirtyTracker) -> None:
     scenario = Scenario("idle", SMALL, (), ((Put(), Step("reput")),), ())
     ran = run_interleaving(sequential(scenario), tracker=tracker, parts=Parts({ReputMessages: Idle}))
     assert ran.broken is not None
-    assert (ran.broken.contract, ran.broken.found) == (16, "112 bytes behind")
+    assert (ran.broken.contract, ran.broken.found) == (16, "112 bytes not dispatched")
 
 
 def test_calls_behind_a_close_are_refused(tracker: DirtyTracker) -> None:
@@ -177,8 +177,8 @@ def test_a_token_that_names_a_module_as_it_was_called_is_read(tracker: DirtyTrac
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{", "no JSON"),
-        ("[]", "no interleaving"),
+        ("{", "not JSON"),
+        ("[]", "not an interleaving"),
         ('{"tornpage_interleaving": 1}', "cannot be read"),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_page_drops_what_a_recovery_cut_and_knows_what_was_promised() -> None:
     assert [stored.number for stored in page.promised] == [1, 2, 4]
     page.tell(promised_end=30)
     assert [stored.number for stored in page.promised] == [1, 2]
-    page.forget_behind(20)
+    page.forget_after(20)
     assert [stored.number for stored in page.stored] == [1]
     assert page.putting == 0
     assert page.facts == {"promised_end": 30}

@@ -21,7 +21,7 @@ def written(directory: Path, *, puts: int = 20) -> Page:
     writer = Writer(page, str(directory), CONFIG, rng=random.Random(1))
     for _ in range(puts):
         assert writer.put().stored
-    writer.reads_what_was_promised("at once")
+    writer.check_promised_messages("at once")
     assert writer.close() is None
     return page
 
@@ -30,7 +30,7 @@ def test_a_log_as_it_was_put_holds_over_openings(tmp_path: Path) -> None:
     page = written(tmp_path)
     assert judge_log(str(tmp_path), page) == page.stored[-1].end
     writer = Writer(page, str(tmp_path), CONFIG, rng=random.Random(2))
-    writer.reads_what_was_promised("again")
+    writer.check_promised_messages("again")
     assert writer.put().stored
     writer.close()
     assert page.stored[-1].number == 21
@@ -46,7 +46,7 @@ def test_a_put_without_an_answer_may_be_there_and_nothing_else(tmp_path: Path) -
         judge_log(str(tmp_path), shorter)
     shorter.begin("put 20", putting=20)
     assert judge_log(str(tmp_path), shorter) == page.stored[-1].end
-    shorter.forget_behind(page.stored[17].end)
+    shorter.forget_after(page.stored[17].end)
     with pytest.raises(GuaranteeBroken, match="contract 1"):
         judge_log(str(tmp_path), shorter)
 

@@ -8,18 +8,18 @@ import pytest
 from tornpage.properties.contract import Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.recovery.crashes import crash_recoveries
-from tornpage.properties.explore.recovery.shapes import SHAPES, RecoveryShape
+from tornpage.properties.explore.recovery.layouts import SAMPLE_LAYOUTS, SampleLayout
 from tornpage.properties.planted import parts_of
 
-NAMES = [shape.name for shape in SHAPES]
+NAMES = [shape.name for shape in SAMPLE_LAYOUTS]
 
 
-def shape_of(name: str) -> RecoveryShape:
-    return SHAPES[NAMES.index(name)]
+def shape_of(name: str) -> SampleLayout:
+    return SAMPLE_LAYOUTS[NAMES.index(name)]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
-def test_a_shape_opens_as_it_has_to(shape: RecoveryShape) -> None:
+@pytest.mark.parametrize("shape", SAMPLE_LAYOUTS, ids=NAMES)
+def test_a_shape_opens_as_it_has_to(shape: SampleLayout) -> None:
     report = crash_recoveries([shape], samples=2, losses=0)
     assert report.verdict is Verdict.HOLDS
     (found,) = report.shapes
@@ -29,8 +29,8 @@ def test_a_shape_opens_as_it_has_to(shape: RecoveryShape) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
-def test_recovery_may_be_crashed_at_each_operation(shape: RecoveryShape) -> None:
+@pytest.mark.parametrize("shape", SAMPLE_LAYOUTS, ids=NAMES)
+def test_recovery_may_be_crashed_at_each_operation(shape: SampleLayout) -> None:
     report = crash_recoveries([shape], losses=3)
     assert report.verdict is Verdict.HOLDS
     (found,) = report.shapes
@@ -40,10 +40,10 @@ def test_recovery_may_be_crashed_at_each_operation(shape: RecoveryShape) -> None
 
 
 def test_shapes_differ(tracker: DirtyTracker) -> None:
-    images = [shape.make(tracker).image for shape in SHAPES]
-    assert len({frozenset(image.files.items()) for image in images}) == len(SHAPES) >= 20
+    images = [shape.make(tracker).image for shape in SAMPLE_LAYOUTS]
+    assert len({frozenset(image.files.items()) for image in images}) == len(SAMPLE_LAYOUTS) >= 20
     assert len(set(NAMES)) == len(NAMES)
-    assert sum(shape.mode == "read-only" for shape in SHAPES) == 1
+    assert sum(shape.mode == "read-only" for shape in SAMPLE_LAYOUTS) == 1
 
 
 @pytest.mark.parametrize(

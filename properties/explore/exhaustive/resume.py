@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from tornpage.properties.campaign.resume import LineFile
-from tornpage.properties.explore.exhaustive.alphabet import Workload
 from tornpage.properties.explore.exhaustive.checking import Checked
 from tornpage.properties.explore.exhaustive.explored import Explored, Plan
+from tornpage.properties.explore.exhaustive.operation_set import Workload
 
-__all__ = ["KEPT_FILE", "Kept", "OtherPlan"]
+__all__ = ["RESUME_FILE", "OtherPlan", "ResumeFile"]
 
-KEPT_FILE = "workloads.jsonl"
+RESUME_FILE = "workloads.jsonl"
 _FORMAT = 1
 _ROOMS = ("impl", "model", "properties")
 _ROOT = Path(__file__).absolute().parents[3]
@@ -43,7 +43,7 @@ def _sources() -> list[Path]:
     return sorted(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py"))
 
 
-class Kept:
+class ResumeFile:
     """Keep the results of a plan in a directory.
 
     Each result is written as soon as it is added.
@@ -56,7 +56,7 @@ class Kept:
         """
         self.explored: dict[Workload, Explored] = {}
         self.checked: dict[Workload, Checked] = {}
-        self._file = LineFile(directory / KEPT_FILE)
+        self._file = LineFile(directory / RESUME_FILE)
         self._header = _header(plan)
         lines = self._file.lines()
         if lines:
@@ -100,9 +100,9 @@ def _header(plan: Plan) -> dict[str, Any]:
 
     The length of workloads is not part of it.
     """
-    wanted = {name: value for name, value in asdict(plan).items() if name not in ("ops", "letter_names")}
-    letters = {letter.name: repr(letter.operations) for letter in plan.letters}
-    return {"tornpage_exhaust": _FORMAT, **wanted, "alphabet": letters, "source": source_fingerprint()}
+    wanted = {name: value for name, value in asdict(plan).items() if name not in ("ops", "operation_names")}
+    operation_set = {entry.name: repr(entry.operations) for entry in plan.operation_set}
+    return {"tornpage_exhaust": _FORMAT, **wanted, "alphabet": operation_set, "source": source_fingerprint()}
 
 
 def _loaded(line: bytes, path: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Inject faults at the end of a run: corrupt files of the closed store, or fail its I/O.
 
-One fault of each class is injected in turn. `harm_classes` lists the classes. A campaign in which one of them was never
-hit is vacuous.
+One fault of each class is injected in turn. `end_fault_classes` lists the classes. A campaign in which one of them was
+never hit is vacuous.
 """
 
 import random
@@ -39,7 +39,7 @@ from tornpage.properties.program.case import Disk
 from tornpage.properties.program.fault_effects import EFFECTS
 from tornpage.properties.program.fault_stories import story
 
-__all__ = ["Harms", "count_aimed", "harm_classes"]
+__all__ = ["EndFaults", "count_fault_rules", "end_fault_classes"]
 
 DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
 HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
@@ -54,8 +54,8 @@ _TRIES = 3
 _FAR_MS = 60_000
 
 
-def harm_classes(disk: Disk) -> tuple[str, ...]:
-    """Return the fault classes that `Harms` counts on a disk.
+def end_fault_classes(disk: Disk) -> tuple[str, ...]:
+    """Return the fault classes that `EndFaults` counts on a disk.
 
     All apply to each disk (docs/faults.md).
     """
@@ -70,7 +70,9 @@ def harm_classes(disk: Disk) -> tuple[str, ...]:
     )
 
 
-def count_aimed(trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aims: Iterable[AimFault] = ()) -> None:
+def count_fault_rules(
+    trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aims: Iterable[AimFault] = ()
+) -> None:
     """Add the counts of I/O fault rules, by class and by rule, since `before` to a tally."""
     for name in (*_AIMED.values(), *(each.text for each in aims)):
         for what, counter in (("armed", tally.armed), ("fired", tally.fired), ("mattered", tally.mattered)):
@@ -78,7 +80,7 @@ def count_aimed(trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aim
                 counter[name] += more
 
 
-class Harms:
+class EndFaults:
     """Inject one fault of each class that is `wanted`, in turn.
 
     `carry_out` runs an operation on the lockstep run and records it.
@@ -101,7 +103,7 @@ class Harms:
 
     def everything(self) -> Iterator[None]:
         """Inject all of them; yield after each. Raises GuaranteeBroken."""
-        for name, harm in self._harms():
+        for name, harm in self._fault_functions():
             if self._wanted(name):
                 harm()
                 yield
@@ -111,7 +113,7 @@ class Harms:
 
         Raises GuaranteeBroken.
         """
-        for name, harm in self._harms():
+        for name, harm in self._fault_functions():
             if name in names and self._wanted(name):
                 self._opened()
                 room = self._trial.settings.file_bytes // 3
@@ -122,17 +124,17 @@ class Harms:
                 harm()
                 yield
 
-    def _harms(self) -> Iterator[tuple[str, Callable[[], None]]]:
+    def _fault_functions(self) -> Iterator[tuple[str, Callable[[], None]]]:
         """Yield all fault classes in order, each with its function."""
         for effect in EFFECTS:
-            yield _AIMED[effect], partial(self._aim, effect)
+            yield _AIMED[effect], partial(self._fail_calls, effect)
         yield "second_opener", self._second_opener
         for harm in HARMS:
-            yield f"derived_{harm}", partial(self._harm, harm)
+            yield f"derived_{harm}", partial(self._corrupt, harm)
         for lost in PROGRESS_HARMS:
-            yield f"progress_file_{lost}", partial(self._harm_progress, lost)
+            yield f"progress_file_{lost}", partial(self._corrupt_progress, lost)
         for delays in _DELAY_HARMS:
-            yield f"delay_offsets_{delays}", partial(self._harm_delays, delays)
+            yield f"delay_offsets_{delays}", partial(self._corrupt_delays, delays)
         for clock in _CLOCKS_MS:
             yield clock, partial(self._set_clock, clock)
         for kind in DAMAGES:
@@ -152,7 +154,7 @@ class Harms:
 
     # ---- a failing disk, a changed clock, a second opener ------------------------------------------------------------
 
-    def _aim(self, effect: str) -> None:
+    def _fail_calls(self, effect: str) -> None:
         """Make drawn calls fail, or any call if the drawn ones do not occur."""
         for number in range(_TRIES):
             before = dict(self._trial.coverage)
@@ -160,7 +162,7 @@ class Harms:
             for operation in story(effect, random.Random(self._rng.random()), anywhere=number == _TRIES - 1):
                 self._carry_out(operation)
             self._carry_out(self._ending(effect))
-            count_aimed(self._trial, before, self._tally)
+            count_fault_rules(self._trial, before, self._tally)
             if self._trial.coverage[f"{_AIMED[effect]}_fired"] > before.get(f"{_AIMED[effect]}_fired", 0):
                 break
 
@@ -203,7 +205,7 @@ class Harms:
 
     # ---- files of a closed store ---------------------------------------------------------------------------------
 
-    def _harm(self, harm: DerivedHarm) -> None:
+    def _corrupt(self, harm: DerivedHarm) -> None:
         """Corrupt files in turn until one has changed."""
         number, happened = self._rng.randrange(64), False
         for index, file in enumerate(self._rng.sample(HARMED, len(HARMED)) * 2):
@@ -215,7 +217,7 @@ class Harms:
                 break
         self._count(f"derived_{harm}", happened=happened)
 
-    def _harm_progress(self, harm: ProgressHarm) -> None:
+    def _corrupt_progress(self, harm: ProgressHarm) -> None:
         """Corrupt saved progress. Two versions are saved so that an older one exists."""
         self._opened()
         saved = (CommitOffset(queue=self._rng.randrange(8)), Step("progress", _FAR_MS))
@@ -223,7 +225,7 @@ class Harms:
         name = f"progress_file_{harm}"
         self._count(name, happened=self._tried((*commits, HarmProgress(harm)), name))
 
-    def _harm_delays(self, kind: Literal["lost", "garbage"]) -> None:
+    def _corrupt_delays(self, kind: Literal["lost", "garbage"]) -> None:
         self._carry_out(DelayOffsetsAre(kind=kind))
         self._count(f"delay_offsets_{kind}", happened=True)
 

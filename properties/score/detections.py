@@ -14,10 +14,10 @@ from tornpage.properties.explore.interleavings.scenario import Interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.interleavings.token import token_of
 
-__all__ = ["SeenCase", "SeenInterleaving", "Sighting"]
+__all__ = ["CaseDetection", "Detection", "InterleavingDetection"]
 
 
-class Sighting(Protocol):
+class Detection(Protocol):
     """Hold a broken promise and the means to show it again."""
 
     @property
@@ -39,7 +39,7 @@ class Sighting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenCase:
+class CaseDetection:
     """Hold a failing case of one thread."""
 
     failure: Failure
@@ -64,7 +64,7 @@ class SeenCase:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenInterleaving:
+class InterleavingDetection:
     """Hold a failing interleaving of several threads."""
 
     failure: BrokenInterleaving

@@ -22,7 +22,7 @@ from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
 
-__all__ = ["SHAPES", "RecoveryShape"]
+__all__ = ["SAMPLE_LAYOUTS", "SampleLayout"]
 
 _SETTINGS = Settings(file_bytes=4096, queue_units=8, index_entries=8)
 _YEAR_MS = 365 * 86_400_000
@@ -60,7 +60,7 @@ FindOffset = Callable[[Mapping[str, bytes]], int]
 
 
 @dataclass(frozen=True, slots=True)
-class RecoveryShape:
+class SampleLayout:
     """Describe a layout: `make` makes the image, `mode` is how a correct store opens it.
 
     `settings` are those with which it was written.
@@ -182,7 +182,7 @@ def _third_record(files: Mapping[str, bytes]) -> int:
     return first + int.from_bytes(files[_FIRST][first : first + 4])
 
 
-def _hole_of_rocketmq(files: dict[str, bytes]) -> None:
+def _rocketmq_with_gap(files: dict[str, bytes]) -> None:
     """Remove the floor and lose a page of the first file, with later files present."""
     _overwritten(_FIRST, bytes(64), at=_third_record(files))(files)
     _without(*_FLOORS)(files)
@@ -199,48 +199,48 @@ def _quarantined_before(files: dict[str, bytes]) -> None:
     files[f"{ROOT}/quarantine/{0:020d}.0"] = files[_FIRST][:512]
 
 
-def _pooled() -> RecoveryShape:
+def _pooled() -> SampleLayout:
     settings = Settings(file_bytes=4096, queue_units=8, index_entries=8, pool_buffers=2)
-    return RecoveryShape("unclean, with a pool", _left(_MORE, settings), settings=settings)
+    return SampleLayout("unclean, with a pool", _left(_MORE, settings), settings=settings)
 
 
-def _spread() -> RecoveryShape:
+def _spread() -> SampleLayout:
     settings = Settings(file_bytes=4096, queue_units=8, index_entries=8, log_paths=2)
-    return RecoveryShape("several log directories", _left(_MORE, settings), settings=settings)
+    return SampleLayout("several log directories", _left(_MORE, settings), settings=settings)
 
 
-def _extended() -> RecoveryShape:
+def _extended() -> SampleLayout:
     settings = Settings(file_bytes=4096, queue_units=8, index_entries=8, queue_ext=True)
-    return RecoveryShape("with an extension", _left(_MORE, settings), settings=settings)
+    return SampleLayout("with an extension", _left(_MORE, settings), settings=settings)
 
 
-def _lights() -> RecoveryShape:
+def _lights() -> SampleLayout:
     settings = Settings(file_bytes=4096, queue_units=8, index_entries=8, multi_dispatch=True, light_queues=True)
     operations: tuple[Operation, ...] = (_LIGHT, _LIGHT, Flush(), *_DISPATCHED, _LIGHT, _put())
-    return RecoveryShape("light queues", _changed(_left(operations, settings), _lost_queue_file), settings=settings)
+    return SampleLayout("light queues", _changed(_left(operations, settings), _lost_queue_file), settings=settings)
 
 
-SHAPES: tuple[RecoveryShape, ...] = (
-    RecoveryShape("empty", _left(())),
-    RecoveryShape("one file", _KILLED),
-    RecoveryShape("rolled over", _ROLLED),
-    RecoveryShape("torn tail", _left(_MORE, disk="posix-strict", survives="torn")),
-    RecoveryShape("stale tail", _changed(_KILLED, _stale_tail, lost_from=_floor_of)),
-    RecoveryShape("durable floor, the rest lost", _left(_MORE, disk="posix-strict", survives="nothing")),
-    RecoveryShape("without a floor", _changed(_KILLED, _of_rocketmq, lost_from=_floor_of)),
-    RecoveryShape("files after a cut", _changed(_ROLLED, _hole_of_rocketmq, lost_from=_third_record)),
-    RecoveryShape("quarantined before", _changed(_KILLED, _quarantined_before, lost_from=_floor_of)),
-    RecoveryShape("empty newest file", _changed(_ROLLED, _empty_newest)),
-    RecoveryShape("lost queue file", _changed(_ROLLED, _lost_queue_file)),
-    RecoveryShape("lost index", _changed(_ROLLED, _without(f"{ROOT}/{INDEX}"))),
-    RecoveryShape("lost queues and index", _changed(_ROLLED, _without(*(f"{ROOT}/{each}" for each in DERIVED)))),
+SAMPLE_LAYOUTS: tuple[SampleLayout, ...] = (
+    SampleLayout("empty", _left(())),
+    SampleLayout("one file", _KILLED),
+    SampleLayout("rolled over", _ROLLED),
+    SampleLayout("torn tail", _left(_MORE, disk="posix-strict", survives="torn")),
+    SampleLayout("stale tail", _changed(_KILLED, _stale_tail, lost_from=_floor_of)),
+    SampleLayout("durable floor, the rest lost", _left(_MORE, disk="posix-strict", survives="nothing")),
+    SampleLayout("without a floor", _changed(_KILLED, _of_rocketmq, lost_from=_floor_of)),
+    SampleLayout("files after a cut", _changed(_ROLLED, _rocketmq_with_gap, lost_from=_third_record)),
+    SampleLayout("quarantined before", _changed(_KILLED, _quarantined_before, lost_from=_floor_of)),
+    SampleLayout("empty newest file", _changed(_ROLLED, _empty_newest)),
+    SampleLayout("lost queue file", _changed(_ROLLED, _lost_queue_file)),
+    SampleLayout("lost index", _changed(_ROLLED, _without(f"{ROOT}/{INDEX}"))),
+    SampleLayout("lost queues and index", _changed(_ROLLED, _without(*(f"{ROOT}/{each}" for each in DERIVED)))),
     _pooled(),
     _spread(),
     _extended(),
     _lights(),
-    RecoveryShape("missing checkpoint", _changed(_ROLLED, _without(_CHECKPOINT))),
-    RecoveryShape("hostile checkpoint", _changed(_ROLLED, _overwritten(_CHECKPOINT, 3 * (50 * _YEAR_MS).to_bytes(8)))),
-    RecoveryShape("torn floor", _changed(_ROLLED, _overwritten(_FLOORS[0], b"\xff" * 8, at=8))),
-    RecoveryShape("lost abort marker", _changed(_changed(_KILLED, _without(_ABORT)), _lost_queue_file)),
-    RecoveryShape("damaged", _changed(_ROLLED, _overwritten(_FIRST, b"\xff", at=100)), mode="read-only"),
+    SampleLayout("missing checkpoint", _changed(_ROLLED, _without(_CHECKPOINT))),
+    SampleLayout("hostile checkpoint", _changed(_ROLLED, _overwritten(_CHECKPOINT, 3 * (50 * _YEAR_MS).to_bytes(8)))),
+    SampleLayout("torn floor", _changed(_ROLLED, _overwritten(_FLOORS[0], b"\xff" * 8, at=8))),
+    SampleLayout("lost abort marker", _changed(_changed(_KILLED, _without(_ABORT)), _lost_queue_file)),
+    SampleLayout("damaged", _changed(_ROLLED, _overwritten(_FIRST, b"\xff", at=100)), mode="read-only"),
 )

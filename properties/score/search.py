@@ -12,30 +12,30 @@ from typing import Literal
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.sightings import Sighting
+from tornpage.properties.score.detections import Detection
 from tornpage.properties.score.strategies import Strategy
 
-__all__ = ["HuntEnd", "Quarry", "hunt"]
+__all__ = ["SearchEnd", "SearchResult", "search"]
 
-HuntEnd = Literal["killed", "survived", "exhausted"]
+SearchEnd = Literal["killed", "survived", "exhausted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Quarry:
+class SearchResult:
     """Hold the result of a search: the strategy's count, and the wall seconds until the end.
 
     Time spent on replaying a detection does not count. `others` counts failures that the store has without the bug as
     well.
     """
 
-    end: HuntEnd
+    end: SearchEnd
     count: int
     seconds: float
-    sighting: Sighting | None = None
+    sighting: Detection | None = None
     others: int = 0
 
 
-def hunt(
+def search(
     strategy: Strategy,
     settings: Settings,
     *,
@@ -43,7 +43,7 @@ def hunt(
     seconds: float,
     tracker: DirtyTracker,
     clock: Callable[[], float] = perf_counter,
-) -> Quarry:
+) -> SearchResult:
     """Search for the bug in `settings` for up to `seconds`.
 
     Raises HarnessError if a failure does not replay.
@@ -62,9 +62,9 @@ def hunt(
             if not sighting.replays(tracker):
                 raise HarnessError(f"a failure does not replay: {sighting.broken}; {sighting.token()}")
             if sighting.needs_its_bug(tracker):
-                return Quarry("killed", counted, seen, sighting, others)
+                return SearchResult("killed", counted, seen, sighting, others)
             others += 1
             verifying += clock() - before
         if seen >= seconds:
-            return Quarry("survived", counted, seen, None, others)
-    return Quarry("survived" if spent() >= seconds else "exhausted", counted, spent(), None, others)
+            return SearchResult("survived", counted, seen, None, others)
+    return SearchResult("survived" if spent() >= seconds else "exhausted", counted, spent(), None, others)

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tornpage.properties.score.strategies import Machines, RandomHistories, Strategy
+from tornpage.properties.score.strategies import Machines, RandomRuns, Strategy
 
-__all__ = ["Hunt"]
+__all__ = ["Search"]
 
 _STEPS = 25
 
 
 @dataclass(frozen=True, slots=True)
-class Hunt:
+class Search:
     """Search with a machine, or by exploration if `machine` is empty.
 
     A machine takes up to `steps` steps before it starts over. Settings in `fixed` are not drawn. Exploration sets the
@@ -32,7 +32,7 @@ class Hunt:
         """Return the strategy with these settings."""
         if self.machine:
             return Machines((self.machine,), steps=self.steps, fixed=self.fixed)
-        return RandomHistories(fixed=self.fixed, clock_back_ms=self.clock_back_ms)
+        return RandomRuns(fixed=self.fixed, clock_back_ms=self.clock_back_ms)
 
     def describe(self) -> str:
         """Return a readable description."""

@@ -8,10 +8,10 @@ from tornpage.properties.foreign.process import StoreProcess
 from tornpage.properties.foreign.watching import write_directory
 from tornpage.properties.scratch import memory_directory, remove_tree
 
-__all__ = ["Workplace"]
+__all__ = ["WorkArea"]
 
 
-class Workplace:
+class WorkArea:
     """Hold one directory per disk, and the process on the last one, until no longer used."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.foreign.process import Died, Hung, StoreFailed, StoreProcess
 from tornpage.properties.foreign.protocol import BadHandshake, printable, read_handshake
 
-__all__ = ["Asked", "broken_by"]
+__all__ = ["StoreSession", "broken_by"]
 
 
 def broken_by(failed: StoreFailed, contract: int = 8) -> GuaranteeBroken:
@@ -20,7 +20,7 @@ def broken_by(failed: StoreFailed, contract: int = 8) -> GuaranteeBroken:
     return GuaranteeBroken(number, failed.sentence, "an answer", failed.last_words or "none")
 
 
-class Asked:
+class StoreSession:
     """Represent one session of a store, which starts with the handshake.
 
     `opens_again` says that the store had opened before. An error then breaks contract 7. Raises BadHandshake,

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from tornpage.properties.campaign.replay import replay, shrink
-from tornpage.properties.campaign.resume import KeptRows
-from tornpage.properties.campaign.workers import Apart, Died, Plain
+from tornpage.properties.campaign.resume import ResumeRows
+from tornpage.properties.campaign.workers import Died, JobPool, Plain
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
@@ -21,10 +21,10 @@ from tornpage.properties.explore.interleavings.shrink import shrink as shrink_in
 from tornpage.properties.explore.interleavings.token import from_token as interleaving_of
 from tornpage.properties.program.case import TOKEN_PREFIX as CASE_PREFIX
 from tornpage.properties.program.case import Case
-from tornpage.properties.score.sightings import SeenInterleaving
+from tornpage.properties.score.detections import InterleavingDetection
 from tornpage.properties.score.trials import CLOCKS, PRELOAD, ClockName, TrialRow
 
-__all__ = ["SMALL", "SmallRow", "TakesSmall", "kept_small", "make_all_small", "shortest_failures"]
+__all__ = ["SMALL", "ShrunkRow", "TakeRow", "shortest_failures", "shrink_all", "shrunk_rows"]
 
 SMALL = "small.jsonl"
 
@@ -34,7 +34,7 @@ _TRIES_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class SmallRow:
+class ShrunkRow:
     """Hold the result of shrinking one failure, identified by its original token `met`.
 
     `budget_s` is the time limit in seconds. `losses` counts the pages, sizes and names that its power losses lost,
@@ -64,12 +64,12 @@ class SmallRow:
         return self.clock == clock and (self.budget_s >= budget_s or (bool(self.token) and not self.ended))
 
 
-TakesSmall = Callable[[SmallRow], None]
+TakeRow = Callable[[ShrunkRow], None]
 
 
-def kept_small(directory: Path | None) -> KeptRows[SmallRow]:
+def shrunk_rows(directory: Path | None) -> ResumeRows[ShrunkRow]:
     """Return the shrunk failures in a directory. Raises BadRows and OSError."""
-    return KeptRows(None if directory is None else directory / SMALL, SmallRow)
+    return ResumeRows(None if directory is None else directory / SMALL, ShrunkRow)
 
 
 def shortest_failures(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
@@ -85,14 +85,14 @@ def _rank(row: TrialRow) -> tuple[object, ...]:
     return row.operations, len(row.token), row.strategy, row.number
 
 
-def make_all_small(
+def shrink_all(
     failures: Sequence[TrialRow],
     *,
     budget_s: float,
     clock: ClockName,
     workers: int,
-    known: Iterable[SmallRow],
-    take: TakesSmall,
+    known: Iterable[ShrunkRow],
+    take: TakeRow,
     progress: Callable[[str], None],
 ) -> None:
     """Shrink the failures that are not `known` yet, and pass each to `take` when it ends.
@@ -113,7 +113,7 @@ def make_all_small(
             yield failure
 
     job = Plain(partial(_made_small, budget_s=budget_s, clock=clock))
-    with closing(Apart(job, begun(), workers, limit_s, PRELOAD).results()) as results:
+    with closing(JobPool(job, begun(), workers, limit_s, PRELOAD).results()) as results:
         for failure, made in results:
             if isinstance(made, Died):
                 ended = "hung" if made.is_hung else "died"
@@ -121,11 +121,11 @@ def make_all_small(
             take(made)
 
 
-def _row_of(failure: TrialRow, budget_s: float, clock: ClockName) -> SmallRow:
-    return SmallRow(failure.bug, failure.strategy, failure.token, budget_s, clock, failure.operations)
+def _row_of(failure: TrialRow, budget_s: float, clock: ClockName) -> ShrunkRow:
+    return ShrunkRow(failure.bug, failure.strategy, failure.token, budget_s, clock, failure.operations)
 
 
-def _made_small(failure: TrialRow, budget_s: float, clock: ClockName) -> SmallRow:
+def _made_small(failure: TrialRow, budget_s: float, clock: ClockName) -> ShrunkRow:
     """Shrink one failure in a process of its own."""
     logging.getLogger("tornpage").addHandler(logging.NullHandler())  # log output of broken stores is expected
     row = _row_of(failure, budget_s, clock)
@@ -135,7 +135,7 @@ def _made_small(failure: TrialRow, budget_s: float, clock: ClockName) -> SmallRo
         return _small_interleaving(row, tracker)
 
 
-def _small_case(row: SmallRow, tracker: DirtyTracker) -> SmallRow:
+def _small_case(row: ShrunkRow, tracker: DirtyTracker) -> ShrunkRow:
     found = replay(Case.from_token(row.met), tracker=tracker)
     if found is None:
         return replace(row, ended="holds")
@@ -153,12 +153,14 @@ def _small_case(row: SmallRow, tracker: DirtyTracker) -> SmallRow:
     )
 
 
-def _small_interleaving(row: SmallRow, tracker: DirtyTracker) -> SmallRow:
+def _small_interleaving(row: ShrunkRow, tracker: DirtyTracker) -> ShrunkRow:
     began = CLOCKS[row.clock]()
     interleaving, _ = interleaving_of(row.met)
     ran = run_interleaving(interleaving, tracker=tracker)
     if ran.broken is None:
         return replace(row, ended="holds")
-    small = SeenInterleaving(shrink_interleaving(BrokenInterleaving(interleaving, ran.broken, ran), tracker=tracker))
+    small = InterleavingDetection(
+        shrink_interleaving(BrokenInterleaving(interleaving, ran.broken, ran), tracker=tracker)
+    )
     seconds = CLOCKS[row.clock]() - began
     return replace(row, operations=small.operations, seconds=seconds, token=small.token())

@@ -5,17 +5,24 @@ from itertools import count, zip_longest
 
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.explore.exhaustive.alphabet import MODES, Mode, Workload, letters_of, settings_of, workloads
+from tornpage.properties.explore.exhaustive.operation_set import (
+    MODES,
+    Mode,
+    Workload,
+    operation_set_of,
+    settings_of,
+    workloads,
+)
 from tornpage.properties.explore.exhaustive.workload import Bound, WorkloadStates
 from tornpage.properties.program.case import Disk
 
-__all__ = ["hunt_exhaustively"]
+__all__ = ["search_exhaustively"]
 
 _SHORT = 2
 """When all workloads of this length were crashed with one in-flight write, they and shorter ones get a second."""
 
 
-def hunt_exhaustively(
+def search_exhaustively(
     bug: str,
     *,
     tracker: DirtyTracker,
@@ -49,5 +56,5 @@ def _bounds() -> Iterator[tuple[int, Bound]]:
 
 def _in_turns(modes: Sequence[Mode], length: int) -> Iterator[tuple[Mode, Workload]]:
     """Yield the workloads of a length, with the modes taking turns."""
-    for beside in zip_longest(*(workloads(letters_of(mode), length) for mode in modes)):
+    for beside in zip_longest(*(workloads(operation_set_of(mode), length) for mode in modes)):
         yield from ((mode, each) for mode, each in zip(modes, beside, strict=True) if each is not None)
