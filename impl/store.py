@@ -162,7 +162,7 @@ class MessageStore:
         return answer if isinstance(answer, PutResult) else self._puts.wait(answer)
 
     def put_async(self, message: Message | MessageBatch) -> Future[PutResult]:
-        """Append a message or a batch now; return a future of what `put` returns.
+        """Append a message or a batch now; return a future of the result of `put`.
 
         The future cannot be cancelled. Its callbacks may run in a thread of the store and must not wait for another
         put. Raises ForkedStore.

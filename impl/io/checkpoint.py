@@ -2,8 +2,8 @@
 
     0 physicMsgTimestamp (i64)   8 logicsMsgTimestamp (i64)   16 indexMsgTimestamp (i64)   24 zeros up to 4096
 
-Times are milliseconds. They are set from what a successful flush covered, never from what was only written.
-Source: `StoreCheckpoint`.
+Times are milliseconds. They are set from records that a successful flush covered, never from records that were only
+written. Source: `StoreCheckpoint`.
 """
 
 import struct

@@ -68,7 +68,7 @@ class ReadStatistics:
         self._samples: deque[tuple[int, int, int, int]] = deque([(started_ms, 0, 0, 0)], _SAMPLES_MAX)
 
     def count(self, *, messages: int, elapsed_ms: int, now_ms: int) -> None:
-        """Count one read by queue that returned so many messages."""
+        """Count one read by queue that returned `messages` messages."""
         with self._guard:
             if messages:
                 self._found += 1
