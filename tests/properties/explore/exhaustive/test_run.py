@@ -55,14 +55,8 @@ def stopping_at(limit: int) -> Callable[[int, float], None]:
 def test_a_right_store_holds_and_the_statement_says_how_far(whole: ExhaustResult) -> None:
     assert whole.verdict is Verdict.HOLDS
     said, figures = statement_of(whole.tally), figures_of(whole.tally)
-<<<<<<< HEAD:tests/properties/explore/exhaustive/test_run.py
     bound = "exhaustive up to 1 operation with the operations {put, flush, close, open}, 0 in-flight writes, disk"
     assert said.startswith(bound)
-=======
-    assert said.startswith(
-        "exhaustive up to 1 operation with the operations {put, flush, close, open}, 0 in-flight writes"
-    )
->>>>>>> prose-explorers:tests/properties/exhausting/test_run.py
     assert "disk posix-strict, mode async, log files of 2048 bytes: 4 workloads" in said
     assert said.endswith(
         f"brute-force check at (0 operations, 0 in-flight writes), {figures['check_states']} states: equal"
