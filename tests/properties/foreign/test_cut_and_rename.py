@@ -15,7 +15,7 @@ import pytest
 from tornpage.model.operations import Choice
 from tornpage.properties.disk.certificate import assert_legal, certify
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import PageFreed
 from tornpage.properties.disk.legality import objections
 from tornpage.properties.foreign.watching import WatchedDirectory
@@ -39,9 +39,9 @@ def images(watched: WatchedDirectory, disk: Disk) -> Iterator[tuple[dict[str, Ch
     """Yield each choice of whole versions and the content of `f`, all of them legal."""
     position = len(watched.journal)
     state = disk_state(watched.base, watched.journal, position, disk=disk)
-    facts = facts_of(state)
-    for numbers in itertools.product(*(range(fact.alternatives) for fact in facts)):
-        choices: dict[str, Choice] = dict(zip((fact.name for fact in facts), numbers, strict=True))
+    writes = in_flight_writes(state)
+    for numbers in itertools.product(*(range(write.alternatives) for write in writes)):
+        choices: dict[str, Choice] = dict(zip((write.name for write in writes), numbers, strict=True))
         image = compose(state, choices)
         assert_legal(watched.base, watched.journal, position, choices, image, disk=disk)
         yield choices, image.files["/f"]
