@@ -1,4 +1,7 @@
-"""`assert_store_holds` as test authors call it: with a class, with a path beside the test file, with a clear error."""
+"""Test `assert_store_holds` for test authors: a class, a path, and a clear error.
+
+The path is relative to the test file.
+"""
 
 import traceback
 from pathlib import Path
@@ -14,7 +17,7 @@ pytestmark = pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable(
 
 
 class Forgets(Log):
-    """Promises durability and forgets the line that is written last when it opens."""
+    """Promises durability and forgets the last line at an open."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(directory)

@@ -1,7 +1,7 @@
-"""Two rules of the disk `journal` that ext4 keeps: a cut is one operation, and a sync keeps the name of its file.
+"""Test two rules of the disk `journal` that ext4 keeps.
 
-Symptoms: SQLite with a truncated journal, and stores that rename a file and sync it again, were called broken on a disk
-that no journaling file system is.
+A cut is one operation, and a sync keeps the name of its file. Symptoms: SQLite with a truncated journal, and stores
+that rename a file and sync it again, were called broken on a disk that no journaling file system is.
 """
 
 import itertools
@@ -36,7 +36,7 @@ def cut(tmp_path: Path) -> WatchedDirectory:
 
 
 def images(watched: WatchedDirectory, disk: Disk) -> Iterator[tuple[dict[str, Choice], bytes]]:
-    """Yield each choice of whole versions and the content of `f`, all of them legal."""
+    """Yield each choice of whole versions and the content of `f`; all of them are legal."""
     position = len(watched.journal)
     state = disk_state(watched.base, watched.journal, position, disk=disk)
     writes = in_flight_writes(state)

@@ -1,4 +1,4 @@
-"""What a store promises, and what a run has to show before it may say that the promise holds."""
+"""Test the promises of a store, and the evidence that a run needs for each of them."""
 
 import os
 from collections.abc import Sequence
@@ -20,7 +20,10 @@ watched = pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() o
 
 
 class Log:
-    """A correct log of lines: each put is written and synced. Recovery reads whole lines and syncs nothing."""
+    """A correct log of lines: each put is written and synced.
+
+    Recovery reads whole lines and syncs nothing.
+    """
 
     promises: ClassVar[dict[str, object]] = {"durable": "put", "offsets": False}
 
@@ -63,13 +66,13 @@ class Log:
 
 
 class RecoveredLog(Log):
-    """Promises more than it does: that what it finds after a crash is durable."""
+    """Promises too much: that lines found after a crash are durable."""
 
     promises: ClassVar[dict[str, object]] = {**Log.promises, "recovered": True}
 
 
 class LinkedLog(Log):
-    """Has a hard link, of which no power loss is made."""
+    """Has a hard link, for which no power loss can be made."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(directory)
@@ -110,7 +113,10 @@ def test_put_with_answer_after_one_without_protects_both() -> None:
 
 @pytest.mark.parametrize(("durable", "floors"), [("put", [1, 1, 1]), ("flush", [0, 2, 2]), ("close", [0, 0, 2])])
 def test_floor_after_flush_and_close(durable: str, floors: list[int]) -> None:
-    """`floors` are the fewest messages that survive a power loss: after the kill, after a flush, after a close."""
+    """`floors` are the fewest messages that survive a power loss.
+
+    They are given after the kill, after a flush and after a close.
+    """
     store = ReferenceStore(durable=durable, kill="put")  # type: ignore[arg-type]
     store.put("T", 0, b"answered")
     before = store.state
@@ -127,7 +133,7 @@ def test_floor_after_flush_and_close(durable: str, floors: list[int]) -> None:
 @watched
 @pytest.mark.parametrize(("disk", "verdict"), [("posix-strict", Verdict.VACUOUS), ("kill", Verdict.HOLDS)])
 def test_run_without_power_losses_is_vacuous_unless_asked_for(disk: str, verdict: Verdict) -> None:
-    """Symptom: `holds` and exit code 0 for stores of which no power loss could be made."""
+    """Symptom: `holds` and exit code 0 for stores for which no power loss could be made."""
     plan = TargetPlan(Settings(target=f"{__file__}:LinkedLog", disk=disk), states=30, seed=1)  # type: ignore[arg-type]
     with choose_tracker("auto") as tracker:
         result = run_target_campaign(plan, tracker=tracker)

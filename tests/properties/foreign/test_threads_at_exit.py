@@ -20,7 +20,10 @@ from tornpage.properties.foreign.trial import TargetTrial
 from tornpage.properties.program.case import Settings
 
 CLOSES = 12
-"""Without the mend one of the first few closes hangs; it was the first or second in 20 tries."""
+"""Without the fix one of the first few closes hangs.
+
+In 20 tries it was the first or second.
+"""
 
 
 class StartsThreads:
@@ -55,7 +58,10 @@ class StartsThreads:
 
 
 def _start_threads() -> None:
-    """Start threads that end at once, by the C library: the interpreter would start them one by one."""
+    """Start threads that end at once, through the C library.
+
+    The interpreter would start them one by one.
+    """
     library = ctypes.CDLL(None)
     thread = ctypes.c_ulong()
     while True:

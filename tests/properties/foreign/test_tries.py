@@ -1,4 +1,4 @@
-"""`replay` repeats a case of a foreign store and prints in how many tries the failure showed."""
+"""Test that `replay` repeats a case of a foreign store and prints the failed tries."""
 
 import json
 import os
@@ -18,7 +18,10 @@ COUNTER = "TORNPAGE_TEST_COUNTER"
 
 
 class FailsSometimes(Log):
-    """Loses its lines in every third process; a file outside its directory counts the processes."""
+    """Loses its lines in every third process.
+
+    A file outside its directory counts the processes.
+    """
 
     def __init__(self, directory: str) -> None:
         super().__init__(directory)

@@ -32,8 +32,8 @@ def test_a_store_outlives_its_processes_one_at_a_time(tmp_path: Path) -> None:
     ("store", "contract", "sentence"),
     [
         ("everybody-in", 14, "a second process opens the store"),
-        ("touches-first", 14, "has touched the store already"),
-        ("nobody-in", 14, "nobody holds the store"),
+        ("touches-first", 14, "has already touched the store"),
+        ("nobody-in", 14, "although no process holds the store"),
         ("marker-forgotten", 7, "the abort marker is wrong while the first process has the store open"),
         ("marker-stays", 7, "the abort marker is wrong after a clean exit"),
         ("answered-twice", 2, "serves other messages than those acknowledged"),
