@@ -21,7 +21,9 @@ class Headline:
 
 _HEADLINES: dict[str | None, Headline] = {
     "holds": Headline("holds", "Every promise that this run checked was kept.", "good"),
-    "broken": Headline("broken", "The store broke a promise. The findings below name it and show how to replay it.", "bad"),
+    "broken": Headline(
+        "broken", "The store broke a promise. The findings below name it and show how to replay it.", "bad"
+    ),
     "vacuous": Headline(
         "vacuous", "Part of the test had no effect, so this run shows nothing about that part.", "unsure"
     ),
@@ -57,7 +59,9 @@ def headline_of(run: Run) -> Headline:
     if run.record.interrupted:
         said = f"; the verdict until then: {verdict}" if verdict else ""
         return Headline("interrupted", f"The run was interrupted{said}.", "unsure")
-    unfamiliar = Headline(f"{verdict}", "This version of tornpage does not know this verdict; use the version that wrote it.", "unsure")
+    unfamiliar = Headline(
+        f"{verdict}", "This version of tornpage does not know this verdict; use the version that wrote it.", "unsure"
+    )
     headlines = _HEADLINES if run.scoreboard is None else {**_HEADLINES, **_SCOREBOARD}
     return headlines.get(verdict, unfamiliar)
 

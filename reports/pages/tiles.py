@@ -84,7 +84,9 @@ def _discovered(run: Run) -> Tile | None:
     if found is None:
         return None
     new = round(found.tail_recovered)
-    return Tile(number(new), "new outcomes in the last 10 % of the run", f"and {number(round(found.tail_images))} new images")
+    return Tile(
+        number(new), "new outcomes in the last 10 % of the run", f"and {number(round(found.tail_images))} new images"
+    )
 
 
 def _faults(run: Run) -> Tile | None:
@@ -112,7 +114,12 @@ def _against(run: Run) -> Tile | None:
     rows = run.crash_images.rows
     ours, theirs = sum(bool(row.broken) for row in rows), sum(bool(row.rocketmq_broken) for row in rows)
     tone = "good" if not ours else "bad"
-    return Tile(f"{ours} of {len(rows)}", "crash images where tornpage breaks a promise", f"{theirs} where RocketMQ 4.9.3 does", tone)
+    return Tile(
+        f"{ours} of {len(rows)}",
+        "crash images where tornpage breaks a promise",
+        f"{theirs} where RocketMQ 4.9.3 does",
+        tone,
+    )
 
 
 def _seconds(run: Run) -> Tile | None:

@@ -164,8 +164,8 @@ def crash_images_figure(table: Table[CrashImageRow]) -> Drawing:
         "the numbers of the contract that each store breaks.",
         lambda ax: plot_crash_images(images, ax=ax),
         (
-            "image", "acknowledged", "kept by RocketMQ", "numbers it breaks", "kept by tornpage", "in quarantine", "opens",
-            "numbers that tornpage breaks", "not judged",
+            "image", "acknowledged", "kept by RocketMQ", "numbers it breaks", "kept by tornpage", "in quarantine",
+            "opens", "numbers that tornpage breaks", "not judged",
         ),
         cells,
         table.caption,
@@ -183,8 +183,8 @@ def survival_figure(table: Table[SurvivalRow]) -> Drawing:
     return drawing(
         "survival",
         "How long planted bugs live",
-        "All trials of all bugs that a strategy may find. A curve that falls early finds bugs soon. A curve that ends above "
-        "zero shows the share of trials that used up their budget without a kill.",
+        "All trials of all bugs that a strategy may find. A curve that falls early finds bugs soon. A curve that ends "
+        "above zero shows the share of trials that used up their budget without a kill.",
         lambda ax: plot_survival(curves, ax=ax),
         ("strategy", "half are killed (s)", "alive at the budget (share)"),
         cells,
@@ -212,8 +212,8 @@ def page_map_figure(row: PageMapRow, caption: Caption, *, place: int) -> Drawing
 
 def _map_sentence(grid: PageGrid) -> str:
     sentence = (
-        "Durable: covered by a sync. Of other pages a power loss may keep any version: the newest (kept), that of the last "
-        "sync (lost), one between (older), or a mixture by sector (torn)."
+        "Durable: covered by a sync. Of other pages a power loss may keep any version: the newest (kept), that of the "
+        "last sync (lost), one between (older), or a mixture by sector (torn)."
     )
     left_out = f" {number(grid.lines_left_out)} lines did not fit and are in the table only."
     return sentence + (left_out if grid.lines_left_out else "")

@@ -167,7 +167,11 @@ def read_run(directory: Path) -> Run:
     """Read a run directory. Raises ReportError."""
     path = directory / "run.json"
     if not path.exists():
-        raise ReportError(str(directory), "has no run.json, so it is not a run directory", "name a directory that a run wrote with --out")
+        raise ReportError(
+            str(directory),
+            "has no run.json, so it is not a run directory",
+            "name a directory that a run wrote with --out",
+        )
     document = read_json(path)
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
