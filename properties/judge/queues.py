@@ -45,7 +45,7 @@ __all__ = [
     "times_are_found",
 ]
 
-_UNKNOWN_QUEUE = ("nobody wrote to this", 0)
+_UNKNOWN_QUEUE = ("topic without messages", 0)
 
 _TURNS = 3
 """Each state reads so many-th of the queues and of the keys: the next record brings the next ones."""
