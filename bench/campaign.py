@@ -52,7 +52,7 @@ def spark2_over_multiprocessing(directory: str, *, seconds: float, sizes: Sizes 
             order = [plain, spark] if len(ratios) % 2 else [spark, plain]
             spent = {run: _timed(run, shards) for run in order}
             if spent[plain][1] != spent[spark][1]:
-                raise HarnessError("Spark tasks and processes give other rows for the same shards")
+                raise HarnessError("Spark tasks and processes give different rows for the same shards")
             ratios.append(spent[plain][0] / spent[spark][0])
     return Figure("spark2_over_multiprocessing", median(ratios), "x", tuple(ratios), file_system_of(directory))
 

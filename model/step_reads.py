@@ -74,9 +74,9 @@ GROUP = "g"
 
 NOT_READABLE = 1
 NO_END_MS = 2**63 - 1
-UNKNOWN_QUEUE: Queue = ("nobody wrote to this", 0)
+UNKNOWN_QUEUE: Queue = ("topic without messages", 0)
 """A queue without messages: the meaning of number -1 in a read."""
-UNKNOWN_KEY = ("nobody wrote to this", "k")
+UNKNOWN_KEY = ("topic without messages", "k")
 """Topic and key that no message has."""
 
 

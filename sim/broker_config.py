@@ -96,7 +96,7 @@ def require_known(names: Mapping[str, str]) -> None:
         if name not in KNOWN:
             near = get_close_matches(name, sorted(KNOWN), n=3, cutoff=0.6)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise BadBrokerConfig(f"no broker knows the setting {name!r}{hint}")
+            raise BadBrokerConfig(f"unknown broker setting {name!r}{hint}")
 
 
 def policies_of(settings: Mapping[str, str]) -> BrokerPolicies:

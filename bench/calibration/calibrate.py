@@ -74,7 +74,7 @@ def calibrate(
         return Calibrated(Calibration.from_samples(Samples.joined(done), snapshot), interrupted)
     except TooFewSamples as error:
         raise CannotCalibrate(
-            f"too little was measured: {error}; give it more --seconds, or a disk whose syncs take less than some 10 ms"
+            f"too little was measured: {error}; give more --seconds, or a disk whose syncs take less than some 10 ms"
         ) from error
 
 

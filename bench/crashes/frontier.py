@@ -44,7 +44,7 @@ def crash_frontier(*, crashes: int = 24, kills: int = 2, directory: str | None =
         FRONTIER,
         name="crash-frontier",
         title="The loss-latency frontier, with real crashes",
-        question="Does the real store lose what the simulator says?",
+        question="Does the real store lose what the simulator predicts?",
         setting=(
             "Open load of 1,000 messages/s of 1 KiB, files of 700 KiB. Real power losses: the store on the crash lab's "
             "disk in virtual time, at the simulated moments, drawn at the simulated latency. Real kills: processes "
@@ -108,26 +108,26 @@ def caption(rows: Sequence[Row]) -> str:
     told = [_agreement([(by[name, SIMULATED["power"]], by[name, REAL["power"]]) for name in policies])]
     safe = [name for name in policies if not of(by[name, REAL["power"]], "lost_answered_max")]
     told.append(
-        f"Of the real stores {listed(safe)} lost nothing that had been answered."
+        f"Of the real stores {listed(safe)} lost no acknowledged message."
         if safe
-        else "Every real store lost messages that had been answered."
+        else "Every real store lost acknowledged messages."
     )
     kills = [row for row in rows if row["crash"] == REAL["kill"]]
     if kills:
         takers = [row for row in kills if of(row, "lost_messages_max")]
         kept = [str(row["policy"]) for row in kills if not of(row, "lost_messages_max")]
         told += [
-            f"Kills took {number(of(row, 'lost_messages_mean'))} messages from {row['policy']} in the mean of "
+            f"Kills lost {number(of(row, 'lost_messages_mean'))} messages from {row['policy']} in the mean of "
             f"{row['crashes']}" + _simulated_kill(by, str(row["policy"])) + "."
             for row in takers
         ]
         if kept:
             told.append(f"{sum(int(of(row, 'crashes')) for row in kills if str(row['policy']) in kept)} kills of "
-                        f"{listed(kept)} took nothing.")  # fmt: skip
+                        f"{listed(kept)} lost nothing.")  # fmt: skip
         latency = sorted(of(row, "put_p99_us") for row in kills)
         told.append(
             f"On this machine the put p99 of the Python store was {span_us(latency[0])} to {span_us(latency[-1])}, "
-            "which the device of the simulation does not foretell."
+            "which the device of the simulation does not predict."
         )
         in_memory = sorted({str(row["file_system"]) for row in kills} & {*MEMORY_FILE_SYSTEMS})
         if in_memory:
@@ -147,9 +147,9 @@ def _agreement(pairs: Sequence[tuple[Row, Row]]) -> str:
         return f"No policy lost enough in {crashes:g} power losses to compare."
     worst, row = max(far, key=lambda one: abs(one[0]))
     return (
-        f"Over {crashes:g} power losses of each of {len(pairs)} policies, at the same moments: where ten "
-        f"messages were lost in the mean the real store lost what the simulator says within {100 * abs(worst):.1f} % "
-        f"(furthest: {row['policy']}, {100 * worst:+.1f} %)."
+        f"Over {crashes:g} power losses of each of {len(pairs)} policies, at the same moments: where at least "
+        "ten messages were lost in the mean, the real store lost as many as the simulator within "
+        f"{100 * abs(worst):.1f} % (furthest: {row['policy']}, {100 * worst:+.1f} %)."
     )
 
 

@@ -100,7 +100,7 @@ def _count(policy: StorePolicy, place: str, file_bytes: int, rate_per_s: float, 
         latencies = np.frombuffer(os.pread(file.fileno(), 8 * put, HEADER_BYTES), np.int64)
     with MessageStore.open(f"{place}/store", store_config(policy, file_bytes=file_bytes)) as store:
         if store.read_only_reason is not None:
-            raise HarnessError(f"a store is read-only behind a kill: {store.read_only_reason}")
+            raise HarnessError(f"a store is read-only after a kill: {store.read_only_reason}")
         kept = sum(1 for _ in store.messages())
     if kept > put + 1:
         raise HarnessError(f"{put} messages were put, and {kept} are there after a kill")

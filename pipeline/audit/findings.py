@@ -17,12 +17,12 @@ FINDINGS_MAX = 1000
 """The listed findings of one code and store; a further finding notes that there are more."""
 
 _REBUILD = (
-    "close the store cleanly and move the whole consumequeue directory away: all queues are rebuilt from the log "
-    "(RocketMQ 4.9.3 never builds a single one)"
+    "close the store cleanly and move the whole consumequeue directory away: at its next open the store rebuilds all "
+    "queues from the log (RocketMQ 4.9.3 does so too, but never rebuilds a single queue)"
 )
 _FROM_LOG = (
-    "the queue points to a message that the log no longer has: restore the log from a replica, or rebuild the queues "
-    "from what is left"
+    "the queue points to a message that the commit log no longer has: restore the log from a replica, or rebuild the "
+    "queues"
 )
 _AGAIN = "look again when the store is closed"
 _NEW_INDEX = (
@@ -34,9 +34,9 @@ CODES: dict[str, tuple[str, str]] = {
         "the list of deleted topics cannot be read, so that their records count again",
         "restore it from a copy, or delete the topics again",
     ),
-    "CQ_DUPLICATE": ("a second unit for a record that has one already", _REBUILD),
+    "CQ_DUPLICATE": ("a second unit for a record that already has one", _REBUILD),
     "CQ_EXT_UNREADABLE": ("the unit points to an extension unit that is missing or damaged", _REBUILD),
-    "CQ_FILE_GONE": ("the file vanished while the store was read", _AGAIN),
+    "CQ_FILE_GONE": ("the file vanished during the audit", _AGAIN),
     "CQ_GAP": ("a file of the queue is missing before this one", _REBUILD),
     "CQ_LIGHT_RESTARTED": (
         "the log counts this light queue from 0 again (RocketMQ 4.9.3 forgets its offsets at a restart)",
@@ -44,52 +44,52 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "CQ_MISSING": ("a record of the log has no unit in its queue", _REBUILD),
     "CQ_MIXED_SIZES": ("the file is larger than the other queue files", "find out which size was configured"),
-    "CQ_MORE_FINDINGS": ("more findings of a code than are listed", "see the findings listed"),
-    "CQ_NOT_CONTIGUOUS": ("empty or pre-fill units between units in use", _REBUILD),
+    "CQ_MORE_FINDINGS": ("there are more findings of this code than are listed", "see the listed findings"),
+    "CQ_NOT_CONTIGUOUS": ("empty or pre-filled units between used units", _REBUILD),
     "CQ_NO_ACCESS": ("the file or directory cannot be read", "look again with permission to read it"),
     "CQ_NO_QUEUES": (
         "there is no consumequeue directory: only the log was audited",
-        "none needed for a store that keeps no queues; else rebuild them by opening the store",
+        "none for a store without queues; otherwise open the store with tornpage, which rebuilds them",
     ),
     "CQ_OUTLIVED": (
-        "the log has outlived every unit of the file, and it is not the last of its queue",
+        "the log no longer has any message of this file, which is not the last of its queue",
         "none needed: retention removes it in its next round",
     ),
-    "CQ_POINTS_NOWHERE": ("no valid record begins where the unit points to", _FROM_LOG),
+    "CQ_POINTS_NOWHERE": ("no valid record begins at the offset in the unit", _FROM_LOG),
     "CQ_READ_ERROR": ("the device failed while reading", _REBUILD),
     "CQ_SHORT_FILE": ("the file is shorter than the other queue files", _REBUILD),
-    "CQ_STRAY_FILE": ("a file or directory that is no part of a queue", "move it out of consumequeue"),
-    "CQ_TAIL_MOVING": ("the store is at work, and log and queues were read at different moments", _AGAIN),
+    "CQ_STRAY_FILE": ("a file or directory that is not part of a queue", "move it out of consumequeue"),
+    "CQ_TAIL_MOVING": ("the store is running, so log and queues were read at different moments", _AGAIN),
     "CQ_UNWANTED": (
-        "the unit points to a record that asks for none: half of a transaction, or of a deleted topic",
+        "the unit points to a record that must not have one: half of a transaction, or of a deleted topic",
         _REBUILD,
     ),
     "CQ_WRONG_OFFSET": ("the unit is at another queue offset than its record states", _REBUILD),
     "CQ_WRONG_QUEUE": ("the unit points to a record of another queue", _REBUILD),
     "CQ_WRONG_SIZE": ("the unit states another size than its record has", _REBUILD),
     "CQ_WRONG_TAGS_CODE": ("the unit's tags code or due time is not that of its record", _REBUILD),
-    "IX_BROKEN": ("header, slots and entries of the index file do not hang together", _NEW_INDEX),
-    "IX_DUPLICATE": ("the key has an entry already", "none needed: a look-up shows its record once"),
+    "IX_BROKEN": ("header, slots and entries of the index file are inconsistent", _NEW_INDEX),
+    "IX_DUPLICATE": ("the key already has an entry", "none needed: a look-up shows its record once"),
     "IX_KEY_MISSING": ("a key of the log has no entry in the index", _NEW_INDEX),
     "IX_MIXED_SIZES": ("the index file has another size than most", _NEW_INDEX),
-    "IX_MORE_FINDINGS": ("more findings of a code than are listed", "see the findings listed"),
+    "IX_MORE_FINDINGS": ("there are more findings of this code than are listed", "see the listed findings"),
     "IX_NO_ACCESS": ("the file or directory cannot be read", "look again with permission to read it"),
     "IX_NO_INDEX": (
         "there is no index although records have keys",
-        "none needed for a store that keeps no index; else tornpage builds it when it opens the store",
+        "none for a store without an index; otherwise tornpage builds it when it opens the store",
     ),
     "IX_OUTLIVED": (
-        "the log has outlived every entry of the file, and it is not the last one",
+        "the log no longer has any message of this file, which is not the last one",
         "none needed: retention removes it in its next round",
     ),
-    "IX_POINTS_NOWHERE": ("no valid record begins where the entry points to", _NEW_INDEX),
+    "IX_POINTS_NOWHERE": ("no valid record begins at the offset in the entry", _NEW_INDEX),
     "IX_READ_ERROR": ("the device failed while reading", _NEW_INDEX),
     "IX_SLOTS_UNKNOWN": (
-        "how many slots the file has is not stored, and its bytes do not tell",
+        "the number of slots of the file is not stored, and its bytes do not show it",
         "give the broker's settings (--broker-config)",
     ),
-    "IX_STRAY_FILE": ("something in index that is no index file", "move it out of index"),
-    "IX_TAIL_MOVING": ("the store is at work, and log and index were read at different moments", _AGAIN),
+    "IX_STRAY_FILE": ("a file in index that is not an index file", "move it out of index"),
+    "IX_TAIL_MOVING": ("the store is running, so log and index were read at different moments", _AGAIN),
     "IX_WRONG_KEY": ("the record that the entry points to has no such key", _NEW_INDEX),
     "IX_WRONG_TIME": ("the seconds of the entry are not those of its record", _NEW_INDEX),
 }

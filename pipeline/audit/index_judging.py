@@ -108,7 +108,9 @@ def index_judged(
         detail = f"{code}, more than {FINDINGS_MAX}"
         findings.append(finding_of(name, "IX_MORE_FINDINGS", _severity(plan, code), "index", detail=detail))
     if moving:
-        findings.append(finding_of(name, "IX_TAIL_MOVING", "note", "index", detail=f"{moving} places do not fit yet"))
+        findings.append(
+            finding_of(name, "IX_TAIL_MOVING", "note", "index", detail=f"{moving} places are not consistent yet")
+        )
     return findings
 
 
@@ -123,7 +125,7 @@ def _finding(name: str, plan: IndexPlan, files: dict[int, IndexPartition], each:
         begun = [part for part in holders if part.header.begin_offset <= each.offset] or holders[:1] or plan.parts[:1]
         detail = f"the record at physical offset {each.offset}"
         if each.items > 1:
-            detail = f"{each.items} keys of records in a row, the first: {detail}"
+            detail = f"{each.items} keys of consecutive records, the first: {detail}"
         return finding_of(
             name, each.code, severity, begun[-1].file.label, offset=each.offset, items=each.items, detail=detail
         )

@@ -124,7 +124,7 @@ def judged(plan: StorePlan, facts: StoreFacts, suspicions: Iterable[Suspicion]) 
         detail = f"{code}, more than {FINDINGS_MAX}"
         findings.append(finding_of(plan.name, "CQ_MORE_FINDINGS", worst, "consumequeue", detail=detail))
     if moving:
-        detail = f"{moving} units or records do not fit yet"
+        detail = f"{moving} units or records are not consistent yet"
         findings.append(finding_of(plan.name, "CQ_TAIL_MOVING", "note", "consumequeue", detail=detail))
     return findings
 

@@ -122,14 +122,14 @@ def open_work(directory: Path, plans: Sequence[StorePlan], *, resume: bool, over
         if directory.exists() and any(directory.iterdir()):
             is_ours = said.is_file() and (directory / "done").is_dir()
             if not is_ours:
-                raise WorkError(f"{directory} holds something else; give a new or empty directory")
+                raise WorkError(f"{directory} has other content; give a new or empty directory")
             if not (resume or overwrite):
-                raise WorkError(f"{directory} holds rows of an audit; give --resume, --overwrite or another directory")
+                raise WorkError(f"{directory} has rows of an audit; give --resume, --overwrite or another directory")
             if overwrite:
                 for name in (*TABLES, "done", said.name):
                     _remove(directory / name)
             elif json.loads(said.read_text()) != stores:
-                raise WorkError(f"{directory} holds rows of other stores or of another version; give --overwrite")
+                raise WorkError(f"{directory} has rows of other stores or of another version; give --overwrite")
         for name in (*TABLES, "done"):
             (directory / name).mkdir(parents=True, exist_ok=True)
         _remove_others(directory, {task.name for plan in plans for task in plan_tasks(plan)})

@@ -88,7 +88,7 @@ def _stores(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
     stores = [store.removeprefix("file://") for store in stores]
     for store in stores:
         if "://" in store:
-            raise ReaderError(f"{name} reads directories that all workers see as files; {store} is none")
+            raise ReaderError(f"{name} reads directories that all workers can see as files; {store} is none")
         if not Path(store).is_dir():
             raise ReaderError(f"there is no store directory {store}; name one that driver and workers can see")
     return tuple(os.path.normpath(store) for store in stores)

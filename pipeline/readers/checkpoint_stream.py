@@ -28,7 +28,7 @@ Both are empty at first.
 class CheckpointFollower:
     """Reads the checkpoints of stores, and remembers bad ones for the next look."""
 
-    unknown: CheckpointOffset = {}  # noqa: RUF012 - nobody changes it
+    unknown: CheckpointOffset = {}  # noqa: RUF012 - it is never changed
 
     def __init__(self) -> None:
         self._bad: dict[str, CheckpointOffset] = {}

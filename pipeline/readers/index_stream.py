@@ -29,7 +29,7 @@ IndexOffsets: TypeAlias = dict[str, list[int]]
 class IndexFollower:
     """Reads the index files of stores; `slots` is the user's setting."""
 
-    unknown: IndexOffsets = {}  # noqa: RUF012 - nobody changes it
+    unknown: IndexOffsets = {}  # noqa: RUF012 - it is never changed
 
     def __init__(self, slots: int | None = None) -> None:
         self._slots = slots

@@ -108,5 +108,7 @@ def _wrong_seam(part: LogPart, end: int, following: int | None) -> Problem:
     if following is None:
         message = f"records from {end} on are missing from the rows"
         return Problem(part.store, part.label, "CL_SEAM", end, None, f"{PROBLEM_CODES['CL_SEAM']}; {message}")
-    message = f"rows from {following} on are no records of this file, or not all of them; the walk goes on at {end}"
+    message = (
+        f"rows from {following} on are not the records of this file, or not all of them; the walk continues at {end}"
+    )
     return Problem(part.store, part.label, "CL_SEAM", following, None, f"{PROBLEM_CODES['CL_SEAM']}; {message}")

@@ -15,16 +15,16 @@ PROBLEM_CODES: Mapping[str, str] = {
     "CL_BAD_RECORD": "bytes of a log file in which no valid record begins",
     "CL_CUT": "records were deleted before a stream read them",
     "CL_SEAM": "a part of a split file was read from a wrong place: read it again with splitBytes=0",
-    "CL_TAIL_MOVING": "the last bytes of a log file that is at work, or was written meanwhile: not known yet",
+    "CL_TAIL_MOVING": "the last bytes of a log file that is being written: not known yet",
     "CQ_CUT": "units were deleted, or cut off with the end of their file, before a stream read them",
-    "CQ_EMPTY_UNITS": "empty units with used ones behind them",
-    "CQ_EXT_UNREADABLE": "units whose address leads to no unit of the extension",
-    "IX_CUT": "an index file was deleted, or cut off, before a stream read it to its end: so much is missing at most",
-    "IX_SLOTS_UNKNOWN": "an index file does not tell how many slots it has: state the option slots",
-    "READ_CHANGED": "a file was written or resized while it was read: its rows are of several moments",
+    "CQ_EMPTY_UNITS": "empty units before used ones",
+    "CQ_EXT_UNREADABLE": "units whose address is not that of an extension unit",
+    "IX_CUT": "an index file was deleted, or cut off, before a stream read it to its end: at most this much is missing",
+    "IX_SLOTS_UNKNOWN": "an index file does not show its number of slots: set the option slots",
+    "READ_CHANGED": "a file was written or resized while it was read: its rows are from several moments",
     "READ_ERROR": "a file could not be read, or not to its end",
     "READ_GONE": "a file was removed after it was listed",
-    "READ_NO_ACCESS": "a file or directory may not be read",
+    "READ_NO_ACCESS": "a file or directory cannot be read: permission denied",
 }
 """The readers' own codes; those of a store directory (CL_…, CP_…) are in docs/findings.md."""
 

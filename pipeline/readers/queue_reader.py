@@ -91,7 +91,7 @@ def _batch(
 
 def _lost(part: QueuePart, units: QueueBatch, row: int) -> Problem:
     position = int(units[UnitColumn.QUEUE_OFFSET][row]) * UNIT_BYTES - part.base
-    message = f"the address {int(units[UnitColumn.CODE][row])} leads to no unit of the extension"
+    message = f"the address {int(units[UnitColumn.CODE][row])} is not that of an extension unit"
     return Problem(part.store, part.label, "CQ_EXT_UNREADABLE", position, 0, message)
 
 
@@ -109,6 +109,6 @@ def _holes(batch: QueueBatch, waiting: EmptyUnits | None) -> tuple[list[EmptyUni
 
 
 def _hole(part: QueuePart, run: EmptyUnits) -> Problem:
-    message = f"{run.count} empty units from queue offset {run.queue_offset} on, with used ones behind them"
+    message = f"{run.count} empty units from queue offset {run.queue_offset} on, before used ones"
     position = run.queue_offset * UNIT_BYTES - part.base
     return Problem(part.store, part.label, "CQ_EMPTY_UNITS", position, run.count * UNIT_BYTES, message)

@@ -37,7 +37,7 @@ QueueOffsets: TypeAlias = dict[str, int]
 class QueueFollower:
     """Reads the queues of stores, and remembers the last unit of each for the next look."""
 
-    unknown: QueueOffsets = {}  # noqa: RUF012 - nobody changes it
+    unknown: QueueOffsets = {}  # noqa: RUF012 - it is never changed
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], tuple[int, bytes]] = {}

@@ -63,7 +63,7 @@ def carry_out(plan: RepairPlan, rows: StoreRows, *, tell: Tell = lambda _: None)
             tell("make it durable")
             make_durable(copy)
             if os.path.lexists(plan.target):
-                raise RepairRefused(f"{plan.target} has appeared meanwhile; give a directory that does not exist")
+                raise RepairRefused(f"{plan.target} was created meanwhile; give a directory that does not exist")
             copy.rename(plan.target)
             _sync_directory(plan.target.parent)
     except OSError as error:
@@ -95,7 +95,7 @@ def _clear(copy: Path) -> None:
     if not os.path.lexists(copy):
         return
     if not copy.is_dir() or copy.is_symlink():
-        raise RepairRefused(f"{copy} is in the way; move it")
+        raise RepairRefused(f"{copy} already exists; move it")
     fd = os.open(copy, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,7 +114,7 @@ def _make(plan: RepairPlan, rows: StoreRows, copy: Path, tell: Tell) -> dict[str
         copy_bytes(path, copy / "commitlog" / path.name, size=size, file_bytes=view.file_bytes)
     _refuse_changed(plan)
     quarantined = _set_aside(plan, copy, tell) if plan.end.lost_records else 0
-    tell("make the consume queues")
+    tell("build the consume queues")
     queues, units = write_queues(
         copy / "consumequeue",
         rows,
@@ -154,7 +154,9 @@ def _refuse_changed(plan: RepairPlan) -> None:
     for file in plan.store.view.files:
         status = file.path.stat()
         if (status.st_size, status.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
-            raise RepairRefused(f"{file.label} changed while it was copied; mend the store when nobody writes to it")
+            raise RepairRefused(
+                f"{file.label} changed while it was copied; repair the store while no process writes to it"
+            )
 
 
 def _set_aside(plan: RepairPlan, copy: Path, tell: Tell) -> int:
@@ -172,7 +174,7 @@ def _set_aside(plan: RepairPlan, copy: Path, tell: Tell) -> int:
         with FileSource(file.path, size_bytes_max=file.size_bytes) as source:
             if source.next_nonzero(start) >= source.end:
                 continue
-        tell(f"keep aside what lies behind the cut in {file.name}")
+        tell(f"keep what is after the cut in {file.name}")
         size = file.size_bytes - start
         copy_bytes(file.path, target / f"{file.base_offset + start:020}.0", start=start, size=size, file_bytes=size)
         made += 1

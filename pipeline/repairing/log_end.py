@@ -62,7 +62,9 @@ def _first_misplaced(rows: StoreRows, end: int, file_units: int) -> tuple[int, s
         return None
     topic, queue_id = rows.numbers.keys[first["queue"]]
     number = f"{first['queue_offset']} of {topic}/{queue_id}"
-    return int(first["offset"]), f"the record at {first['offset']} states queue offset {number}, which is not the next"
+    return int(
+        first["offset"]
+    ), f"the record at {first['offset']} states queue offset {number}, which is not the next one"
 
 
 def _walk(view: StoreView, outline: Iterable[LogRow]) -> tuple[int, str]:

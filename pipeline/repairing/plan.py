@@ -104,15 +104,15 @@ class RepairPlan:
         if self.end.reason:
             said.append(f"cut the log at offset {self.end.offset}: {self.end.reason}")
         if self.end.lost_records:
-            said.append(f"keep {self.end.lost_records:,} valid records behind the cut aside, in quarantine/")
-        said.append("make all consume queues from the log")
+            said.append(f"keep {self.end.lost_records:,} valid records after the cut in quarantine/")
+        said.append("rebuild all consume queues from the log")
         if self.index is not None:
-            said.append(f"make the index from the log, with {self.index.slots:,} slots a file")
-        said.append("write a checkpoint that fits")
+            said.append(f"rebuild the index from the log, with {self.index.slots:,} slots a file")
+        said.append("write a matching checkpoint")
         if self.config_files:
             said.append(f"take over {', '.join(self.config_files)}")
         if self.set_aside:
-            said.append(f"keep {', '.join(self.set_aside)} aside, which cannot be read")
+            said.append(f"keep {', '.join(self.set_aside)} aside, since it cannot be read")
         if self.bit_maps:
             queues = ", ".join(f"{queue} ({units:,})" for queue, units in sorted(self.bit_maps.items()))
             said.append(
@@ -171,7 +171,9 @@ def plan_repair(
     config_files, set_aside = _config_files(store, found)
     index = _index_shape(store, given.numbers)
     if index is None and bool((rows.keys["offset"] < end.offset).any()):
-        notes.append("make no index: how many slots its files have is not known (--broker-config); our store makes it")
+        notes.append(
+            "make no index, since its number of slots is unknown (--broker-config); tornpage builds it at the next open"
+        )
     plan = RepairPlan(
         store,
         facts,
@@ -203,9 +205,9 @@ def _refuse_places(store: StorePlan, target: Path) -> None:
         raise RepairRefused(f"there is no directory {target.parent} for the copy; make it, or give another place")
     resolved = target.parent.resolve() / target.name
     if resolved.is_relative_to(source) or source.is_relative_to(resolved):
-        raise RepairRefused(f"{target} and the store {store.name} lie in each other; give a directory outside")
+        raise RepairRefused(f"{target} and the store {store.name} overlap: neither may be inside the other")
     if os.path.lexists(target):
-        raise RepairRefused(f"{target} is there already; give a directory that does not exist")
+        raise RepairRefused(f"{target} already exists; give a directory that does not exist")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise RepairRefused(f"cannot write to {target.parent}; give another place for the copy")
 
@@ -214,12 +216,12 @@ def _refuse_states(store: StorePlan, facts: StoreFacts, found: StoreAudit) -> No
     if store.view.live:
         raise RepairRefused(f"{store.name} is open; close the store first")
     if facts.may_move:
-        raise RepairRefused(f"{store.name} changed while it was read; mend it when nobody writes to it")
+        raise RepairRefused(f"{store.name} changed while it was read; repair it while no process writes to it")
     closed = [each for each in found.findings if each.code in ("CL_NO_ACCESS", "CL_FILE_GONE")]
     if closed:
-        raise RepairRefused(f"{closed[0].file} cannot be read; mend the store as somebody who may read it")
+        raise RepairRefused(f"{closed[0].file} cannot be read; repair the store as a user who can read it")
     if not store.view.files:
-        raise RepairRefused(f"{store.name} has no log files, and everything else is made from them; restore them first")
+        raise RepairRefused(f"{store.name} has no log files, from which everything else is rebuilt; restore them first")
 
 
 def _refuse_full_disk(plan: RepairPlan, rows: StoreRows) -> None:

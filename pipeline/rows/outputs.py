@@ -76,9 +76,9 @@ def claim(out: Path, asked: Mapping[str, Any], *, name: str, what: str, resume: 
             unfinished.write_text(json.dumps(asked, indent=2, sort_keys=True) + "\n")
         return
     if not path.is_file():
-        raise OutputTaken(f"{out} is not empty and holds no {what}; name another --out directory")
+        raise OutputTaken(f"{out} is not empty and has no {what}; name another --out directory")
     if not resume:
-        raise OutputTaken(f"{out} holds a {what}; go on with --resume, or name another --out directory")
+        raise OutputTaken(f"{out} holds a {what}; continue with --resume, or name another --out directory")
     try:
         before = read_json(path)
     except ValueError as error:

@@ -121,7 +121,7 @@ def _submit(
     from pyspark.errors import PySparkException
 
     if is_over.is_set():
-        return Death("it was not begun")
+        return Death("it was not started")
     task = partial(_task, do, versions())
     try:
         [answer] = context.parallelize([piece], 1).map(task).collect()

@@ -85,7 +85,7 @@ def require_java() -> int:
         raise JavaMissing(f"Spark needs Java, and {where} does not run ({error}); {_REMEDY}") from error
     found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
     if said.returncode or found is None:
-        raise JavaMissing(f"Spark needs Java, and {command} does not tell its version; {_REMEDY}")
+        raise JavaMissing(f"Spark needs Java, and {command} does not print its version; {_REMEDY}")
     version = int(found[1])
     if version < JAVA_VERSION_MIN:
         raise JavaMissing(f"Spark needs Java {JAVA_VERSION_MIN}, and {command} is Java {version}; {_REMEDY}")

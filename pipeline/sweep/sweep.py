@@ -93,9 +93,9 @@ def _stored_point(path: Path) -> Row:
     try:
         row: Row = read_json(path)
         if row["point"] != int(path.stem):
-            raise ValueError("it is of another point")
+            raise ValueError("it belongs to another point")
     except (KeyError, TypeError) as error:
-        raise OutputTaken(f"{path} is no row of a point; remove it, and --resume runs the point again") from error
+        raise OutputTaken(f"{path} is not a row of a point; remove it, and --resume runs the point again") from error
     except ValueError as error:
         raise OutputTaken(f"{path} cannot be read: {error}; remove it, and --resume runs the point again") from error
     return row

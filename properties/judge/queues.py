@@ -45,7 +45,7 @@ __all__ = [
     "times_are_found",
 ]
 
-_UNKNOWN_QUEUE = ("an unknown topic", 0)
+_UNKNOWN_QUEUE = ("topic without messages", 0)
 
 _TURNS = 3
 """Each crash state reads one in so many queues and keys; the number of records decides which."""

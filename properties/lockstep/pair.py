@@ -40,7 +40,7 @@ from tornpage.properties.program.translation import layout_of, store_config
 
 __all__ = ["UNKNOWN_QUEUE", "Clients", "HeldBuffer", "Pair", "Span"]
 
-UNKNOWN_QUEUE: Queue = ("an unknown topic", 0)
+UNKNOWN_QUEUE: Queue = ("topic without messages", 0)
 _OTHER_FILES_BYTES = 4096 + 512 + 4
 """Room for checkpoint, floor and lock. With the free space it is less than one more log file of any size in cases."""
 

@@ -14,7 +14,7 @@ from tornpage.properties.lockstep.pair import Pair
 
 __all__ = ["get", "get_at", "get_message", "offset_by_time", "query_key"]
 
-_UNKNOWN_KEY: Key = ("an unknown topic", "k")
+_UNKNOWN_KEY: Key = ("topic without messages", "k")
 _NO_END_MS = 2**63 - 1
 
 

@@ -165,8 +165,7 @@ def crash_images_figure(table: Table[CrashImageRow]) -> Drawing:
         lambda ax: plot_crash_images(images, ax=ax),
         (
             "image", "acknowledged", "kept by RocketMQ", "numbers it breaks", "kept by tornpage", "in quarantine",
-            "opens",
-            "numbers that tornpage breaks", "not judged",
+            "opens", "numbers that tornpage breaks", "not judged",
         ),
         cells,
         table.caption,

@@ -114,7 +114,7 @@ class Calibration:
             reasons.append(f"even and odd of {self.rounds} rounds differ (KS {said}, limit {NOISY_KS:g})")
         pressure = float(self.snapshot.get("cpu_pressure_share", 0.0))
         if pressure > NOISY_PRESSURE:
-            reasons.append(f"something waited for a processor {pressure:.0%} of the time (limit {NOISY_PRESSURE:.0%})")
+            reasons.append(f"processes waited for a processor {pressure:.0%} of the time (limit {NOISY_PRESSURE:.0%})")
         return "; ".join(reasons)
 
     def strangeness(self, machine: Snapshot) -> str:

@@ -100,10 +100,10 @@ def caption(rows: Sequence[Row]) -> str:
     """Describe the front, policies that lose acknowledged messages, and losses by a kill."""
     best = front(rows)
     told = [
-        "Nothing beats "
+        "No policy beats "
         + listed(
             [
-                f"{row['policy']} (put p99 {span_us(of(row, 'put_p99_us'))}, a power loss takes "
+                f"{row['policy']} (put p99 {span_us(of(row, 'put_p99_us'))}, a power loss loses "
                 f"{number(of(row, 'lost_messages_mean'))} messages, the oldest {span_ms(of(row, 'lost_age_mean_ms'))} "
                 "old, in the mean)"
                 for row in best
@@ -114,14 +114,14 @@ def caption(rows: Sequence[Row]) -> str:
     lossless = {str(row["policy"]) for row in rows if str(row["crash"]).startswith(FAILURES["power"])}
     lossless -= {str(row["policy"]) for row in rows if of(row, "lost_answered_max")}
     told.append(
-        f"Only {listed(sorted(lossless))} never lost a message that had been answered."
+        f"Only {listed(sorted(lossless))} never lost an acknowledged message."
         if lossless
-        else "Every policy lost messages that had been answered."
+        else "Every policy lost acknowledged messages."
     )
     kills = [row for row in rows if row["crash"] == f"{FAILURES['kill']}, simulated"]
     told += [
-        f"A process kill takes {number(of(row, 'lost_messages_mean'))} messages from {row['policy']} in the mean, "
-        "and nothing from the others."
+        f"A process kill loses {number(of(row, 'lost_messages_mean'))} messages of {row['policy']} in the mean, "
+        "and none of the others."
         for row in kills
     ]
     return " ".join(told)
@@ -140,7 +140,7 @@ CHART = Chart(
 FRONTIER = Experiment(
     name="frontier",
     title="The loss-latency frontier",
-    question="What latency buys what safety?",
+    question="Which latency buys which safety?",
     setting="Open load of 1,000 messages/s of 1 KiB, files of 1 GiB; crashes at moments drawn evenly from the load.",
     chart=CHART,
     measure=measure,

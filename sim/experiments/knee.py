@@ -49,12 +49,13 @@ def caption(rows: Sequence[Row]) -> str:
         knee, first = knee_rate(own), own[0]
         begins = f"{name}: p99 is {span_us(of(first, 'put_p99_us'))} at {per_s(of(first, 'rate_per_s'))}"
         if knee is None:
-            told.append(f"{begins} and never {BROKEN:g} times that, up to {per_s(of(own[-1], 'rate_per_s'))}.")
+            end = per_s(of(own[-1], "rate_per_s"))
+            told.append(f"{begins} and stays below {BROKEN:g} times that value up to {end}.")
         else:
             before = max((of(row, "rate_per_s") for row in own if of(row, "rate_per_s") < knee), default=knee)
-            told.append(f"{begins}; it breaks ({BROKEN:g} times that) between {per_s(before)} and {per_s(knee)}.")
+            told.append(f"{begins}; it exceeds {BROKEN:g} times that value between {per_s(before)} and {per_s(knee)}.")
     few = min((of(row, "messages") for row in rows), default=0) < MESSAGES
-    note = " Fewer than 1,000 puts lie beyond the p99.9: do not trust it." if few else ""
+    note = " Fewer than 1,000 puts are above the p99.9: do not trust it." if few else ""
     return " ".join(told) + note
 
 
@@ -62,7 +63,7 @@ KNEE = Experiment(
     name="knee",
     title="The knee: put latency as the load grows",
     question="Where does each flush policy break?",
-    setting="Open load at random of records of 1 KiB, files of 1 GiB made one ahead, 1,000,000 puts a point.",
+    setting="Open random load of records of 1 KiB, files of 1 GiB made one ahead, 1,000,000 puts a point.",
     chart=Chart(
         "lines",
         Axis("rate_per_s", "offered load", "messages/s of 1 KiB", "log"),

@@ -70,7 +70,7 @@ def caption(rows: Sequence[Row]) -> str:
     held = [row for row in slow if _is_held_back(row)]
     free = [row for row in quick if not _is_held_back(row)]
     told = [
-        f"Below the boundary {len(held)} of {len(slow)} cells hold flushes back (p99 of the age at risk beyond "
+        f"Below the boundary {len(held)} of {len(slow)} cells delay flushes (p99 of the age at risk above "
         f"{OWN_INTERVALS:g} intervals); above it {len(free)} of {len(quick)} do not."
     ]
     if slow:
@@ -78,7 +78,7 @@ def caption(rows: Sequence[Row]) -> str:
         told.append(
             f"The worst cell is {per_s(of(worst, 'rate_per_s'))} with {number(of(worst, 'interval_ms'))} ms: a p99 of "
             f"{span_ms(of(worst, 'exposed_p99_ms'))}, at most {span_ms(of(worst, 'exposed_max_ms'))}. The thorough "
-            f"round every {ASYNC.flush_commit_log_thorough_interval / 1000:g} s is all that bounds it."
+            f"round every {ASYNC.flush_commit_log_thorough_interval / 1000:g} s is its only bound."
         )
     default = [row for row in quick if of(row, "interval_ms") == ASYNC.flush_interval_commit_log]
     if default:
@@ -97,7 +97,7 @@ def _is_held_back(row: Row) -> bool:
 LEAST_PAGES = Experiment(
     name="least-pages",
     title="The regimes of the page rule",
-    question="When does the thorough round decide what is at risk, and not the interval?",
+    question="When does the thorough round, not the interval, decide what is at risk?",
     setting="flushCommitLogLeastPages 4, thorough round every 10 s; open loads of records of 1 KiB, 400 s each.",
     chart=Chart(
         "cells",

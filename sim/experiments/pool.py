@@ -98,11 +98,11 @@ def caption(rows: Sequence[Row]) -> str:
             told.append(f"{name} had a buffer for every file at {listed(rates)} MiB/s.")
     if off:
         told.append(
-            f"The formula (P - {AHEAD}) F / (r - c) is at most {number(max(off) * MIB / FILE_BYTES)} buffers away, "
-            f"since they come home whole; P F / (r - c) would promise more than there "
-            f"is, since {AHEAD} files are asked for ahead and take a buffer each."
+            f"The formula (P - {AHEAD}) F / (r - c) is at most {number(max(off) * MIB / FILE_BYTES)} buffers off, "
+            f"since buffers return whole; P F / (r - c) is too large, since {AHEAD} files are "
+            f"requested ahead and take a buffer each."
         )
-    told.append(f"The committer writes {COMMITTED_MIB_PER_S} MiB/s here, as behind a throttled volume.")
+    told.append(f"The committer writes {COMMITTED_MIB_PER_S} MiB/s here, as on a throttled volume.")
     return " ".join(told)
 
 
@@ -114,7 +114,7 @@ POOL = Experiment(
     chart=Chart(
         "lines",
         Axis("burst_mib_per_s", "rate of the burst", "MiB/s", "log"),
-        (Axis("empty_s", "until no buffer is home", "s", "log"),),
+        (Axis("empty_s", "until no buffer is free", "s", "log"),),
         series="pool",
     ),
     measure=measure,

@@ -130,7 +130,7 @@ def _on_1372(p50_ms: dict[str, float]) -> str:
     busy = next(value for case, value in p50_ms.items() if case.endswith("/s"))
     foretold = bare < QUICK_MS and pooled > SLOW_MS
     return (
-        f"Issue 1372 is {'foretold' if foretold else 'not foretold'}: {span_ms(bare)} without a pool, "
+        f"Issue 1372 is {'reproduced' if foretold else 'not reproduced'}: {span_ms(bare)} without a pool, "
         f"{span_ms(pooled)} with one at {number(RATE)}/s (reported: below {QUICK_MS:g} ms, above {SLOW_MS:g} ms). "
         f"The commit interval decides; at {number(BUSY_RATE)}/s pages fill before it is over, and the same pool "
         f"answers in {span_ms(busy)}."
@@ -141,17 +141,17 @@ def _on_2439(share: dict[str, float]) -> str:
     short = [case for case, percent in share.items() if percent > 0]
     foretold = _buffers_name(1) in short
     enough = [case for case, percent in share.items() if percent == 0]
-    told = f"Issue 2439 is {'foretold' if foretold else 'not foretold'}: "
+    told = f"Issue 2439 is {'reproduced' if foretold else 'not reproduced'}: "
     told += f"files are made without a buffer with {', '.join(short)}" if short else "every file has a buffer"
-    told += f"; the first pool that always has one is of {enough[0]}" if short and enough else ""
-    return told + " (by the rule that two files are asked for ahead it takes three)."
+    told += f"; the smallest pool that always has one has {enough[0]}" if short and enough else ""
+    return told + " (the rule of two files requested ahead needs three)."
 
 
 def _on_7524(late: dict[str, float]) -> str:
     first, last = late["two tries at once"], late["1,000 tries of 1 ms"]
     foretold = first > 99 and last == 0
     return (
-        f"Issue 7524 is {'foretold in part' if foretold else 'not foretold'}: the pair of pool and SYNC_FLUSH is "
+        f"Issue 7524 is {'reproduced in part' if foretold else 'not reproduced'}: the pair of pool and SYNC_FLUSH is "
         f"refused as impossible, as in 4.9.3; from the commit delays at {number(WAITING_RATE)}/s, {number(first)} % of "
         f"the messages would not be there for two tries at once, and {number(last)} % after 1,000 tries of 1 ms."
     )
@@ -160,7 +160,7 @@ def _on_7524(late: dict[str, float]) -> str:
 REPLAY = Experiment(
     name="replay",
     title="Issues of users, replayed",
-    question="Would the simulator have foretold what users reported in issues 1372, 2439 and 7524?",
+    question="Does the simulator reproduce what users reported in issues 1372, 2439 and 7524?",
     setting="Records of 1 KiB; the replica answers after 0.5 ms; buffers of 1 GiB, of 4 MiB for issue 2439.",
     chart=Chart(
         "bars",

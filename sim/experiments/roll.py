@@ -72,7 +72,7 @@ def caption(rows: Sequence[Row]) -> str:
     firsts = [own[0] for own in grouped(rows, "policy").values()]
     still = [str(row["policy"]) for row in firsts if not of(row, "longest_stall_us")]
     told = [
-        f"{row['policy']} stands still for up to {span_us(of(row, 'longest_stall_us'))} at a roll."
+        f"{row['policy']} stalls for up to {span_us(of(row, 'longest_stall_us'))} at a roll."
         for row in firsts
         if of(row, "longest_stall_us")
     ]
@@ -83,14 +83,14 @@ def caption(rows: Sequence[Row]) -> str:
         usual = float(np.median([of(row, "put_max_us") for row in own]))
         if name in still and near and max(near) > RISEN * usual:
             told.append(
-                f"Under {name} puts right behind a roll still take up to {span_us(max(near))}: they are the first to "
+                f"Under {name} puts right after a roll still take up to {span_us(max(near))}: they are the first to "
                 "touch the pages of the new file."
             )
     for row in firsts:
         if "ahead" in str(row["policy"]):
             ends_at = FILE_BYTES / RECORD_BYTES / (of(row, "making_ms") / 1000)
             limit = of(row, "lock_limit_per_s")
-            bound = f"for all that the put lock lets in ({per_s(limit)})"
+            bound = f"at every rate of the put lock ({per_s(limit)})"
             if ends_at < limit:
                 bound = f"up to {per_s(ends_at)}"
             told.append(
@@ -103,8 +103,8 @@ def caption(rows: Sequence[Row]) -> str:
 ROLL = Experiment(
     name="roll",
     title="File rolls, close up",
-    question="Does it suffice to have one file ahead?",
-    setting="Open load of 50,000 messages/s of 1 KiB, files of 16 MiB, all rolls laid over each other.",
+    question="Is one file ahead enough?",
+    setting="Open load of 50,000 messages/s of 1 KiB, files of 16 MiB, all rolls overlaid.",
     chart=Chart(
         "lines",
         Axis("at_ms", "since the roll", "ms"),

@@ -77,7 +77,9 @@ def caption(rows: Sequence[Row]) -> str:
             f"{span_us(of(last, 'sync_p50_us'))}."
         )
     if untouched:
-        told.append(f"The disk does not reach the answers of {'; '.join(untouched)}: puts do not wait for syncs there.")
+        told.append(
+            f"The disk does not affect the answers of {'; '.join(untouched)}: puts do not wait for syncs there."
+        )
     return " ".join(told)
 
 

@@ -62,11 +62,11 @@ def caption(rows: Sequence[Row]) -> str:
             told.append(f"{name}: no waits at all.")
             continue
         share = of(worst, "us_per_put") / total
-        told.append(f"{name}: {span_us(total)} a put, {number(100 * share)} % of it {worst['cause']}.")
+        told.append(f"{name}: {span_us(total)} per put, {number(100 * share)} % of it {worst['cause']}.")
     return (
         " ".join(told)
-        + " A cause has what it keeps other puts waiting, too. Re-protect faults and the flush lock are counted from "
-        "the trace (2.9 µs a fault; 87 % of a sync), not fed back into it. Time slices of other processes and the "
+        + " A cause includes the time that it makes other puts wait. Re-protect faults and the flush lock are counted "
+        "from the trace (2.9 µs a fault; 87 % of a sync), not fed back into it. Time slices of other processes and the "
         "kernel's throttle of writers are not simulated."
     )
 
@@ -74,11 +74,11 @@ def caption(rows: Sequence[Row]) -> str:
 STALLS = Experiment(
     name="stalls",
     title="Stall anatomy",
-    question="What is a stall made of, under each way to prepare files?",
+    question="What do puts wait for, under each way of preparing files?",
     setting="Open load of 20,000 messages/s of 1 KiB, files of 64 MiB; fdatasync every 500 ms unless said otherwise.",
     chart=Chart(
         "shares",
-        Axis("us_per_put", "share of waiting, beside it µs a put", "%"),
+        Axis("us_per_put", "share of put latency; at the bar's end: µs per put", "%"),
         (Axis("policy", "files", scale="names"),),
         series="cause",
     ),

@@ -141,5 +141,5 @@ def run_experiment(
 
 def cut_short(experiment: Experiment, setup: Setup, rows: Sequence[Row]) -> Result:
     """Return the rows of an experiment that ended early, for example by an interrupt."""
-    told = f"It ended early: of its rows there are {len(rows)}, and nothing is concluded from them."
+    told = f"It ended early with {len(rows)} rows, from which nothing is concluded."
     return Result(experiment, tuple(rows), told, (), setup.device.name, setup.seed, is_whole=False)

@@ -121,7 +121,7 @@ def caption(rows: Sequence[Row]) -> str:
         and not of(row, "measured_low") / 1.5 <= of(row, "simulated") <= 1.5 * of(row, "measured_high")
     ]
     if off:
-        told.append(f"Half as much again off what was measured, or more: {listed(off)}.")
+        told.append(f"The model differs from the measurement by half or more: {listed(off)}.")
     nothing = [str(row["method"]) for row in bills[BYTES] if row["measured_high"] == 0]
     if nothing:
         told.append(f"{listed(nothing)} wrote nothing to the device when measured: they prepare no blocks.")
@@ -133,7 +133,7 @@ WARM_UP = Experiment(
     name="warm-up",
     title="The warm-up bill",
     question="Is warming files up worth it?",
-    setting="Open load of 20,000 messages/s of 1 KiB, files of 64 MiB; costs are told for 1 GiB.",
+    setting="Open load of 20,000 messages/s of 1 KiB, files of 64 MiB; costs are per GiB.",
     chart=Chart(
         "bars",
         Axis("simulated", "simulated"),

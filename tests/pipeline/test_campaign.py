@@ -110,7 +110,7 @@ def test_output_of_another_campaign_is_refused(tmp_path: Path) -> None:
         prepare_output(tmp_path / "run", planned(2, states=300, seed=6), resume=True)
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "file").touch()
-    with pytest.raises(OutputTaken, match="holds no campaign"):
+    with pytest.raises(OutputTaken, match="has no campaign"):
         prepare_output(tmp_path / "else", SHARDS, resume=True)
 
 

@@ -100,7 +100,7 @@ def test_work_directory_that_cannot_take_rows_is_refused_before_spark_starts(tmp
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thing").touch()
     assert "cannot write" in refused(str(store), "--work", str(tmp_path / "file"))
-    assert "something else" in refused(str(store), "--work", str(tmp_path / "other"))
+    assert "other content" in refused(str(store), "--work", str(tmp_path / "other"))
     assert "lies in the store" in refused(str(store), "--work", str(store / "work"))
     open_work(tmp_path / "rows", [plan_store(0, store)], resume=False, overwrite=False)
     (tmp_path / "rows/keys/part").touch()
@@ -125,7 +125,7 @@ def test_mended_copy_is_planned_first_and_then_written(tmp_path: Path) -> None:
     assert document["plan"] == plan
     assert progress.index("cut the log at offset 98417") < progress.index("copy 00000000000000032768")
     assert run(audit.command, str(tmp_path / "copy"))[0] == 0
-    assert "there already" in refused(*asked)
+    assert "already exists" in refused(*asked)
 
 
 def test_serial_campaign_gives_a_document(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_resume_needs_a_directory_of_the_same_campaign(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code, _, complaint = run(campaign.command, "--out", str(tmp_path), "--resume")
     assert code == 2
-    assert "holds no campaign" in complaint
+    assert "has no campaign" in complaint
 
 
 def test_audit_on_spark_is_quiet_and_finds_the_damage(tmp_path: Path) -> None:

@@ -428,7 +428,7 @@ def test_bodies_are_not_gathered_unless_they_are_asked_for(monkeypatch: pytest.M
         ({"fileBytes": "1k"}, "fileBytes is a whole number of at least 1, not '1k'"),
         ({"colums": "offset"}, "has no option 'colums'; it has columns, fileBytes"),
         ({"path": "/no/where"}, "there is no store directory /no/where"),
-        ({"path": "hdfs://x/y"}, "reads directories that all workers see as files"),
+        ({"path": "hdfs://x/y"}, "reads directories that all workers can see as files"),
         ({"paths": "["}, "the option paths is no JSON list"),
         ({"fileBytes": "9" * 5000}, "fileBytes is a whole number of at least 1, not '9999999999"),
         ({"fileBytes": str(10**30)}, "fileBytes is a whole number of at least 1"),

@@ -59,7 +59,7 @@ def test_noise_is_printed_wherever_a_calibration_is_used(tmp_path: Path) -> None
         assert [finding["code"] for finding in found["findings"]] == ["noisy-calibration"]
         text = call(kind, "--device", path, "--rate", "1000", *SMALL[:-1]).stdout
         assert "calibrated ext4, mmap (noisy)" in text
-        assert "something waited for a processor 50% of the time" in text
+        assert "processes waited for a processor 50% of the time" in text
 
 
 def test_the_calibration_of_another_machine_is_refused_unless_any_will_do(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_noisy_or_interrupted_calibration_is_kept_and_says_so(
     stand_in(monkeypatch, interrupted=True, cpu_pressure_share=0.3)
     result = call("calibrate", str(tmp_path), "--out", str(tmp_path / "disk"))
     assert result.exit_code == 130
-    assert "noisy: something waited for a processor 30% of the time (limit 20%)" in result.stdout
+    assert "noisy: processes waited for a processor 30% of the time (limit 20%)" in result.stdout
     assert load(tmp_path / "disk").is_noisy
 
 

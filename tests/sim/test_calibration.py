@@ -108,7 +108,7 @@ def test_noise_is_told_and_stands_in_the_name_of_the_device(what: str) -> None:
         sentence = "even and odd of 1 rounds differ (KS 1.00"
     else:
         snapshot["cpu_pressure_share"] = 0.35
-        sentence = "something waited for a processor 35% of the time (limit 20%)"
+        sentence = "processes waited for a processor 35% of the time (limit 20%)"
     found = Calibration.from_samples(replace(samples, syncs=syncs), snapshot)
     assert found.is_noisy
     assert sentence in found.noise

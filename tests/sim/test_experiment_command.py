@@ -206,7 +206,7 @@ def test_a_frontier_that_ends_early_keeps_the_rows_that_it_has(
     out = tmp_path / "run"
     result = call("frontier", "--crashes", "2", "--kills", "1", "--effort", "0.01", "--out", str(out))
     assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 4)
-    assert "It ended early: of its rows there are 2, and nothing is concluded from them." in result.output
+    assert "It ended early with 2 rows, from which nothing is concluded." in result.output
     assert "0 of 1 experiments are done" in result.output
     [table] = (out / "tables").iterdir()
     kept = json.loads(table.read_text())

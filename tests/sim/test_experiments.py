@@ -162,25 +162,25 @@ def planted(rows: Sequence[Row], **changes: object) -> list[Row]:
 
 
 PLANTED: list[tuple[Experiment, dict[str, object], str]] = [
-    (KNEE, {"put_p99_us": 5.0}, "pool + async 500 ms: p99 is 5 µs at 1,000/s and never"),
-    (KNEE, {"put_p99_us": lambda row: row["rate_per_s"]}, "breaks (10 times that) between 10 k/s and 30 k/s"),
-    (FRONTIER, {"lost_answered_max": 3}, "Every policy lost messages that had been answered"),
-    (FRONTIER, {"put_p99_us": lambda row: 1.0 if row["policy"] == "sync" else 2.0}, "Nothing beats sync (put p99 1 µs"),
+    (KNEE, {"put_p99_us": 5.0}, "pool + async 500 ms: p99 is 5 µs at 1,000/s and stays below 10 times"),
+    (KNEE, {"put_p99_us": lambda row: row["rate_per_s"]}, "it exceeds 10 times that value between 10 k/s and 30 k/s"),
+    (FRONTIER, {"lost_answered_max": 3}, "Every policy lost acknowledged messages"),
+    (FRONTIER, {"put_p99_us": lambda row: 1.0 if row["policy"] == "sync" else 2.0}, "No policy beats sync (put p99 1"),
     (STALLS, {"us_per_put": 0.0}, "sync + one ahead + force: no waits at all."),
-    (STALLS, {"us_per_put": lambda row: float(row["cause"] == "next file")}, "pool: 1 µs a put, 100 % of it next file"),
+    (STALLS, {"us_per_put": lambda row: float(row["cause"] == "next file")}, "pool: 1 µs per put, 100 % of it next"),
     (ROLL, {"longest_stall_us": 0.0}, "on demand, on demand + touch, one ahead, one ahead + touch and sync"),
-    (ROLL, {"longest_stall_us": 7e6}, "one ahead stands still for up to 7 s at a roll"),
+    (ROLL, {"longest_stall_us": 7e6}, "one ahead stalls for up to 7 s at a roll"),
     (ROLL, {"making_ms": 100.0}, "one ahead suffices up to 164 k/s"),
-    (WARM_UP, {"simulated": lambda row: row["simulated"] and 9.0}, "Half as much again off what was measured, or more"),
-    (LEAST_PAGES, {"exposed_p99_ms": 1.0}, "Below the boundary 0 of 27 cells hold flushes back"),
+    (WARM_UP, {"simulated": lambda row: row["simulated"] and 9.0}, "differs from the measurement by half or more"),
+    (LEAST_PAGES, {"exposed_p99_ms": 1.0}, "Below the boundary 0 of 27 cells delay flushes"),
     (LEAST_PAGES, {"exposed_p99_ms": 9e3}, "above it 0 of 24 do not"),
     (POOL, {"empty_s": None}, "16 buffers had a buffer for every file at 156, 188"),
-    (POOL, {"empty_s": lambda row: 3 * row["formula_s"]}, "at most 28 buffers away"),
+    (POOL, {"empty_s": lambda row: 3 * row["formula_s"]}, "at most 28 buffers off"),
     (SLOW_DISK, {"put_p99_us": lambda row: (row["sync_p50_us"] > 900) == (row["policy"] == "sync")},
      "order changes on the way to 1 ms"),
-    (REPLAY, {"simulated": 0.0}, "Issue 1372 is not foretold: 0 µs"),
-    (REPLAY, {"simulated": 0.0}, "Issue 2439 is not foretold: every file has a buffer"),
-    (REPLAY, {"simulated": 0.0}, "Issue 7524 is not foretold"),
+    (REPLAY, {"simulated": 0.0}, "Issue 1372 is not reproduced: 0 µs"),
+    (REPLAY, {"simulated": 0.0}, "Issue 2439 is not reproduced: every file has a buffer"),
+    (REPLAY, {"simulated": 0.0}, "Issue 7524 is not reproduced"),
 ]  # fmt: skip
 
 

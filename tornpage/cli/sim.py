@@ -99,7 +99,7 @@ def frontier_command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """What latency buys what safety? Simulated policies, and what crashes really took from the store under them.
+    """Which latency buys which safety? Simulated policies, and what crashes really took from the store under them.
 
     \b
     tornpage sim frontier --out build/frontier && tornpage report build/frontier
