@@ -17,12 +17,17 @@ FINDINGS_MAX = 1000
 """Findings of one code and store that are listed; that there are more is a finding of its own."""
 
 _REBUILD = (
-    "close the store cleanly and move the whole consumequeue directory away: all queues are built again from the log "
+    "close the store cleanly and move the whole consumequeue directory away: all queues are rebuilt from the log "
     "(RocketMQ 4.9.3 never builds a single one)"
 )
-_FROM_LOG = "the log lost what the queue knew: restore the log from a replica, or rebuild the queues from what is left"
+_FROM_LOG = (
+    "the queue points to a message that the log no longer has: restore the log from a replica, or rebuild the queues "
+    "from what is left"
+)
 _AGAIN = "look again when the store is closed"
-_NEW_INDEX = "move the directory index away: our store builds it again from the log"
+_NEW_INDEX = (
+    "move index/ away: tornpage rebuilds it when it opens the store; RocketMQ 4.9.3 does not, so use --repair-to"
+)
 
 CODES: dict[str, tuple[str, str]] = {
     "CFG_DELETED_UNREADABLE": (
@@ -31,7 +36,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "CQ_DUPLICATE": ("a second unit for a record that has one already", _REBUILD),
     "CQ_EXT_UNREADABLE": ("the unit points to an extension unit that is missing or damaged", _REBUILD),
-    "CQ_FILE_GONE": ("the file vanished while the store was looked at", _AGAIN),
+    "CQ_FILE_GONE": ("the file vanished while the store was read", _AGAIN),
     "CQ_GAP": ("a file of the queue is missing before this one", _REBUILD),
     "CQ_LIGHT_RESTARTED": (
         "the log counts this light queue from 0 again (RocketMQ 4.9.3 forgets its offsets at a restart)",
@@ -59,7 +64,7 @@ CODES: dict[str, tuple[str, str]] = {
         "the unit points to a record that asks for none: half of a transaction, or of a deleted topic",
         _REBUILD,
     ),
-    "CQ_WRONG_OFFSET": ("the unit stands at another queue offset than its record says", _REBUILD),
+    "CQ_WRONG_OFFSET": ("the unit is at another queue offset than its record states", _REBUILD),
     "CQ_WRONG_QUEUE": ("the unit points to a record of another queue", _REBUILD),
     "CQ_WRONG_SIZE": ("the unit states another size than its record has", _REBUILD),
     "CQ_WRONG_TAGS_CODE": ("the unit's tags code or due time is not that of its record", _REBUILD),
@@ -71,7 +76,7 @@ CODES: dict[str, tuple[str, str]] = {
     "IX_NO_ACCESS": ("the file or directory cannot be read", "look again with permission to read it"),
     "IX_NO_INDEX": (
         "there is no index although records have keys",
-        "none needed for a store that keeps no index; else our store builds it when it opens",
+        "none needed for a store that keeps no index; else tornpage builds it when it opens the store",
     ),
     "IX_OUTLIVED": (
         "the log has outlived every entry of the file, and it is not the last one",

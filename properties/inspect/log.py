@@ -1,4 +1,4 @@
-"""Rows of the log in order, with the verdict of everything that was read."""
+"""Return rows of the log in order, with the verdict of everything that was read."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def inspect_store(
 ) -> Document:
     """Return verdict, figures, rows and findings of the store directory `path`.
 
-    Rows begin with the item that holds the physical offset `from_offset`; at most `limit` are returned (None: all).
-    The whole log is read for verdict and figures; with `whole=False` reading begins at `from_offset`, ends with the
-    last row, and the verdict is None unless the part that was read is damaged already. `file_bytes` is the configured
-    size of a log file, for a store in which it cannot be seen.
+    Rows begin with the item that covers the physical offset `from_offset`; at most `limit` are returned (None: all).
+    The whole log is read for verdict and figures. With `whole=False` reading begins at `from_offset` and ends with the
+    last row, and the verdict is None unless that part is damaged. `file_bytes` is the configured size of a log file,
+    for a store that does not show it.
 
     Raises InspectError. Cost: one pass over the log, some 10 microseconds a record.
     """
@@ -57,7 +57,7 @@ def log_document(
     with_hex: bool = False,
     progress: Progress = without_progress,
 ) -> Document:
-    """Do what `inspect_store` does with a view; with `accepts`, rows are those records only."""
+    """Do the work of `inspect_store` for a view; with `accepts`, rows are those records only."""
     judge = LogJudge(view)
     rows, is_complete = _collect(view, judge, limit, from_offset, whole, accepts, with_hex, progress)
     findings = judge.finish(is_complete=is_complete)
@@ -71,7 +71,10 @@ def log_document(
 
 
 def shown_row(located: LocatedItem, reader: RecordReader | None) -> Row | None:
-    """Return the row of an item; with a reader it shows the bytes, also those in the place of a record."""
+    """Return the row of an item.
+
+    With a reader the row has the bytes too, also those in place of a record.
+    """
     row = row_of(located, with_hex=reader is not None)
     if row is not None and reader is not None and isinstance(located.item, Bad | Blank):
         raw = reader.raw(located.item.offset, 8 if isinstance(located.item, Blank) else RECORD_BYTES_MIN)
@@ -89,7 +92,7 @@ def _collect(
     with_hex: bool,
     progress: Progress,
 ) -> tuple[list[Row], bool]:
-    """Feed the judge; return the rows and whether the whole log was seen."""
+    """Feed the judge; return the rows, and whether the whole log was read."""
     rows: list[Row] = []
     start = 0 if whole else from_offset
     begin, end = log_range(view)
@@ -103,7 +106,7 @@ def _collect(
                 row = shown_row(located, reader)
                 rows += [] if row is None else [row]
             if not whole and limit is not None and len(rows) >= limit and not isinstance(located.item, Bad):
-                return rows, False  # before the next item is read: what follows may be a file of zeros
+                return rows, False  # without reading the next item, which may be a file of zeros
     return rows, start <= (view.files[0].base_offset if view.files else 0)
 
 

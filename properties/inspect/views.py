@@ -1,4 +1,4 @@
-"""The views of a store, by name."""
+"""Define the views of a store, by name."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _IN_VIEW: Final = {
     "config": frozenset[str](),
     "progress": frozenset({"topic", "queue_id"}),
 }
-"""What each view can be asked for, the name of its queue or file aside; anything else would be passed over."""
+"""The query fields that each view uses, besides the name of its queue or file. Other fields are refused."""
 _WORDS: Final = {
     "offset": "an offset",
     "message_id": "a message id",
     "queue_id": "a queue",
     "times": "store times",
     "queue_offset": "a queue offset",
-    "scan": "a look past the index",
+    "scan": "a scan past the index",
 }
 
 
@@ -49,10 +49,12 @@ def inspect_view(
     *,
     progress: Progress = without_progress,
 ) -> Document:
-    """Return the document of one view: `what` is the queue (TOPIC/ID), the index file or the config file.
+    """Return the document of one view.
 
-    `progress` is told how far a look at the log is. Raises InspectError for what cannot be looked at or was not asked
-    for clearly.
+    `what` is the queue (TOPIC/ID), the index file or the config file.
+
+    `progress` is called with the part of the log read so far. Raises InspectError if the directory cannot be inspected
+    or the query is not clear.
     """
     if what is not None and name not in _NAMED:
         raise InspectError(f"the view {name!r} takes no name, but {what!r} was given; leave it out")
@@ -89,7 +91,7 @@ def _refuse_what_is_passed_over(name: str, what: str | None, query: Query) -> No
     if passed_over := sorted(query.asked() - heeded):
         asked = " and ".join(_WORDS.get(each, f"a {each.replace('_', ' ')}") for each in passed_over)
         named = f"{name} {what}" if what is not None else name
-        raise InspectError(f"the view {named!r} cannot be asked for {asked}; leave the view out, or that")
+        raise InspectError(f"the view {named!r} does not support {asked}; leave out the view, or that")
 
 
 def _queue(name: str, what: str | None, query: Query) -> tuple[str, int]:

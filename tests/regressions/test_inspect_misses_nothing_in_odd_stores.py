@@ -83,7 +83,7 @@ def test_a_filter_that_fits_nothing_denies_no_record(tmp_path: Path) -> None:
     store = copied("01-plain-ascii", tmp_path)
     asked = Query(offset=0, topic="NoSuchTopic")
     [finding] = inspect_view(store, "log", None, asked)["findings"]
-    assert finding["message"].startswith("no record that was asked for at or behind offset 0;")
+    assert finding["message"].startswith("no matching record at or after offset 0;")
 
 
 @pytest.mark.parametrize("what", ["T/" + "1" * 5_000, "\udcff/0", "/etc/0", "../T/0", "T\0/0"])

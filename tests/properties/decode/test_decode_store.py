@@ -149,7 +149,7 @@ def test_bad_record_is_tear_or_damage(
     findings = judged(store)
     assert brief(findings) == [("CL_BAD_RECORD", severity, LAST)]
     assert findings[0].offset == LAST_BASE + RECORD_BYTES
-    assert "3 valid records behind" in findings[0].message
+    assert "3 valid records after it" in findings[0].message
     assert verdict_of(findings) == verdict
 
 
@@ -254,7 +254,7 @@ def test_zero_tail_before_a_file_with_records(tmp_path: Path) -> None:
     findings = judged(store)
     assert brief(findings) == [("CL_BYTES_BEYOND_END", "damage", middle)]
     assert findings[0].offset == FILE_BYTES + 3 * RECORD_BYTES
-    assert f"{PER_FILE // 2} valid records behind" in findings[0].message
+    assert f"{PER_FILE // 2} valid records after it" in findings[0].message
 
 
 def test_zero_files_made_ahead_are_fine(tmp_path: Path) -> None:
