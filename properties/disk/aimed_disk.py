@@ -1,4 +1,4 @@
-"""The disk of a trial on which calls fail that somebody has aimed at (properties/disk/)."""
+"""A recorded disk on which I/O fault rules make calls fail (properties/disk/)."""
 
 import os
 from collections.abc import Sequence
@@ -14,10 +14,12 @@ __all__ = ["AimedDisk"]
 
 
 class AimedDisk(FailingDisk):
-    """`aimed` are the faults that are armed. Of several that a call would meet the first strikes, the others count on.
-    `fault_mattered` is for whoever compares answers: that one has been another for it.
+    """A disk with I/O fault rules.
 
-    Nothing fails that a real kernel would not let fail: closing, unmapping, advice, a stat and the lock succeed.
+    `aimed` are the enabled rules. If several rules match a call, the first one applies and the others count it.
+    `fault_mattered` is set by the caller that compares answers, if a fault changed one.
+
+    Only calls that a real kernel may fail can fail: closing, unmapping, advice, stat and lock always succeed.
     """
 
     aimed: Sequence[ArmedFault] = ()
@@ -25,17 +27,17 @@ class AimedDisk(FailingDisk):
 
     @property
     def fired(self) -> int:
-        """How many calls the armed faults have let fail."""
+        """Number of calls that the enabled rules made fail."""
         return sum(fault.fired for fault in self.aimed)
 
     def _struck(self, operation: str, *paths: str) -> ArmedFault | None:
-        """Ask each fault about a call; return the first that strikes."""
+        """Pass a call to every rule; return the first that applies."""
         call = Call(operation, paths)
         striking = [fault for fault in self.aimed if fault.strikes(call)]
         return striking[0] if striking else None
 
     def _may_fail(self, operation: str, *paths: str) -> None:
-        """Raise what a fault says, before anything happens."""
+        """Raise the error of a rule before anything happens."""
         if self.aimed and (fault := self._struck(operation, *paths)) is not None:
             self.mark(f"{operation} fails")
             raise _error(fault, paths[0])
@@ -43,49 +45,49 @@ class AimedDisk(FailingDisk):
     # ---- names ---------------------------------------------------------------------------------------------------
 
     def create(self, path: str) -> OpenFile:
-        """Create, or fail."""
+        """Create a file, or fail."""
         self._may_fail("create", path)
         return super().create(path)
 
     def open(self, path: str, *, writable: bool) -> OpenFile:
-        """Open, or fail."""
+        """Open a file, or fail."""
         self._may_fail("open", path)
         return super().open(path, writable=writable)
 
     def rename(self, source: str, target: str) -> None:
-        """Rename, or fail."""
+        """Rename a file, or fail."""
         self._may_fail("rename", target, source)
         super().rename(source, target)
 
     def unlink(self, path: str) -> None:
-        """Remove, or fail."""
+        """Remove a file, or fail."""
         self._may_fail("unlink", path)
         super().unlink(path)
 
     def make_directory(self, path: str) -> None:
-        """Make, or fail."""
+        """Create a directory, or fail."""
         self._may_fail("make_directory", path)
         super().make_directory(path)
 
     def list_directory(self, path: str) -> list[str]:
-        """List, or fail."""
+        """List a directory, or fail."""
         self._may_fail("list_directory", path)
         return super().list_directory(path)
 
     def sync_directory(self, path: str) -> None:
-        """Sync, or fail and be no barrier."""
+        """Sync a directory, or fail without being a barrier."""
         self._may_fail("sync_directory", path)
         super().sync_directory(path)
 
     # ---- content -------------------------------------------------------------------------------------------------
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
-        """Reserve, or fail."""
+        """Reserve space, or fail."""
         self._may_fail("allocate", file.path)
         super().allocate(file, size_bytes)
 
     def map(self, file: OpenFile) -> Mapping:
-        """Map, or fail."""
+        """Map a file, or fail."""
         self._may_fail("map", file.path)
         return super().map(file)
 
@@ -95,13 +97,13 @@ class AimedDisk(FailingDisk):
         return super().read(file, offset, size_bytes)
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
-        """Write, or fail, with nothing written or the first half."""
+        """Write, or fail after no byte or after the first half."""
         if self.aimed and (fault := self._struck("pwrite", file.path)) is not None:
             self._cut_short(fault, file, data, offset)
         super().pwrite(file, data, offset)
 
     def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
-        """Zero, or fail with the first half zeroed."""
+        """Zero, or fail after the first half."""
         if self.aimed and (fault := self._struck("zero", file.path)) is not None:
             self._cut_short(fault, file, bytes(size_bytes), offset)
         super().zero(file, offset, size_bytes)
@@ -112,7 +114,10 @@ class AimedDisk(FailingDisk):
         raise _error(fault, file.path)
 
     def sync(self, file: OpenFile) -> None:
-        """Sync, or fail: every page stays dirty, or counts as clean."""
+        """Sync, or fail.
+
+        After a failure every page stays dirty or counts as clean.
+        """
         if self.aimed and (fault := self._struck("sync", file.path)) is not None:
             if fault.effect.name == "sync-lost":
                 self.drop_pages(file)

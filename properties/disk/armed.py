@@ -1,4 +1,4 @@
-"""An aimed fault that waits for its call, and counts."""
+"""An enabled I/O fault rule, which waits for its call and counts."""
 
 import random
 
@@ -11,7 +11,10 @@ __all__ = ["ArmedFault"]
 
 
 class ArmedFault:
-    """`text` is how it was ordered, `met` how many calls it could have hit, `fired` how many it did."""
+    """One I/O fault rule.
+
+    `text` is the rule as given, `met` counts the calls that it could hit, `fired` those that it hit.
+    """
 
     def __init__(self, effect: str, where: str, seed: int) -> None:
         self.effect = EFFECTS[effect]
@@ -21,7 +24,10 @@ class ArmedFault:
         self._matches = matcher_of(parse_predicate(where, effect), random.Random(f"aim {seed}"))
 
     def strikes(self, call: Call) -> bool:
-        """Whether the call has to fail; each call is asked about once, in order."""
+        """Return whether the call has to fail.
+
+        Every call is passed once, in order.
+        """
         if call.operation not in self.effect.operations:
             return False
         self.met += 1

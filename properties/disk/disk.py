@@ -1,7 +1,8 @@
-"""The state of a recorded disk at one moment: what is durable, and what might be.
+"""The state of a recorded disk: durable content, and in-flight writes.
 
-A pure reducer over the journal. Facts that reach the disk independently until a barrier covers them (docs/contract.md,
-"Crash model"): the content of each page (any version since the last sync), the size of each file, each name.
+This is a pure reducer over the journal. In-flight writes reach the disk independently until a barrier covers them
+(docs/contract.md, "Crash model"): the content of each page (any version since the last sync), the size of each file,
+and each name.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +33,7 @@ DirectoryOperation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What a disk holds: the directories, and the content of every file by absolute path."""
+    """Content of a disk: its directories, and the content of every file by absolute path."""
 
     directories: frozenset[str]
     files: Mapping[str, bytes]
@@ -40,11 +41,11 @@ class Image:
 
 @dataclass(slots=True)
 class InodeState:
-    """One file. `name` tells it from all others in choices and reports.
+    """One file. `name` identifies it in choices and reports.
 
-    `durable` is what survives for sure (given the name does), `sizes` the sizes since the last sync, oldest first,
-    `versions` the contents each page had since then. A sync passes by the pages that are `dropped`. Durable content is
-    replaced and never changed: images share it.
+    `durable` survives for certain (if the name does). `sizes` are the sizes since the last sync, oldest first, and
+    `versions` the contents of each page since then. A sync skips the pages in `dropped`. Durable content is replaced
+    and never changed, because images share it.
     """
 
     name: str
@@ -55,15 +56,15 @@ class InodeState:
 
     @property
     def size_bytes(self) -> int:
-        """The size the process sees."""
+        """The size that the process sees."""
         return self.sizes[-1] if self.sizes else len(self.durable)
 
     def page(self, number: int) -> bytes:
-        """The durable content of a page."""
+        """Return the durable content of a page."""
         return self.durable[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
 
     def latest(self) -> bytearray:
-        """The content the process sees."""
+        """Return the content that the process sees."""
         if not self.sizes and not self.versions:
             return bytearray(self.durable)
         content = bytearray(self.durable[: self.size_bytes])
@@ -74,23 +75,23 @@ class InodeState:
 
 
 def put_page(content: bytearray, number: int, page: bytes) -> None:
-    """Overwrite a page as far as it lies inside `content`; behind a short one there are zeros."""
+    """Overwrite a page as far as it lies inside `content`; a short page is padded with zeros."""
     start = number * PAGE_BYTES
     room = len(content) - start
     if room > 0:
-        if len(page) < PAGE_BYTES and len(page) < room:  # the file was shorter then than it is in this image
+        if len(page) < PAGE_BYTES and len(page) < room:  # the file was shorter at that time than in this image
             page = page.ljust(PAGE_BYTES, b"\0")
         content[start : start + min(len(page), room)] = page if len(page) <= room else page[:room]
 
 
 @lru_cache(maxsize=1 << 14)
 def parent_of(path: str) -> str:
-    """Return the directory that holds a path."""
+    """Return the parent directory of a path."""
     return path.rpartition("/")[0] or "/"
 
 
 class DiskState:
-    """The reducer: start from a durable image, apply journal entries."""
+    """The reducer: starts from a durable image and applies journal entries."""
 
     def __init__(self, base: Image, *, disk: Disk) -> None:
         self.disk = disk
@@ -127,7 +128,7 @@ class DiskState:
             synced = self.inodes[entry.inode]
             passed_by = {page: synced.versions.pop(page) for page in sorted(synced.dropped)}
             self.synced(entry.inode, bytes(synced.latest()) if synced.sizes or synced.versions else synced.durable)
-            synced.versions = passed_by  # they count as clean already, and stay what they may be
+            synced.versions = passed_by  # they count as clean, so their versions stay in flight
 
     def _pages_dropped(self, entry: PagesDropped) -> None:
         self.inodes[entry.inode].dropped.update(self.inodes[entry.inode].versions)
@@ -146,10 +147,10 @@ class DiskState:
         self._sync_directory(entry.path)
 
     def _lives_on(self, entry: ProcessKilled) -> None:
-        """The page cache stays what it is."""
+        """The page cache stays as it is."""
 
     def synced(self, number: int, content: bytes) -> None:
-        """Take in that a sync of a file has made all of its content durable."""
+        """Note that a sync of a file made all of its content durable."""
         inode = self.inodes[number]
         inode.durable = content
         inode.sizes.clear()
@@ -167,7 +168,7 @@ class DiskState:
             self.pending = [o for o in self.pending if directory_of(o) != path]
 
     def _commit_through(self, covered: list[int]) -> None:
-        """A journal commits in order: what it must keep brings everything before it along."""
+        """Commit operations in the order of a journal, up to the last covered one."""
         for _ in range(covered[-1] + 1 if covered else 0):
             apply_operation(self.names, self.directories, self.pending.pop(0))
 
@@ -191,7 +192,7 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
     DirectorySynced: DiskState._directory_synced,
     ProcessKilled: DiskState._lives_on,
 }
-"""What each kind of entry does: looked up, since a journal is read again and again."""
+"""The method for each kind of entry; a table, because journals are replayed very often."""
 
 
 def _creates(operation: DirectoryOperation, inode: int) -> bool:
@@ -199,12 +200,12 @@ def _creates(operation: DirectoryOperation, inode: int) -> bool:
 
 
 def directory_of(operation: DirectoryOperation) -> str:
-    """Return the directory whose sync covers an operation; renames stay inside one directory."""
+    """Return the directory whose sync covers an operation; renames stay in one directory."""
     return parent_of(operation.target if isinstance(operation, FileRenamed) else operation.path)
 
 
 def apply_operation(names: dict[str, int], directories: set[str], operation: DirectoryOperation) -> None:
-    """Change names and directories as one directory operation does."""
+    """Apply one directory operation to names and directories."""
     match operation:
         case FileCreated(inode, path):
             names[path] = inode

@@ -1,8 +1,8 @@
-"""Draw which facts survive a power loss, in moods that shape different disasters.
+"""Draw which in-flight writes survive a power loss, by loss patterns.
 
-A uniform draw hardly ever keeps all pages but one, or a clean prefix; each mood makes one shape likely. What a draw
-did is counted as fault classes: a class that is armed (possible) need not fire (be drawn), and one that fired need not
-have mattered (changed what was recovered).
+A uniform draw hardly ever keeps all pages but one, or a clean prefix; each loss pattern makes one such shape likely.
+Draws are counted by fault class. A class is enabled if it is possible, hit if it was drawn, and effective if it changed
+what was recovered.
 """
 
 import random
@@ -17,7 +17,7 @@ from tornpage.properties.disk.images import JOURNAL_FACT, Fact
 __all__ = ["CHANCES", "FAULTS", "Chances", "armed_faults", "draw", "fired_faults"]
 
 FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_name")
-"""Classes of facts that a power loss can take."""
+"""Classes of in-flight writes that a power loss can take."""
 
 _MASK_MAX = 255
 _MOODS = ("nothing", "everything", "all_but_one", "in_order", "each_on_its_own")
@@ -25,10 +25,10 @@ _MOODS = ("nothing", "everything", "all_but_one", "in_order", "each_on_its_own")
 
 @dataclass(frozen=True, slots=True)
 class Chances:
-    """How crash states are drawn: shares of kills and of crashes in recovery, weights of the moods of a power loss.
+    """Probabilities of a crash state: kills, crashes in recovery, loss patterns.
 
-    Of the facts that a mood chooses, `torn` is the share of pages of which two versions are mixed, `older` that of
-    facts which come in any version, not in the last one; no more than 1 together.
+    Of the writes that a loss pattern keeps, `torn` is the share of pages that mix two versions, and `older` the share
+    of writes that have any version instead of the last one. They are at most 1 together.
     """
 
     kill: float = 0.04
@@ -43,12 +43,15 @@ class Chances:
 
     @property
     def moods(self) -> tuple[float, ...]:
-        """Up to where a number from 0 to 1 draws each mood but the last."""
+        """Upper bounds of each loss pattern but the last for a draw from 0 to 1."""
         *ends, total = accumulate(getattr(self, mood) for mood in _MOODS)
         return tuple(end / total for end in ends)
 
     def varied(self, rng: random.Random) -> "Chances":
-        """Return other chances: some faults are off, others frequent; one mood at least stays."""
+        """Return other probabilities: some faults off, others frequent.
+
+        At least one loss pattern stays possible.
+        """
         shares = {name: getattr(self, name) * rng.choice((0, 1, 4)) for name in ("kill", "crash_in_recovery")}
         moods = {name: getattr(self, name) * rng.choice((0, 1, 1, 4)) for name in _MOODS}
         if not any(moods.values()):
@@ -62,11 +65,11 @@ class Chances:
 
 
 CHANCES = Chances()
-"""Those of the standard mix."""
+"""Those of the standard swarm configuration."""
 
 
 def draw(facts: Sequence[Fact], rng: random.Random, chances: Chances = CHANCES) -> dict[str, Choice]:
-    """Return choices for the open facts of a disk."""
+    """Return choices for the in-flight writes of a disk."""
     mood = rng.random()
     nothing, everything, all_but_one, in_order = chances.moods
     if mood < nothing:
@@ -89,7 +92,7 @@ def _all_but_one(facts: Sequence[Fact], rng: random.Random, chances: Chances) ->
 
 
 def _in_order(facts: Sequence[Fact], rng: random.Random, chances: Chances) -> dict[str, Choice]:
-    """Names, sizes and pages reach the disk in order up to some point."""
+    """Choose names, sizes and pages that reach the disk in order, up to some point."""
     count = int(rng.random() * (len(facts) + 1))
     choices: dict[str, Choice] = {fact.name: fact.alternatives - 1 for fact in facts[:count]}
     if count < len(facts):
@@ -118,7 +121,7 @@ def _draw_one(fact: Fact, rng: random.Random, chances: Chances) -> Choice:
 
 
 def armed_faults(facts: Sequence[Fact]) -> set[str]:
-    """Return the fault classes these facts make possible."""
+    """Return the fault classes that these writes make possible."""
     armed = {f"lost_{fact.kind}" for fact in facts if fact.kind != "names"}
     armed |= {"lost_name" for fact in facts if fact.kind == "names"}
     if any(fact.kind == "page" for fact in facts):

@@ -177,12 +177,12 @@ def test_the_document_is_json_and_holds_everything() -> None:
         {"entry": 9, "directory": "/s", "durable_since": None, "barrier_before": None, "barrier_after": 13}
     ]
     assert document["sentences"] == [
-        "directory operation of entry 9 in /s: survived, never synced before the crash, before the next at entry 13",
-        "/s/a: 8192 bytes, set at entry 5, after the sync at entry 1, before the next at entry 12",
+        "directory operation of entry 9 in /s: survived, never synced before the crash, next sync at entry 13",
+        "/s/a: 8192 bytes, set at entry 5, after the last sync at entry 1, next sync at entry 12",
         "page 0 of /s/a: torn: sectors 0, 2 of the version written at entry 4, the others of the version written at "
-        "entry 0, after the sync at entry 1, before the next at entry 12",
-        "page 1 of /s/a: content it began with, covered by the sync at entry 1, before the next at entry 12",
-        "/s/b: 10 bytes, as it began, never synced before the crash",
+        "entry 0, after the last sync at entry 1, next sync at entry 12",
+        "page 1 of /s/a: initial content, last synced at entry 1, next sync at entry 12",
+        "/s/b: 10 bytes, initial size, never synced before the crash",
     ]
 
 
@@ -190,16 +190,16 @@ def test_the_document_is_json_and_holds_everything() -> None:
     ("choices", "disk", "position", "sentence"),
     [
         ({"page /s/a 0": 2}, "posix-strict", CRASH,
-         "page 0 of /s/a: version written at entry 4, after the sync at entry 1, before the next at entry 12"),
+         "page 0 of /s/a: version written at entry 4, after the last sync at entry 1, next sync at entry 12"),
         ({}, "posix-strict", CRASH,
-         "page 0 of /s/a: version written at entry 0, covered by the sync at entry 1, before the next at entry 12"),
+         "page 0 of /s/a: version written at entry 0, last synced at entry 1, next sync at entry 12"),
         ({"page /s/a 0": 1}, "posix-strict", 1,
-         "page 0 of /s/a: version written at entry 0, never synced before the crash, before the next at entry 1"),
+         "page 0 of /s/a: version written at entry 0, never synced before the crash, next sync at entry 1"),
         ({}, "kill", CRASH,
-         "page 0 of /s/a: latest version written at entry 4; the page cache outlives the process"),
+         "page 0 of /s/a: latest version written at entry 4; the page cache survives a process kill"),
         ({}, "posix-strict", len(JOURNAL), "directory operation of entry 8: durable since the sync at entry 13"),
-        ({}, "posix-strict", len(JOURNAL), "/s/a: 8192 bytes, set at entry 5, covered by the sync at entry 12, "
-         "not synced again"),
+        ({}, "posix-strict", len(JOURNAL), "/s/a: 8192 bytes, set at entry 5, last synced at entry 12, "
+         "no sync after that"),
     ],
 )  # fmt: skip
 def test_a_person_can_read_what_it_rests_on(choices: Choices, disk: Disk, position: int, sentence: str) -> None:
@@ -215,13 +215,13 @@ def test_a_page_that_counted_as_clean_is_not_called_covered() -> None:
         Resized(0, 2 * PAGE),
         FileSynced(0, succeeded=True),
     ]
-    for choice, version in ((0, "content it began with"), (1, "version written at entry 0")):
+    for choice, version in ((0, "initial content"), (1, "version written at entry 0")):
         sentences = certify(BASE, journal, 5, {"page /s/a 0": choice}, disk="posix-strict").sentences()
         subject = "page 0 of /s/a, counted as clean since the failed sync at entry 2"
-        assert f"{subject}: {version}, passed by at the sync of entry 4, not synced again" in sentences
+        assert f"{subject}: {version}, skipped by the sync at entry 4, no sync after that" in sentences
     later = [*journal, PageWritten(0, 0, b"2" * PAGE)]
     sentences = certify(BASE, later, 6, {"page /s/a 0": 2}, disk="posix-strict").sentences()
-    assert f"{subject}: version written at entry 5, after the sync at entry 4, not synced again" in sentences
+    assert f"{subject}: version written at entry 5, after the last sync at entry 4, no sync after that" in sentences
 
 
 def test_assert_legal_is_silent_about_a_legal_image_and_names_what_is_wrong_with_another() -> None:

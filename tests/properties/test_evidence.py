@@ -31,7 +31,7 @@ def test_a_power_loss_is_told(tracker: DirtyTracker) -> None:
     assert {"fact": f"size {LOG}", "fate": "lost"} in told["facts"]
     assert [record["on_disk"] for record in told["records"]] == [False, True]
     assert "short_file" in str(told["decisions"])
-    assert f"{LOG}: 0 bytes, as it began, never synced before the crash" in told["certificate"]
+    assert f"{LOG}: 0 bytes, initial size, never synced before the crash" in told["certificate"]
 
 
 def test_a_put_that_the_crash_cut_short_has_not_answered(tracker: DirtyTracker) -> None:

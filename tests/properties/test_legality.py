@@ -136,24 +136,24 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "a flipped byte in an open page": (
         forgery({PAGE_0: 1}, contents={"/s/new": flipped(C, 4095) + A}), "page 0 does not hold what"),
     "a flipped byte in a durable page": (
-        forgery({PAGE_0: 1}, contents={"/s/new": C + flipped(A, 0)}), "page 1 does not hold its durable"),
+        forgery({PAGE_0: 1}, contents={"/s/new": C + flipped(A, 0)}), "page 1 does not have its durable"),
     "a flipped byte in an untouched file": (
-        forgery({}, contents={"/s/old": flipped(BASE.files["/s/old"], 7)}), "/s/old: page 0 does not hold its durable"),
+        forgery({}, contents={"/s/old": flipped(BASE.files["/s/old"], 7)}), "/s/old: page 0 does not have its durable"),
     "a version from before the barrier": (
-        forgery({}, contents={"/s/new": A + A}, pages=versions(2)), "may not hold the version of entry 2"),
+        forgery({}, contents={"/s/new": A + A}, pages=versions(2)), "may not have the version of entry 2"),
     "a version from after the crash": (
-        forgery({}, contents={"/s/new": E + A}, pages=versions(14)), "may not hold the version of entry 14"),
+        forgery({}, contents={"/s/new": E + A}, pages=versions(14)), "may not have the version of entry 14"),
     "a version of another page": (
-        forgery({}, contents={"/s/new": A + A}, pages=versions(4)), "may not hold the version of entry 4"),
+        forgery({}, contents={"/s/new": A + A}, pages=versions(4)), "may not have the version of entry 4"),
     "a content never written": (
         forgery({}, contents={"/s/new": b"x" * PAGE + A}), "page 0 does not hold what entries (3,) wrote"),
     "another permitted version than claimed": (
         forgery({PAGE_0: 1}, contents={"/s/new": D + A}), "page 0 does not hold what entries (7,) wrote"),
     "the first content of a page that was synced": (
         forgery({}, contents={"/s/new": bytes(PAGE) + A}, pages=(PageClaim(0, ("base",)),)),
-        "may not hold the version of entry base"),
+        "may not have the version of entry base"),
     "a dropped page inside a synced range": (
-        forgery({}, contents={"/s/new": B + bytes(PAGE)}), "page 1 does not hold its durable content"),
+        forgery({}, contents={"/s/new": B + bytes(PAGE)}), "page 1 does not have its durable content"),
     "a lost durable size": (
         forgery({}, contents={"/s/new": b""}, size_bytes=0, sized_by="base", pages=()),
         "the size set at entry base may not survive"),
@@ -172,24 +172,24 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "a file whose name did not survive": (a_file_nobody_created, "the file /s/late is there"),
     "a directory that did not survive": (a_directory_that_did_not_survive, "the directory /s/directory is there"),
     "a name from after the crash": (
-        forgery({}, contents={"/s/tomorrow": b""}, entries=[0, 15]), "entry 15 is no directory operation before"),
+        forgery({}, contents={"/s/tomorrow": b""}, entries=[0, 15]), "entry 15 is not a directory operation before"),
     "a wrong mask": (
         forgery({PAGE_0: TEAR}, pages=versions(3, 9, mask=0b0000_0111)), "page 0 does not hold what entries (3, 9)"),
     "a tear with a version from before the barrier": (
         forgery({PAGE_0: TEAR}, contents={"/s/new": torn(A, D, 6) + A}, pages=versions(2, 9, mask=6)),
-        "may not hold the version of entry 2"),
+        "may not have the version of entry 2"),
     "a tear of three versions": (
         forgery({PAGE_0: TEAR}, contents={"/s/new": torn(torn(B, D, 6), C, 128) + A}), "does not hold what"),
     "a tear below a sector": (
         forgery({PAGE_0: TEAR}, contents={"/s/new": B[:100] + D[100:] + A}), "does not hold what"),
     "a tear of a version with itself": (
-        forgery({PAGE_0: TEAR}, contents={"/s/new": D + A}, pages=versions(9, 9, mask=6)), "no tear of two"),
+        forgery({PAGE_0: TEAR}, contents={"/s/new": D + A}, pages=versions(9, 9, mask=6)), "not a tear of two"),
     "a mask that tears nothing": (
-        forgery({PAGE_0: TEAR}, contents={"/s/new": B + A}, pages=versions(3, 9, mask=0)), "no tear of two"),
+        forgery({PAGE_0: TEAR}, contents={"/s/new": B + A}, pages=versions(3, 9, mask=0)), "not a tear of two"),
     "no claim about an open page": (
-        forgery({}, pages=()), "page 0 was open, and nothing is claimed"),
+        forgery({}, pages=()), "page 0 was in flight, and nothing is claimed"),
     "a claim about a closed page": (
-        forgery({}, pages=(PageClaim(0, (3,)), PageClaim(1, (4,)))), "page 1 is claimed, but nothing was open"),
+        forgery({}, pages=(PageClaim(0, (3,)), PageClaim(1, (4,)))), "page 1 is claimed, but no version was in flight"),
     "a claim outside the file": (
         forgery({}, pages=(PageClaim(0, (3,)), PageClaim(2, ("base",)))), "page 2 is claimed, but lies outside"),
     "a failed sync as a barrier": (
@@ -208,7 +208,7 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
         forgery({}, inode=0), "names inode 1 by entry 0, not 0 by 0"),
     "no prefix in the journal profile": (
         forgery({JOURNAL_FACT: 3}, "journal", contents={"/s/late": None}, entries=[0, 11, 12]),
-        "entry 10 is lost while a later one survived: no prefix"),
+        "entry 10 is lost, but a later one survived"),
     "a name lost in a kill": (
         forgery({}, "kill", contents={"/s/later": None}, entries=[0, 10, 11]), "entry 12 is lost, but only"),
     "an older version after a kill": (
@@ -249,14 +249,14 @@ def test_checker_refuses_a_file_without_a_claim_and_one_with_two() -> None:
     image, certificate = legal({})
     silent, doubled = certificate.files[1:], (certificate.files[0], *certificate.files)
     found = objections(BASE, JOURNAL, image, replace(certificate, files=silent))
-    assert found == ["the claim about file /s/new is missing: the surviving names hold it"]
+    assert found == ["the claim about file /s/new is missing, but a surviving name leads to it"]
     assert objections(BASE, JOURNAL, image, replace(certificate, files=doubled)) == ["a file is claimed twice"]
 
 
 def test_checker_refuses_a_subset_of_names_in_the_journal_profile_only() -> None:
     choices: Choices = {"mkdir /s/directory": 1}
     image, certificate = legal(choices)
-    assert "no prefix" in str(objections(BASE, JOURNAL, image, replace(certificate, disk="journal")))
+    assert "but a later one survived" in str(objections(BASE, JOURNAL, image, replace(certificate, disk="journal")))
 
 
 def test_checker_refuses_to_lose_the_name_of_a_synced_file_in_the_journal_profile_only() -> None:
@@ -286,7 +286,9 @@ def test_checker_refuses_a_file_below_a_lost_directory() -> None:
     image = compose(disk_state(BASE, journal, 3, disk="posix-strict"), {})
     assert objections(BASE, journal, image, certificate) == []
     shown = Image(image.directories, {**image.files, "/s/d/x": b""})
-    assert "the file /s/d/x is there: no surviving name leads to it" in objections(BASE, journal, shown, certificate)
+    assert "the file /s/d/x is there, but no surviving name leads to it" in objections(
+        BASE, journal, shown, certificate
+    )
 
 
 @pytest.mark.parametrize(

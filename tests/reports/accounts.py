@@ -49,7 +49,7 @@ def account() -> dict[str, Any]:
             {"file": _LOG, "number": 1, "versions": 2, "fate": "lost"},
         ],
         "facts": [{"fact": f"size {_LOG}", "fate": "kept"}],
-        "certificate": [f"page 1 of {_LOG}: content it began with, never synced before the crash"],
+        "certificate": [f"page 1 of {_LOG}: initial content, never synced before the crash"],
         "hexes": [
             {
                 "file": _LOG,

@@ -97,9 +97,9 @@ def page_map(pages: int = 4, files: int = 2) -> dict[str, Any]:
         ],
         "sentences": [
             "directory operation of entry 0: durable since the sync at entry 1",
-            "/store/checkpoint: 0 bytes, as it began, never synced before the crash",
-            f"page 0 of {_LOG.format(0)}: version written at entry 28, after the sync at entry 26",
-            f"page 1 of {_LOG.format(0)}: content it began with, covered by the sync at entry 26",
+            "/store/checkpoint: 0 bytes, initial size, never synced before the crash",
+            f"page 0 of {_LOG.format(0)}: version written at entry 28, after the last sync at entry 26",
+            f"page 1 of {_LOG.format(0)}: initial content, last synced at entry 26",
         ],
         "sentence": "a byte cut by recovery is still on disk at offset 3079",
         "expected": "zero",

@@ -129,7 +129,7 @@ def test_an_open_store_is_not_judged(tmp_path: Path) -> None:
     from tornpage import MessageStore, MessageStoreConfig
 
     with MessageStore.open(tmp_path / "store", MessageStoreConfig(mapped_file_size_commit_log=4096)):
-        assert "has" in refusal(str(tmp_path / "store"))
+        assert "is open in a store" in refusal(str(tmp_path / "store"))
         assert "open" in refusal(str(tmp_path / "store"))
 
 
