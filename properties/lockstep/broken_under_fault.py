@@ -1,6 +1,6 @@
-"""Which contract an answer under an I/O fault rule breaks: that of the first field that no legal outcome has.
+"""Find the contract that a wrong answer under an I/O fault rule breaks.
 
-The fields of an answer are asked one after the other. Each outcome that is left has all fields before.
+It is the contract of the first field of the answer that no legal outcome has, given all fields before it.
 """
 
 from collections.abc import Iterator
@@ -17,28 +17,28 @@ from tornpage.properties.lockstep.pair import Pair
 __all__ = ["broken_under_fault"]
 
 _SENTENCES = (
-    ("put", 8, "a put is stored otherwise than it has to be"),
-    ("durable", 9, "a flush fails on a disk that lets nothing fail"),
-    ("failed", 16, "a service gives up on a disk that lets nothing fail"),
-    ("clean", 2, "an exit is not clean, and the disk has let nothing fail"),
+    ("put", 8, "a put is stored in another way than the model's"),
+    ("durable", 9, "a flush fails although no disk call failed"),
+    ("failed", 16, "a service gives up although no disk call failed"),
+    ("clean", 2, "a close is not clean although no disk call failed"),
     ("names", 10, "other topics were deleted than the model's"),
-    ("is_anew", 10, "the numbers of topics begin anew that were not deleted"),
-    ("delays", 12, "delivery under a fault leads to no state that is legal"),
+    ("is_anew", 10, "the numbers of topics restart that were not deleted"),
+    ("delays", 12, "delivery under a fault leads to an illegal state"),
     ("oldest_offset", 10, "a clean-up under a fault leaves a gap in the log"),
-    ("marked", 12, "a close under a fault leads to no state that is legal"),
+    ("marked", 12, "a close under a fault leads to an illegal state"),
 )
 """By the field of an answer: the contract that it breaks, and the sentence."""
 
 
 def broken_under_fault(pair: Pair, before: State, operation: Operation, found: Answer) -> GuaranteeBroken:
-    """Return which contract an answer breaks that no outcome from the state `before` has."""
+    """Return the contract that an answer breaks; no outcome from the state `before` has it."""
     asked = _Asked(pair, before, operation)
     said = Answer(faults=found.faults, dispatched=found.dispatched, level_ends=found.level_ends)
     for name, contract, sentence in _SENTENCES:
         if name == "oldest_offset" and isinstance(operation, Clean) and found.marks is not None:
             begins = asked.marks(said, "min_offset")
             if found.marks.min_offset not in begins:
-                sentence = "a clean-up under a fault deletes what may not go"
+                sentence = "a clean-up under a fault deletes files that have to stay"
                 return GuaranteeBroken(10, sentence, _choice(begins), str(found.marks.min_offset))
         if getattr(found, name) is None:
             continue
@@ -49,7 +49,7 @@ def broken_under_fault(pair: Pair, before: State, operation: Operation, found: A
             return special or GuaranteeBroken(contract, sentence, *_texts(expected, found, name))
         said = narrowed
     if found.marks is None:
-        return GuaranteeBroken(12, "a close under a fault leads to no state that is legal", found=str(found))
+        return GuaranteeBroken(12, "a close under a fault leads to an illegal state", found=str(found))
     return _broken_by_marks(asked, said, found, found.marks)
 
 
@@ -62,11 +62,11 @@ class _Asked:
         self.operation = operation
 
     def outcomes(self, said: Answer) -> Iterator[tuple[State, Answer]]:
-        """Yield the outcomes that have all that is said."""
+        """Yield the outcomes that agree with an answer."""
         return accepted(step(self.before, self.operation, self.pair.layout, found=said), said)
 
     def is_legal(self, said: Answer) -> bool:
-        """Whether some outcome has all that is said."""
+        """Whether an outcome agrees with an answer."""
         return next(self.outcomes(said), None) is not None
 
     def marks(self, said: Answer, name: str) -> set[int]:
@@ -83,16 +83,16 @@ def _choice(numbers: set[int]) -> str:
 
 
 def _special(asked: _Asked, name: str, expected: Answer, found: Answer) -> GuaranteeBroken | None:
-    """Return a sentence that depends on what the field says."""
+    """Return the broken contract for fields whose sentence depends on their value."""
     match name, expected.put, found.put:
         case "put", PutAnswer() as wanted, PutAnswer() as said if said.offset < 0 <= wanted.offset:
-            sentence = "a put is refused by a disk that lets nothing fail"
+            sentence = "a put is refused although no disk call failed"
             return GuaranteeBroken(8, sentence, wanted.status, said.status)
     if name == "names" and found.names == "refused":
-        sentence = "a deletion is refused by a disk that lets nothing fail"
+        sentence = "a deletion is refused although no disk call failed"
         return GuaranteeBroken(10, sentence, *_texts(expected, found, name))
     if name == "is_anew" and not found.is_anew:
-        sentence = "a deletion is called done, and the numbers of the topics go on"
+        sentence = "a deletion is reported as done, but the numbers of its topics continue"
         return GuaranteeBroken(10, sentence, str(found.names))
     if name == "delays":
         return _broken_by_close(asked, found) if isinstance(asked.operation, Close) else _broken_by_levels(asked, found)
@@ -107,15 +107,15 @@ def _broken_by_marks(asked: _Asked, said: Answer, found: Answer, marks: Marks) -
     observed("check", asked.pair.store.check)
     if marks.end not in (ends := asked.marks(said, "end")):
         if isinstance(asked.operation, Step) and said.delays is not None:
-            sentence = "a round under a fault says otherwise than it puts"
+            sentence = "a delivery round under a fault reports other progress than it puts"
             return GuaranteeBroken(12, sentence, f"a log that ends at {_choice(ends)}", str(marks.end))
-        return GuaranteeBroken(8, "the log ends elsewhere than the answers say", _choice(ends), str(marks.end))
+        return GuaranteeBroken(8, "the log ends at another offset than its answers", _choice(ends), str(marks.end))
     if isinstance(found.put, PutAnswer) and marks.flushed < (end := found.put.offset + found.put.size_bytes):
-        return GuaranteeBroken(2, "a put is acknowledged beyond the flushed offset", str(end), str(marks.flushed))
+        return GuaranteeBroken(2, "a put is acknowledged past the flushed offset", str(end), str(marks.flushed))
     if found.durable and marks.flushed < marks.end:
-        sentence = "a flush is called durable beyond the flushed offset"
+        sentence = "a flush is called durable past the flushed offset"
         return GuaranteeBroken(2, sentence, str(marks.end), str(marks.flushed))
-    sentence = "an operation under a fault leads to no state that is legal"
+    sentence = "an operation under a fault leads to an illegal state"
     return GuaranteeBroken(9, sentence, f"one that {asked.operation.op} may lead to", str(marks))
 
 
@@ -123,23 +123,26 @@ def _broken_by_marks(asked: _Asked, said: Answer, found: Answer, marks: Marks) -
 
 
 def _with_level(found: Answer, level: int, number: int | None) -> Answer:
-    """Return an answer in which one level says another number, or none."""
+    """Return an answer in which one level has another number, or none."""
     levels = {each: said for each, said in found.delays or () if each != level}
     levels |= {} if number is None else {level: number}
     return replace(found, delays=tuple(sorted(levels.items())))
 
 
 def _broken_by_close(asked: _Asked, found: Answer) -> GuaranteeBroken | None:
-    """A level goes on after copies that stood in its line, and after nothing else."""
+    """Return the first level that a close advanced without a copy of its own."""
     known = dict(asked.before.log.delays)
     for level, number in found.delays or ():
         if asked.is_legal(_with_level(found, level, known.get(level, 0))):
-            return GuaranteeBroken(12, f"level {level} goes on at a close", str(known.get(level, 0)), str(number))
+            return GuaranteeBroken(12, f"level {level} advances at a close", str(known.get(level, 0)), str(number))
     return None
 
 
 def _broken_by_levels(asked: _Asked, found: Answer) -> GuaranteeBroken | None:
-    """A level goes on over messages that are due, in order, each with its copy; it stops where it has to."""
+    """Return the first level that went back, delivered too early, or stopped without a reason.
+
+    A level advances over due messages, in order, each with its copy.
+    """
     layout, state = asked.pair.layout, begin(asked.before, asked.operation, asked.pair.layout)
     units, said = messages_of_levels(state.log, layout), dict(found.delays or ())
     levels = [*sorted(said.keys() - units.keys()), *sorted(units)]
@@ -150,18 +153,18 @@ def _broken_by_levels(asked: _Asked, found: Answer) -> GuaranteeBroken | None:
         if number in numbers[level]:
             continue
         if level not in units:
-            sentence = "a level without a message goes on"
+            sentence = "a level without messages advances"
             return GuaranteeBroken(12, sentence, f"{known[0]} to {known[-1]}", str(number))
         if number is None or not known[0] <= number <= units[level][-1].queue_offset + 1:
-            sentence = f"level {level} goes back, or beyond its end"
+            sentence = f"level {level} goes back, or past its end"
             return GuaranteeBroken(12, sentence, f"{known[0]} or more", str(number))
-        sentence = f"level {level} delivers what is not due"
+        sentence = f"level {level} delivers a message that is not due"
         return GuaranteeBroken(12, sentence, f"until {state.clock.wall_ms}", str(number))
     for level in levels:
         number = max(said.get(level, 0), *(unit.queue_offset for unit in units.get(level, ())[:1]), 0)
         for other in numbers[level]:
             if other != said.get(level) and asked.is_legal(_with_level(found, level, other)):
                 if other is not None and other > number:
-                    return GuaranteeBroken(12, f"level {level} is held up by message {number}, which is due")
-                return GuaranteeBroken(12, f"level {level} goes on behind a copy that cannot be in the log")
+                    return GuaranteeBroken(12, f"level {level} stops at message {number}, which is due")
+                return GuaranteeBroken(12, f"level {level} advances past a copy that cannot be in the log")
     return None

@@ -1,6 +1,7 @@
-"""A lockstep run: the store on a recorded disk beside its model; every answer is compared, every crash fault judged.
+"""Run a store on a recorded disk in lockstep with its model.
 
-A run is a function of its settings, parts and operations: the clock is virtual, the disk is in memory.
+Every answer is compared and every crash fault is judged. A run is a function of its settings, parts and operations: the
+clock is virtual, and the disk is in memory.
 """
 
 from collections import Counter
@@ -83,10 +84,12 @@ __all__ = ["Lockstep"]
 
 
 class Lockstep:
-    """Runs operations one by one on store and model. Raises GuaranteeBroken where the store breaks a contract.
+    """Runs operations one by one on store and model.
 
-    `parts` are those of the store. `performed` are the operations as they were carried out: a crash with the in-flight
-    writes that there were. An `observer` is called with each store that is recovered and judged.
+    Raises GuaranteeBroken if the store breaks a contract.
+
+    `parts` are those of the store. `performed` are the operations as they ran: a crash has the in-flight writes that
+    there were. An `observer` is called with each store that is recovered and judged.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class Lockstep:
         self._corruption = Corruption(self.pair, self.recovery)
 
     def run(self, operation: Operation) -> None:
-        """Carry out one operation and compare."""
+        """Run one operation and compare."""
         if isinstance(operation, Crash):
             operation = self.recovery.fitted_crash(operation)
         self.performed.append(operation)
@@ -112,11 +115,11 @@ class Lockstep:
         compare_queues(self.pair)
         services_will_step(self.pair)
 
-    # ---- what campaigns ask --------------------------------------------------------------------------------------
+    # ---- for campaigns -------------------------------------------------------------------------------------------
 
     @property
     def store(self) -> MessageStore:
-        """The store in use; of a closed one what it was."""
+        """The store in use, also after it was closed."""
         return self.pair.store
 
     @property
@@ -141,7 +144,7 @@ class Lockstep:
 
     @property
     def spans(self) -> list[Span]:
-        """The operations since the last recovery, that recovery first."""
+        """The operations since the last recovery, with that recovery as the first."""
         return self.pair.spans
 
     @property
@@ -151,12 +154,12 @@ class Lockstep:
 
     @property
     def losses(self) -> list[PowerLoss]:
-        """What each power loss took."""
+        """The effects of each power loss."""
         return self.recovery.losses
 
     @property
     def memory(self) -> Memory:
-        """What judges compare a recovered store with."""
+        """The ledgers that judges compare a recovered store with."""
         return self.pair.memory
 
     @property
@@ -256,7 +259,7 @@ class Lockstep:
 
 
 def _change_the_environment(pair: Pair, operation: Operation) -> None:
-    """Change what surrounds the store, or a running flag of the open one."""
+    """Change the environment of the store, or a running flag of the open store."""
     before = pair.begin(operation)
     pair.model, _ = predicted(pair, before, operation)
     if isinstance(operation, SwitchFlag) and not pair.closed:

@@ -90,10 +90,10 @@ def _raises(*_: object, **__: object) -> Any:
 @pytest.mark.parametrize(
     ("components", "operations", "sentence"),
     [
-        (_put_says({"status": PutStatus.MESSAGE_ILLEGAL}), (Put(),), "a put answers otherwise"),
-        (_put_says({"queue_offset": 7}), (Put(),), "a put answers otherwise"),
-        (_put_says({"store_timestamp": 1}), (Put(),), "a put answers otherwise"),
-        (_get_says(GetResult(GetStatus.OFFSET_TOO_SMALL)), (Put(), Get()), "answers otherwise than the model"),
+        (_put_says({"status": PutStatus.MESSAGE_ILLEGAL}), (Put(),), "a put has another answer"),
+        (_put_says({"queue_offset": 7}), (Put(),), "a put has another answer"),
+        (_put_says({"store_timestamp": 1}), (Put(),), "a put has another answer"),
+        (_get_says(GetResult(GetStatus.OFFSET_TOO_SMALL)), (Put(), Get()), "has another status than the model"),
         (_lying(put=_raises), (Put(),), "put raises RuntimeError"),
         (_lying(flush=_raises), (Put(), Flush()), "flush raises RuntimeError"),
         (_lying(get=_raises), (Put(), Get()), "get raises RuntimeError"),

@@ -225,7 +225,7 @@ def blank_left_out(self: MappedFile) -> None:
     self.written_position = self.size_bytes
 
 
-OTHERWISE = "a put answers otherwise than the model"
+OTHERWISE = "a put has another answer than the model's"
 WRONG: dict[str, tuple[Parts, Settings, tuple[Operation, ...], int, str]] = {
     "message id": (log_that_answers(lambda r: r._replace(store_host=("192.0.2.9", 1))), ASYNC, (Put(),), 8, OTHERWISE),
     "message ids": (log_that_answers(lambda r: r._replace(record_ends=[5, 9])), ASYNC, (TWO,), 8, OTHERWISE),

@@ -131,7 +131,7 @@ def test_a_buffer_that_is_taken_back_too_soon_or_too_late_is_noticed(tracker: Di
     pair = trial.pair
     held = list(pair.clients.buffers)
     pair.log = pair.log.changed(hanging=None)
-    with pytest.raises(GuaranteeBroken, match="whose file is gone"):
+    with pytest.raises(GuaranteeBroken, match="whose file is removed"):
         held_buffers_are_right(pair)
     pair.log = pair.log.changed(min_offset=0)
     held[0].buffer.release()

@@ -178,7 +178,7 @@ def test_a_wrong_service_is_noticed_by_its_last_operation(
 
 def test_a_store_that_lacks_a_service_is_noticed(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FlushRealTime, "name", "flash")
-    with pytest.raises(GuaranteeBroken, match="nobody wakes a service") as caught:
+    with pytest.raises(GuaranteeBroken, match="no wake-up is pending") as caught:
         run(tracker, ASYNC, Put())
     assert caught.value.contract == 16
 

@@ -97,5 +97,5 @@ def test_a_level_without_a_message_that_goes_on_is_noticed(
     trial = lockstep_of(SMALL, tracker=tracker)
     trial.run(NOWHERE)
     monkeypatch.setattr(trial.store, "delay_offsets", lambda: {3: 1})
-    with pytest.raises(GuaranteeBroken, match="a level without a message goes on"):
+    with pytest.raises(GuaranteeBroken, match="a level without messages advances"):
         trial.run(SOON)

@@ -182,7 +182,7 @@ def test_an_image_that_is_recovered_otherwise_the_second_time_is_the_harness_fau
     outcome = Outcome.of(judged(trial, image, what), frozenset(), ())
     what.note(b"image", outcome)
     what.note(b"image", outcome)
-    with pytest.raises(HarnessError, match="recovering one image twice"):
+    with pytest.raises(HarnessError, match="two recoveries of one image"):
         what.note(b"image", replace(outcome, durable=b"other bytes"))
 
 
