@@ -1,7 +1,7 @@
-"""The page map of a crash: what the disk held, fact by fact, when the power went.
+"""The page map of a crash: what the disk had of each in-flight write at the power loss.
 
-Each page of each file is durable, kept, lost, older, torn or gone; each name and size likewise; with the sentences of
-the certificate that say why that is legal.
+Each page of each file is durable, kept, lost, older, torn or gone, and so is each name and size. The sentences of the
+certificate say why that is legal.
 """
 
 from dataclasses import asdict, dataclass
@@ -20,7 +20,7 @@ Fate = Literal["durable", "kept", "lost", "older", "torn", "gone"]
 
 @dataclass(frozen=True, slots=True)
 class PageFate:
-    """Page `number` of `file`: how many versions it had since its last sync, and which survived."""
+    """Page `number` of `file`: its number of versions since its last sync, and which survived."""
 
     file: str
     number: int
@@ -38,7 +38,7 @@ class FactFate:
 
 @dataclass(frozen=True, slots=True)
 class PageMap:
-    """Everything a page map shows. `crash` is the number of the power loss in `operations`."""
+    """The content of a page map. `crash` is the number of the power loss in `operations`."""
 
     operations: tuple[str, ...]
     crash: int

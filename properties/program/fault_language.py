@@ -1,4 +1,4 @@
-"""The text of an aimed fault: `sync-lost: kind=log and op=sync and nth=3`.
+"""Parse the text of an I/O fault rule: `sync-lost: kind=log and op=sync and nth=3`.
 
     fault     = effect [ ":" [ predicate ] ]
     predicate = conjunction { "or" conjunction }
@@ -6,8 +6,8 @@
     negation  = "not" negation | "(" predicate ")" | test
     test      = name "=" value { "," value }
 
-Values may be quoted. Without a predicate a fault hits every call that it can hit. Every mistake is answered with its
-column and the names that are nearest to what was written.
+Values may be quoted. Without a predicate a rule hits every call that its effect can hit. Every mistake is reported with
+its column and the most similar names.
 """
 
 import difflib
@@ -38,11 +38,11 @@ TESTS: dict[str, str] = {
     "path": "a pattern with * and ?, of the whole path or of its end",
     "kind": "the kind of file, or several",
     "op": "the operation, or several",
-    "nth": "the n-th call for which everything else holds",
-    "every": "each n-th call for which everything else holds",
-    "probability": "this share of the calls for which everything else holds, drawn by the seed",
+    "nth": "the n-th call that meets all other tests",
+    "every": "each n-th call that meets all other tests",
+    "probability": "this share of the calls that meet all other tests, drawn by the seed",
 }
-"""Each test and what it asks."""
+"""Each test and its meaning."""
 
 _DEPTH_MAX = 40
 _DIGITS_MAX = 9
@@ -50,7 +50,7 @@ _TOKEN = re.compile(r'\s*(?:(?P<sign>[()=])|"(?P<quoted>[^"]*)"|(?P<word>[^\s()=
 
 
 class BadAim(ValueError):
-    """A text that says no fault; `column` counts from 1."""
+    """A text that is not a fault rule; `column` counts from 1."""
 
     def __init__(self, text: str, column: int, sentence: str) -> None:
         self.text, self.column, self.sentence = text, column, sentence
@@ -65,7 +65,7 @@ class _Token:
 
 
 def parse_fault(text: str) -> tuple[str, Predicate]:
-    """Return the effect and the predicate of a fault. Raises BadAim."""
+    """Return effect and predicate of a fault rule. Raises BadAim."""
     name, _, where = text.partition(":")
     effect = name.strip()
     column = 1 + len(name) - len(name.lstrip())
@@ -77,12 +77,12 @@ def parse_fault(text: str) -> tuple[str, Predicate]:
 
 
 def parse_predicate(text: str, effect: str) -> Predicate:
-    """Return the predicate that a text says, for a fault of a name that is known. Raises BadAim."""
+    """Return the predicate in a text, for a rule with a known effect. Raises BadAim."""
     return _Parser(text, 0, effect).whole() if text.strip() else And()
 
 
 class _Parser:
-    """Reads one text from a position on."""
+    """Parses one text from a position on."""
 
     def __init__(self, text: str, start: int, effect: str) -> None:
         self._text = text
@@ -167,7 +167,7 @@ class _Parser:
         if name.text not in TESTS:
             raise self._bad(name, _unknown("test", name.text, TESTS))
         if not self._takes("="):
-            raise self._bad(self._peek(), f"'=' is expected behind {name.text!r}")
+            raise self._bad(self._peek(), f"'=' is expected after {name.text!r}")
         value = self._take()
         if not value.is_word:
             raise self._bad(value, f"{name.text} has no value")
@@ -228,7 +228,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def aimed_at(text: str, *, seed: int = 0) -> AimFault:
-    """Return the fault rule that a text says, in plain spelling. Raises BadAim."""
+    """Return the fault rule in a text, in plain spelling. Raises BadAim."""
     effect, predicate = parse_fault(text)
     return AimFault(effect, text_of(predicate), seed)
 

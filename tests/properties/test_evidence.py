@@ -38,7 +38,7 @@ def test_a_put_that_the_crash_cut_short_has_not_answered(tracker: DirtyTracker) 
     crash = Crash(back=1, survived={f"size {LOG}": 0}, others="kept")
     told = told_of(Case(SETTINGS, (*PUTS, crash)), tracker)
     answers = [operation["answer"] for operation in told["lanes"]["operations"]]
-    assert answers[1] == "had not answered yet"
+    assert answers[1] == "no answer yet"
 
 
 def test_an_answer_stands_beside_the_operation_that_gave_it(tracker: DirtyTracker) -> None:

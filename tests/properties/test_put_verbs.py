@@ -239,7 +239,7 @@ WRONG: dict[str, tuple[Parts, Settings, tuple[Operation, ...], int, str]] = {
         answers(settle=at_once), SYNC, (replace(TWO, later=True),), 2, "answered before its flush"
     ),
     "without a flush": (answers(settle=at_once), SYNC, (TWO,), 9, "watermarks"),
-    "never": (answers(settle=never), SYNC, (LATER,), 16, "nobody wakes"),
+    "never": (answers(settle=never), SYNC, (LATER,), 16, "no wake-up"),
     "never, without a disk to wait for": (answers(settle=never), MASTER, (LATER,), 16, "a put is not answered"),
     "never, though group commit steps": (
         Parts({GroupCommit: type("_Wrong", (GroupCommit,), {"step": lambda self, now_ms: self._flush() and None})}),
@@ -258,9 +258,9 @@ WRONG: dict[str, tuple[Parts, Settings, tuple[Operation, ...], int, str]] = {
         answers(settle=at_once), MASTER, (ReplicaIs("silent"), Put()), 8, OTHERWISE
     ),
     "replica not asked later": (answers(settle=at_once), MASTER, (ReplicaIs("none"), LATER), 8, OTHERWISE),
-    "blank left out": (files(append_blank=blank_left_out), ASYNC, (HALF_A_FILE, HALF_A_FILE), 1, "no blank ends"),
+    "blank left out": (files(append_blank=blank_left_out), ASYNC, (HALF_A_FILE, HALF_A_FILE), 1, "has no blank"),
     "blank left out before a refused append": (
-        files(append_blank=blank_left_out), ASYNC, (HALF_A_FILE, FailAppend(), HALF_A_FILE), 1, "no blank ends"
+        files(append_blank=blank_left_out), ASYNC, (HALF_A_FILE, FailAppend(), HALF_A_FILE), 1, "has no blank"
     ),
     "refused bytes stay": (
         files(take_back=lambda self, size_bytes: None), ASYNC, (Put(), FailAppend(), Put()), 1, "other bytes than"

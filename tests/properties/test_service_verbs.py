@@ -153,7 +153,7 @@ def the_disk_fails(self: Any) -> None:
         (FlushConsumeQueues, "step", sleeps, ASYNC, (step("flush-queues"),), 16, "sleeps for too long"),
         (AllocateMappedFiles, "step", spins, AHEAD, (step("allocate"),), 16, "spins"),
         (FlushRealTime, "step", raises, ASYNC, (step("flush"),), 8, "step raises RuntimeError"),
-        (TimeOuts, "watch", lambda self, request, timeout_ms: False, SYNC, (LATER,), 16, "nobody wakes"),
+        (TimeOuts, "watch", lambda self, request, timeout_ms: False, SYNC, (LATER,), 16, "no wake-up"),
         (MappedFile, "commit", the_disk_fails, POOL, (Put(), step("commit")), 9, "watermarks"),
     ],
 )

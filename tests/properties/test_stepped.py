@@ -275,7 +275,7 @@ def test_a_lock_outside_a_run_is_an_ordinary_one() -> None:
             run_stepped([lock.acquire], [])
         outcome = run_stepped([lock.release], [])[0]
         assert str(outcome.error) == "task 0 releases lock, held by code outside the run"
-    with pytest.raises(RuntimeError, match="releases lock, held by nobody"):
+    with pytest.raises(RuntimeError, match="releases lock, held by no task"):
         lock.release()
     yield_point("nobody minds")
 

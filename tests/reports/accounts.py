@@ -78,7 +78,7 @@ def account() -> dict[str, Any]:
         ],
         "frames": [
             _frame(0, 212, "record of T/0 at 0", "holds", "kept"),
-            _frame(4096, 4096, "bytes in which no record begins", "bad length", "cut and erased"),
+            _frame(4096, 4096, "bytes without a record", "bad length", "cut and erased"),
         ],
         "records": [
             _record(0, 212, is_there=True),

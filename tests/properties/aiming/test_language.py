@@ -76,7 +76,7 @@ def test_a_case_with_a_fault_that_is_none_is_refused() -> None:
         ("sync-lost: and kind=log", 12, "is expected instead of 'and'"),
         ("sync-lost: (kind=log or (nth=2)", 32, "the parenthesis of column 12 is not closed"),
         ("sync-lost: kind=log)", 20, "no parenthesis is open"),
-        ("sync-lost: kind", 16, "'=' is expected behind 'kind'"),
+        ("sync-lost: kind", 16, "'=' is expected after 'kind'"),
         ("sync-lost: kind=", 17, "kind has no value"),
         ('sync-lost: path="a b', 17, "a quotation mark is not closed"),
         ("sync-lost: op=rename", 15, "sync-lost never hits rename: it hits sync"),
