@@ -16,6 +16,7 @@ from tornpage.model.reading import Pulled
 from tornpage.model.state import CommitLog, Layout, Record
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.ledgers import Key
+from tornpage.properties.judge.rulings import bounds_text, queue_text
 
 __all__ = [
     "Stored",
@@ -24,6 +25,7 @@ __all__ = [
     "compare_query",
     "compare_time",
     "found_by_key",
+    "key_text",
     "pulled_rightly",
 ]
 
@@ -66,18 +68,30 @@ def pulled_rightly(
     bounds = (found.status.value, found.next_begin_offset, found.min_offset, found.max_offset)
     fitting = [answer for answer in legal if (answer.status.value, *answer[1:4]) == bounds]
     if not fitting:
-        expected = " or ".join(str((answer.status.value, *answer[1:4])) for answer in legal)
+        expected = " or ".join(_pulled_text(answer.status.value, *answer[1:4]) for answer in legal)
         raise GuaranteeBroken(
-            17, f"a pull from {queue} at {offset} gives another status or other bounds", expected, str(bounds)
+            17,
+            f"a pull from queue {queue_text(queue)} at {offset} gives another status or other bounds",
+            expected,
+            _pulled_text(*bounds),
         )
     answer = fitting[0]
     offsets = [message.offset for message in found.messages]
     expected_offsets = [record.offset for record in answer.records]
     if offsets != expected_offsets:
-        sentence = f"a pull from {queue} at {offset} returns the wrong messages"
+        sentence = f"a pull from queue {queue_text(queue)} at {offset} returns the wrong messages"
         raise GuaranteeBroken(17, sentence, str(expected_offsets), str(offsets))
     _compare_bytes([bytes(message) for message in found.messages], answer.records, stored, contract=17)
     return answer
+
+
+def _pulled_text(status: str, following: int, least: int, most: int) -> str:
+    return f"{status}, next offset {following}, queue {bounds_text((least, most))}"
+
+
+def key_text(key: Key) -> str:
+    """Return a topic and a key as text."""
+    return f"key {key[1]!r} of topic {key[0]}"
 
 
 def compare_query(
@@ -115,7 +129,7 @@ def found_by_key(
         expected_offsets = [record.offset for record in expected]
         if offsets != expected_offsets:
             window = f"{max_num} at most from {begin_ms} to {end_ms}"
-            sentence = f"a query for {key} ({window}) returns the wrong messages"
+            sentence = f"a query for {key_text(key)} ({window}) returns the wrong messages"
             raise GuaranteeBroken(5, sentence, str(expected_offsets), str(offsets))
         _compare_bytes([bytes(message) for message in found.messages], expected, stored, contract=5)
 
@@ -131,7 +145,7 @@ def compare_time(store: MessageStore, log: CommitLog, layout: Layout, queue: Que
     legal = reading.offset_by_time(log, layout, *queue, timestamp)
     found = observed("offset_in_queue_by_time", lambda: store.offset_in_queue_by_time(*queue, timestamp))
     if found not in legal:
-        sentence = f"the offset in {queue} at {timestamp} is wrong"
+        sentence = f"the offset in queue {queue_text(queue)} at {timestamp} is wrong"
         raise GuaranteeBroken(8, sentence, " or ".join(map(str, sorted(legal))), str(found))
 
 
@@ -141,5 +155,5 @@ def compare_first_times(store: MessageStore, log: CommitLog, layout: Layout, que
         expected = reading.earliest_message_time(log, layout, asked)
         found = observed("earliest_message_time", partial(store.earliest_message_time, *(asked or ())))
         if found != expected:
-            whose = "the log" if asked is None else f"queue {asked}"
+            whose = "the log" if asked is None else f"queue {queue_text(asked)}"
             raise GuaranteeBroken(8, f"the time of the first message of {whose} is wrong", str(expected), str(found))

@@ -11,7 +11,7 @@ from tornpage.model.delay import SCHEDULE_TOPIC
 from tornpage.model.state import CommitLog, Progress
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.evidence import Evidence
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS, said_by
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS, said_by, version_text
 from tornpage.properties.judge.rulings import judge
 
 __all__ = [
@@ -63,11 +63,15 @@ def delivery_goes_on_where_it_was_saved(found: Evidence) -> None:
     expected = opened_log(found).delays
     progress = tuple(observed("delay_offsets", found.store.delay_offsets).items())
     if progress != expected:
-        raise GuaranteeBroken(12, "delivery continues at the wrong place", str(expected), str(progress))
+        raise GuaranteeBroken(
+            12, "delivery continues at the wrong place", version_text(expected), version_text(progress)
+        )
     if DELAY_OFFSETS in found.said_before:
         durable = said_by(found.durable.files, (DELAY_OFFSETS,))[DELAY_OFFSETS]
         if durable != expected:
-            raise GuaranteeBroken(12, "delayOffset.json on disk has other progress", str(expected), str(durable))
+            raise GuaranteeBroken(
+                12, "delayOffset.json on disk has other progress", version_text(expected), version_text(durable)
+            )
 
 
 def delay_effects(found: Evidence) -> set[str]:

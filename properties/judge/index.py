@@ -13,7 +13,7 @@ from tornpage.properties.decode.index import IndexEntry, decode_index
 from tornpage.properties.judge.answers import found_by_key
 from tornpage.properties.judge.evidence import INDEX, STRAY, Evidence
 from tornpage.properties.judge.ledgers import DerivedLedger, EntryPut
-from tornpage.properties.judge.rulings import judge
+from tornpage.properties.judge.rulings import bounds_text, judge
 from tornpage.properties.program.case import Settings
 
 __all__ = ["decoded_index", "index_holds_the_log", "index_is_right", "index_names", "keys_are_found"]
@@ -91,7 +91,7 @@ def index_is_right(
             times = (view.header.begin_timestamp, view.header.end_timestamp)
             wanted = (times[0] if front else puts[0][2], puts[-1][2])
             if times != wanted:
-                raise GuaranteeBroken(5, f"{name} has the wrong times", f"{wanted[0]}, {wanted[1]}", str(times))
+                raise GuaranteeBroken(5, f"{name} has the wrong times", bounds_text(wanted), bounds_text(times))
             begins = [times[0] if front else last_timestamp, *[times[0]] * (len(puts) - 1)]
             for entry, put, begin in zip(found_entries, puts, begins, strict=True):
                 seconds = max(0, (put[2] - begin) // 1000) if begin else 0

@@ -42,6 +42,7 @@ __all__ = [
     "compare_record",
     "said_by",
     "torn_in",
+    "version_text",
 ]
 
 Peek = Callable[[str, int, int], bytes]
@@ -299,6 +300,22 @@ DELAY_OFFSETS = f"{ROOT}/config/delayOffset.json"
 
 Said = Hashable
 """The content of one version: sorted pairs; () for a missing file."""
+
+
+def version_text(said: Said) -> str:
+    """Return a version as text: levels and their numbers, or groups and their offsets."""
+    if not isinstance(said, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in said):
+        return str(said)
+    return ", ".join(f"{_owner_text(owner)} at {number}" for owner, number in said) or "nothing"
+
+
+def _owner_text(owner: object) -> str:
+    match owner:
+        case (topic, group, queue_id):
+            return f"group {group} in {topic}/{queue_id}"
+        case _:
+            return f"level {owner}"
+
 
 LegalVersions = Mapping[str, frozenset[Said]]
 """The versions that each state file may have, by path."""

@@ -7,6 +7,7 @@ the store's codec.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import starmap
 
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.decode.record import Record
@@ -42,9 +43,15 @@ def begins_where_it_may(found: Evidence) -> None:
     if found.key[2:] not in begins:
         if begins == {(0, ())} and found.store.min_offset:
             raise GuaranteeBroken(1, "the log has lost its first records", "0", str(found.store.min_offset))
-        expected = " or ".join(map(str, sorted(begins)))
+        expected = " or ".join(starmap(_begin_text, sorted(begins)))
         sentence = "the log begins at another offset, or remembers other deleted topics, than what was deleted"
-        raise GuaranteeBroken(10, sentence, expected, str(found.key[2:]))
+        raise GuaranteeBroken(10, sentence, expected, _begin_text(*found.key[2:]))
+
+
+def _begin_text(begin: int, deleted: tuple[tuple[str, int], ...]) -> str:
+    """Return the begin offset of a log, and its deleted topics."""
+    topics = ", ".join(f"{topic} deleted below {offset}" for topic, offset in deleted)
+    return f"log begin {begin}" + (f", {topics}" if topics else "")
 
 
 @judge(1)
@@ -144,10 +151,22 @@ def covers_the_floor(found: Evidence) -> Ruling | None:
     """
     if found.key in found.legal:
         return None
-    counts = sorted(key[:2] for key in found.legal)
-    expected = f"{counts[0]} to {counts[-1]} (records, end offset)"
-    return broken(2, "the recovered log is none that may survive", offset=found.key[1], expected=expected,
-                  found=str(found.key[:2]))  # fmt: skip
+    legal = sorted(key[:2] for key in found.legal)
+    count, end, *_ = found.key
+    if count < legal[0][0]:
+        sentence = "records that had to survive are missing after recovery"
+    elif count > legal[-1][0]:
+        sentence = "the recovered log has records that must not be there"
+    else:
+        sentence = "the recovered log is not one that may survive"
+    return broken(2, sentence, offset=end, expected=_log_text(legal[0], legal[-1]),
+                  found=_log_text((count, end), (count, end)))  # fmt: skip
+
+
+def _log_text(least: tuple[int, int], most: tuple[int, int]) -> str:
+    """Return number of records and end offset of a log, or the ranges of both."""
+    counts = counted(most[0], "record") if least[0] == most[0] else f"{least[0]:,} to {counted(most[0], 'record')}"
+    return f"{counts}, log end {least[1]}" + ("" if least[1] == most[1] else f" to {most[1]}")
 
 
 @judge(2)

@@ -22,6 +22,7 @@ from tornpage.properties.judge.ledgers import (
     Said,
     said_by,
     torn_in,
+    version_text,
 )
 from tornpage.properties.judge.rulings import CannotTell, Ruling, broken, judge
 from tornpage.properties.program.log_places import ROOT
@@ -51,9 +52,11 @@ def files_are_old_or_new(found: Evidence) -> None:
     for path, said in found.said_before.items():
         legal = found.legal_versions[path]
         if said not in legal:
-            expected = " or ".join(sorted(map(str, legal)))
+            expected = " or ".join(sorted(map(version_text, legal)))
             name = path.rpartition("/")[2]
-            raise GuaranteeBroken(13, f"{name} is neither the old version nor the new one", expected, str(said))
+            raise GuaranteeBroken(
+                13, f"{name} is neither the old version nor the new one", expected, version_text(said)
+            )
     for path, content in sorted(torn_in(found.files.base.files, found.said_before) - found.torn_before):
         raise GuaranteeBroken(13, f"{path.rpartition('/')[2]} is torn", "a whole document", repr(content[:64]))
     deleted = found.files.base.files.get(DELETED_TOPICS)
@@ -74,14 +77,14 @@ def nobody_is_led_past(found: Evidence) -> None:
         expected = expected_offsets(found, path)
         if durable[path] != expected:
             sentence = "the consumer offsets on disk are not those that the recovered queues allow"
-            raise GuaranteeBroken(17, sentence, str(expected), str(durable[path]))
+            raise GuaranteeBroken(17, sentence, version_text(expected), version_text(durable[path]))
         answers = tuple(
             (key, observed("query_offset", partial(found.store.query_offset, key[1], key[0], key[2])))
             for key, _ in expected
         )
         if answers != expected:
             sentence = "a group continues at another offset than its file has"
-            raise GuaranteeBroken(17, sentence, str(expected), str(answers))
+            raise GuaranteeBroken(17, sentence, version_text(expected), version_text(answers))
 
 
 def expected_offsets(found: Evidence, path: str) -> progress.Offsets:

@@ -22,7 +22,7 @@ from tornpage.properties.decode.units import PREFILL_UNIT, StoredUnit, decode_ex
 from tornpage.properties.judge.answers import compare_first_times, compare_pull, compare_time
 from tornpage.properties.judge.evidence import DERIVED, EXTENSIONS, QUEUES, STRAY, Evidence, is_base
 from tornpage.properties.judge.ledgers import DerivedLedger, QueueMemory
-from tornpage.properties.judge.rulings import judge, require
+from tornpage.properties.judge.rulings import bounds_text, judge, queue_text, require
 from tornpage.properties.program.bit_maps import LOOKED_AT, bit_map_of
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
@@ -106,9 +106,10 @@ def queues_have_their_bounds(found: Evidence) -> None:
     for queue in dict.fromkeys((*expected, *observed("queues", store.queues))):  # not a set: equal in every process
         lowest = observed("min_offset_in_queue", partial(store.min_offset_in_queue, *queue))
         bounds = (lowest, observed("max_offset_in_queue", partial(store.max_offset_in_queue, *queue)))
-        if bounds != expected.get(queue, (0, 0)):
+        wanted = expected.get(queue, (0, 0))
+        if bounds != wanted:
             raise GuaranteeBroken(
-                17, f"the bounds of queue {queue} are wrong", str(expected.get(queue, (0, 0))), str(bounds)
+                17, f"the bounds of queue {queue_text(queue)} are wrong", bounds_text(wanted), bounds_text(bounds)
             )
     require(nothing_is_left_to_dispatch(found))
 
@@ -176,10 +177,14 @@ def _read_on(found: Evidence, queue: Queue, units: Sequence[Unit]) -> int:
         if not 0 < brought <= len(units) or pulled.next_begin_offset != first + brought:
             expected = f"messages {first} to {units[-1].queue_offset}"
             answer = f"{brought} of them, {pulled.status.value}, next {pulled.next_begin_offset}"
-            raise GuaranteeBroken(17, f"a pull from queue {queue} skips or repeats messages", expected, answer)
+            raise GuaranteeBroken(
+                17, f"a pull from queue {queue_text(queue)} skips or repeats messages", expected, answer
+            )
         for message, unit in zip(pulled.messages, units, strict=False):
             if message.queue_offset != unit.queue_offset or bytes(message) != found.ledger.stored(unit.record):
-                raise GuaranteeBroken(17, f"message {unit.queue_offset} of queue {queue} is not the one put there")
+                raise GuaranteeBroken(
+                    17, f"message {unit.queue_offset} of queue {queue_text(queue)} is not the one put there"
+                )
     return brought
 
 
@@ -217,7 +222,7 @@ def queues_are_right(
             if found != wanted:
                 _compare_units(name, found, wanted, content if settings.queue_ext else {})
         if gone and not is_needed:
-            raise GuaranteeBroken(4, f"queue {queue} has no file left, so its numbers would restart at 0")
+            raise GuaranteeBroken(4, f"queue {queue_text(queue)} has no file left, so its numbers would restart at 0")
     for name, found in left.items():
         if not is_base(name[-20:]) or len(found) != file_bytes:
             raise GuaranteeBroken(4, f"{name} does not belong among the queues", "no such file", f"{len(found)} bytes")
@@ -376,7 +381,7 @@ def _compare_extension(
     for unit, address in zip(units, codes, strict=True):
         if address > EXT_ADDRESS_MAX:
             continue
-        which = f"the extension unit of message {unit.queue_offset} of queue {queue}"
+        which = f"the extension unit of message {unit.queue_offset} of queue {queue_text(queue)}"
         if before is not None and address <= before:
             raise GuaranteeBroken(4, f"{which} is not past the one before", f"past {before}", str(address))
         before = address
@@ -385,6 +390,12 @@ def _compare_extension(
             raise GuaranteeBroken(4, f"{which} is not there", f"a unit at {address}")
         said, wanted = (stored.tags_code, stored.store_timestamp), (unit.tags_code, record.store_timestamp)
         if said != wanted:
-            raise GuaranteeBroken(4, f"{which} has another tags code or store time", str(wanted), str(said))
+            raise GuaranteeBroken(
+                4, f"{which} has another tags code or store time", _values_text(*wanted), _values_text(*said)
+            )
         if bit_map_of is not None and stored.bit_map != (bit_map := bit_map_of(record)):
             raise GuaranteeBroken(4, f"{which} has another bit map", bit_map.hex(), stored.bit_map.hex())
+
+
+def _values_text(tags_code: int, store_timestamp: int) -> str:
+    return f"tags code {tags_code}, store time {store_timestamp}"

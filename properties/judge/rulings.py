@@ -21,10 +21,12 @@ __all__ = [
     "CannotTell",
     "Ruling",
     "Word",
+    "bounds_text",
     "broken",
     "counted",
     "holds",
     "judge",
+    "queue_text",
     "require",
     "ruling_of",
     "unknown",
@@ -109,6 +111,16 @@ class Ruling:
 def counted(count: int, one: str, several: str = "") -> str:
     """Return a number with its word: 1 record, 2 records."""
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def queue_text(queue: tuple[str, int]) -> str:
+    """Return a queue as TOPIC/ID."""
+    return f"{queue[0]}/{queue[1]}"
+
+
+def bounds_text(bounds: tuple[int, int]) -> str:
+    """Return a range as text."""
+    return f"{bounds[0]} to {bounds[1]}"
 
 
 def holds(number: int, sentence: str) -> Ruling:

@@ -18,6 +18,7 @@ from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.evidence import derived_on
 from tornpage.properties.judge.index import index_is_right
 from tornpage.properties.judge.queues import bit_maps_of, extensions_are_right, queues_are_right
+from tornpage.properties.judge.rulings import bounds_text, queue_text
 from tornpage.properties.judge.small_files import checkpoint_times as derived_checkpoint_times
 from tornpage.properties.judge.small_files import physic_timestamp
 from tornpage.properties.lockstep.pair import UNKNOWN_QUEUE, Pair
@@ -185,9 +186,12 @@ def _broken_by_marks(expected: Marks, found: Marks) -> GuaranteeBroken | None:
         begins = str(expected.min_offset), str(found.min_offset)
         return GuaranteeBroken(10, "the log begins at another offset than its clean-up left", *begins)
     if expected != found:
-        sentence = "watermarks (flushed, readable, written) are wrong"
-        return GuaranteeBroken(9, sentence, str(expected[1:]), str(found[1:]))
+        return GuaranteeBroken(9, "the watermarks are wrong", _marks_text(expected), _marks_text(found))
     return None
+
+
+def _marks_text(marks: Marks) -> str:
+    return f"flushed {marks.flushed}, readable {marks.readable}, written {marks.end}"
 
 
 def marks_found(pair: Pair) -> Marks:
@@ -219,7 +223,9 @@ def compare_queues(pair: Pair) -> None:
     for queue in dict.fromkeys((*pair.memory.derived.queues, *observed("queues", pair.store.queues))):
         bounds, expected = (store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue)), pair.bounds(queue)
         if bounds != expected:
-            raise GuaranteeBroken(17, f"the bounds of queue {queue} are wrong", str(expected), str(bounds))
+            raise GuaranteeBroken(
+                17, f"the bounds of queue {queue_text(queue)} are wrong", bounds_text(expected), bounds_text(bounds)
+            )
     if pair.store.dispatch_behind_bytes != behind_bytes:
         found, sentence = str(pair.store.dispatch_behind_bytes), "dispatch is at another place than its steps"
         raise GuaranteeBroken(16, sentence, str(behind_bytes), found)
@@ -237,7 +243,7 @@ def _queues_are_at_most_dispatched(pair: Pair) -> None:
         least, most = pair.bounds(queue)[1], memory.count_at(readable_end)
         if not least <= pair.store.max_offset_in_queue(*queue) <= most:
             found = str(pair.store.max_offset_in_queue(*queue))
-            raise GuaranteeBroken(17, f"the end of queue {queue} is wrong", f"{least} to {most}", found)
+            raise GuaranteeBroken(17, f"the end of queue {queue_text(queue)} is wrong", f"{least} to {most}", found)
 
 
 def may_read(pair: Pair) -> bool:

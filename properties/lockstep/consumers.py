@@ -34,6 +34,7 @@ from tornpage.model.step import applies, step
 from tornpage.model.step_reads import queue_named
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.answers import pulled_rightly
+from tornpage.properties.judge.rulings import queue_text
 from tornpage.properties.lockstep.compare import broken, compare_watermarks, may_read, predicted, require_will_step
 from tornpage.properties.lockstep.execute import call_pull, service_named
 from tornpage.properties.lockstep.pair import Pair
@@ -165,7 +166,9 @@ def _compare_pulls(pair: Pair, before: State) -> None:
 def _is_answered(pair: Pair, asked: Holding, answer: Future[GetMessageResult], legal: Sequence[reading.Pulled]) -> None:
     """Contract 16 and 17: there is an answer, and it is that of a pull now."""
     if not answer.done():
-        raise GuaranteeBroken(16, f"a pull from {asked.queue} at {asked.offset} is not answered", found="it waits")
+        raise GuaranteeBroken(
+            16, f"a pull from queue {queue_text(asked.queue)} at {asked.offset} is not answered", found="it waits"
+        )
     if pair.log.flags & RunningFlag.NOT_READABLE:
         if not isinstance(answer.exception(), NotReadable):
             raise GuaranteeBroken(8, "a held pull reads a store whose flags forbid reads", "NotReadable", "an answer")
@@ -181,7 +184,9 @@ def _still_waits(pair: Pair, waiting: HeldPull) -> None:
         error = answer.exception()
         found = answer.result().status.value if error is None else repr(error)
         queue, offset = waiting.asked.queue, waiting.asked.offset
-        raise GuaranteeBroken(16, f"a pull from {queue} at {offset} does not wait for its end", "no answer", found)
+        raise GuaranteeBroken(
+            16, f"a pull from queue {queue_text(queue)} at {offset} does not wait for its end", "no answer", found
+        )
 
 
 def pull_while_dispatching(pair: Pair, operation: PullWhileDispatching) -> None:

@@ -18,8 +18,9 @@ from tornpage.model.state import Progress, Record
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.page_versions import earlier_contents
-from tornpage.properties.judge.answers import Stored
+from tornpage.properties.judge.answers import Stored, key_text
 from tornpage.properties.judge.ledgers import DELAY_OFFSETS, DerivedLedger, Key, ProgressLedger, Said, said_by, torn_in
+from tornpage.properties.judge.rulings import queue_text
 from tornpage.properties.lockstep.closing import close
 from tornpage.properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
 from tornpage.properties.lockstep.pair import Pair
@@ -315,10 +316,12 @@ def _readers_get_what_verifies(
     for queue, memory, count in derived.queues_at(end):
         units = memory.units[min(memory.first_at(begin), count) : count]
         brought = list(_read_through(store, queue, units, stored))
-        _compare(f"a consumer of queue {queue}", brought, [unit.record for unit in units], lost, is_complete)
+        _compare(
+            f"a consumer of queue {queue_text(queue)}", brought, [unit.record for unit in units], lost, is_complete
+        )
     for key in derived.keys:
         records = derived.records_with(key, end, begin)
-        _compare(f"a query for {key}", _query(store, key, records, stored), records, lost, is_complete)
+        _compare(f"a query for {key_text(key)}", _query(store, key, records, stored), records, lost, is_complete)
 
 
 def _read_through(store: MessageStore, queue: Queue, units: Sequence[Unit], stored: Stored) -> Iterator[Record]:
@@ -331,7 +334,7 @@ def _read_through(store: MessageStore, queue: Queue, units: Sequence[Unit], stor
             for message in pulled.messages:
                 record = by_number.get(message.queue_offset)
                 if record is None or bytes(message) != stored(record):
-                    sentence = f"a pull from queue {queue} of a damaged store returns a record that was not put there"
+                    sentence = f"a pull from queue {queue_text(queue)} of a damaged store returns a wrong record"
                     expected = "nothing" if record is None else f"the record at offset {record.offset}"
                     raise GuaranteeBroken(4, sentence, expected, f"the one at offset {message.offset}")
                 yield record
@@ -339,7 +342,7 @@ def _read_through(store: MessageStore, queue: Queue, units: Sequence[Unit], stor
         if following <= number:
             if status == "OFFSET_FOUND_NULL":  # the log ends before this message
                 return
-            sentence = f"a consumer of queue {queue} of a damaged store makes no progress"
+            sentence = f"a consumer of queue {queue_text(queue)} of a damaged store makes no progress"
             raise GuaranteeBroken(17, sentence, f"past {number}, up to {last}", f"{following}, {status}")
         number = following
 
@@ -351,7 +354,7 @@ def _query(store: MessageStore, key: Key, records: Sequence[Record], stored: Sto
         for message in found.messages:
             record = by_offset.get(message.offset)
             if record is None or bytes(message) != stored(record):
-                sentence = f"a query for {key} of a damaged store returns another message"
+                sentence = f"a query for {key_text(key)} of a damaged store returns another message"
                 raise GuaranteeBroken(5, sentence, f"of those at {sorted(by_offset)}", f"the one at {message.offset}")
             brought.append(record)
     return brought

@@ -42,6 +42,7 @@ from tornpage.model.step import applies, step
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.armed import ArmedFault
 from tornpage.properties.judge.ledgers import DELAY_OFFSETS
+from tornpage.properties.judge.rulings import queue_text
 from tornpage.properties.lockstep.broken_under_fault import broken_under_fault
 from tornpage.properties.lockstep.compare import clean_exit_is_durable, marks_found, predicted
 from tornpage.properties.lockstep.consumers import commit_offset
@@ -327,7 +328,9 @@ def queues_serve_the_log(pair: Pair) -> None:
         units = {} if memory is None else {unit.queue_offset: unit.record.offset for unit in memory.units}
         expected = tuple(units.get(number, -1) for number in range(begin, begin + len(found)))
         if found != expected:
-            raise GuaranteeBroken(4, f"queue {queue} serves other messages than the log", str(expected), str(found))
+            raise GuaranteeBroken(
+                4, f"queue {queue_text(queue)} serves other messages than the log", str(expected), str(found)
+            )
 
 
 def _served(pair: Pair) -> _Served:

@@ -33,7 +33,7 @@ from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.judge.delay import opened_log
 from tornpage.properties.judge.evidence import DERIVED_PATHS, LegalLogs, Recovered, key_of
 from tornpage.properties.judge.judges import JUDGES, OF_THE_PROCESS
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS, LegalVersions, Said, compare_record, said_by
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS, LegalVersions, Said, compare_record, said_by, version_text
 from tornpage.properties.judge.progress import CONSUMER_FILES, expected_offsets
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.lockstep.cache import VerdictCache
@@ -433,7 +433,7 @@ def _delivers_the_rest(pair: Pair, found: Recovered) -> None:
         progress = tuple(observed("delay_offsets", found.store.delay_offsets).items())
         if progress != log.delays:
             sentence = "the progress after recovery is not that of the delivered messages"
-            raise GuaranteeBroken(12, sentence, str(log.delays), str(progress))
+            raise GuaranteeBroken(12, sentence, version_text(log.delays), version_text(progress))
     finally:
         environment.now_ms, environment.append_fails, environment.replica = now_ms, append_fails, replica
     pair.cover("delivered_after_recovery", len(copies))

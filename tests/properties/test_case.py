@@ -195,7 +195,7 @@ def test_an_incomplete_token_is_refused(cut: int) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[]", "tornpage_case"),
         ('{"tornpage_case": 2}', "format 2, and this tornpage reads format 1"),
         ('{"tornpage_case": 1, "settings": {}, "operations": [{"op": "crash", "others": "x"}]}', "lost or kept"),

@@ -20,8 +20,8 @@ def account() -> dict[str, Any]:
     ]
     return {
         "contract": 2,
-        "sentence": "the recovered log is none that may survive",
-        "expected": "2 to 2 (records, end offset)",
+        "sentence": "records that had to survive are missing after recovery",
+        "expected": "2 records, log end 336",
         "found": "(1, 212)",
         "bug": "lying-flush",
         "disk": "posix-strict",

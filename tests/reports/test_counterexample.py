@@ -40,7 +40,7 @@ def page(**changes: object) -> str:
 @pytest.mark.parametrize(
     "sentence",
     [
-        "the recovered log is none that may survive",
+        "records that had to survive are missing after recovery",
         "(1, 212)",
         "put(body_bytes=100)",
         "the power goes, at rest",

@@ -24,7 +24,7 @@ CASE = {
             "others": "kept",
         },
     ],
-    "was": {"contract": 2, "sentence": "the recovered log is none that may survive"},
+    "was": {"contract": 2, "sentence": "records that had to survive are missing after recovery"},
 }
 
 Harm = Callable[[dict[str, Any]], object]

@@ -322,7 +322,9 @@ SENTENCES = (
     "the record at N may be the copy of a delayed message",
     "a record differs from every record that was put",
     "a record that was put is missing in the middle of the log",
-    "the recovered log is none that may survive",
+    "records that had to survive are missing after recovery",
+    "the recovered log has records that must not be there",
+    "the recovered log is not one that may survive",
     "the recovered log is not that of the image, which number 2 judges",
     "the log ends below its durable floor",
     r"an image does not show what was acknowledged \(--truth FILE adds it\); "
@@ -405,16 +407,17 @@ _SEPARATOR = re.compile("[:;] ")
 
 _OF_OFFSETS = re.compile(
     "the log (does not (end where the store says|begin where that of the image does)|ends below its durable floor)"
-    "|the recovered log is none that may survive"
+    "|records that had to survive are missing after recovery|the recovered log has records that must not be there"
+    "|the recovered log is not one that may survive"
     "|the watermarks are out of order after recovery|the checkpoint is newer than the durable log"
     "|the store opened with part of its log not dispatched|the store opens read-only after a crash"
     "|the store does not notice damage.*",
     re.DOTALL,
 )
 """Sentences whose expected and found values are offsets, times, or words of ours. Others may have bytes there."""
-_PLACE = rf"\({_NUMBER}, {_NUMBER}\)"
+_LOG_TEXT = rf"{_NUMBER}(?: to {_NUMBER})? records?, log end {_NUMBER}(?: to {_NUMBER})?"
 _OFFSETS = re.compile(
-    rf"{_NUMBER}(?:, {_NUMBER})*|{_NUMBER} at most|{_PLACE}(?: to {_PLACE} \(records, end offset\))?"
+    rf"{_NUMBER}(?:, {_NUMBER})*|{_NUMBER} at most|{_LOG_TEXT}"
     "|min <= flushed = written|read-only|read-write"
 )
 

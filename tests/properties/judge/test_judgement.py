@@ -202,7 +202,7 @@ class _LeavesTheEnd(Derived):
 @pytest.mark.parametrize(
     ("components", "number", "sentence"),
     [
-        (Parts({Recovery: _CutsOneMore}), 2, "none that may survive"),
+        (Parts({Recovery: _CutsOneMore}), 2, "records that had to survive are missing"),
         (Parts({Recovery: _ForgetsToFlush}), 9, "watermarks"),
         (Parts({DurableFloor: _HalfAFloor}), 13, "not whole"),
         (Parts({Derived: _LeavesTheEnd}), 16, "not dispatched"),
