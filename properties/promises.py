@@ -1,4 +1,4 @@
-"""The promises of docs/contract.md by number, in the words of its table."""
+"""The promises of docs/contract.md, in the words of its table, by number."""
 
 __all__ = ["PROMISES"]
 
