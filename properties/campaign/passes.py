@@ -24,7 +24,7 @@ from tornpage.model.operations import (
 )
 from tornpage.model.payloads import message_of
 from tornpage.properties.program.case import Case, Settings
-from tornpage.properties.program.fault_language import simpler_aims
+from tornpage.properties.program.fault_language import simpler_rules
 
 __all__ = ["DETOURS", "SIMPLER", "Pass"]
 
@@ -346,7 +346,7 @@ def simpler_faults(case: Case) -> Iterator[Case]:
     """Faults that are aimed more plainly."""
     for number, operation in enumerate(case.operations):
         if isinstance(operation, AimFault):
-            for simpler in simpler_aims(operation):
+            for simpler in simpler_rules(operation):
                 yield with_operation(case, number, simpler)
 
 

@@ -15,7 +15,7 @@ from tornpage.properties.campaign.shrink import Budget, Ended, Shrinking, Shrink
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.choosing import PowerLoss, exceptions, fewest_exceptions
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.disk.images import Fact
+from tornpage.properties.disk.images import InFlightWrite
 from tornpage.properties.explain.evidence import Evidence, Witness
 from tornpage.properties.findings import Finding
 from tornpage.properties.foreign.trial import TargetTrial
@@ -182,7 +182,7 @@ def shrink(
     )
 
 
-Restate = Callable[[Sequence[Fact], dict[str, Choice]], tuple[dict[str, Choice], Others]]
+Restate = Callable[[Sequence[InFlightWrite], dict[str, Choice]], tuple[dict[str, Choice], Others]]
 
 
 def _by_what_was_lost(failure: Failure) -> Case:
@@ -199,6 +199,6 @@ def _restated(failure: Failure, restate: Restate) -> Case:
     operations = list(failure.case.operations)
     for number, operation in enumerate(operations):
         if isinstance(operation, Crash) and not operation.kill and (loss := next(losses, None)) is not None:
-            survived, others = restate(loss.facts, dict(loss.choices))
+            survived, others = restate(loss.writes, dict(loss.choices))
             operations[number] = replace(operation, survived=survived, others=others)
     return Case(failure.case.settings, tuple(operations))

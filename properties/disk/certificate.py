@@ -166,7 +166,7 @@ class _Trace:
                 del versions[:-1]
 
 
-class _History:
+class _JournalWalk:
     """Walks a journal and keeps entry numbers.
 
     Pending operations and names of inodes come from the disk state itself.
@@ -223,7 +223,7 @@ def certify(base: Image, journal: Sequence[Entry], position: int, choices: Choic
 
     Unknown in-flight writes and invalid choices count as 0. Cost: linear in the journal; no content is copied.
     """
-    history = _History(base, journal, position, disk=disk)
+    walk = _JournalWalk(base, journal, position, disk=disk)
     file_after: dict[int, int] = {}
     directory_after: dict[str, int] = {}
     for number in range(position, len(journal)):
@@ -232,20 +232,20 @@ def certify(base: Image, journal: Sequence[Entry], position: int, choices: Choic
                 file_after.setdefault(inode, number)
             case DirectorySynced(path):
                 directory_after.setdefault(path, number)
-    survived = history.surviving(choices)
+    survived = walk.surviving(choices)
     operations = tuple(
         OperationClaim(
             entry=number,
             directory=directory_of(operation),
-            durable_since=history.durable_since.get(number),
-            barrier_before=history.directory_barriers.get(directory_of(operation)),
+            durable_since=walk.durable_since.get(number),
+            barrier_before=walk.directory_barriers.get(directory_of(operation)),
             barrier_after=directory_after.get(directory_of(operation)),
         )
         for number, operation in survived
     )
-    reached = compose(history.state, choices).files
+    reached = compose(walk.state, choices).files
     files = [
-        _file_claim(history, path, inode, named_by, choices, barrier_after=file_after.get(inode))
+        _file_claim(walk, path, inode, named_by, choices, barrier_after=file_after.get(inode))
         for path, inode, named_by in _named_files(base, survived, reached)
     ]
     return Certificate(position, disk, tuple(files), operations)
@@ -265,9 +265,9 @@ def _named_files(
 
 
 def _file_claim(
-    history: _History, path: str, inode: int, named_by: Origin, choices: Choices, *, barrier_after: int | None
+    walk: _JournalWalk, path: str, inode: int, named_by: Origin, choices: Choices, *, barrier_after: int | None
 ) -> FileClaim:
-    trace, known_as, disk = history.traces[inode], history.state.inodes[inode].name, history.state.disk
+    trace, known_as, disk = walk.traces[inode], walk.state.inodes[inode].name, walk.state.disk
     choice = choices.get(f"size {known_as}", 0) if disk != "kill" else len(trace.sizes) - 1
     sized_by, size_bytes = trace.sizes[choice if isinstance(choice, int) and 0 <= choice < len(trace.sizes) else 0]
     pages = tuple(

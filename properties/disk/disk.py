@@ -146,7 +146,7 @@ class DiskState:
     def _directory_synced(self, entry: DirectorySynced) -> None:
         self._sync_directory(entry.path)
 
-    def _lives_on(self, entry: ProcessKilled) -> None:
+    def _process_killed(self, entry: ProcessKilled) -> None:
         """The page cache stays as it is."""
 
     def synced(self, number: int, content: bytes) -> None:
@@ -190,7 +190,7 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
     FileRenamed: DiskState._directory_changed,
     FileUnlinked: DiskState._directory_changed,
     DirectorySynced: DiskState._directory_synced,
-    ProcessKilled: DiskState._lives_on,
+    ProcessKilled: DiskState._process_killed,
 }
 """The method for each kind of entry; a table, because journals are replayed very often."""
 

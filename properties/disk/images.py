@@ -30,27 +30,27 @@ from tornpage.properties.disk.journal import (
 from tornpage.properties.program.case import Disk
 
 __all__ = [
-    "JOURNAL_FACT",
+    "JOURNAL_WRITE",
     "Choices",
-    "Fact",
+    "InFlightWrite",
     "compose",
     "describe_operations",
     "disk_state",
-    "facts_of",
+    "in_flight_writes",
     "mixed",
     "named_inodes",
     "surviving_operations",
 ]
 
 SECTOR_BYTES = 512
-JOURNAL_FACT = "directory operations"
+JOURNAL_WRITE = "directory operations"
 
 Choices = Mapping[str, Choice]
 """The choice for each in-flight write by its name; 0 if it is absent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class InFlightWrite:
     """One in-flight write, which may have reached the disk or not.
 
     Its choices are 0 to `alternatives` - 1.
@@ -80,24 +80,24 @@ def describe_operations(pending: Sequence[DirectoryOperation]) -> list[str]:
     return names
 
 
-def facts_of(state: DiskState) -> list[Fact]:
+def in_flight_writes(state: DiskState) -> list[InFlightWrite]:
     """Return every in-flight write of a disk, names first.
 
     After a process kill there is none, because everything survives.
     """
     if state.disk == "kill":
         return []
-    facts = []
+    writes = []
     if state.disk == "journal":
         if state.pending:
-            facts.append(Fact(JOURNAL_FACT, "names", len(state.pending) + 1))
+            writes.append(InFlightWrite(JOURNAL_WRITE, "names", len(state.pending) + 1))
     else:
-        facts += [Fact(name, "name", 2) for name in describe_operations(state.pending)]
+        writes += [InFlightWrite(name, "name", 2) for name in describe_operations(state.pending)]
     for inode in state.inodes.values():
         if inode.sizes:
-            facts.append(Fact(f"size {inode.name}", "size", len(inode.sizes) + 1))
-        facts += [Fact(f"page {inode.name} {n}", "page", len(v) + 1) for n, v in inode.versions.items()]
-    return facts
+            writes.append(InFlightWrite(f"size {inode.name}", "size", len(inode.sizes) + 1))
+        writes += [InFlightWrite(f"page {inode.name} {n}", "page", len(v) + 1) for n, v in inode.versions.items()]
+    return writes
 
 
 def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOperation]:
@@ -105,7 +105,7 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
     if state.disk == "kill":
         return list(state.pending)
     if state.disk == "journal":
-        return state.pending[: _valid(choices.get(JOURNAL_FACT, 0), len(state.pending) + 1)]
+        return state.pending[: _valid(choices.get(JOURNAL_WRITE, 0), len(state.pending) + 1)]
     if not choices:
         return []
     names = describe_operations(state.pending)

@@ -34,7 +34,7 @@ class LastDisk(FailingDisk):
         self._inodes: dict[int, Inode] = {}
         self._state = DiskState(base, disk=disk)
         self._state.apply_all(journal)
-        super().__init__(base, tracker=_NOBODY, journal=journal, budget_bytes=budget_bytes, state=self._state)
+        super().__init__(base, tracker=_NO_TRACKER, journal=journal, budget_bytes=budget_bytes, state=self._state)
 
     def _load(self, number: int, content: bytearray) -> Inode:
         inode = self._inodes[number] = Inode(number, _Unwatched(content))
@@ -193,7 +193,7 @@ class _Unwatched:
         """Do nothing; only memory is held."""
 
 
-class _Nobody:
+class _NoTracker:
     """A tracker that watches nothing and uses a given buffer as it is."""
 
     name = "nobody"
@@ -213,4 +213,4 @@ class _Nobody:
         """Do nothing; nothing is held."""
 
 
-_NOBODY = _Nobody()
+_NO_TRACKER = _NoTracker()

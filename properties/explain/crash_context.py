@@ -9,7 +9,7 @@ from tornpage.model.operations import Choice, Crash
 from tornpage.properties.disk.certificate import Certificate, certify
 from tornpage.properties.disk.choosing import chosen
 from tornpage.properties.disk.disk import DiskState, Image
-from tornpage.properties.disk.images import Fact, compose, disk_state, facts_of
+from tornpage.properties.disk.images import InFlightWrite, compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import Entry
 from tornpage.properties.program.case import Settings
 
@@ -54,9 +54,9 @@ class CrashContext:
         return disk_state(self.base, self.journal, self.position, disk=disk)
 
     @cached_property
-    def facts(self) -> tuple[Fact, ...]:
+    def facts(self) -> tuple[InFlightWrite, ...]:
         """The in-flight writes at the crash."""
-        return tuple(facts_of(self.state))
+        return tuple(in_flight_writes(self.state))
 
     @cached_property
     def choices(self) -> dict[str, Choice]:

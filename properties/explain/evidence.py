@@ -32,13 +32,13 @@ from tornpage.properties.disk.journal import (
 from tornpage.properties.explain.crash_context import CrashContext
 from tornpage.properties.explain.hexdump import Frame, HexLine, frames_of, hex_of
 from tornpage.properties.explain.page_history import PageHistory, PageVersion, histories_of, versions_of
-from tornpage.properties.explain.page_map import FactFate, PageFate, PageMap, page_map_of
+from tornpage.properties.explain.page_map import PageFate, PageMap, WriteFate, page_map_of
 from tornpage.properties.judge.evidence import durable_image
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.program.case import Case, Settings, describe
 from tornpage.properties.program.log_places import log_files
 
-__all__ = ["Account", "Evidence", "Witness"]
+__all__ = ["Evidence", "Explanation", "Witness"]
 
 PAGES_SHOWN_MAX = 12
 MARKS_MAX = 2_000
@@ -126,7 +126,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Explanation:
     """The content of a counterexample's page.
 
     Without a crash everything but the lanes is empty.
@@ -134,7 +134,7 @@ class Account:
 
     lanes: Lanes
     pages: tuple[PageFate, ...] = ()
-    facts: tuple[FactFate, ...] = ()
+    facts: tuple[WriteFate, ...] = ()
     certificate: tuple[str, ...] = ()
     histories: tuple[PageHistory, ...] = ()
     hexes: tuple[HexPage, ...] = ()
@@ -157,7 +157,7 @@ class Evidence:
     """
 
     page_map: PageMap | None
-    account: Account | None
+    account: Explanation | None
 
 
 # ---- watching a run --------------------------------------------------------------------------------------------------
@@ -229,18 +229,18 @@ class Witness:
             return None
         case = Case(run.settings, tuple(run.performed))
         page_map = None if self._power_loss is None else page_map_of(self._power_loss, case)
-        return Evidence(page_map, self._account(run, case) if isinstance(run, Lockstep) else None)
+        return Evidence(page_map, self._explanation(run, case) if isinstance(run, Lockstep) else None)
 
-    def _account(self, run: Lockstep, case: Case) -> Account:
+    def _explanation(self, run: Lockstep, case: Case) -> Explanation:
         crash = self._last_crash
         if crash is not None:
-            return _account_of_crash(run, crash, case)
+            return _explanation_of_crash(run, crash, case)
         has_returned = len(run.spans) > self._spans_before
         until = len(case.operations) - 1 + has_returned
         lived = CrashContext(
             -1, Crash(), run.settings, run.files.base, tuple(run.files.journal), tuple(run.files.events), run.spans
         )
-        return Account(_lanes(lived, case, until, has_crashed=False))
+        return Explanation(_lanes(lived, case, until, has_crashed=False))
 
 
 # ---- lanes -----------------------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def _mark(number: int, entry: Entry, names: dict[int, str]) -> Mark:
 # ---- the crash and the recovery --------------------------------------------------------------------------------------
 
 
-def _account_of_crash(run: Lockstep, crash: CrashContext, case: Case) -> Account:
+def _explanation_of_crash(run: Lockstep, crash: CrashContext, case: Case) -> Explanation:
     image, file_bytes, at_rest = crash.image, case.settings.file_bytes, crash.back == 0
     page_map = page_map_of(crash, case)
     frames = frames_of(image, file_bytes=file_bytes)
@@ -346,7 +346,7 @@ def _account_of_crash(run: Lockstep, crash: CrashContext, case: Case) -> Account
         )
         for page in _most_telling(page_map.pages)
     )
-    return Account(
+    return Explanation(
         _lanes(crash, case, crash.number),
         page_map.pages,
         page_map.facts,

@@ -12,7 +12,7 @@ from tornpage.properties.disk.journal import PAGE_BYTES
 from tornpage.properties.explain.crash_context import CrashContext
 from tornpage.properties.program.case import Case, describe
 
-__all__ = ["FactFate", "Fate", "PageFate", "PageMap", "page_map_of"]
+__all__ = ["Fate", "PageFate", "PageMap", "WriteFate", "page_map_of"]
 
 Fate = Literal["durable", "kept", "lost", "older", "torn", "gone"]
 """Gone: the file has no name on the disk, because it was removed or because its name did not survive."""
@@ -29,7 +29,7 @@ class PageFate:
 
 
 @dataclass(frozen=True, slots=True)
-class FactFate:
+class WriteFate:
     """A name or a size that was not synced, and whether it survived."""
 
     fact: str
@@ -44,7 +44,7 @@ class PageMap:
     crash: int
     disk: str
     pages: tuple[PageFate, ...]
-    facts: tuple[FactFate, ...]
+    facts: tuple[WriteFate, ...]
     sentences: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
@@ -82,12 +82,12 @@ def _pages(context: CrashContext) -> list[PageFate]:
     return pages
 
 
-def _facts(context: CrashContext) -> list[FactFate]:
+def _facts(context: CrashContext) -> list[WriteFate]:
     fates = []
     for fact in context.facts:
         choice = context.choices.get(fact.name, 0)
         if fact.kind != "page" and isinstance(choice, int):
-            fates.append(FactFate(fact.name, _fate(choice, fact.alternatives - 1)))
+            fates.append(WriteFate(fact.name, _fate(choice, fact.alternatives - 1)))
     return fates
 
 

@@ -17,7 +17,7 @@ from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import Entry, ProcessKilled
 from tornpage.properties.foreign.asking import Asked
 from tornpage.properties.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
@@ -274,7 +274,7 @@ class TargetTrial:
         base, journal, disk = self.files.base, self.files.journal, self.settings.disk
         position = self.position(crash.back)
         state = disk_state(base, journal, position, disk=disk)
-        facts = facts_of(state)
+        facts = in_flight_writes(state)
         choices = chosen(facts, crash.survived, crash.others)
         image = compose(state, choices)
         assert_legal(base, journal, position, choices, image, disk=disk)

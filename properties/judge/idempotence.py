@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import Entry, ProcessKilled
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.judge.evidence import INDEX, Evidence
@@ -127,11 +127,11 @@ def crashes_of(
         place = places[number]
         yield Crash(number, "a kill", base, (*journal[:place], ProcessKilled()))
         state = disk_state(base, journal, place, disk=disk)
-        facts = facts_of(state)
+        writes = in_flight_writes(state)
         for loss in range(1 + losses):
-            choices = draw(facts, rng) if loss else {}
+            choices = draw(writes, rng) if loss else {}
             image = compose(state, choices)
-            if image == before or (loss and not facts):
+            if image == before or (loss and not writes):
                 continue  # nothing new is durable, and no write is in flight
             assert_legal(base, journal, place, choices, image, disk=disk)
             before = before if loss else image

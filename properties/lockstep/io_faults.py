@@ -40,7 +40,7 @@ from tornpage.model.payloads import born_at, given_of
 from tornpage.model.state import State
 from tornpage.model.step import applies, step
 from tornpage.properties.contract import GuaranteeBroken, observed
-from tornpage.properties.disk.armed import ArmedFault
+from tornpage.properties.disk.enabled_rule import EnabledRule
 from tornpage.properties.judge.ledgers import DELAY_OFFSETS
 from tornpage.properties.judge.rulings import queue_text
 from tornpage.properties.lockstep.broken_under_fault import broken_under_fault
@@ -50,7 +50,7 @@ from tornpage.properties.lockstep.execute import call_put, put_answer, service_n
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.program.log_places import ROOT, log_files
 
-__all__ = ["aim", "close_under_fault", "count_faults", "run_under_fault"]
+__all__ = ["close_under_fault", "count_faults", "enable_rule", "run_under_fault"]
 
 _FAR = 1 << 62
 _RULES = (AimFault(),)
@@ -62,7 +62,7 @@ _Served = dict[Queue, tuple[int, tuple[int | None, ...]]]
 """By queue: its first number, and the log offsets of the messages from there on."""
 
 
-def aim(pair: Pair, operation: AimFault) -> None:
+def enable_rule(pair: Pair, operation: AimFault) -> None:
     """Enable a fault rule in addition to the others.
 
     A store that accepts no puts gets none.
@@ -72,7 +72,7 @@ def aim(pair: Pair, operation: AimFault) -> None:
     if pair.log.poisoned or (not pair.closed and pair.store.read_only_reason is not None):
         return
     files.failing_syncs = files.failing_writes = files.refused_files = 0
-    files.aimed = (*files.aimed, ArmedFault(operation.effect, operation.where, operation.seed))
+    files.rules = (*files.rules, EnabledRule(operation.effect, operation.where, operation.seed))
 
 
 def run_under_fault(pair: Pair, operation: Operation) -> None:
@@ -83,7 +83,7 @@ def run_under_fault(pair: Pair, operation: Operation) -> None:
     before, first = pair.state(_RULES), len(pair.files.events)
     match operation:
         case AimFault():
-            aim(pair, operation)
+            enable_rule(pair, operation)
             return
         case Close() if not pair.closed:
             close_under_fault(pair)
@@ -226,7 +226,7 @@ def _matters(pair: Pair, is_so: bool) -> None:
     pair.files.fault_mattered |= is_so and pair.files.fired > 0
 
 
-def count_faults(pair: Pair, faults: tuple[ArmedFault, ...], *, mattered: bool) -> None:
+def count_faults(pair: Pair, faults: tuple[EnabledRule, ...], *, mattered: bool) -> None:
     """Count each enabled fault by class and text: whether it hit a call, and was effective."""
     for fault in faults:
         for name in (f"aimed_{fault.effect.name.replace('-', '_')}", fault.text):

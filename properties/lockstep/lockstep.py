@@ -50,9 +50,9 @@ from tornpage.model.operations import (
     SwitchFlag,
 )
 from tornpage.model.state import CommitLog
-from tornpage.properties.disk.aimed_disk import AimedDisk
 from tornpage.properties.disk.choosing import PowerLoss
 from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
 from tornpage.properties.lockstep.closing import close, flush, open_twice
 from tornpage.properties.lockstep.compare import compare_queues, disk_holds_the_log, predicted
 from tornpage.properties.lockstep.consumers import (
@@ -71,7 +71,7 @@ from tornpage.properties.lockstep.deleting import (
     release_buffer,
 )
 from tornpage.properties.lockstep.environment import Environment
-from tornpage.properties.lockstep.io_faults import aim, run_under_fault
+from tornpage.properties.lockstep.io_faults import enable_rule, run_under_fault
 from tornpage.properties.lockstep.memory import Memory
 from tornpage.properties.lockstep.pair import Pair, Span
 from tornpage.properties.lockstep.puts import put, put_concurrently
@@ -106,7 +106,7 @@ class Lockstep:
         if isinstance(operation, Crash):
             operation = self.recovery.fitted_crash(operation)
         self.performed.append(operation)
-        if self.files.aimed and not isinstance(operation, Crash | Open):
+        if self.files.rules and not isinstance(operation, Crash | Open):
             run_under_fault(self.pair, operation)
             return
         self._run(operation)
@@ -123,7 +123,7 @@ class Lockstep:
         return self.pair.store
 
     @property
-    def files(self) -> AimedDisk:
+    def files(self) -> FaultRuleDisk:
         """The recorded disk of the store."""
         return self.pair.files
 
@@ -220,7 +220,7 @@ class Lockstep:
             case QueryOffsets():
                 query_offsets(pair, operation)
             case AimFault():
-                aim(pair, operation)
+                enable_rule(pair, operation)
             case (
                 ClockStep()
                 | SwitchFlag()
@@ -238,11 +238,11 @@ class Lockstep:
     def _end_the_session(self, operation: Operation) -> None:
         """Crash, or corrupt the closed store, and recover."""
         match operation:
-            case Open() if self.files.aimed:
+            case Open() if self.files.rules:
                 self.recovery.open_under_fault()
             case Open():
                 self.recovery.open()
-            case Crash() if self.files.aimed:
+            case Crash() if self.files.rules:
                 self.recovery.crash_under_fault(operation)
             case Crash():
                 self.recovery.crash(operation)

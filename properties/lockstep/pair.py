@@ -21,10 +21,10 @@ from tornpage.model.progress import ConsumerProgress
 from tornpage.model.state import Clock, CommitLog, Environment, Faults, Hanging, Record, State
 from tornpage.model.step import begin, services_of
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.disk.aimed_disk import AimedDisk
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.failing_disk import FailingDisk
+from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
 from tornpage.properties.disk.journal import Entry, PagesDropped
 from tornpage.properties.disk.last_disk import LastDisk
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
@@ -183,9 +183,9 @@ class Pair:
 
     # ---- disks and stores ----------------------------------------------------------------------------------------
 
-    def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> AimedDisk:
+    def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FaultRuleDisk:
         """Return a disk with an image, and the journal of the process killed on it."""
-        files = AimedDisk(base, tracker=self._tracker, journal=journal, budget_bytes=self._room_bytes)
+        files = FaultRuleDisk(base, tracker=self._tracker, journal=journal, budget_bytes=self._room_bytes)
         self.environment.use_disk(files, 0)
         return files
 
@@ -295,7 +295,7 @@ class Pair:
         memory.versions.saved(DELAY_OFFSETS, log.saved_delays, first, last)
         self.spans.append(Span(first, last, self.log, log, self.environment.now_ms, self.oldest))
         self.model = after
-        if not self.files.aimed:
+        if not self.files.rules:
             self.oldest = log.oldest_offset
 
     def note_committed(self) -> None:

@@ -23,11 +23,11 @@ from tornpage.model.schedule import Delivered
 from tornpage.model.state import Clock, CommitLog, Record, State
 from tornpage.model.step import step
 from tornpage.properties.contract import GuaranteeBroken, observed
-from tornpage.properties.disk.aimed_disk import AimedDisk
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import ProcessKilled
 from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.judge.delay import opened_log
@@ -101,7 +101,7 @@ class Recovery:
         pair = self._pair
         base, journal, disk = pair.files.base, pair.files.journal, pair.settings.disk
         state = disk_state(base, journal, position, disk=disk)
-        choices = chosen(facts_of(state), crash.survived, crash.others)
+        choices = chosen(in_flight_writes(state), crash.survived, crash.others)
         image = compose(state, choices)
         assert_legal(base, journal, position, choices, image, disk=disk)
         return image
@@ -117,9 +117,9 @@ class Recovery:
         if crash.kill:
             return Crash(kill=True, back=back)
         state = disk_state(pair.files.base, pair.files.journal, self.position(back), disk=pair.settings.disk)
-        facts = facts_of(state)
-        self.losses.append(PowerLoss(tuple(facts), chosen(facts, crash.survived, crash.others)))
-        return replace(crash, back=back, survived=fitted(facts, crash.survived, crash.others))
+        writes = in_flight_writes(state)
+        self.losses.append(PowerLoss(tuple(writes), chosen(writes, crash.survived, crash.others)))
+        return replace(crash, back=back, survived=fitted(writes, crash.survived, crash.others))
 
     def position(self, back: int) -> int:
         """Return the journal position `back` events before the last answer; 0 is at rest."""
@@ -136,7 +136,7 @@ class Recovery:
         pair.files = files
         self.adopt(found, first=0, before=before)
 
-    def after_crash(self, crash: Crash) -> tuple[AimedDisk, LegalLogs, LegalVersions]:
+    def after_crash(self, crash: Crash) -> tuple[FaultRuleDisk, LegalLogs, LegalVersions]:
         """Return the disk after a crash, the legal logs, and the legal versions of progress files."""
         pair = self._pair
         span, back = pair.spans[-1], crash.back
@@ -258,7 +258,7 @@ class Recovery:
             _delivers_the_rest(self._pair, again)
         return again
 
-    def continue_with(self, found: Recovered, files: AimedDisk) -> None:
+    def continue_with(self, found: Recovered, files: FaultRuleDisk) -> None:
         """Continue with a store that was just recovered on a disk, after a close."""
         self._pair.files = files
         self.adopt(found, first=0, before=None)
@@ -309,7 +309,7 @@ class Recovery:
         before = span.at_power_loss(at_rest=crash.back == 0) if crash.kill else None
         pair.environment.now_ms += crash.later_ms
         disk, legal, versions = self.after_crash(crash)
-        disk.aimed, disk.fault_mattered, pair.files = old.aimed, old.fault_mattered, disk
+        disk.rules, disk.fault_mattered, pair.files = old.rules, old.fault_mattered, disk
         self._open(legal, versions, before=before)
 
     def open_under_fault(self) -> None:
@@ -328,7 +328,7 @@ class Recovery:
         disk, records = pair.files, len(pair.log.records)
         first, fired, said = len(disk.events), disk.fired, self.said_on(disk)
         store, refusal = self._tried(fired=fired)
-        faults, disk.aimed = tuple(disk.aimed), ()
+        faults, disk.rules = tuple(disk.rules), ()
         if store is not None:
             late = self._catches_up(store)
             found = self.judged_open(store, disk, legal, versions, said, queues_came_late=late)

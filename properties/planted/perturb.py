@@ -12,7 +12,7 @@ from tornpage.model.operations import Crash, Operation
 from tornpage.properties.planted.registry import REPRODUCERS
 from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.program.fault_effects import EFFECTS
-from tornpage.properties.program.fault_stories import aimed
+from tornpage.properties.program.fault_stories import draw_fault_rule
 
 __all__ = ["perturbed_reproducer"]
 
@@ -76,7 +76,7 @@ def _ending_as_another(operations: list[Operation], rng: Random) -> list[Operati
 def _with_a_fault(operations: list[Operation], rng: Random) -> list[Operation]:
     """Insert an I/O fault rule."""
     place = rng.randint(0, len(operations))
-    return [*operations[:place], aimed(rng.choice(tuple(EFFECTS)), rng), *operations[place:]]
+    return [*operations[:place], draw_fault_rule(rng.choice(tuple(EFFECTS)), rng), *operations[place:]]
 
 
 def _crashing_elsewhere(operations: list[Operation], rng: Random) -> list[Operation]:

@@ -32,7 +32,7 @@ from tornpage.properties.program.fault_predicates import (
     text_of,
 )
 
-__all__ = ["TESTS", "BadAim", "aimed_at", "parse_fault", "parse_predicate", "simpler_aims"]
+__all__ = ["TESTS", "BadFaultRule", "fault_rule_of", "parse_fault", "parse_predicate", "simpler_rules"]
 
 TESTS: dict[str, str] = {
     "path": "a pattern with * and ?, of the whole path or of its end",
@@ -49,7 +49,7 @@ _DIGITS_MAX = 9
 _TOKEN = re.compile(r'\s*(?:(?P<sign>[()=])|"(?P<quoted>[^"]*)"|(?P<word>[^\s()="]+))')
 
 
-class BadAim(ValueError):
+class BadFaultRule(ValueError):
     """A text that is not a fault rule; `column` counts from 1."""
 
     def __init__(self, text: str, column: int, sentence: str) -> None:
@@ -70,9 +70,9 @@ def parse_fault(text: str) -> tuple[str, Predicate]:
     effect = name.strip()
     column = 1 + len(name) - len(name.lstrip())
     if not effect:
-        raise BadAim(text, column, f"a fault begins with its name: {_listed(EFFECTS)}")
+        raise BadFaultRule(text, column, f"a fault begins with its name: {_listed(EFFECTS)}")
     if effect not in EFFECTS:
-        raise BadAim(text, column, _unknown("fault", effect, EFFECTS))
+        raise BadFaultRule(text, column, _unknown("fault", effect, EFFECTS))
     return effect, _Parser(text, len(name) + 1, effect).whole() if where.strip() else And()
 
 
@@ -96,7 +96,7 @@ class _Parser:
             found = _TOKEN.match(self._text, position)
             if found is None:
                 column = position + len(self._text[position:]) - len(self._text[position:].lstrip()) + 1
-                raise BadAim(self._text, column, "a quotation mark is not closed")
+                raise BadFaultRule(self._text, column, "a quotation mark is not closed")
             kind = str(found.lastgroup)
             start = found.start(kind) - (kind == "quoted")
             yield _Token(found[kind], start + 1, kind != "sign")
@@ -117,8 +117,8 @@ class _Parser:
         self._next += 1
         return True
 
-    def _bad(self, token: _Token, sentence: str) -> BadAim:
-        return BadAim(self._text, token.column, sentence)
+    def _bad(self, token: _Token, sentence: str) -> BadFaultRule:
+        return BadFaultRule(self._text, token.column, sentence)
 
     def whole(self) -> Predicate:
         predicate = self._either()
@@ -196,7 +196,7 @@ class _Parser:
         column, names = value.column, []
         for name in value.text.split(","):
             if name not in known:
-                raise BadAim(self._text, column, _unknown(what, name, known))
+                raise BadFaultRule(self._text, column, _unknown(what, name, known))
             names.append(name)
             column += len(name) + 1
         return tuple(names)
@@ -227,13 +227,13 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-def aimed_at(text: str, *, seed: int = 0) -> AimFault:
+def fault_rule_of(text: str, *, seed: int = 0) -> AimFault:
     """Return the fault rule in a text, in plain spelling. Raises BadAim."""
     effect, predicate = parse_fault(text)
     return AimFault(effect, text_of(predicate), seed)
 
 
-def simpler_aims(aim: AimFault) -> Iterator[AimFault]:
+def simpler_rules(aim: AimFault) -> Iterator[AimFault]:
     """Yield fault rules with fewer words, with smaller numbers, or without a seed."""
     for predicate in _simpler(parse_predicate(aim.where, aim.effect)):
         yield replace(aim, where=text_of(predicate))

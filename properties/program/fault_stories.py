@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tornpage.model.operations import AimFault, Clean, Close, CommitOffset, DeleteTopics, Flush, Operation, Put, Step
 
-__all__ = ["aimed", "story"]
+__all__ = ["draw_fault_rule", "story"]
 
 _WHERE: dict[str, tuple[str, ...]] = {
     "sync-error": ("kind=log", "kind=queue", "kind=index", "kind=checkpoint", "kind=progress", "kind=floor"),
@@ -27,7 +27,7 @@ _WHERE: dict[str, tuple[str, ...]] = {
 _FAR_MS = 60_000
 
 
-def aimed(effect: str, rng: random.Random, *, anywhere: bool = False) -> AimFault:
+def draw_fault_rule(effect: str, rng: random.Random, *, anywhere: bool = False) -> AimFault:
     """Draw a fault rule for files of the program.
 
     With `anywhere` it hits the first calls that it can hit.
@@ -46,7 +46,7 @@ def story(effect: str, rng: random.Random, *, anywhere: bool) -> Iterator[Operat
     """
     yield Put(body_bytes=rng.choice((100, 900)), properties="KEYS\x01k1")
     yield CommitOffset(queue=rng.randrange(8))
-    yield aimed(effect, rng, anywhere=anywhere)
+    yield draw_fault_rule(effect, rng, anywhere=anywhere)
     for operation in (
         Put(body_bytes=rng.choice((100, 2_000))),
         Put(topic="TopicC", queue_id=rng.randrange(4), properties="KEYS\x01k2\x02WAIT\x01false"),

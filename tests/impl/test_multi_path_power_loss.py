@@ -22,7 +22,7 @@ from tornpage.impl.service.runner import ThreadRunner
 from tornpage.impl.store import MessageStore
 from tornpage.properties.disk.dirty import CompareTracker
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import Choices, Fact, compose, disk_state, facts_of
+from tornpage.properties.disk.images import Choices, InFlightWrite, compose, disk_state, in_flight_writes
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 
 FILE_BYTES = 4096
@@ -93,7 +93,7 @@ def opened(files: RecordingFiles, config: MessageStoreConfig, runner: HandRunner
     )
 
 
-def choices_of(facts: list[Fact]) -> Iterator[Choices]:
+def choices_of(facts: list[InFlightWrite]) -> Iterator[Choices]:
     """Yield every combination of what may have reached the disk."""
     names = [fact.name for fact in facts]
     for numbers_chosen in product(*(range(fact.alternatives) for fact in facts)):
@@ -105,7 +105,7 @@ def power_losses(history: History) -> Iterator[tuple[Image, int]]:
     seen: set[tuple[object, ...]] = set()
     for event, position in enumerate(history.files.events):
         state = disk_state(history.files.base, history.files.journal, position, disk="posix-strict")
-        for choices in choices_of(facts_of(state)):
+        for choices in choices_of(in_flight_writes(state)):
             image = compose(state, choices)
             key = (history.promised(event), image.directories, tuple(sorted(image.files.items())))
             if key not in seen:
@@ -173,7 +173,9 @@ def recovery_cuts_files_of_both_directories() -> History:
     history.put(5)
     files = history.files
     state = disk_state(files.base, files.journal, len(files.journal), disk="posix-strict")
-    newest = {fact.name: fact.alternatives - 1 for fact in facts_of(state) if f"{FILE_BYTES:020d}" not in fact.name}
+    newest = {
+        fact.name: fact.alternatives - 1 for fact in in_flight_writes(state) if f"{FILE_BYTES:020d}" not in fact.name
+    }
     again = History(compose(state, newest), put=2, flushed=2)
     assert [finding.code for finding in again.store.findings] == ["torn_tail"]
     again.put(3)

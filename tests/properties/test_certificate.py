@@ -24,7 +24,7 @@ from tornpage.properties.disk.certificate import (
 from tornpage.properties.disk.dirty import CompareTracker
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.failing_disk import FailingDisk
-from tornpage.properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
+from tornpage.properties.disk.images import JOURNAL_WRITE, Choices, compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
@@ -135,7 +135,7 @@ def test_an_operation_claim_knows_the_barriers_of_its_directory() -> None:
 
 def test_in_the_journal_profile_a_file_sync_is_a_barrier_for_names() -> None:
     journal = [*JOURNAL[:CRASH], FileSynced(2, succeeded=True)]
-    (claim, *rest) = certify(BASE, journal, len(journal), {JOURNAL_FACT: 1}, disk="journal").operations
+    (claim, *rest) = certify(BASE, journal, len(journal), {JOURNAL_WRITE: 1}, disk="journal").operations
     assert claim == OperationClaim(7, "/s", durable_since=10, barrier_before=None, barrier_after=None)
     assert [(claim.entry, claim.durable_since) for claim in rest] == [(8, None)]
     assert certify(BASE, journal, len(journal), {}, disk="posix-strict").operations == ()
@@ -356,9 +356,9 @@ def test_checker_accepts_every_image_that_is_composed(
     rng = random.Random(seed)
     state = disk_state(base, journal, position, disk=disk)
     for _ in range(4):
-        choices: Choices = {**draw(facts_of(state), rng), "page /never 0": 1, "size /never": 2}
+        choices: Choices = {**draw(in_flight_writes(state), rng), "page /never 0": 1, "size /never": 2}
         if rng.random() < 0.3:  # too large numbers count as 0
-            large = (fact for fact in facts_of(state) if fact.kind in ("page", "size") and rng.random() < 0.3)
+            large = (fact for fact in in_flight_writes(state) if fact.kind in ("page", "size") and rng.random() < 0.3)
             choices = {**choices, **{fact.name: fact.alternatives + rng.randrange(2) for fact in large}}
         certificate = certify(base, journal, position, choices, disk=disk)
         assert objections(base, journal, compose(state, choices), certificate) == []

@@ -5,14 +5,14 @@ import random
 import pytest
 
 from tornpage.model.operations import Choice
-from tornpage.properties.disk.choosing import chosen, exceptions, fewest_exceptions, fitted, lost_facts
-from tornpage.properties.disk.images import Fact
+from tornpage.properties.disk.choosing import chosen, exceptions, fewest_exceptions, fitted, lost_writes
+from tornpage.properties.disk.images import InFlightWrite
 from tornpage.properties.disk.sampling import draw
 
 FACTS = [
-    Fact("create /store/a", "name", 2),
-    Fact("size /store/a", "size", 3),
-    *(Fact(f"page /store/a {number}", "page", 2 + number) for number in range(4)),
+    InFlightWrite("create /store/a", "name", 2),
+    InFlightWrite("size /store/a", "size", 3),
+    *(InFlightWrite(f"page /store/a {number}", "page", 2 + number) for number in range(4)),
 ]
 
 
@@ -22,7 +22,7 @@ def test_every_loss_can_be_said_in_both_forms(seed: int) -> None:
     wanted = chosen(FACTS, choices, "lost")
     kept = exceptions(FACTS, wanted, "kept")
     assert chosen(FACTS, kept, "kept") == wanted
-    assert {fact.name for fact in lost_facts(FACTS, wanted)} == set(kept)
+    assert {fact.name for fact in lost_writes(FACTS, wanted)} == set(kept)
     named, others = fewest_exceptions(FACTS, wanted)
     assert chosen(FACTS, named, others) == wanted
     assert len(named) == min(len(kept), len(exceptions(FACTS, wanted, "lost")))

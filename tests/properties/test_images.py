@@ -5,7 +5,7 @@ import pytest
 from tornpage.model.operations import Choice
 from tornpage.properties.disk.certificate import assert_legal, certify
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of, mixed
+from tornpage.properties.disk.images import JOURNAL_WRITE, Choices, compose, disk_state, in_flight_writes, mixed
 from tornpage.properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
@@ -44,7 +44,7 @@ def image_of(base: Image, journal: list[Entry], choices: Choices, disk: Disk = "
 @pytest.mark.parametrize("disk", ["posix-strict", "journal"])
 @pytest.mark.parametrize("journal", [REWRITTEN, GROWN, [*REWRITTEN, *GROWN]], ids=["rewritten", "grown", "both"])
 def test_choice_0_means_that_nothing_unsynced_survived(journal: list[Entry], disk: Disk) -> None:
-    open_facts = facts_of(disk_state(BASE, journal, len(journal), disk=disk))
+    open_facts = in_flight_writes(disk_state(BASE, journal, len(journal), disk=disk))
     assert open_facts
     assert image_of(BASE, journal, {}, disk) == BASE
     assert image_of(BASE, journal, {fact.name: 0 for fact in open_facts}, disk) == BASE
@@ -158,7 +158,7 @@ def test_two_files_of_one_name_have_facts_of_their_own() -> None:
     for inode, content in ((1, b"a"), (2, b"b")):
         journal += [FileCreated(inode, "/s/x"), Resized(inode, 1), PageWritten(inode, 0, content)]
         journal += [FileUnlinked(inode, "/s/x")] if inode == 1 else []
-    names = {fact.name for fact in facts_of(disk_state(BASE, journal, len(journal), disk="posix-strict"))}
+    names = {fact.name for fact in in_flight_writes(disk_state(BASE, journal, len(journal), disk="posix-strict"))}
     assert {"create /s/x", "create /s/x (2)", "size /s/x", "size /s/x#2", "page /s/x 0", "page /s/x#2 0"} <= names
     first = {"create /s/x": 1, "size /s/x": 1, "page /s/x 0": 1}
     second = {"create /s/x (2)": 1, "size /s/x#2": 1, "page /s/x#2 0": 1}
@@ -178,7 +178,7 @@ def test_two_files_of_one_name_have_facts_of_their_own() -> None:
     ],
 )
 def test_the_journal_profile_keeps_a_prefix_of_names(count: int, expected: Image) -> None:
-    assert image_of(EMPTY, NESTED, {JOURNAL_FACT: count}, "journal") == expected
+    assert image_of(EMPTY, NESTED, {JOURNAL_WRITE: count}, "journal") == expected
 
 
 def test_in_the_journal_profile_syncing_a_new_file_makes_its_name_durable() -> None:
@@ -194,7 +194,7 @@ def test_in_the_journal_profile_a_directory_sync_brings_everything_before_along(
 
 def test_a_kill_keeps_all() -> None:
     journal = [*REWRITTEN, *GROWN, FileCreated(1, "/s/new"), DirectoryMade("/s/d"), ProcessKilled()]
-    assert facts_of(disk_state(BASE, journal, len(journal), disk="kill")) == []
+    assert in_flight_writes(disk_state(BASE, journal, len(journal), disk="kill")) == []
     expected = Image(BASE.directories | {"/s/d"}, {"/s/log": TWO + ONE + ONE + bytes(PAGE), "/s/new": b""})
     assert image_of(BASE, journal, {}, "kill") == expected
     assert image_of(BASE, journal, {"page /s/log 0": 1, "size /s/log": 1}, "kill") == expected
@@ -202,7 +202,7 @@ def test_a_kill_keeps_all() -> None:
 
 
 UNUSABLE: list[Choices] = [
-    {"page /s/other 0": 1, "size /s/other": 1, "page /s/log 9": 1, "create /s/never": 1, JOURNAL_FACT: 1},
+    {"page /s/other 0": 1, "size /s/other": 1, "page /s/log 9": 1, "create /s/never": 1, JOURNAL_WRITE: 1},
     {"page /s/log 0": 3},
     {"page /s/log 0": (0, 3, 255)},
     {"page /s/log 0": (9, 1, 1)},
@@ -225,8 +225,8 @@ def test_unknown_facts_and_too_large_numbers_count_as_0(choices: Choices) -> Non
 @pytest.mark.parametrize(
     ("base", "journal", "choices", "disk"),
     [
-        (EMPTY, NESTED, {JOURNAL_FACT: 5}, "journal"),
-        (EMPTY, NESTED, {JOURNAL_FACT: -1}, "journal"),
+        (EMPTY, NESTED, {JOURNAL_WRITE: 5}, "journal"),
+        (EMPTY, NESTED, {JOURNAL_WRITE: -1}, "journal"),
         (EMPTY, NESTED, {"create /y": 2}, "posix-strict"),
         (BASE, REWRITTEN, {"page /s/log 0": -1}, "posix-strict"),
         (BASE, REWRITTEN, {"page /s/log 0": (0, -1, 255)}, "posix-strict"),

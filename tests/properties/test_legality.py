@@ -16,7 +16,7 @@ import pytest
 from tests.properties.test_certificate import DISKS, FULL, random_steps, recorded, shapes_of
 from tornpage.properties.disk.certificate import Certificate, FileClaim, OperationClaim, PageClaim, certify
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
+from tornpage.properties.disk.images import JOURNAL_WRITE, Choices, compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
@@ -207,7 +207,7 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "another file under the name": (
         forgery({}, inode=0), "names inode 1 by entry 0, not 0 by 0"),
     "no prefix in the journal profile": (
-        forgery({JOURNAL_FACT: 3}, "journal", contents={"/s/late": None}, entries=[0, 11, 12]),
+        forgery({JOURNAL_WRITE: 3}, "journal", contents={"/s/late": None}, entries=[0, 11, 12]),
         "entry 10 is lost, but a later one survived"),
     "a name lost in a kill": (
         forgery({}, "kill", contents={"/s/later": None}, entries=[0, 10, 11]), "entry 12 is lost, but only"),
@@ -384,7 +384,7 @@ def test_random_histories_have_every_shape_and_each_forgery_is_refused() -> None
         for _ in range(5):
             position = rng.randrange(len(journal) + 1)
             state = disk_state(base, journal, position, disk=disk)
-            choices = draw(facts_of(state), rng)
+            choices = draw(in_flight_writes(state), rng)
             image, certificate = compose(state, choices), certify(base, journal, position, choices, disk=disk)
             assert objections(base, journal, image, certificate) == []
             shapes.update(shapes_of(base, journal, certificate))

@@ -13,7 +13,7 @@ from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.model.operations import Choice
 from tornpage.properties.disk.compare import CompareTracker
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import Fact, compose, disk_state, facts_of
+from tornpage.properties.disk.images import InFlightWrite, compose, disk_state, in_flight_writes
 from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.planted import PLANTED
 from tornpage.properties.program.case import Disk
@@ -53,7 +53,7 @@ def saved(version: int, image: Image, kind: type[ConfigFile] = ConfigFile) -> Re
     return files
 
 
-def choices(fact: Fact) -> list[Choice]:
+def choices(fact: InFlightWrite) -> list[Choice]:
     torn: list[Choice] = [(0, fact.alternatives - 1, mask) for mask in (1, 2)] if fact.kind == "page" else []
     return [*range(fact.alternatives), *torn]
 
@@ -63,7 +63,7 @@ def images_of(files: RecordingFiles, disk: Disk) -> Iterator[tuple[int, Image]]:
     last: dict[tuple[tuple[str, bytes], ...], tuple[int, Image]] = {}
     for position in range(len(files.journal) + 1):
         state = disk_state(files.base, files.journal, position, disk=disk)
-        facts = facts_of(state)
+        facts = in_flight_writes(state)
         for survived in product(*(choices(fact) for fact in facts)):
             image = compose(state, dict(zip((fact.name for fact in facts), survived, strict=True)))
             last[tuple(sorted(image.files.items()))] = position, image

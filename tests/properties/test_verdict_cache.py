@@ -19,7 +19,7 @@ from tornpage.properties.campaign.coverage import Tally, fired_by_recovery, judg
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState, Image
-from tornpage.properties.disk.images import compose, facts_of
+from tornpage.properties.disk.images import compose, in_flight_writes
 from tornpage.properties.disk.journal import PagesDropped, ProcessKilled
 from tornpage.properties.disk.last_disk import LastDisk
 from tornpage.properties.disk.sampling import draw
@@ -62,7 +62,7 @@ def crash_images(trial: Lockstep, count: int) -> Iterator[Image]:
     rng, state = random.Random(7), DiskState(trial.files.base, disk=trial.settings.disk)
     state.apply_all(trial.files.journal)
     for _ in range(count):
-        yield compose(state, draw(facts_of(state), rng))
+        yield compose(state, draw(in_flight_writes(state), rng))
 
 
 def legal_at_the_end(trial: Lockstep) -> LegalLogs:

@@ -221,11 +221,11 @@ def test_findings_of_a_run_are_judged_where_their_case_file_is_gone(tmp_path: Pa
 
 
 def test_pages_lost_are_told_as_ranges() -> None:
-    from tornpage.properties.explain.page_map import FactFate, PageFate, PageMap
+    from tornpage.properties.explain.page_map import PageFate, PageMap, WriteFate
 
     pages = [PageFate("/store/commitlog/0", number, 1, "lost") for number in (2, 3, 5)]
     shown = PageMap((), 0, "posix-strict", (*pages, PageFate("/store/index/1", 0, 2, "torn")), (
-        FactFate("create /store/lock", "lost"), FactFate("size /store/a", "kept")), ())  # fmt: skip
+        WriteFate("create /store/lock", "lost"), WriteFate("size /store/a", "kept")), ())  # fmt: skip
     assert failures._lost(shown) == ["commitlog/0[2..3][5..5]", "index/1[0..0] torn", "create lock"]
 
 

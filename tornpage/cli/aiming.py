@@ -22,11 +22,11 @@ def fault_option(command: Command) -> Command:
     def parsed(ctx: click.Context, _: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
         if ctx.resilient_parsing:  # a shell asks what could follow
             return ()
-        from tornpage.properties.program.fault_language import BadAim, aimed_at
+        from tornpage.properties.program.fault_language import BadFaultRule, fault_rule_of
 
         try:
-            return tuple(dict.fromkeys(aimed_at(text) for text in texts))
-        except BadAim as error:
+            return tuple(dict.fromkeys(fault_rule_of(text) for text in texts))
+        except BadFaultRule as error:
             raise click.BadParameter(str(error)) from error
 
     return click.option(

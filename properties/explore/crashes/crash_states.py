@@ -20,9 +20,9 @@ from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.fingerprint import fingerprint
-from tornpage.properties.disk.images import Fact, compose, facts_of
+from tornpage.properties.disk.images import InFlightWrite, compose, in_flight_writes
 from tornpage.properties.disk.journal import ProcessKilled
-from tornpage.properties.disk.sampling import CHANCES, Chances, armed_faults, draw, fired_faults
+from tornpage.properties.disk.sampling import CHANCES, Chances, draw, enabled_faults, hit_faults
 from tornpage.properties.judge.delay import delay_effects
 from tornpage.properties.judge.evidence import LegalLogs, Recovered
 from tornpage.properties.judge.ledgers import LegalVersions, said_by
@@ -69,14 +69,14 @@ class Place:
         return self.window.last - self.event
 
     @cached_property
-    def facts(self) -> list[Fact]:
+    def facts(self) -> list[InFlightWrite]:
         """What may or may not have reached the disk."""
-        return facts_of(self.state)
+        return in_flight_writes(self.state)
 
     @cached_property
     def armed(self) -> frozenset[str]:
         """The fault classes that these facts make possible."""
-        return frozenset(armed_faults(self.facts))
+        return frozenset(enabled_faults(self.facts))
 
 
 STATES_PER_EVENT = 3
@@ -162,7 +162,7 @@ class CrashStates:
             image = compose(place.state, crash.survived)
             if tally.all_states % LEGALITY_EVERY == 0:
                 self._prove_legal(place.position, crash, image)
-            armed, fired = set(place.armed), fired_faults(place.facts, crash.survived)
+            armed, fired = set(place.armed), hit_faults(place.facts, crash.survived)
         legal = self._legal_at(window, at_rest=back == 0, kill=kill)
         versions = trial.recovery.versions_at(place.event)
         chosen = perf_counter()
@@ -287,7 +287,7 @@ class CrashStates:
         position = files.events[event]
         state = DiskState(files.base, disk=self._settings.disk)
         state.apply_all(files.journal[:position])
-        crash = Crash(back=len(files.events) - event, survived=draw(facts_of(state), self._rng, self._chances))
+        crash = Crash(back=len(files.events) - event, survived=draw(in_flight_writes(state), self._rng, self._chances))
         recovered = first.legal[first.key]
         legal = trial.recovery.legal_between(answered or recovered, recovered, kill=False)
         corrected = said_by(first.durable.files, first.said_before)

@@ -28,7 +28,7 @@ from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState
-from tornpage.properties.disk.images import facts_of
+from tornpage.properties.disk.images import in_flight_writes
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.explore.crashes.crash_states import CrashStates, StateBroken
 from tornpage.properties.explore.crashes.harms import Harms, count_aimed
@@ -286,4 +286,4 @@ class _History:
             return Crash(kill=True, back=back)
         state = DiskState(trial.files.base, disk=self._settings.disk)
         state.apply_all(trial.files.journal[:position])
-        return Crash(back=back, survived=draw(facts_of(state), self._rng, self._mix.chances))
+        return Crash(back=back, survived=draw(in_flight_writes(state), self._rng, self._mix.chances))

@@ -31,7 +31,7 @@ from tornpage.model.operations import (
 )
 from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.disk.disk import DiskState
-from tornpage.properties.disk.images import facts_of
+from tornpage.properties.disk.images import in_flight_writes
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.program.case import Disk
@@ -169,7 +169,7 @@ class Harms:
         trial = self._trial
         state = DiskState(trial.files.base, disk=trial.settings.disk)
         state.apply_all(trial.files.journal)
-        return Crash(survived=draw(facts_of(state), self._rng))
+        return Crash(survived=draw(in_flight_writes(state), self._rng))
 
     def _opened(self) -> None:
         if self._trial.closed or self._trial.log.poisoned:

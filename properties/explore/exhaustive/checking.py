@@ -13,7 +13,7 @@ from tornpage.model.operations import Choice, Crash
 from tornpage.properties.campaign.replay import signature
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState
-from tornpage.properties.disk.images import Fact, facts_of
+from tornpage.properties.disk.images import InFlightWrite, in_flight_writes
 from tornpage.properties.explore.exhaustive.alphabet import Workload
 from tornpage.properties.explore.exhaustive.choices import SECTOR_BYTES, bounded_choices
 from tornpage.properties.explore.exhaustive.outcomes import Judging, Sparing, everything
@@ -100,7 +100,7 @@ def every_choice(state: DiskState, bound: int, beyond: int = -1) -> Iterator[dic
     """Yield each choice of a bound, many of them again and again. `beyond` must be -1."""
     assert beyond == -1
     pages = {f"page {inode.name} {n}": inode.versions[n] for inode in state.inodes.values() for n in inode.versions}
-    facts = facts_of(state)
+    facts = in_flight_writes(state)
     values = {fact.name: _values(fact, pages.get(fact.name, ())) for fact in facts}
     for centre in ({fact.name: 0 for fact in facts}, {fact.name: fact.alternatives - 1 for fact in facts}):
         for which in combinations(facts, min(bound, len(facts))):
@@ -108,7 +108,7 @@ def every_choice(state: DiskState, bound: int, beyond: int = -1) -> Iterator[dic
                 yield {**centre, **{fact.name: value for fact, value in zip(which, chosen, strict=True)}}
 
 
-def _values(fact: Fact, versions: Sequence[bytes]) -> list[Choice]:
+def _values(fact: InFlightWrite, versions: Sequence[bytes]) -> list[Choice]:
     values: list[Choice] = list(range(fact.alternatives))
     sectors = max((-(-len(version) // SECTOR_BYTES) for version in versions), default=0)
     for first, second in permutations(range(fact.alternatives), 2):

@@ -13,7 +13,7 @@ from itertools import combinations, product
 
 from tornpage.model.operations import Choice
 from tornpage.properties.disk.disk import DiskState
-from tornpage.properties.disk.images import Fact, facts_of, mixed
+from tornpage.properties.disk.images import InFlightWrite, in_flight_writes, mixed
 from tornpage.properties.disk.journal import PAGE_BYTES
 
 __all__ = ["Bounded", "bounded_choices", "bounded_facts", "chosen_within", "page_values"]
@@ -32,12 +32,12 @@ class Bounded:
 
 
 def bounded_facts(state: DiskState) -> list[Bounded]:
-    """Return the open facts of a disk with all their values, in the order of `facts_of`."""
+    """Return the open facts of a disk with all their values, in the order of `in_flight_writes`."""
     pages = {
         f"page {inode.name} {number}": (inode, number) for inode in state.inodes.values() for number in inode.versions
     }
     found = []
-    for fact in facts_of(state):
+    for fact in in_flight_writes(state):
         if fact.kind == "page":
             inode, number = pages[fact.name]
             found.append(_bounded_page(fact, (inode.page(number), *inode.versions[number])))
@@ -46,7 +46,7 @@ def bounded_facts(state: DiskState) -> list[Bounded]:
     return found
 
 
-def _bounded_page(fact: Fact, versions: Sequence[bytes]) -> Bounded:
+def _bounded_page(fact: InFlightWrite, versions: Sequence[bytes]) -> Bounded:
     values = page_values(tuple(versions))
     latest = next(number for number, version in enumerate(versions) if _padded(version) == _padded(versions[-1]))
     return Bounded(fact.name, values, latest)

@@ -27,8 +27,8 @@ from tornpage.properties.campaign.workers import Control, Died, Interrupted, Lau
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState
-from tornpage.properties.disk.images import disk_state, facts_of
-from tornpage.properties.disk.sampling import Chances, armed_faults, draw, fired_faults
+from tornpage.properties.disk.images import disk_state, in_flight_writes
+from tornpage.properties.disk.sampling import Chances, draw, enabled_faults, hit_faults
 from tornpage.properties.foreign.protocol import Promises
 from tornpage.properties.foreign.trial import TargetTrial
 from tornpage.properties.program.case import Case, Settings
@@ -272,11 +272,11 @@ class _HistoryRun:
         if not crash.kill:
             position = trial.position(crash.back)
             state = disk_state(trial.files.base, trial.files.journal, position, disk=trial.settings.disk)
-            facts = facts_of(state)
+            facts = in_flight_writes(state)
             survived = draw(facts, rng, _CHANCES)
             crash = Crash(back=crash.back, survived=survived)
-            fired = fired_faults(facts, survived)
-            tally.armed.update(armed_faults(facts))
+            fired = hit_faults(facts, survived)
+            tally.armed.update(enabled_faults(facts))
             tally.fired.update([*fired, *(["lost"] if fired else [])])
         disaster = "kill" if crash.kill else "power"
         tally.armed[disaster] += 1
@@ -313,7 +313,7 @@ def _places(trial: TargetTrial) -> tuple[list[Place], list[Place]]:
             position = trial.files.events[event]
             places = [(number, window.last - event), *([(number, 0)] if event == window.last - 1 else [])]
             everywhere += places
-            lossy += places if facts_of(state) else []
+            lossy += places if in_flight_writes(state) else []
     return everywhere, lossy
 
 

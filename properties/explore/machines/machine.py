@@ -18,7 +18,7 @@ from tornpage.model.operations import Close, Crash, Damage, FailSync, Flush, Get
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
-from tornpage.properties.disk.images import Fact, disk_state, facts_of
+from tornpage.properties.disk.images import InFlightWrite, disk_state, in_flight_writes
 from tornpage.properties.explore.machines.strategies import (
     choices_of,
     damages,
@@ -135,11 +135,11 @@ class TrialMachine(RuleBasedStateMachine):
         window = self.trial.spans[-1]
         self._lose_power(data, back=min(back, window.last - window.first))
 
-    def _open_facts(self, *, back: int) -> list[Fact]:
+    def _open_facts(self, *, back: int) -> list[InFlightWrite]:
         """Return what a power loss so many events before the answer of the last verb leaves open."""
         files, window = self.trial.files, self.trial.spans[-1]
         position = files.events[window.last - back] if back else len(files.journal)
-        return facts_of(disk_state(files.base, files.journal, position, disk=self.settings.disk))
+        return in_flight_writes(disk_state(files.base, files.journal, position, disk=self.settings.disk))
 
     def _lose_power(self, data: st.DataObject, *, back: int) -> None:
         survived = data.draw(choices_of(self._open_facts(back=back)), label="survived")

@@ -6,7 +6,7 @@ from typing import TypeVar, get_args
 from hypothesis import strategies as st
 
 from tornpage.model.operations import Choice, Damage, DerivedHarm, Put
-from tornpage.properties.disk.images import Fact
+from tornpage.properties.disk.images import InFlightWrite
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import log_files
 
@@ -84,7 +84,7 @@ def odd_puts() -> st.SearchStrategy[Put]:
     return _put(topics=_TOPICS, queue_ids=(0, -1), sizes=(0, 813, 4000, 16_200, 33_000), properties=_PROPERTIES)
 
 
-def choices_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
+def choices_of(facts: Sequence[InFlightWrite]) -> st.SearchStrategy[dict[str, Choice]]:
     """Draw what survives: some facts; all but a few; no name and all pages, of which one is lost or torn.
 
     The simplest is nothing.
@@ -111,7 +111,7 @@ def choices_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
     return some | all_but_few | page.map(pages_but) | st.builds(pages_but_a_tear, page, _masks())
 
 
-def holes_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
+def holes_of(facts: Sequence[InFlightWrite]) -> st.SearchStrategy[dict[str, Choice]]:
     """Draw a page of the log that is lost or torn while everything else survives, what lies behind it too.
 
     Where no such page is open, what survives is drawn as ever.
@@ -131,7 +131,7 @@ def holes_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
     return page.map(without) | st.builds(with_a_tear, page, _masks())
 
 
-def _choice(fact: Fact) -> st.SearchStrategy[Choice]:
+def _choice(fact: InFlightWrite) -> st.SearchStrategy[Choice]:
     whole: st.SearchStrategy[Choice] = st.integers(1, fact.alternatives - 1)
     if fact.kind != "page":
         return whole

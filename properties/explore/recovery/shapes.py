@@ -15,7 +15,7 @@ from tornpage.impl.parts import Parts
 from tornpage.model.operations import Choice, Flush, Operation, Put, Step
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import Image, parent_of
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.judge.evidence import DERIVED, INDEX, QUEUES
 from tornpage.properties.judge.image import Told, Truth
 from tornpage.properties.lockstep.lockstep import Lockstep
@@ -85,7 +85,7 @@ def _left(
         files = trial.files
         state = disk_state(files.base, files.journal, len(files.journal), disk=disk)
         choices: dict[str, Choice] = {}
-        for fact in facts_of(state) if survives != "nothing" else ():
+        for fact in in_flight_writes(state) if survives != "nothing" else ():
             half = survives == "torn" and fact.kind == "page" and "commitlog" in fact.name
             choices[fact.name] = (0, fact.alternatives - 1, 0x0F) if half else fact.alternatives - 1
         due = trial.log.committed_offset if disk == "kill" else trial.log.flushed_offset

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tornpage.model.operations import AimFault
 from tornpage.properties.program.case import BadToken, Case, Settings
 from tornpage.properties.program.fault_calls import KINDS
-from tornpage.properties.program.fault_language import BadAim, aimed_at, parse_fault, parse_predicate
+from tornpage.properties.program.fault_language import BadFaultRule, fault_rule_of, parse_fault, parse_predicate
 from tornpage.properties.program.fault_predicates import (
     And,
     Every,
@@ -50,7 +50,7 @@ def test_a_predicate_is_read_as_it_is_written(predicate: Predicate) -> None:
 
 
 def test_a_fault_travels_in_a_case() -> None:
-    case = Case(Settings(), (aimed_at("sync-lost:(op = sync)and not kind=log,queue", seed=3),))
+    case = Case(Settings(), (fault_rule_of("sync-lost:(op = sync)and not kind=log,queue", seed=3),))
     assert Case.from_token(case.token()) == case
     (written,) = json.loads(json.dumps(case.document()))["operations"]
     assert written == {"op": "aim_fault", "effect": "sync-lost", "where": "op=sync and not kind=log,queue", "seed": 3}
@@ -89,7 +89,7 @@ def test_a_case_with_a_fault_that_is_none_is_refused() -> None:
     ],
 )
 def test_a_mistake_is_answered_with_its_column(text: str, column: int, said: str) -> None:
-    with pytest.raises(BadAim) as refused:
+    with pytest.raises(BadFaultRule) as refused:
         parse_fault(text)
     assert refused.value.column == column
     assert said in refused.value.sentence
@@ -101,6 +101,6 @@ def test_whatever_is_written_is_a_fault_or_a_mistake_with_a_place(text: str) -> 
     try:
         effect, predicate = parse_fault(text)
         assert parse_fault(f"{effect}: {text_of(predicate)}") == (effect, predicate)
-    except BadAim as mistake:
+    except BadFaultRule as mistake:
         mistakes.append(mistake)
     assert all(1 <= mistake.column <= len(text) + 1 for mistake in mistakes)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tornpage.properties.disk.armed import ArmedFault
+from tornpage.properties.disk.enabled_rule import EnabledRule
 from tornpage.properties.program.fault_calls import Call, kind_of
 from tornpage.properties.program.fault_language import parse_predicate
 from tornpage.properties.program.fault_predicates import matcher_of
@@ -52,7 +52,7 @@ def test_draws_are_those_of_the_seed() -> None:
 
 
 def test_a_fault_counts_the_calls_it_could_have_hit() -> None:
-    fault = ArmedFault("sync-lost", "kind=log and nth=2", 0)
+    fault = EnabledRule("sync-lost", "kind=log and nth=2", 0)
     struck = [fault.strikes(call) for call in (*CALLS, Call("pwrite", (LOG,)))]
     assert struck == [False, False, True, False, False, False, False]
     assert (fault.met, fault.fired) == (6, 1)

@@ -19,7 +19,7 @@ from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
 from tornpage.model.operations import Flush, Operation, Put
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.judge.golden import GoldenImage, judged_golden
 from tornpage.properties.judge.image import IMAGE_BYTES_MAX, read_image, read_truth, truth_of, write_image
 from tornpage.properties.judge.judgement import Judgement, judge_image
@@ -66,7 +66,7 @@ def made(tracker: DirtyTracker, tmp_path: Path) -> Callable[..., Path]:
         for operation in operations:
             trial.run(operation)
         state = disk_state(trial.files.base, trial.files.journal, len(trial.files.journal), disk="posix-strict")
-        choices = {fact.name: fact.alternatives - 1 for fact in facts_of(state)} if all_kept else {}
+        choices = {fact.name: fact.alternatives - 1 for fact in in_flight_writes(state)} if all_kept else {}
         directory = tmp_path / f"image-{all_kept}"
         write_image(compose(state, choices), directory)
         return directory

@@ -4,41 +4,41 @@ import os
 from collections.abc import Sequence
 
 from tornpage.impl.io.files import Mapping, OpenFile
-from tornpage.properties.disk.armed import ArmedFault
+from tornpage.properties.disk.enabled_rule import EnabledRule
 from tornpage.properties.disk.failing_disk import FailingDisk
 from tornpage.properties.disk.inodes import recorded
 from tornpage.properties.disk.journal import FileSynced
 from tornpage.properties.program.fault_calls import Call
 
-__all__ = ["AimedDisk"]
+__all__ = ["FaultRuleDisk"]
 
 
-class AimedDisk(FailingDisk):
+class FaultRuleDisk(FailingDisk):
     """A disk with I/O fault rules.
 
-    `aimed` are the enabled rules. If several rules match a call, the first one applies and the others count it.
+    `rules` are the enabled rules. If several rules match a call, the first one applies and the others count it.
     `fault_mattered` is set by the caller that compares answers, if a fault changed one.
 
     Only calls that a real kernel may fail can fail: closing, unmapping, advice, stat and lock always succeed.
     """
 
-    aimed: Sequence[ArmedFault] = ()
+    rules: Sequence[EnabledRule] = ()
     fault_mattered = False
 
     @property
     def fired(self) -> int:
         """Number of calls that the enabled rules made fail."""
-        return sum(fault.fired for fault in self.aimed)
+        return sum(fault.fired for fault in self.rules)
 
-    def _struck(self, operation: str, *paths: str) -> ArmedFault | None:
+    def _struck(self, operation: str, *paths: str) -> EnabledRule | None:
         """Pass a call to every rule; return the first that applies."""
         call = Call(operation, paths)
-        striking = [fault for fault in self.aimed if fault.strikes(call)]
+        striking = [fault for fault in self.rules if fault.strikes(call)]
         return striking[0] if striking else None
 
     def _may_fail(self, operation: str, *paths: str) -> None:
         """Raise the error of a rule before anything happens."""
-        if self.aimed and (fault := self._struck(operation, *paths)) is not None:
+        if self.rules and (fault := self._struck(operation, *paths)) is not None:
             self.mark(f"{operation} fails")
             raise _error(fault, paths[0])
 
@@ -98,17 +98,17 @@ class AimedDisk(FailingDisk):
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
         """Write, or fail after no byte or after the first half."""
-        if self.aimed and (fault := self._struck("pwrite", file.path)) is not None:
+        if self.rules and (fault := self._struck("pwrite", file.path)) is not None:
             self._cut_short(fault, file, data, offset)
         super().pwrite(file, data, offset)
 
     def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
         """Zero, or fail after the first half."""
-        if self.aimed and (fault := self._struck("zero", file.path)) is not None:
+        if self.rules and (fault := self._struck("zero", file.path)) is not None:
             self._cut_short(fault, file, bytes(size_bytes), offset)
         super().zero(file, offset, size_bytes)
 
-    def _cut_short(self, fault: ArmedFault, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
+    def _cut_short(self, fault: EnabledRule, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
         if fault.effect.name == "short-write":
             super()._write(recorded(file).inode, bytes(data[: len(data) // 2]), offset)
         raise _error(fault, file.path)
@@ -118,7 +118,7 @@ class AimedDisk(FailingDisk):
 
         After a failure every page stays dirty or counts as clean.
         """
-        if self.aimed and (fault := self._struck("sync", file.path)) is not None:
+        if self.rules and (fault := self._struck("sync", file.path)) is not None:
             if fault.effect.name == "sync-lost":
                 self.drop_pages(file)
             else:
@@ -127,6 +127,6 @@ class AimedDisk(FailingDisk):
         super().sync(file)
 
 
-def _error(fault: ArmedFault, path: str) -> OSError:
+def _error(fault: EnabledRule, path: str) -> OSError:
     code = fault.effect.code
     return OSError(code, os.strerror(code), path)

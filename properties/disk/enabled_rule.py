@@ -7,10 +7,10 @@ from tornpage.properties.program.fault_effects import EFFECTS
 from tornpage.properties.program.fault_language import parse_predicate
 from tornpage.properties.program.fault_predicates import matcher_of
 
-__all__ = ["ArmedFault"]
+__all__ = ["EnabledRule"]
 
 
-class ArmedFault:
+class EnabledRule:
     """One I/O fault rule.
 
     `text` is the rule as given, `met` counts the calls that it could hit, `fired` those that it hit.
