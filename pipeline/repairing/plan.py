@@ -21,7 +21,7 @@ from tornpage.pipeline.store_rows import StoreRows, bytes_to_read, read_store
 from tornpage.pipeline.stores import StoreFacts, StorePlan, plan_store
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.index import index_file_bytes
-from tornpage.properties.judge.shape import Given, delays_of
+from tornpage.properties.judge.shape import SettingsOverride, delays_of
 
 __all__ = ["IndexShape", "Prepared", "RepairPlan", "RepairRefused", "plan_repair", "prepare_repair", "unfinished_of"]
 
@@ -134,7 +134,7 @@ class Prepared:
 def prepare_repair(
     store_dir: str | os.PathLike[str],
     target: Path,
-    given: Given,
+    given: SettingsOverride,
     *,
     progress: Callable[[int, int], None] = lambda read_bytes, total_bytes: None,
 ) -> Prepared:
@@ -160,7 +160,7 @@ def plan_repair(
     facts: StoreFacts,
     found: StoreAudit,
     target: Path,
-    given: Given,
+    given: SettingsOverride,
 ) -> RepairPlan:
     """Decide what to do with what was read and found. Raises RepairRefused."""
     _refuse_states(store, facts, found)
@@ -264,7 +264,7 @@ def _index_shape(store: StorePlan, settings: Mapping[str, int]) -> IndexShape | 
     return max(shapes, key=lambda shape: (shapes[shape], shape.slots), default=None)
 
 
-def _queue_file_bytes(given: Given) -> int:
+def _queue_file_bytes(given: SettingsOverride) -> int:
     """Return the configured size of a queue file, in whole units. Raises RepairRefused for what no broker takes."""
     stated = given.numbers.get("mappedFileSizeConsumeQueue", _DEFAULT_QUEUE_FILE_BYTES)
     if stated > _FILE_BYTES_MAX:
@@ -272,7 +272,7 @@ def _queue_file_bytes(given: Given) -> int:
     return stated + -stated % UNIT_BYTES
 
 
-def _delays(rows: StoreRows, end_offset: int, given: Given) -> dict[QueueKey, int]:
+def _delays(rows: StoreRows, end_offset: int, given: SettingsOverride) -> dict[QueueKey, int]:
     """Return the delay of each queue of the schedule topic: as the settings say, else as most of its units say."""
     stated = None if given.delay_level is None else delays_of(given.delay_level, source="messageDelayLevel")
     table = stated or DELAYS_MS

@@ -177,7 +177,7 @@ def fired_by_legal(legal: LegalLogs) -> tuple[str, ...]:
 
 def fired_by_recovery(found: Recovered) -> tuple[str, ...]:
     """Return those to whom the disk and what was recovered from it do: equal images, equal judges."""
-    said, derived, before = found.said_before, found.derived, found.files.base
+    said, derived, before = found.versions_before, found.derived, found.files.base
     _, end_offset, begin_offset, _ = found.key  # the store itself may have gone on since
     has_records = end_offset > begin_offset
     is_master = found.layout.role != "SLAVE"
@@ -193,7 +193,7 @@ def fired_by_recovery(found: Recovered) -> tuple[str, ...]:
         ("entries", has_records and bool(derived.keys)),
         (
             "times of queues",
-            has_times and not found.was_harmed,
+            has_times and not found.was_corrupted,
         ),
         ("saved delays", has_saved_delays),
         ("delays", has_saved_delays or any(topic == SCHEDULE_TOPIC for topic, _ in derived.queues)),

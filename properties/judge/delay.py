@@ -11,7 +11,7 @@ from tornpage.model.delay import SCHEDULE_TOPIC
 from tornpage.model.state import CommitLog, Progress
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.evidence import Evidence
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS, said_by, version_text
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS, version_text, versions_in
 from tornpage.properties.judge.rulings import judge
 
 __all__ = [
@@ -29,12 +29,12 @@ def opened_log(found: Evidence) -> CommitLog:
     Delivery continues at the progress that the disk held before the open.
     """
     if "opened" not in found.worked_out:
-        said = found.said_before.get(DELAY_OFFSETS, ())
-        saved: Progress = said if isinstance(said, tuple) else ()
+        version = found.versions_before.get(DELAY_OFFSETS, ())
+        saved: Progress = version if isinstance(version, tuple) else ()
         before = found.log.changed(saved_delays=saved)
-        legal = opened(before, layout=found.layout, queues_came_late=found.queues_came_late)
+        legal = opened(before, layout=found.layout, queues_came_late=found.queues_created_late)
         log = next(legal)
-        if found.queues_came_late:
+        if found.queues_created_late:
             says = tuple(observed("delay_offsets", found.store.delay_offsets).items())
             log = next((each for each in chain((log,), legal) if each.delays == says), log)
         found.worked_out["opened"] = log
@@ -44,7 +44,7 @@ def opened_log(found: Evidence) -> CommitLog:
 @judge(12)
 def nothing_delayed_is_left_out(found: Evidence) -> None:
     """Contract 12: each delayed message that saved progress has passed has a copy."""
-    if found.layout.role == "SLAVE" or not found.said_before.get(DELAY_OFFSETS):
+    if found.layout.role == "SLAVE" or not found.versions_before.get(DELAY_OFFSETS):
         return
     left_out = schedule.left_out(opened_log(found), layout=found.layout)
     if left_out:
@@ -66,8 +66,8 @@ def delivery_goes_on_where_it_was_saved(found: Evidence) -> None:
         raise GuaranteeBroken(
             12, "delivery continues at the wrong place", version_text(expected), version_text(progress)
         )
-    if DELAY_OFFSETS in found.said_before:
-        durable = said_by(found.durable.files, (DELAY_OFFSETS,))[DELAY_OFFSETS]
+    if DELAY_OFFSETS in found.versions_before:
+        durable = versions_in(found.durable.files, (DELAY_OFFSETS,))[DELAY_OFFSETS]
         if durable != expected:
             raise GuaranteeBroken(
                 12, "delayOffset.json on disk has other progress", version_text(expected), version_text(durable)
@@ -79,7 +79,7 @@ def delay_effects(found: Evidence) -> set[str]:
 
     They are delayed messages in the log, and saved progress of delivery.
     """
-    effects = {"delays_saved"} if found.said_before.get(DELAY_OFFSETS) else set()
+    effects = {"delays_saved"} if found.versions_before.get(DELAY_OFFSETS) else set()
     if any(topic == SCHEDULE_TOPIC for topic, _ in found.derived.queues):
         effects.add("delayed_in_log")
     return effects

@@ -21,7 +21,7 @@ from tornpage.properties.decode.deleted_topics import parse_deleted_topics
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.images import compose
 from tornpage.properties.disk.recording_files import RecordingFiles
-from tornpage.properties.judge.ledgers import DerivedLedger, Ledger, LegalVersions, Said
+from tornpage.properties.judge.ledgers import DerivedLedger, Ledger, LegalVersions, SavedVersion
 from tornpage.properties.judge.rulings import CannotTell
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.program.log_places import ROOT, log_files
@@ -39,9 +39,9 @@ __all__ = [
     "Files",
     "Key",
     "LegalLogs",
+    "ProcessView",
     "Recovered",
     "SeenFiles",
-    "View",
     "below_root",
     "derived_on",
     "durable_image",
@@ -108,7 +108,7 @@ topic that was deleted at the end offset of the log or past it.
 LegalLogs = Mapping[Key, CommitLog]
 """Each legal log by its visible key."""
 
-View = tuple[bytes, Hashable]
+ProcessView = tuple[bytes, Hashable]
 """What a process sees: the fingerprint of log, queues and index, and what it holds in memory of them."""
 
 
@@ -255,11 +255,11 @@ class Evidence(Answers, Protocol):
         """The settings as the model has them."""
 
     @property
-    def was_harmed(self) -> bool:
+    def was_corrupted(self) -> bool:
         """Whether files other than the log were damaged from outside, or written by another store."""
 
     @property
-    def said_before(self) -> Mapping[str, Said]:
+    def versions_before(self) -> Mapping[str, SavedVersion]:
         """The version of each progress file of the store before the open, by path."""
 
     @property
@@ -274,7 +274,7 @@ class Evidence(Answers, Protocol):
         """Path and content of each state file that was torn from outside."""
 
     @property
-    def queues_came_late(self) -> bool:
+    def queues_created_late(self) -> bool:
         """Whether dispatch created queues after the open."""
 
     def end_of_queue(self, queue: Queue) -> int:
@@ -289,12 +289,12 @@ class Evidence(Answers, Protocol):
 class Recovered:
     """Evidence of a recorded disk or of a killed process: a store just after recovery.
 
-    `was_harmed`: files built from the log were corrupted from outside, so the checkpoint's times for them were true
-    only before that. `said_before`: the versions of the progress files before the open. `legal_versions`: those they
-    may have had. `torn_before`: the state files that were torn from outside, with their content. `queues_came_late`:
-    the open could not create all queues, and dispatch created them afterwards. `key`: the number of whole records of
-    the ledger up to the log's end, its end and begin, and the topics that it remembers as deleted. `view`: the view of
-    the process, if views are cached. `worked_out`: values that several judges need.
+    `was_corrupted`: files built from the log were corrupted from outside, so the checkpoint's times for them were true
+    only before that. `versions_before`: the versions of the progress files before the open. `legal_versions`: those
+    they may have had. `torn_before`: the state files that were torn from outside, with their content.
+    `queues_created_late`: the open could not create all queues, and dispatch created them afterwards. `key`: the number
+    of whole records of the ledger up to the log's end, its end and begin, and the topics that it remembers as deleted.
+    `view`: the view of the process, if views are cached. `worked_out`: values that several judges need.
     """
 
     refusal: ClassVar[str] = ""
@@ -310,12 +310,12 @@ class Recovered:
     durable: Image
     settings: Settings
     layout: Layout
-    was_harmed: bool = False
-    said_before: Mapping[str, Said] = field(default_factory=dict)
+    was_corrupted: bool = False
+    versions_before: Mapping[str, SavedVersion] = field(default_factory=dict)
     legal_versions: LegalVersions = field(default_factory=dict)
     torn_before: frozenset[tuple[str, bytes]] = frozenset()
-    queues_came_late: bool = False
-    view: View | None = None
+    queues_created_late: bool = False
+    view: ProcessView | None = None
     key: Key = field(init=False)
     worked_out: dict[str, CommitLog] = field(init=False, default_factory=dict, repr=False, compare=False)
 
@@ -374,7 +374,7 @@ class Recovered:
 
         If files were corrupted from outside, the disk before the open is left out.
         """
-        if self.was_harmed:
+        if self.was_corrupted:
             return () if of_queues else (self.durable,)
         return self.files.base, self.durable
 

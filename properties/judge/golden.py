@@ -19,7 +19,7 @@ from tornpage.impl.parts import Parts
 from tornpage.properties.decode.opening import InspectError, shown
 from tornpage.properties.judge.image import read_image, truth_of
 from tornpage.properties.judge.judgement import SAMPLES, Judgement, judge_image
-from tornpage.properties.judge.shape import Given, read_given
+from tornpage.properties.judge.shape import SettingsOverride, read_override
 from tornpage.properties.program.case import Disk
 from tornpage.properties.scratch import scratch_directory
 
@@ -125,7 +125,7 @@ def judged_golden(
             raise InspectError(f"cannot copy {shown(image.folder / 'store')}: {reason}; make room") from error
         judgement = judge_image(
             read_image(copy),
-            given=_given(image.folder),
+            override=_override(image.folder),
             truth=truth,
             components=components,
             disk=disk,
@@ -171,10 +171,10 @@ def apply_damage(directory: Path, damage: Sequence[Mapping[str, Any]]) -> None:
                     file.write(data)
 
 
-def _given(folder: Path) -> Given:
+def _override(folder: Path) -> SettingsOverride:
     told = _read(folder / "config.json")["store"]
     text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in told.items()}
-    return read_given(text, source=str(folder / "config.json"))
+    return read_override(text, source=str(folder / "config.json"))
 
 
 def _read(path: Path) -> dict[str, Any]:

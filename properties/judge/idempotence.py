@@ -83,14 +83,14 @@ def is_idempotent(
         return durable
     found = _differs(evidence, evidence.recoveries.opened(evidence.durable))
     if found is not None:
-        return _told(found, "a second recovery changes the store")
+        return _in_context(found, "a second recovery changes the store")
     found = _differs_when_all_is_looked_at(evidence)
     if found is not None:
-        return _told(found, "a recovery that reads the whole log gives another store")
+        return _in_context(found, "a recovery that reads the whole log gives another store")
     for crash in crashes_of(evidence, crashes, samples=samples, losses=losses, seed=seed):
         found = _differs(evidence, evidence.recoveries.opened(crash.image, crash.journal))
         if found is not None:
-            return _told(found, f"{crash.how} at operation {crash.operation} of the recovery")
+            return _in_context(found, f"{crash.how} at operation {crash.operation} of the recovery")
         crashes.kinds[crash.how] += 1
         crashes.tried.add(crash.operation)
     count = sum(crashes.kinds.values())
@@ -189,7 +189,7 @@ def _derived_differ(evidence: ImageEvidence, content: Mapping[str, bytes]) -> Ru
         return None
     again = evidence.with_content(dict(content))
     rulings = [queues_hold_the_log(again), extensions_hold_the_log(again)]
-    if 5 not in evidence.shape.unknown and evidence.shape.settings.index:
+    if 5 not in evidence.store_layout.unknown and evidence.store_layout.settings.index:
         rulings.append(index_holds_the_log(again))
     return next((ruling for ruling in rulings if ruling.verdict == "broken"), None)
 
@@ -199,6 +199,6 @@ def _derived(content: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[bytes
     return queues, [content[name] for name in sorted(content) if name.startswith(INDEX)]
 
 
-def _told(found: Ruling, what: str) -> Ruling:
+def _in_context(found: Ruling, what: str) -> Ruling:
     return broken(6, f"{what}: {found.sentence}", file=found.file, offset=found.offset, expected=found.expected,
                   found=found.found)  # fmt: skip

@@ -36,10 +36,10 @@ __all__ = [
     "COPIES",
     "IMAGE_BYTES_MAX",
     "OTHER_DIRECTORIES",
+    "AcknowledgedRecord",
     "LogRead",
     "Problem",
     "SeenImage",
-    "Told",
     "Truth",
     "log_names",
     "read_image",
@@ -201,7 +201,7 @@ _STORED = ("PUT_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVA
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AcknowledgedRecord:
     """One record that was acknowledged to its producer as stored."""
 
     offset: int
@@ -224,14 +224,14 @@ class Truth:
     were not acknowledged to any producer.
     """
 
-    records: Mapping[int, Told]
+    records: Mapping[int, AcknowledgedRecord]
     power_loss: bool
     has_copies: bool
 
     @property
-    def due(self) -> tuple[Told, ...]:
+    def due(self) -> tuple[AcknowledgedRecord, ...]:
         """The records that have to survive; after a process kill that is all of them."""
-        return tuple(told for told in self.records.values() if told.flushed or not self.power_loss)
+        return tuple(record for record in self.records.values() if record.flushed or not self.power_loss)
 
 
 def read_truth(path: str, *, power_loss: bool | None = None) -> Truth:
@@ -259,8 +259,8 @@ def truth_of(document: Mapping[str, Any], *, power_loss: bool | None = None) -> 
 
     Without `power_loss` the document decides. Raises KeyError, TypeError.
     """
-    told = [
-        Told(
+    records = [
+        AcknowledgedRecord(
             int(row["commitLogOffset"]),
             int(row["storeSize"]),
             str(row["recordSha256"]),
@@ -271,7 +271,7 @@ def truth_of(document: Mapping[str, Any], *, power_loss: bool | None = None) -> 
     ]
     topics = {row.get("topic") for row in document["records"]}
     return Truth(
-        {record.offset: record for record in sorted(told, key=lambda record: record.offset)},
+        {record.offset: record for record in sorted(records, key=lambda record: record.offset)},
         "damage" in document if power_loss is None else power_loss,
         "SCHEDULE_TOPIC_XXXX" in topics,
     )

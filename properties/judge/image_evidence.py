@@ -58,10 +58,10 @@ from tornpage.properties.judge.ledgers import (
     EntryPut,
     Ledger,
     LegalVersions,
-    Said,
+    SavedVersion,
 )
 from tornpage.properties.judge.rulings import CannotTell
-from tornpage.properties.judge.shape import Shape
+from tornpage.properties.judge.shape import StoreLayout
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.log_places import ROOT
@@ -72,16 +72,16 @@ __all__ = [
     "ImageLedger",
     "Opened",
     "Recoveries",
-    "WithFront",
-    "front_entries",
+    "WithRemovedEntries",
     "is_damaged",
     "is_text",
     "log_of",
     "model_record",
     "own_files",
     "recoveries_of",
-    "said_in",
-    "without_front",
+    "removed_entries",
+    "version_in",
+    "without_removed_units",
 ]
 
 
@@ -185,12 +185,18 @@ class Recoveries:
     """
 
     def __init__(
-        self, shape: Shape, components: Parts, *, tracker: DirtyTracker, now_ms: int, disk: Disk = "posix-strict"
+        self,
+        store_layout: StoreLayout,
+        components: Parts,
+        *,
+        tracker: DirtyTracker,
+        now_ms: int,
+        disk: Disk = "posix-strict",
     ) -> None:
         self.disk = disk
         self.count = 0
         self.looks_at_all = False
-        self._config = shape.config
+        self._config = store_layout.config
         self._clock = lambda: now_ms
         self._tracker = tracker
         self._components = components.replacing({ThreadRunner: lambda service: HandDriven(service, self._clock)})
@@ -214,11 +220,11 @@ class Recoveries:
 
 
 @contextmanager
-def recoveries_of(shape: Shape, components: Parts, *, now_ms: int, disk: Disk) -> Iterator[Recoveries]:
+def recoveries_of(store_layout: StoreLayout, components: Parts, *, now_ms: int, disk: Disk) -> Iterator[Recoveries]:
     """Yield recoveries on disks; free the memory of the disks at the end."""
     tracker = choose_tracker("auto")
     try:
-        yield Recoveries(shape, components, tracker=tracker, now_ms=now_ms, disk=disk)
+        yield Recoveries(store_layout, components, tracker=tracker, now_ms=now_ms, disk=disk)
     finally:
         tracker.close()
 
@@ -226,16 +232,16 @@ def recoveries_of(shape: Shape, components: Parts, *, now_ms: int, disk: Disk) -
 _OWN = re.compile(r"index/[0-9]{17}|consumequeue(_ext)?/[^/]+/(?:0|-?[1-9][0-9]{0,9})/[0-9]{20}")
 
 
-class WithFront(DerivedLedger):
+class WithRemovedEntries(DerivedLedger):
     """Expected queues and index, with the index entries of removed records first."""
 
-    def __init__(self, layout: Layout, records: Iterable[ModelRecord], front: Sequence[EntryPut]) -> None:
+    def __init__(self, layout: Layout, records: Iterable[ModelRecord], removed_first: Sequence[EntryPut]) -> None:
         super().__init__(layout, records)
-        self._front = list(front)
+        self._removed_first = list(removed_first)
 
     def entries_at(self, end_offset: int) -> list[EntryPut]:
         """Return the entries of a log that ends at an offset, after those of removed records."""
-        return self._front + super().entries_at(end_offset)
+        return self._removed_first + super().entries_at(end_offset)
 
 
 def own_files(content: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -246,7 +252,7 @@ def own_files(content: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: data for name, data in content.items() if not name.startswith(DERIVED) or _OWN.fullmatch(name)}
 
 
-def without_front(content: Mapping[str, bytes], *, begin: int) -> dict[str, bytes]:
+def without_removed_units(content: Mapping[str, bytes], *, begin: int) -> dict[str, bytes]:
     """Return the files with the filler in place of each unit whose record lies before `begin`.
 
     Queue files without any other unit are left out.
@@ -268,7 +274,7 @@ def without_front(content: Mapping[str, bytes], *, begin: int) -> dict[str, byte
     return kept
 
 
-def front_entries(content: Mapping[str, bytes], settings: Settings, *, begin: int) -> list[EntryPut] | None:
+def removed_entries(content: Mapping[str, bytes], settings: Settings, *, begin: int) -> list[EntryPut] | None:
     """Return the index entries of records before `begin`.
 
     Returns None if the time of the first entry is relative to a file that is removed.
@@ -308,7 +314,7 @@ def is_damaged(seen: SeenImage, log: LogRead, floor: Floor | None) -> bool:
     return bool(log.problems) or below_floor or (is_clean and log.dirty_at is not None)
 
 
-def _has_a_place(queue: Queue, number: int) -> bool:
+def _has_a_file(queue: Queue, number: int) -> bool:
     """Whether a queue file can be named for a message.
 
     The log of another store may state any numbers.
@@ -326,7 +332,7 @@ class ImageEvidence:
     """
 
     seen: SeenImage
-    shape: Shape
+    store_layout: StoreLayout
     before: LogRead
     opened: Opened
     recoveries: Recoveries
@@ -334,10 +340,10 @@ class ImageEvidence:
     floor: Floor | None
     worked_out: dict[str, CommitLog] = field(default_factory=dict)
 
-    was_harmed: ClassVar[bool] = True
+    was_corrupted: ClassVar[bool] = True
     """Queues, index and checkpoint of the image were written by another store."""
     has_bit_maps: ClassVar[bool] = False
-    queues_came_late: ClassVar[bool] = False
+    queues_created_late: ClassVar[bool] = False
     derived_begin: ClassVar[int] = 0
     """Filler replaces the units of removed records, and their index entries come first in `index_ledger`."""
 
@@ -418,7 +424,7 @@ class ImageEvidence:
 
         Returns none for queues and index if their content is not known.
         """
-        if of_queues and (5 in self.shape.unknown or self.not_derivable or self.after.begin):
+        if of_queues and (5 in self.store_layout.unknown or self.not_derivable or self.after.begin):
             return ()
         return (self.durable,)
 
@@ -432,7 +438,9 @@ class ImageEvidence:
     def read(self, content: dict[str, bytes]) -> LogRead:
         """Read the log of some files with this store layout."""
         floor = 0 if self.floor is None else self.floor.offset
-        return read_log(content, self.shape.log_directories, file_bytes=self.shape.settings.file_bytes, floor=floor)
+        return read_log(
+            content, self.store_layout.log_directories, file_bytes=self.store_layout.settings.file_bytes, floor=floor
+        )
 
     def log_paths(self, *, durable: bool = False) -> list[str]:
         """Return the paths of the process's or the disk's log files, lowest base first."""
@@ -473,7 +481,7 @@ class ImageEvidence:
         """The log files of the image."""
         content = self.seen.content
         files = {base: content[name] for base, name in self.before.files.items()}
-        return ImageLedger(files, self.before.records, file_bytes=self.shape.settings.file_bytes)
+        return ImageLedger(files, self.before.records, file_bytes=self.store_layout.settings.file_bytes)
 
     # ---- queues and index --------------------------------------------------------------------------------------
 
@@ -481,19 +489,21 @@ class ImageEvidence:
     def derived(self) -> DerivedLedger:
         """Expected queues and index of the surviving records; empty if not derivable."""
         records = () if self.not_derivable else log_of(self.after.records, self.after.end).records
-        return DerivedLedger(self.shape.layout, records)
+        return DerivedLedger(self.store_layout.layout, records)
 
     @property
     def index_ledger(self) -> DerivedLedger:
         """The same for the index, with the entries of removed records first."""
-        front = front_entries(own_files(self.content), self.shape.settings, begin=self.after.begin)
-        if front is None:
+        removed_first = removed_entries(own_files(self.content), self.store_layout.settings, begin=self.after.begin)
+        if removed_first is None:
             raise CannotTell("the first entry of the index has its time relative to a file that is removed")
-        return WithFront(self.shape.layout, log_of(self.after.records, self.after.end).records, front)
+        return WithRemovedEntries(
+            self.store_layout.layout, log_of(self.after.records, self.after.end).records, removed_first
+        )
 
     def derived_files(self) -> dict[str, bytes]:
         """Return the files of queues and index, with filler for units of removed records."""
-        return without_front(own_files(self.content), begin=self.after.begin)
+        return without_removed_units(own_files(self.content), begin=self.after.begin)
 
     def end_of_queue(self, queue: Queue) -> int:
         """Return the number after the last message of a queue, by the store.
@@ -509,8 +519,8 @@ class ImageEvidence:
             return "a record has a topic or properties that are not UTF-8, which Java decodes in its own way"
         last: dict[Queue, tuple[int, int]] = {}
         for record in map(model_record, self.after.records):
-            for queue, number in places(record, self.shape.layout):
-                if not _has_a_place(queue, number):
+            for queue, number in places(record, self.store_layout.layout):
+                if not _has_a_file(queue, number):
                     name = f"{queue[0]}/{queue[1]}"
                     return f"record {record.offset} has number {number} in queue {name}, which no queue file can hold"
                 before = last.get(queue, (number - 1, -1))
@@ -525,12 +535,12 @@ class ImageEvidence:
     @property
     def settings(self) -> Settings:
         """The settings that the store was opened with."""
-        return self.shape.settings
+        return self.store_layout.settings
 
     @property
     def layout(self) -> Layout:
         """The settings as the model has them."""
-        return self.shape.layout
+        return self.store_layout.layout
 
     @cached_property
     def own_progress(self) -> tuple[str, ...]:
@@ -540,15 +550,15 @@ class ImageEvidence:
         """
         if not self.is_writable:
             return ()
-        consumers = LIGHT_CONSUMER_OFFSETS if self.shape.settings.light_queues else CONSUMER_OFFSETS
-        is_master = self.shape.config.broker_role is not BrokerRole.SLAVE
+        consumers = LIGHT_CONSUMER_OFFSETS if self.store_layout.settings.light_queues else CONSUMER_OFFSETS
+        is_master = self.store_layout.config.broker_role is not BrokerRole.SLAVE
         return (consumers, *((DELAY_OFFSETS,) if is_master else ()))
 
     @cached_property
-    def said_before(self) -> dict[str, Said]:
+    def versions_before(self) -> dict[str, SavedVersion]:
         """The versions of the store's progress files in the image, for those that are readable."""
-        found = {path: said_in(self.seen.image.files, path) for path in self.own_progress}
-        return {path: said for path, said in found.items() if said is not None}
+        found = {path: version_in(self.seen.image.files, path) for path in self.own_progress}
+        return {path: version for path, version in found.items() if version is not None}
 
     @property
     def legal_versions(self) -> LegalVersions:
@@ -570,7 +580,7 @@ def _as_model(log: LogRead) -> CommitLog:
     return log_of(log.records, log.end).changed(min_offset=log.begin)
 
 
-def said_in(files: Mapping[str, bytes], path: str) -> Said | None:
+def version_in(files: Mapping[str, bytes], path: str) -> SavedVersion | None:
     """Return the version in a progress file or its backup; None if neither is readable."""
     document = load_config(dict(files), path)
     try:

@@ -22,10 +22,10 @@ from tornpage.properties.judge.log import (
 )
 from tornpage.properties.judge.progress import is_progress
 from tornpage.properties.judge.rulings import NEVER_JUDGED, CannotTell, Ruling, counted, holds, ruling_of, unknown
-from tornpage.properties.judge.shape import Given, first_look, shape_of
 from tornpage.properties.judge.start import (
     is_in_quarantine,
 )
+from tornpage.properties.judge.shape import SettingsOverride, first_look, store_layout_of
 from tornpage.properties.program.case import Disk
 
 __all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]
@@ -77,7 +77,7 @@ class Judgement:
 def judge_image(
     seen: SeenImage,
     *,
-    given: Given | None = None,
+    override: SettingsOverride | None = None,
     truth: Truth | None = None,
     components: Parts | None = None,
     disk: Disk = "posix-strict",
@@ -92,7 +92,9 @@ def judge_image(
 
     `samples` says at how many of its file operations the recovery is crashed, None at all of them. Raises InspectError.
     """
-    with evidence_of(seen, given=given, truth=truth, components=components, disk=disk, progress=progress) as evidence:
+    with evidence_of(
+        seen, override=override, truth=truth, components=components, disk=disk, progress=progress
+    ) as evidence:
         crashes = Crashes()
         rulings = rulings_on(evidence)
         progress("recover again")
@@ -105,25 +107,25 @@ def judge_image(
 def evidence_of(
     seen: SeenImage,
     *,
-    given: Given | None = None,
+    override: SettingsOverride | None = None,
     truth: Truth | None = None,
     components: Parts | None = None,
     disk: Disk = "posix-strict",
     progress: Callable[[str], None] = lambda what: None,
 ) -> Iterator[ImageEvidence]:
     """Yield an image and its first recovery. Raises InspectError."""
-    given = given or Given()
+    override = override or SettingsOverride()
     progress("read")
-    before, directories, file_bytes = first_look(seen, given)
-    shape = shape_of(seen, given, before, directories=directories, file_bytes=file_bytes)
+    before, directories, file_bytes = first_look(seen, override)
+    store_layout = store_layout_of(seen, override, before, directories=directories, file_bytes=file_bytes)
     newest_ms = max((0, *(record.store_timestamp for record in (*before.records, *before.behind))))
     now_ms = 1000 + min(newest_ms, _LAST_MS)
     floor = read_floor(seen.directory)
-    with recoveries_of(shape, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
+    with recoveries_of(store_layout, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
         progress("recover")
         recoveries.looks_at_all = is_damaged(seen, before, floor)
-        evidence = ImageEvidence(seen, shape, before, recoveries.opened(seen.image), recoveries, truth, floor)
-        if evidence.opened.refusal.startswith("WrongFileSize") and "mappedFileSizeCommitLog" in given.numbers:
+        evidence = ImageEvidence(seen, store_layout, before, recoveries.opened(seen.image), recoveries, truth, floor)
+        if evidence.opened.refusal.startswith("WrongFileSize") and "mappedFileSizeCommitLog" in override.numbers:
             raise InspectError(f"no log file has the {file_bytes:,} bytes that were given; leave the size out")
         yield evidence
 
@@ -162,7 +164,7 @@ def _require_judgeable(number: int, evidence: ImageEvidence) -> None:
         return
     if store.max_offset != evidence.after.end:
         raise CannotTell("the log does not end where the store says, which number 1 judges")
-    reason = evidence.not_derivable or evidence.shape.unknown.get(5 if number == 5 else 4, "")
+    reason = evidence.not_derivable or evidence.store_layout.unknown.get(5 if number == 5 else 4, "")
     if not reason and number == 5 and not evidence.settings.index:
         reason = "the store has no index"
     if reason:
@@ -267,4 +269,4 @@ def _judgement(evidence: ImageEvidence, rulings: list[Ruling], crashes: Crashes)
         for f in store.findings
     ]  # fmt: skip
     mode = "does not open" if store is None else ("read-write" if evidence.is_writable else "read-only")
-    return Judgement(rulings, crashes, figures, (*evidence.seen.strays, *evidence.shape.findings), said, mode)
+    return Judgement(rulings, crashes, figures, (*evidence.seen.strays, *evidence.store_layout.findings), said, mode)

@@ -38,11 +38,11 @@ __all__ = [
     "Peek",
     "ProgressLedger",
     "QueueMemory",
-    "Said",
+    "SavedVersion",
     "compare_record",
-    "said_by",
     "torn_in",
     "version_text",
+    "versions_in",
 ]
 
 Peek = Callable[[str, int, int], bytes]
@@ -298,15 +298,15 @@ LIGHT_CONSUMER_OFFSETS = f"{ROOT}/config/lmqConsumerOffset.json"
 
 DELAY_OFFSETS = f"{ROOT}/config/delayOffset.json"
 
-Said = Hashable
+SavedVersion = Hashable
 """The content of one version: sorted pairs; () for a missing file."""
 
 
-def version_text(said: Said) -> str:
+def version_text(content: SavedVersion) -> str:
     """Return a version as text: levels and their numbers, or groups and their offsets."""
-    if not isinstance(said, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in said):
-        return str(said)
-    return ", ".join(f"{_owner_text(owner)} at {number}" for owner, number in said) or "nothing"
+    if not isinstance(content, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in content):
+        return str(content)
+    return ", ".join(f"{_owner_text(owner)} at {number}" for owner, number in content) or "nothing"
 
 
 def _owner_text(owner: object) -> str:
@@ -317,19 +317,19 @@ def _owner_text(owner: object) -> str:
             return f"level {owner}"
 
 
-LegalVersions = Mapping[str, frozenset[Said]]
+LegalVersions = Mapping[str, frozenset[SavedVersion]]
 """The versions that each state file may have, by path."""
 
 
-def _consumer_offsets(document: object) -> Said:
+def _consumer_offsets(document: object) -> SavedVersion:
     return tuple(sorted(parse_consumer_offsets(document).items()))
 
 
-def _delay_offsets(document: object) -> Said:
+def _delay_offsets(document: object) -> SavedVersion:
     return parse_delay_offsets(document)
 
 
-READERS: dict[str, Callable[[object], Said]] = {
+READERS: dict[str, Callable[[object], SavedVersion]] = {
     DELAY_OFFSETS: _delay_offsets,
     CONSUMER_OFFSETS: _consumer_offsets,
     LIGHT_CONSUMER_OFFSETS: _consumer_offsets,
@@ -337,9 +337,9 @@ READERS: dict[str, Callable[[object], Said]] = {
 """Parsers of the state files' documents; each raises ValueError for a document of another form."""
 
 
-def said_by(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[str, Said]:
+def versions_in(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[str, SavedVersion]:
     """Return the version in each state file, or else in its backup; () if neither is readable."""
-    return {path: _said_in(files, path) for path in paths}
+    return {path: _saved_version_in(files, path) for path in paths}
 
 
 def torn_in(files: Mapping[str, bytes], paths: Iterable[str]) -> frozenset[tuple[str, bytes]]:
@@ -356,13 +356,13 @@ def _is_document(stored: bytes) -> bool:
     return load_config({"it": stored}, "it") is not None
 
 
-def _said_in(files: Mapping[str, bytes], path: str) -> Said:
+def _saved_version_in(files: Mapping[str, bytes], path: str) -> SavedVersion:
     names = (path, f"{path}.bak")
-    return _said_by_bytes(path, tuple((name, files[name]) for name in names if name in files))
+    return _version_in_bytes(path, tuple((name, files[name]) for name in names if name in files))
 
 
 @lru_cache(maxsize=1 << 10)
-def _said_by_bytes(path: str, there: tuple[tuple[str, bytes], ...]) -> Said:
+def _version_in_bytes(path: str, there: tuple[tuple[str, bytes], ...]) -> SavedVersion:
     """Read a file and its backup.
 
     Cached, because thousands of images have the same few versions.
@@ -380,7 +380,7 @@ def _said_by_bytes(path: str, there: tuple[tuple[str, bytes], ...]) -> Said:
 class _Version:
     """One version, saved between the events `first` and `last`."""
 
-    said: Said
+    content: SavedVersion
     first: int
     last: int
 
@@ -394,23 +394,25 @@ class ProgressLedger:
     following open, a power loss may leave any of them, because the last writes of the killed process were not synced.
     """
 
-    def __init__(self, there: Mapping[str, Said], *, legal: LegalVersions | None = None, until: int = -1) -> None:
+    def __init__(
+        self, there: Mapping[str, SavedVersion], *, legal: LegalVersions | None = None, until: int = -1
+    ) -> None:
         self._versions = {}
-        for path, said in there.items():
-            others = sorted((legal or {}).get(path, frozenset()) - {said}, key=repr)
+        for path, content in there.items():
+            others = sorted((legal or {}).get(path, frozenset()) - {content}, key=repr)
             ends = [-1, *(until for _ in others)]
-            self._versions[path] = [_Version(each, -1, end) for each, end in zip((*others, said), ends, strict=True)]
+            self._versions[path] = [_Version(each, -1, end) for each, end in zip((*others, content), ends, strict=True)]
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths of the recorded state files."""
         return tuple(self._versions)
 
-    def saved(self, path: str, said: Said, first: int, last: int) -> None:
+    def saved(self, path: str, content: SavedVersion, first: int, last: int) -> None:
         """Record the version that an operation between the events `first` and `last` saved."""
         versions = self._versions[path]
-        if versions[-1].said != said:
-            versions.append(_Version(said, first, last))
+        if versions[-1].content != content:
+            versions.append(_Version(content, first, last))
 
     def legal_versions(self, event: int) -> LegalVersions:
         """Return the legal versions of each file after a crash at an event.
@@ -420,7 +422,7 @@ class ProgressLedger:
         return {path: frozenset(_legal(versions, event)) for path, versions in self._versions.items()}
 
 
-def _legal(versions: list[_Version], event: int) -> Iterable[Said]:
+def _legal(versions: list[_Version], event: int) -> Iterable[SavedVersion]:
     begun = [version for version in versions if version.first <= event]
     returned = max(number for number, version in enumerate(begun) if version.last <= event)
-    return (version.said for version in begun[returned:])
+    return (version.content for version in begun[returned:])

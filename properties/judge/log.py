@@ -12,7 +12,7 @@ from itertools import starmap
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.decode.record import Record
 from tornpage.properties.judge.evidence import Answers, Evidence, first_difference, is_base, left_past, name_of
-from tornpage.properties.judge.image import Told, Truth
+from tornpage.properties.judge.image import AcknowledgedRecord, Truth
 from tornpage.properties.judge.image_evidence import ImageEvidence
 from tornpage.properties.judge.rulings import Ruling, broken, counted, judge, unknown
 
@@ -210,7 +210,7 @@ def _due_is_there(evidence: ImageEvidence, truth: Truth) -> Ruling | None:
     )
 
 
-def due_in(evidence: ImageEvidence, truth: Truth) -> list[Told]:
+def due_in(evidence: ImageEvidence, truth: Truth) -> list[AcknowledgedRecord]:
     """Return the records that have to be in the log of an image."""
     return [told for told in truth.due if told.offset >= evidence.before.begin]
 
@@ -220,7 +220,7 @@ def why_due(truth: Truth) -> str:
     return "flushed" if truth.power_loss else "acknowledged before the process died"
 
 
-def _holds(held: Mapping[int, Record], told: Told) -> bool:
+def _holds(held: Mapping[int, Record], told: AcknowledgedRecord) -> bool:
     return told.offset in held and told.is_record(held[told.offset])
 
 

@@ -13,16 +13,16 @@ from tornpage.model.delay import SCHEDULE_TOPIC
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.decode.config_files import parse_config
 from tornpage.properties.judge.evidence import DELETED_TOPICS, Evidence, name_of, remembered_topics
-from tornpage.properties.judge.image_evidence import ImageEvidence, said_in
+from tornpage.properties.judge.image_evidence import ImageEvidence, version_in
 from tornpage.properties.judge.ledgers import (
     CONSUMER_OFFSETS,
     DELAY_OFFSETS,
     LIGHT_CONSUMER_OFFSETS,
     LegalVersions,
-    Said,
-    said_by,
+    SavedVersion,
     torn_in,
     version_text,
+    versions_in,
 )
 from tornpage.properties.judge.rulings import CannotTell, Ruling, broken, judge
 from tornpage.properties.program.log_places import ROOT
@@ -49,15 +49,15 @@ def files_are_old_or_new(found: Evidence) -> None:
 
     The file and its backup are both whole: a whole backup does not excuse a torn file.
     """
-    for path, said in found.said_before.items():
+    for path, version in found.versions_before.items():
         legal = found.legal_versions[path]
-        if said not in legal:
+        if version not in legal:
             expected = " or ".join(sorted(map(version_text, legal)))
             name = path.rpartition("/")[2]
             raise GuaranteeBroken(
-                13, f"{name} is neither the old version nor the new one", expected, version_text(said)
+                13, f"{name} is neither the old version nor the new one", expected, version_text(version)
             )
-    for path, content in sorted(torn_in(found.files.base.files, found.said_before) - found.torn_before):
+    for path, content in sorted(torn_in(found.files.base.files, found.versions_before) - found.torn_before):
         raise GuaranteeBroken(13, f"{path.rpartition('/')[2]} is torn", "a whole document", repr(content[:64]))
     deleted = found.files.base.files.get(DELETED_TOPICS)
     if remembered_topics(deleted) is None:
@@ -70,8 +70,8 @@ def nobody_is_led_past(found: Evidence) -> None:
 
     A committed offset past the end of its queue becomes that end, in answers and on the disk; all others are unchanged.
     """
-    durable = said_by(found.durable.files, found.said_before)
-    for path in found.said_before:
+    durable = versions_in(found.durable.files, found.versions_before)
+    for path in found.versions_before:
         if path not in CONSUMER_FILES:
             continue
         expected = expected_offsets(found, path)
@@ -89,9 +89,9 @@ def nobody_is_led_past(found: Evidence) -> None:
 
 def expected_offsets(found: Evidence, path: str) -> progress.Offsets:
     """Return what a recovery has to make of the consumer offsets that were on the disk."""
-    said = found.said_before[path]
-    assert isinstance(said, tuple)
-    return progress.corrected(said, end_of=lambda topic, queue_id: found.end_of_queue((topic, queue_id)))
+    version = found.versions_before[path]
+    assert isinstance(version, tuple)
+    return progress.corrected(version, end_of=lambda topic, queue_id: found.end_of_queue((topic, queue_id)))
 
 
 @judge(13)
@@ -140,25 +140,27 @@ def _is_whole(content: Mapping[str, bytes], name: str) -> bool:
 
 def _badly_changed(evidence: ImageEvidence, was: Mapping[str, bytes], content: Mapping[str, bytes]) -> str:
     """Return a progress file that recovery changed wrongly; empty if there is none."""
-    own = evidence.said_before
+    own = evidence.versions_before
     names = {name_of(path) for path in own}
     for name, data in was.items():
         if name.removesuffix(".bak") not in names and content.get(name) != data:
             return name
     files = {f"{ROOT}/{name}": data for name, data in content.items() if is_progress(name)}
-    for path, said in own.items():
-        expected = _within_bounds(evidence.store, said) if path == DELAY_OFFSETS else expected_offsets(evidence, path)
-        if said_in(files, path) != expected:
+    for path, version in own.items():
+        expected = (
+            _within_bounds(evidence.store, version) if path == DELAY_OFFSETS else expected_offsets(evidence, path)
+        )
+        if version_in(files, path) != expected:
             return name_of(path)
     return ""
 
 
-def _within_bounds(store: MessageStore, said: Said) -> Said:
+def _within_bounds(store: MessageStore, version: SavedVersion) -> SavedVersion:
     """Return saved progress of delay levels, limited to the bounds of their queues."""
-    assert isinstance(said, tuple)
+    assert isinstance(version, tuple)
     bounds = (store.min_offset_in_queue, store.max_offset_in_queue)
     found = []
-    for level, number in said:
+    for level, number in version:
         first, end = (observed("a bound of a queue", partial(bound, SCHEDULE_TOPIC, level - 1)) for bound in bounds)
         found.append((level, max(first, min(number, end))))
     return tuple(found)
@@ -169,8 +171,12 @@ def progress_effects(found: Evidence) -> set[str]:
 
     They are a saved progress file, and an offset that was limited to its queue.
     """
-    effects = {"progress_saved"} if any(found.said_before.values()) else set()
-    if any(expected_offsets(found, path) != said for path, said in found.said_before.items() if path in CONSUMER_FILES):
+    effects = {"progress_saved"} if any(found.versions_before.values()) else set()
+    if any(
+        expected_offsets(found, path) != version
+        for path, version in found.versions_before.items()
+        if path in CONSUMER_FILES
+    ):
         effects.add("progress_corrected")
     return effects
 

@@ -23,7 +23,7 @@ from tornpage.properties.judge.answers import compare_first_times, compare_pull,
 from tornpage.properties.judge.evidence import DERIVED, EXTENSIONS, QUEUES, STRAY, Evidence, is_base
 from tornpage.properties.judge.ledgers import DerivedLedger, QueueMemory
 from tornpage.properties.judge.rulings import bounds_text, judge, queue_text, require
-from tornpage.properties.program.bit_maps import LOOKED_AT, bit_map_of
+from tornpage.properties.program.bit_maps import READ_PROPERTIES, bit_map_of
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
 
@@ -74,7 +74,7 @@ def queues_hold_the_log(found: Evidence) -> None:
         found.end,
         settings=found.settings,
         min_offset=found.derived_begin,
-        was_harmed=found.was_harmed,
+        was_corrupted=found.was_corrupted,
     )
 
 
@@ -195,7 +195,7 @@ def queues_are_right(
     *,
     settings: Settings,
     min_offset: int = 0,
-    was_harmed: bool = False,
+    was_corrupted: bool = False,
 ) -> None:
     """Check that queue files hold the units of the surviving records (contract 4).
 
@@ -218,7 +218,7 @@ def queues_are_right(
                 continue
             is_needed = True  # the files after it, so that there is no gap
             end = max(0, min(gone - int(name[-20:]), len(wanted)))
-            wanted = _removed(found[:end], wanted[:end], min_offset, settings.queue_ext, was_harmed) + wanted[end:]
+            wanted = _removed(found[:end], wanted[:end], min_offset, settings.queue_ext, was_corrupted) + wanted[end:]
             if found != wanted:
                 _compare_units(name, found, wanted, content if settings.queue_ext else {})
         if gone and not is_needed:
@@ -236,7 +236,7 @@ def removed_places(memory: QueueMemory, count: int, min_offset: int) -> int:
     return (memory.units[0].queue_offset + first) * UNIT_BYTES if first else 0
 
 
-def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_harmed: bool) -> bytes:
+def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_corrupted: bool) -> bytes:
     """Return the required bytes for units of removed records: those found, if allowed.
 
     Filler is allowed. The extension unit of such a unit may be removed too, and its address then leads nowhere.
@@ -246,12 +246,12 @@ def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_ha
         stored = found[position : position + UNIT_BYTES]
         unit = wanted[position : position + UNIT_BYTES]
         may_stand = stored == PREFILL_UNIT or (has_ext and stored[:12] == unit[:12])
-        may_stand |= was_harmed and _points_in_front_of(min_offset, stored)
+        may_stand |= was_corrupted and _points_before(min_offset, stored)
         pieces.append(stored if may_stand else unit)
     return b"".join(pieces)
 
 
-def _points_in_front_of(offset: int, stored: bytes) -> bool:
+def _points_before(offset: int, stored: bytes) -> bool:
     """Return whether a unit points to a record before an offset.
 
     Its size may be that of filler.
@@ -312,11 +312,11 @@ BitMapOf = Callable[[Record], bytes]
 
 def bit_maps_of(settings: Settings) -> BitMapOf:
     """Return the bit maps of a store with these settings; they are empty without filters."""
-    return _told_by_its_filters if settings.bit_maps else _no_bit_map
+    return _bit_map_by_filters if settings.bit_maps else _no_bit_map
 
 
-def _told_by_its_filters(record: Record) -> bytes:
-    values = ((name, property_of(record.message.properties, name)) for name in LOOKED_AT)
+def _bit_map_by_filters(record: Record) -> bytes:
+    values = ((name, property_of(record.message.properties, name)) for name in READ_PROPERTIES)
     said = {name: value for name, value in values if value is not None}
     return bit_map_of(record.message.topic.encode(errors="surrogateescape"), said)
 

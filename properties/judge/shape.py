@@ -31,7 +31,15 @@ from tornpage.properties.judge.image import OTHER_DIRECTORIES, LogRead, SeenImag
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
 
-__all__ = ["Given", "Shape", "delays_of", "first_look", "read_given", "read_settings_file", "shape_of"]
+__all__ = [
+    "SettingsOverride",
+    "StoreLayout",
+    "delays_of",
+    "first_look",
+    "read_override",
+    "read_settings_file",
+    "store_layout_of",
+]
 
 _BYTES_MAX = 1 << 20
 
@@ -55,7 +63,7 @@ _LEVEL = re.compile(r"([0-9]{1,9})([smhd])")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SettingsOverride:
     """Settings under RocketMQ's names; those that are missing are found from the bytes.
 
     `log_paths` are the directories of the log as written in the settings.
@@ -66,13 +74,13 @@ class Given:
     delay_level: str | None = None
     log_paths: tuple[str, ...] = ()
 
-    def with_numbers(self, **numbers: int | None) -> Given:
+    def with_numbers(self, **numbers: int | None) -> SettingsOverride:
         """Return the same settings with further numbers, those that are not None."""
         told = {name: number for name, number in numbers.items() if number is not None}
-        return Given({**self.numbers, **told}, self.switches, self.delay_level, self.log_paths)
+        return SettingsOverride({**self.numbers, **told}, self.switches, self.delay_level, self.log_paths)
 
 
-def read_given(settings: Mapping[str, str], *, source: str) -> Given:
+def read_override(settings: Mapping[str, str], *, source: str) -> SettingsOverride:
     """Return the settings that matter here (`name=value`, RocketMQ's names).
 
     Other settings are ignored. Raises InspectError.
@@ -93,10 +101,10 @@ def read_given(settings: Mapping[str, str], *, source: str) -> Given:
     if level is not None:
         delays_of(level, source=source)
     paths = tuple(filter(None, (path.strip() for path in settings.get(_LOG_PATHS, "").split(","))))
-    return Given(numbers, switches, level, paths)
+    return SettingsOverride(numbers, switches, level, paths)
 
 
-def read_settings_file(path: str) -> Given:
+def read_settings_file(path: str) -> SettingsOverride:
     """Return the settings in a broker's settings file. Raises InspectError."""
     try:
         with Path(path).open("rb") as file:
@@ -106,7 +114,7 @@ def read_settings_file(path: str) -> Given:
         raise InspectError(f"cannot read the broker's settings {path!r}: {reason}; check the path") from error
     if len(stored) > _BYTES_MAX:
         raise InspectError(f"{path!r} is too long for a settings file; give the broker's name=value file")
-    return read_given(parse_settings(stored.decode("utf-8", "replace")), source=path)
+    return read_override(parse_settings(stored.decode("utf-8", "replace")), source=path)
 
 
 def delays_of(level: str, *, source: str) -> tuple[int, ...]:
@@ -133,7 +141,7 @@ _PLACE = struct.Struct(">qi")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class StoreLayout:
     """Sizes and switches of a store.
 
     `unknown` has the reason for each contract number that cannot be judged.
@@ -147,22 +155,24 @@ class Shape:
     unknown: dict[int, str]
 
 
-def first_look(seen: SeenImage, given: Given) -> tuple[LogRead, tuple[str, ...], int]:
+def first_look(seen: SeenImage, override: SettingsOverride) -> tuple[LogRead, tuple[str, ...], int]:
     """Return the log of an image, its directories, and its file size.
 
     Raises InspectError.
     """
     content = seen.content
-    directories = _log_directories(seen, given)
+    directories = _log_directories(seen, override)
     floor = read_floor(seen.directory)
-    file_bytes = given.numbers.get("mappedFileSizeCommitLog") or (
+    file_bytes = override.numbers.get("mappedFileSizeCommitLog") or (
         floor.file_bytes if floor is not None and floor.file_bytes > 0 else _file_bytes(content, directories)
     )
     log = read_log(content, directories, file_bytes=file_bytes, floor=0 if floor is None else floor.offset)
     return log, directories, file_bytes
 
 
-def shape_of(seen: SeenImage, given: Given, log: LogRead, *, directories: Sequence[str], file_bytes: int) -> Shape:
+def store_layout_of(
+    seen: SeenImage, override: SettingsOverride, log: LogRead, *, directories: Sequence[str], file_bytes: int
+) -> StoreLayout:
     """Return the settings of the store whose log was read.
 
     Raises InspectError for impossible settings.
@@ -170,31 +180,33 @@ def shape_of(seen: SeenImage, given: Given, log: LogRead, *, directories: Sequen
     content = seen.content
     findings: list[Finding] = []
     unknown: dict[int, str] = {}
-    slots, entries = _index_sizes(seen, given, findings, unknown)
+    slots, entries = _index_sizes(seen, override, findings, unknown)
     records = (*log.records, *log.behind)
-    multi, light = _dispatched_further(records, content, given)
+    multi, light = _dispatched_further(records, content, override)
     if content.get("config/deletedTopics"):
         unknown[4] = unknown[5] = "topics were deleted, and the image does not show which records are still dispatched"
-    if given.delay_level is None and _has_other_delays(records, content):
+    if override.delay_level is None and _has_other_delays(records, content):
         unknown[4] = "due times in the image do not fit the default delay levels, and it does not show the levels"
         remedy = "give messageDelayLevel with --broker-config"
         message = "due times of messages do not fit the default delay levels"
         findings.append(Finding("CQ_DELAYS_UNKNOWN", "note", "consumequeue/SCHEDULE_TOPIC_XXXX", None, message, remedy))
     ext_files = [len(data) for name, data in content.items() if name.startswith("consumequeue_ext/") and data]
-    delays_ms = DELAYS_MS if given.delay_level is None else delays_of(given.delay_level, source="messageDelayLevel")
+    delays_ms = (
+        DELAYS_MS if override.delay_level is None else delays_of(override.delay_level, source="messageDelayLevel")
+    )
     settings = Settings(
         file_bytes=file_bytes,
         record_bytes_max=_RECORD_BYTES_MAX,
         multi_dispatch=multi,
         light_queues=light,
         delay_levels=len(delays_ms),
-        queue_units=_queue_units(content, given, findings),
-        queue_ext=given.switches.get("enableConsumeQueueExt", bool(ext_files)),
-        index=given.switches.get("messageIndexEnable", True),
+        queue_units=_queue_units(content, override, findings),
+        queue_ext=override.switches.get("enableConsumeQueueExt", bool(ext_files)),
+        index=override.switches.get("messageIndexEnable", True),
         index_slots=slots,
         index_entries=entries,
     )
-    ext_bytes = given.numbers.get("mappedFileSizeConsumeQueueExt", _commonest(Counter(ext_files), _EXT_BYTES))
+    ext_bytes = override.numbers.get("mappedFileSizeConsumeQueueExt", _commonest(Counter(ext_files), _EXT_BYTES))
     layout = Layout(
         file_bytes=file_bytes,
         record_bytes_max=_RECORD_BYTES_MAX,
@@ -208,11 +220,13 @@ def shape_of(seen: SeenImage, given: Given, log: LogRead, *, directories: Sequen
         queue_file_bytes=settings.queue_units * UNIT_BYTES,
         index=settings.index,
     )
-    return Shape(settings, layout, _config(settings, given, ext_bytes, directories), tuple(directories),
+    return StoreLayout(settings, layout, _config(settings, override, ext_bytes, directories), tuple(directories),
                  tuple(findings), unknown)  # fmt: skip
 
 
-def _config(settings: Settings, given: Given, ext_bytes: int, directories: Sequence[str]) -> MessageStoreConfig:
+def _config(
+    settings: Settings, override: SettingsOverride, ext_bytes: int, directories: Sequence[str]
+) -> MessageStoreConfig:
     try:
         config = MessageStoreConfig(
             mapped_file_size_commit_log=settings.file_bytes,
@@ -229,19 +243,19 @@ def _config(settings: Settings, given: Given, ext_bytes: int, directories: Seque
             disk_space_warning_level_ratio=1.0,
             disk_space_clean_forcibly_ratio=1.0,
         )
-        return config if given.delay_level is None else replace(config, message_delay_level=given.delay_level)
+        return config if override.delay_level is None else replace(config, message_delay_level=override.delay_level)
     except BadConfig as error:
         raise InspectError(f"no store can have these sizes: {error}; give them with --broker-config") from error
 
 
-def _log_directories(seen: SeenImage, given: Given) -> tuple[str, ...]:
+def _log_directories(seen: SeenImage, override: SettingsOverride) -> tuple[str, ...]:
     """Return the directories of the log by name below the store.
 
     They are the given ones, or else those with log files.
     """
-    if given.log_paths:
+    if override.log_paths:
         names = []
-        for path in given.log_paths:
+        for path in override.log_paths:
             name = path.rstrip("/").rpartition("/")[2]
             if f"{ROOT}/{name}" not in seen.image.directories:
                 raise InspectError(
@@ -280,8 +294,8 @@ def _commonest(sizes: Counter[int], default: int) -> int:
     return sizes.most_common(1)[0][0] if sizes else default
 
 
-def _queue_units(content: dict[str, bytes], given: Given, findings: list[Finding]) -> int:
-    told = given.numbers.get("mappedFileSizeConsumeQueue")
+def _queue_units(content: dict[str, bytes], override: SettingsOverride, findings: list[Finding]) -> int:
+    told = override.numbers.get("mappedFileSizeConsumeQueue")
     if told is not None:
         return -(-told // UNIT_BYTES)
     sizes = Counter(len(data) for name, data in content.items() if name.startswith("consumequeue/") and len(data) >= 20)
@@ -294,30 +308,34 @@ def _queue_units(content: dict[str, bytes], given: Given, findings: list[Finding
     return max(1, size // UNIT_BYTES)
 
 
-def _index_sizes(seen: SeenImage, given: Given, findings: list[Finding], unknown: dict[int, str]) -> tuple[int, int]:
+def _index_sizes(
+    seen: SeenImage, override: SettingsOverride, findings: list[Finding], unknown: dict[int, str]
+) -> tuple[int, int]:
     """Return slots and entries of an index file.
 
     Number 5 is not judged if the bytes leave them open.
     """
-    told = given.numbers.get("maxHashSlotNum")
-    seen_shapes: Counter[tuple[int, int]] = Counter()
+    told = override.numbers.get("maxHashSlotNum")
+    seen_sizes: Counter[tuple[int, int]] = Counter()
     for reader in opened_index(seen.directory, told, findings):
         if reader.slots is not None and reader.entries_max is not None:
-            seen_shapes[reader.slots, reader.entries_max] += 1
+            seen_sizes[reader.slots, reader.entries_max] += 1
         elif reader.entry_count or seen.content[reader.file.label].strip(b"\0"):
             findings.append(unsettled(reader, told))
     open_questions = [found.file for found in findings if found.code == "IX_SLOTS_UNKNOWN"]
-    if not seen_shapes:
+    if not seen_sizes:
         if open_questions and told is None:
             unknown[5] = f"{open_questions[0]} does not show how many slots an index file has"
-        return told or _SLOTS, given.numbers.get("maxIndexNum", _ENTRIES)
-    if len(seen_shapes) > 1 and told is None:
+        return told or _SLOTS, override.numbers.get("maxIndexNum", _ENTRIES)
+    if len(seen_sizes) > 1 and told is None:
         unknown[5] = "index files have several sizes, and the image does not show which one was configured"
-    (slots, entries), _ = seen_shapes.most_common(1)[0]
-    return slots, given.numbers.get("maxIndexNum", entries)
+    (slots, entries), _ = seen_sizes.most_common(1)[0]
+    return slots, override.numbers.get("maxIndexNum", entries)
 
 
-def _dispatched_further(records: Iterable[Record], content: dict[str, bytes], given: Given) -> tuple[bool, bool]:
+def _dispatched_further(
+    records: Iterable[Record], content: dict[str, bytes], override: SettingsOverride
+) -> tuple[bool, bool]:
     """Return whether records go to further queues, and whether light queues have the id 0."""
     multi = light = False
     for record in records:
@@ -329,7 +347,7 @@ def _dispatched_further(records: Iterable[Record], content: dict[str, bytes], gi
             if name.startswith(_LIGHT_PREFIX):
                 as_topic = any(found.startswith(f"consumequeue/{name}/{record.queue_id}/") for found in content)
                 light |= record.queue_id == 0 or not as_topic
-    return given.switches.get("enableMultiDispatch", multi), given.switches.get("enableLmq", light)
+    return override.switches.get("enableMultiDispatch", multi), override.switches.get("enableLmq", light)
 
 
 def _has_other_delays(records: Iterable[Record], content: dict[str, bytes]) -> bool:

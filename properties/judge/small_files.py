@@ -190,17 +190,17 @@ def small_files_are_whole(found: Evidence) -> Ruling | None:
         if floor_in(floor) is None and (floor.strip(b"\0") or _has_a_log(files)):
             return _not_whole(DURABLE_FLOOR, f"the durable floor on disk is not whole {when}", floor)
         derived = files.get(DERIVED_FLOOR)
-        if derived is not None and not found.was_harmed and _derived_offset_in(derived) is None:
+        if derived is not None and not found.was_corrupted and _derived_offset_in(derived) is None:
             return _not_whole(DERIVED_FLOOR, f"the derived floor on disk is not whole {when}", derived)
         checkpoint = files.get(CHECKPOINT, b"")
-        if checkpoint and not found.was_harmed and not _is_checkpoint(checkpoint):
+        if checkpoint and not found.was_corrupted and not _is_checkpoint(checkpoint):
             return _not_whole(CHECKPOINT, f"the checkpoint on disk is not whole {when}", checkpoint)
     there = found.files.paths()
     floor = found.files.peek(DURABLE_FLOOR, 0, _FLOOR_BYTES_MAX) if DURABLE_FLOOR in there else b""
     if floor_in(floor) is None:
         return _not_whole(DURABLE_FLOOR, "the recovered store has no whole durable floor", floor)
     live = found.files.peek(CHECKPOINT, 0, CHECKPOINT_BYTES + 1) if CHECKPOINT in there else b""
-    if not (has_times(live[:CHECKPOINT_BYTES]) if found.was_harmed else _is_checkpoint(live)):
+    if not (has_times(live[:CHECKPOINT_BYTES]) if found.was_corrupted else _is_checkpoint(live)):
         return _not_whole(CHECKPOINT, "the recovered store has no whole checkpoint", live)
     return None
 
@@ -224,7 +224,7 @@ def floors_say_what_is_durable(found: Evidence) -> Ruling | None:
         if floor is not None and (floor.offset > end or floor.file_bytes != file_bytes):
             return broken(7, f"the durable floor lies past the end of the log {when}", file=name_of(DURABLE_FLOOR),
                           expected=f"{end} at most, in files of {file_bytes}", found=_said(floor))  # fmt: skip
-        offset = None if derived is None or found.was_harmed else _derived_offset_in(derived)
+        offset = None if derived is None or found.was_corrupted else _derived_offset_in(derived)
         if offset is not None and offset > end:
             return broken(7, f"the derived floor lies past the end of the log {when}", file=name_of(DERIVED_FLOOR),
                           expected=f"{end} at most", found=str(offset))  # fmt: skip
@@ -240,7 +240,7 @@ def _disks(found: Evidence) -> Iterator[tuple[str, _Files]]:
 
     The latter are left out if files were corrupted from outside.
     """
-    if not found.was_harmed:
+    if not found.was_corrupted:
         yield "after a crash", found.files.base.files
     yield "after a recovery", found.durable.files
 

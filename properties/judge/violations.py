@@ -126,7 +126,7 @@ def _older_floor(found: Recovered) -> Recovered:
 
 
 def _other_version(found: Recovered) -> Recovered:
-    return replace(found, said_before={**found.said_before, CONSUMER_OFFSETS: ((("T", "g", 0), 0),)})
+    return replace(found, versions_before={**found.versions_before, CONSUMER_OFFSETS: ((("T", "g", 0), 0),)})
 
 
 VIOLATIONS: Mapping[str, Callable[[Recovered], Recovered]] = {

@@ -22,8 +22,8 @@ from tornpage.impl.message.dispatching import Dispatched, Dispatcher, DispatchRu
 from tornpage.model.state import CommitLog
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.fingerprint import fingerprint
-from tornpage.properties.judge.evidence import Key, LegalLogs, Recovered, View
-from tornpage.properties.judge.ledgers import LegalVersions, Said
+from tornpage.properties.judge.evidence import Key, LegalLogs, ProcessView, Recovered
+from tornpage.properties.judge.ledgers import LegalVersions, SavedVersion
 
 __all__ = ["AGAIN_EVERY", "AGAIN_SHARE", "Outcome", "VerdictCache", "cached_dispatch", "cached_walk"]
 
@@ -33,7 +33,7 @@ AGAIN_EVERY = 16
 """One cached answer in this many is computed again and compared."""
 
 _JudgeInput = tuple[Hashable, ...]
-_Views = dict[View, list[tuple[_JudgeInput, object]]]
+_Views = dict[ProcessView, list[tuple[_JudgeInput, object]]]
 
 
 def _judge_input(log: CommitLog) -> _JudgeInput:
@@ -55,9 +55,9 @@ class Outcome:
 
     key: Key
     judged: _JudgeInput
-    said: tuple[tuple[str, Said], ...]
+    said: tuple[tuple[str, SavedVersion], ...]
     findings: tuple[Hashable, ...]
-    view: View | None
+    view: ProcessView | None
     durable: bytes
     effects: frozenset[str]
     fired: tuple[str, ...]
@@ -68,7 +68,7 @@ class Outcome:
         return cls(
             key=found.key,
             judged=_judge_input(found.legal[found.key]),
-            said=tuple(sorted(found.said_before.items())),
+            said=tuple(sorted(found.versions_before.items())),
             findings=tuple(found.store.findings),
             view=found.view,
             durable=fingerprint(found.durable.files, found.durable.directories),
@@ -135,7 +135,7 @@ class VerdictCache:
 
     @staticmethod
     def _is_seen(views: _Views, found: Recovered) -> bool:
-        judged = (_judge_input(found.legal[found.key]), dict(found.said_before))
+        judged = (_judge_input(found.legal[found.key]), dict(found.versions_before))
         assert found.view is not None
         seen = views.setdefault(found.view, [])
         if judged in seen:

@@ -6,7 +6,7 @@ from tornpage.model.operations import Close, Flush
 from tornpage.model.step import EndedPulls, step
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.journal import DirectorySynced
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS, said_by, version_text
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS, version_text, versions_in
 from tornpage.properties.lockstep.compare import clean_exit_is_durable, compare_watermarks, legal_outcome
 from tornpage.properties.lockstep.execute import answered_puts
 from tornpage.properties.lockstep.pair import Pair
@@ -73,7 +73,7 @@ def _delay_offsets_are_saved(pair: Pair) -> None:
     """Contract 12: after a clean exit the progress of delay levels on disk is exact."""
     if pair.store.read_only_reason is not None or pair.layout.role == "SLAVE":
         return
-    saved = said_by(pair.durable(pair.files).files, (DELAY_OFFSETS,))[DELAY_OFFSETS]
+    saved = versions_in(pair.durable(pair.files).files, (DELAY_OFFSETS,))[DELAY_OFFSETS]
     if saved != pair.log.delays:
         sentence = "a clean exit has not saved which delayed messages were delivered"
         raise GuaranteeBroken(12, sentence, version_text(pair.log.delays), version_text(saved))

@@ -293,7 +293,12 @@ def clean_exit_is_durable(pair: Pair, *, unused_may_stay: bool = False) -> None:
     checkpoint_is_right(pair, pair.model)
     content, end, begin = derived_on(image), pair.log.end_offset, pair.log.min_offset
     queues_are_right(
-        content, pair.memory.derived, end, settings=pair.settings, min_offset=begin, was_harmed=pair.memory.was_harmed
+        content,
+        pair.memory.derived,
+        end,
+        settings=pair.settings,
+        min_offset=begin,
+        was_corrupted=pair.memory.was_corrupted,
     )
     index_is_right(content, pair.memory.derived, end, settings=pair.settings, min_offset=begin)
     if pair.settings.queue_ext:

@@ -17,7 +17,7 @@ from tornpage.properties.disk.page_versions import Earlier
 from tornpage.properties.judge.evidence import STRAY
 from tornpage.properties.program.log_places import ROOT, log_files
 
-__all__ = ["HarmedImage", "Lost", "damaged_image", "harmed_image"]
+__all__ = ["CorruptedImage", "Lost", "corrupted_image", "damaged_image"]
 
 _TRAILER_BYTES = 20
 _NUMBER_BYTES = 11
@@ -178,14 +178,14 @@ def _with(image: Image, base: int, content: bytes) -> Image:
 
 
 @dataclass(frozen=True, slots=True)
-class HarmedImage:
+class CorruptedImage:
     """The disk after the corruption; `is_noticed` if it lost what the clean exit had promised."""
 
     image: Image
     is_noticed: bool
 
 
-def harmed_image(
+def corrupted_image(
     harm: HarmDerived,
     image: Image,
     earlier: Image,
@@ -193,7 +193,7 @@ def harmed_image(
     min_offset: int,
     index_slots: int,
     tags_codes: Mapping[int, int] = MappingProxyType({}),
-) -> HarmedImage | None:
+) -> CorruptedImage | None:
     """Return the disk after the corruption, or None if it changes nothing.
 
     `earlier` is an earlier disk of the store. The log begins at `min_offset`; units and entries of messages before that
@@ -203,13 +203,13 @@ def harmed_image(
     here = _PLACES[harm.file]
     if harm.file == "marker":
         left = Image(image.directories, {**image.files, here: b""})
-        return HarmedImage(left, is_noticed=False) if harm.harm == "stale" else None
+        return CorruptedImage(left, is_noticed=False) if harm.harm == "stale" else None
     paths = sorted(path for path in image.files if path.startswith(here) and not path.endswith(STRAY))
     if not paths:
         return None
     path = paths[harm.number % len(paths)]
     before = image.files[path]
-    after = _harmed(harm, before, earlier.files.get(path))
+    after = _corrupted_content(harm, before, earlier.files.get(path))
     if harm.harm == "misdirected":
         if min_offset and harm.file in _FIRST_OFFSETS:  # expired units cannot be compared with anything
             return None
@@ -228,7 +228,7 @@ def harmed_image(
         loses = not _still_says(before, after, tags_codes)
     if loses and harm.file == "index" and after is not None:
         loses = _without_first_seconds(before, index_slots) != _without_first_seconds(after, index_slots)
-    return HarmedImage(Image(image.directories, files), loses)
+    return CorruptedImage(Image(image.directories, files), loses)
 
 
 def _still_says(before: bytes, after: bytes, tags_codes: Mapping[int, int]) -> bool:
@@ -265,7 +265,7 @@ def _latest_offset(content: bytes, file: DerivedFile, index_slots: int) -> int:
     return max(offsets, default=0)
 
 
-def _harmed(harm: HarmDerived, before: bytes, earlier: bytes | None) -> bytes | None:
+def _corrupted_content(harm: HarmDerived, before: bytes, earlier: bytes | None) -> bytes | None:
     """Return the content of the file afterwards, None if it is removed."""
     position = harm.amount % len(before) if before else 0
     match harm.harm:

@@ -19,10 +19,18 @@ from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.page_versions import earlier_contents
 from tornpage.properties.judge.answers import Stored, key_text
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS, DerivedLedger, Key, ProgressLedger, Said, said_by, torn_in
+from tornpage.properties.judge.ledgers import (
+    DELAY_OFFSETS,
+    DerivedLedger,
+    Key,
+    ProgressLedger,
+    SavedVersion,
+    torn_in,
+    versions_in,
+)
 from tornpage.properties.judge.rulings import queue_text
 from tornpage.properties.lockstep.closing import close
-from tornpage.properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
+from tornpage.properties.lockstep.corrupt_images import Lost, corrupted_image, damaged_image
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.lockstep.recovery import Recovery
 from tornpage.properties.program.log_places import log_files
@@ -52,7 +60,7 @@ class Corruption:
             return
         pair.files.mend()
         close(pair)
-        harmed = harmed_image(
+        harmed = corrupted_image(
             harm,
             pair.durable(pair.files),
             pair.files.base,
@@ -64,7 +72,7 @@ class Corruption:
             self._recovery.open()
             return
         before, is_noticed = pair.log, harmed.is_noticed and pair.store.read_only_reason is None
-        files, pair.memory.was_harmed = pair.new_disk(harmed.image), True
+        files, pair.memory.was_corrupted = pair.new_disk(harmed.image), True
         found = self._recovery.recover(
             files, self._recovery.legal_between(before, before, kill=True), self._recovery.versions_now()
         )
@@ -120,7 +128,7 @@ class Corruption:
         pair.files, pair.spans = pair.new_disk(pair.durable(pair.files)), []
         pair.store = store
         pair.memory.versions = ProgressLedger(
-            said_by(image.files, pair.memory.versions.paths)
+            versions_in(image.files, pair.memory.versions.paths)
         )  # the close has saved the newest version
         pair.end_operation(0, corruption.corrupted(pair.model, operation, pair.layout))
         pair.cover(f"damaged_{operation.kind}")
@@ -133,7 +141,7 @@ class Corruption:
             return None
         harm = HarmDerived(operation.beside, operation.beside_harm, number=operation.record, amount=operation.amount)
         min_offset, index_slots = pair.log.min_offset, pair.settings.index_slots
-        harmed = harmed_image(harm, image, pair.files.base, min_offset=min_offset, index_slots=index_slots)
+        harmed = corrupted_image(harm, image, pair.files.base, min_offset=min_offset, index_slots=index_slots)
         return None if harmed is None else harmed.image
 
     def _serves_what_verifies(self, store: MessageStore, lost: Lost, *, is_complete: bool) -> None:
@@ -173,11 +181,11 @@ class Corruption:
         if path not in image.files:
             self._recovery.open()
             return
-        harmed = _harmed_progress(image, path, harm)
-        if harm == "stale" and said_by(harmed.files, (path,)) == said_by(image.files, (path,)):
+        harmed = _corrupted_progress(image, path, harm)
+        if harm == "stale" and versions_in(harmed.files, (path,)) == versions_in(image.files, (path,)):
             self._recovery.open()
             return
-        after = corruption.corrupted(pair.model, operation, pair.layout, saved_before=_said_by_backup(image, path))
+        after = corruption.corrupted(pair.model, operation, pair.layout, saved_before=_backup_version(image, path))
         versions = {**_versions_in(harmed, pair), path: frozenset((after.consumers.saved,))}
         pair.memory.torn_files = torn_in(harmed.files, pair.memory.versions.paths)
         files = pair.new_disk(harmed)
@@ -237,7 +245,7 @@ class Corruption:
         """Open the closed store with another file."""
         pair = self._pair
         durable = pair.durable(pair.files)
-        backup = _said_by_backup(durable, DELAY_OFFSETS)
+        backup = _backup_version(durable, DELAY_OFFSETS)
         after = corruption.corrupted(pair.model, operation, pair.layout, delays_before=backup)
         given, saved, stored = after.log, after.log.saved_delays, dict(durable.files)
         match operation.kind:
@@ -260,18 +268,20 @@ class Corruption:
         pair.cover(f"delay_offsets_{operation.kind}")
 
 
-def _versions_in(image: Image, pair: Pair) -> dict[str, frozenset[Said]]:
+def _versions_in(image: Image, pair: Pair) -> dict[str, frozenset[SavedVersion]]:
     """Return the version of each progress file in an image, as its only legal one."""
-    return {path: frozenset((said,)) for path, said in said_by(image.files, pair.memory.versions.paths).items()}
+    return {
+        path: frozenset((version,)) for path, version in versions_in(image.files, pair.memory.versions.paths).items()
+    }
 
 
-def _said_by_backup(image: Image, path: str) -> Any:
+def _backup_version(image: Image, path: str) -> Any:
     """Return the version in the backup of a progress file, () without one."""
     content = image.files.get(f"{path}.bak")
-    return () if content is None else said_by({path: content}, (path,))[path]
+    return () if content is None else versions_in({path: content}, (path,))[path]
 
 
-def _harmed_progress(image: Image, path: str, harm: ProgressHarm) -> Image:
+def _corrupted_progress(image: Image, path: str, harm: ProgressHarm) -> Image:
     """Return an image with a corrupted state file; for `both` its backup too."""
     left = dict(image.files)
     if harm == "stale":

@@ -26,8 +26,8 @@ Peek = Callable[[str, int, int], bytes]
 class Memory:
     """The ledgers of one lockstep run; records enter them when they reach the page cache.
 
-    `was_harmed`: queues and index were corrupted, or the clock was set back, so the checkpoint's times are not compared
-    any more. `torn_files` are state files that a corruption tore.
+    `was_corrupted`: queues and index were corrupted, or the clock was set back, so the checkpoint's times are no longer
+    compared. `torn_files` are state files that a corruption tore.
     """
 
     def __init__(self, settings: Settings, layout: Layout) -> None:
@@ -35,7 +35,7 @@ class Memory:
         self.derived = DerivedLedger(layout)
         self.consumer_file = LIGHT_CONSUMER_OFFSETS if settings.light_queues else CONSUMER_OFFSETS
         self.versions = ProgressLedger({self.consumer_file: (), DELAY_OFFSETS: ()})
-        self.was_harmed = False
+        self.was_corrupted = False
         self.torn_files: frozenset[tuple[str, bytes]] = frozenset()
         self._file_bytes = settings.file_bytes
         self._unnoted: list[Record | int] = []
@@ -91,5 +91,5 @@ class Memory:
         self.ledger = self.ledger.copy()
         self.ledger.truncate(found.store.max_offset)
         self.derived = self.derived.up_to(found.store.max_offset, found.legal[found.key].deleted)
-        self.versions = ProgressLedger(found.said_before, legal=legal, until=until)
+        self.versions = ProgressLedger(found.versions_before, legal=legal, until=until)
         self._unnoted = []

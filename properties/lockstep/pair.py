@@ -172,7 +172,7 @@ class Pair:
         set_by_ms = begun.clock.ahead_ms - before.clock.ahead_ms
         around.now_ms = begun.clock.now_ms
         around.set_clock(set_by_ms)
-        self.memory.was_harmed |= set_by_ms < 0  # the checkpoint's times do not cover records written after this
+        self.memory.was_corrupted |= set_by_ms < 0  # the checkpoint's times do not cover records written after this
         if begun.environment != before.environment:
             faults, percent = begun.environment.faults, begun.environment.percent_used
             around.replica, around.append_fails = begun.environment.replica, faults.append

@@ -33,7 +33,14 @@ from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.judge.delay import opened_log
 from tornpage.properties.judge.evidence import DERIVED_PATHS, LegalLogs, Recovered, key_of
 from tornpage.properties.judge.judges import JUDGES, OF_THE_PROCESS
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS, LegalVersions, Said, compare_record, said_by, version_text
+from tornpage.properties.judge.ledgers import (
+    DELAY_OFFSETS,
+    LegalVersions,
+    SavedVersion,
+    compare_record,
+    version_text,
+    versions_in,
+)
 from tornpage.properties.judge.progress import CONSUMER_FILES, expected_offsets
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.lockstep.cache import VerdictCache
@@ -177,8 +184,8 @@ class Recovery:
 
         With a cache, judges of the process alone are skipped for a process view that was judged before.
         """
-        said_before = self.said_on(files)
-        found = self.judged_open(self._pair.open_on(files), files, legal, versions, said_before, cache=cache)
+        versions_before = self.versions_on(files)
+        found = self.judged_open(self._pair.open_on(files), files, legal, versions, versions_before, cache=cache)
         if self._observer is not None and (cache is None or cache.of_one_recovery):
             self._observer(found)
         return found
@@ -192,9 +199,9 @@ class Recovery:
         legal = self.legal_between(pair.log, pair.log, kill=True) if legal is None else legal
         return self.judged(pair.new_disk(pair.durable(pair.files)), legal, self.versions_now())
 
-    def said_on(self, files: RecordingFiles) -> dict[str, Said]:
+    def versions_on(self, files: RecordingFiles) -> dict[str, SavedVersion]:
         """Return the versions of the progress files of a disk, as a process sees them."""
-        return said_by(_seen(files, self._pair.memory.versions.paths), self._pair.memory.versions.paths)
+        return versions_in(_seen(files, self._pair.memory.versions.paths), self._pair.memory.versions.paths)
 
     def judged_open(
         self,
@@ -202,14 +209,14 @@ class Recovery:
         files: RecordingFiles,
         legal: LegalLogs,
         versions: LegalVersions,
-        said_before: Mapping[str, Said],
+        versions_before: Mapping[str, SavedVersion],
         *,
         cache: VerdictCache | None = None,
-        queues_came_late: bool = False,
+        queues_created_late: bool = False,
     ) -> Recovered:
         """Judge a store that was just opened on a disk.
 
-        `said_before` are the versions of its progress files before the open.
+        `versions_before` are the versions of its progress files before the open.
         """
         pair = self._pair
         found = Recovered(
@@ -221,11 +228,11 @@ class Recovery:
             pair.durable(files),
             pair.settings,
             pair.layout,
-            pair.memory.was_harmed,
-            said_before,
+            pair.memory.was_corrupted,
+            versions_before,
             versions,
             pair.memory.torn_files,
-            queues_came_late,
+            queues_created_late,
         )
         is_judged = False
         if found.key in legal:
@@ -244,7 +251,7 @@ class Recovery:
     @staticmethod
     def after_recovery(found: Recovered) -> tuple[LegalLogs, LegalVersions]:
         """Return the legal logs and versions of a power loss after a recovery: those it left."""
-        said = said_by(found.durable.files, found.legal_versions)
+        said = versions_in(found.durable.files, found.legal_versions)
         return {found.key: found.legal[found.key]}, {path: frozenset((each,)) for path, each in said.items()}
 
     def recovers_again(self, found: Recovered, *, cache: VerdictCache | None = None) -> Recovered:
@@ -277,7 +284,7 @@ class Recovery:
         pair.environment.use(pair.store)
         there = expected_offsets(found, pair.memory.consumer_file)
         consumers = ConsumerProgress(there, there)
-        pair.cover("progress_corrected", there != found.said_before[pair.memory.consumer_file])
+        pair.cover("progress_corrected", there != found.versions_before[pair.memory.consumer_file])
         pair.cover("progress_recovered", bool(there))
         pair.cover("progress_crashed_in_save", len(found.legal_versions[pair.memory.consumer_file]) > 1)
         adopted = opened_log(found)
@@ -326,12 +333,12 @@ class Recovery:
         """Open under the fault and judge; if refused, open again without the fault and judge that."""
         pair = self._pair
         disk, records = pair.files, len(pair.log.records)
-        first, fired, said = len(disk.events), disk.fired, self.said_on(disk)
+        first, fired, said = len(disk.events), disk.fired, self.versions_on(disk)
         store, refusal = self._tried(fired=fired)
         faults, disk.rules = tuple(disk.rules), ()
         if store is not None:
             late = self._catches_up(store)
-            found = self.judged_open(store, disk, legal, versions, said, queues_came_late=late)
+            found = self.judged_open(store, disk, legal, versions, said, queues_created_late=late)
             pair.environment.give_up(self.recovers_again(found).store)
         else:
             if leaks := disk.leaks():
@@ -378,7 +385,7 @@ class Recovery:
         corrected[DELAY_OFFSETS] = self._of_levels(versions.get(DELAY_OFFSETS, ()), legal)
         return {path: said | corrected.get(path, frozenset()) for path, said in versions.items()}
 
-    def _of_levels(self, versions: Iterable[Said], legal: LegalLogs) -> frozenset[Said]:
+    def _of_levels(self, versions: Iterable[SavedVersion], legal: LegalLogs) -> frozenset[SavedVersion]:
         """Return saved progress of delay levels as an open limits it to their queues."""
         return frozenset(
             after.saved_delays
@@ -388,7 +395,7 @@ class Recovery:
             for after in crashes.opened(log.changed(saved_delays=said), layout=self._pair.layout)
         )
 
-    def _corrected(self, versions: Iterable[Said], ends: Iterable[int]) -> frozenset[Said]:
+    def _corrected(self, versions: Iterable[SavedVersion], ends: Iterable[int]) -> frozenset[SavedVersion]:
         found = set()
         for said in versions:
             for end_offset in ends:

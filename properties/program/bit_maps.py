@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 
 from tornpage.properties.program.case import Settings
 
-__all__ = ["BIT_MAP_BYTES_MAX", "LOOKED_AT", "bit_map_of", "filters_of"]
+__all__ = ["BIT_MAP_BYTES_MAX", "READ_PROPERTIES", "bit_map_of", "filters_of"]
 
 BIT_MAP_BYTES_MAX = 4
-LOOKED_AT = ("TAGS", "KEYS")
+READ_PROPERTIES = ("TAGS", "KEYS")
 """The properties that the bit maps depend on."""
 
 
 def bit_map_of(topic: bytes, properties: Mapping[str, str]) -> bytes:
     """Return the bit map of a message, of at most `BIT_MAP_BYTES_MAX` bytes; it may be empty."""
-    seen = repr((topic, [properties.get(name, "") for name in LOOKED_AT]))
+    seen = repr((topic, [properties.get(name, "") for name in READ_PROPERTIES]))
     checksum = zlib.crc32(seen.encode("utf-8", "surrogatepass"))
     return checksum.to_bytes(4, "big")[: checksum % (BIT_MAP_BYTES_MAX + 1)]
 

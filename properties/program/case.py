@@ -166,7 +166,7 @@ def _read_operation(item: dict[str, Any]) -> Operation:
     operation: Operation = OPERATIONS[name](**item)
     match operation:
         case AimFault():
-            parse_fault(operation.text)  # raises BadAim, a ValueError
+            parse_fault(operation.text)  # raises BadFaultRule, a ValueError
         case Crash():
             if operation.others not in ("lost", "kept"):
                 raise ValueError(f"others is {operation.others!r}: lost or kept")

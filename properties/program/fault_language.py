@@ -65,7 +65,7 @@ class _Token:
 
 
 def parse_fault(text: str) -> tuple[str, Predicate]:
-    """Return effect and predicate of a fault rule. Raises BadAim."""
+    """Return effect and predicate of a fault rule. Raises BadFaultRule."""
     name, _, where = text.partition(":")
     effect = name.strip()
     column = 1 + len(name) - len(name.lstrip())
@@ -77,7 +77,7 @@ def parse_fault(text: str) -> tuple[str, Predicate]:
 
 
 def parse_predicate(text: str, effect: str) -> Predicate:
-    """Return the predicate in a text, for a rule with a known effect. Raises BadAim."""
+    """Return the predicate in a text, for a rule with a known effect. Raises BadFaultRule."""
     return _Parser(text, 0, effect).whole() if text.strip() else And()
 
 
@@ -228,7 +228,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def fault_rule_of(text: str, *, seed: int = 0) -> AimFault:
-    """Return the fault rule in a text, in plain spelling. Raises BadAim."""
+    """Return the fault rule in a text, in plain spelling. Raises BadFaultRule."""
     effect, predicate = parse_fault(text)
     return AimFault(effect, text_of(predicate), seed)
 

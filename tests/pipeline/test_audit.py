@@ -18,7 +18,7 @@ from tornpage.pipeline.audit import StoreAudit, audit_plan, audit_store
 from tornpage.pipeline.dispatch import SCHEDULE_TOPIC
 from tornpage.pipeline.findings import CODES
 from tornpage.pipeline.store_rows import bytes_to_read
-from tornpage.pipeline.stores import in_flight_writes, plan_store
+from tornpage.pipeline.stores import facts_of, plan_store
 from tornpage.pipeline.suspicions import Suspicion, judged
 from tornpage.properties.inspect import InspectError
 
@@ -378,7 +378,7 @@ def test_unit_of_a_record_that_was_just_being_written_is_looked_at_again(tmp_pat
         assert holder.stdout is not None
         holder.stdout.readline()
         plan = plan_store(0, root)
-        facts = in_flight_writes(plan, [], [])
+        facts = facts_of(plan, [], [])
         holder.kill()
     assert facts.may_move
 

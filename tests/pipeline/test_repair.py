@@ -24,14 +24,14 @@ from tornpage.pipeline.repairing import RepairDone, RepairRefused, carry_out, pr
 from tornpage.properties.decode.consumequeue import EXT_ADDRESS_MAX
 from tornpage.properties.decode.record import Record
 from tornpage.properties.decode.store import iter_items, look
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 
 STORES = ("01-plain-ascii", "03-rollover-blanks-retention", "06-index-files-collisions")
 LOG_FILE = "commitlog/00000000000000000000"
 
 
 def mended(store: Path, target: Path) -> RepairDone:
-    prepared = prepare_repair(store, target, Given())
+    prepared = prepare_repair(store, target, SettingsOverride())
     return carry_out(prepared.plan, prepared.rows)
 
 
@@ -154,7 +154,7 @@ def test_places_that_cannot_take_a_copy_are_refused(tmp_path: Path) -> None:
     before = tree(tmp_path)
     for target in (tmp_path / "there", tmp_path / "link", root / "copy", root, tmp_path, tmp_path / "no" / "copy"):
         with pytest.raises(RepairRefused) as caught:
-            prepare_repair(root, target, Given())
+            prepare_repair(root, target, SettingsOverride())
         assert "\n" not in str(caught.value)
     assert tree(tmp_path) == before
 
@@ -163,13 +163,13 @@ def test_live_store_is_refused(tmp_path: Path) -> None:
     with MessageStore.open(tmp_path / "store", MessageStoreConfig(mapped_file_size_commit_log=16384)) as store:
         store.put(Message("T", b"x"))
         with pytest.raises(RepairRefused, match="close the store first"):
-            prepare_repair(tmp_path / "store", tmp_path / "copy", Given())
+            prepare_repair(tmp_path / "store", tmp_path / "copy", SettingsOverride())
     assert not (tmp_path / "copy").exists()
 
 
 def test_store_that_changes_meanwhile_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     root = copied("01-plain-ascii", tmp_path / "store")
-    prepared = prepare_repair(root, tmp_path / "copy", Given())
+    prepared = prepare_repair(root, tmp_path / "copy", SettingsOverride())
     overwrite(root / LOG_FILE, 20_000, b"x")
     with pytest.raises(RepairRefused, match="changed"):
         carry_out(prepared.plan, prepared.rows)
@@ -180,7 +180,7 @@ def test_store_that_changes_meanwhile_is_refused_and_leaves_nothing(tmp_path: Pa
 def test_repair_killed_in_the_middle_leaves_no_copy_and_the_next_one_begins_anew(tmp_path: Path, step: int) -> None:
     root = copied("01-plain-ascii", tmp_path / "store")
 
-    prepared = prepare_repair(root, tmp_path / "copy", Given())
+    prepared = prepare_repair(root, tmp_path / "copy", SettingsOverride())
     told: list[str] = []
 
     def tell(what: str) -> None:
@@ -203,7 +203,7 @@ def test_repair_killed_in_the_middle_leaves_no_copy_and_the_next_one_begins_anew
 
 def test_interrupted_repair_leaves_nothing(tmp_path: Path) -> None:
     root = copied("01-plain-ascii", tmp_path / "store")
-    prepared = prepare_repair(root, tmp_path / "copy", Given())
+    prepared = prepare_repair(root, tmp_path / "copy", SettingsOverride())
 
     def tell(what: str) -> None:
         if what == "audit the copy":
@@ -265,7 +265,7 @@ def test_settings_that_no_broker_takes_are_refused(tmp_path: Path, numbers: dict
     for path in (store / "index").iterdir():
         path.unlink()
     with pytest.raises(RepairRefused, match=said) as caught:
-        prepare_repair(store, tmp_path / "copy", Given(numbers))
+        prepare_repair(store, tmp_path / "copy", SettingsOverride(numbers))
     assert str(caught.value).endswith("--broker-config")
 
 
@@ -277,10 +277,10 @@ def test_bit_maps_of_the_extension_are_named_queue_by_queue_and_left_out(tmp_pat
             wanted[f"{path.parent.parent.name}/{path.parent.name}"] += offset >= 0 < size and code <= EXT_ADDRESS_MAX
     wanted = +wanted
     assert wanted
-    plan = prepare_repair(store, tmp_path / "copy", Given()).plan
+    plan = prepare_repair(store, tmp_path / "copy", SettingsOverride()).plan
     assert plan.document()["bitMapsLeftOut"] == plan.bit_maps == dict(wanted)
     [line] = [line for line in plan.lines() if "bit maps" in line]
     assert all(f"{queue} ({units})" in line for queue, units in wanted.items())
     mended(store, tmp_path / "copy")
     assert not (tmp_path / "copy/consumequeue_ext").exists()
-    assert prepare_repair(tmp_path / "copy", tmp_path / "again", Given()).plan.bit_maps == {}
+    assert prepare_repair(tmp_path / "copy", tmp_path / "again", SettingsOverride()).plan.bit_maps == {}

@@ -34,10 +34,10 @@ from tornpage.properties.foreign.protocol import Promises
 from tornpage.properties.judge import judgement as of_images
 from tornpage.properties.judge.evidence import Recovered
 from tornpage.properties.judge.idempotence import Crashes, is_idempotent
-from tornpage.properties.judge.image import Told, Truth, read_image, write_image
+from tornpage.properties.judge.image import AcknowledgedRecord, Truth, read_image, write_image
 from tornpage.properties.judge.judges import JUDGES
 from tornpage.properties.judge.linearizability.linearise import linearise
-from tornpage.properties.judge.linearizability.specification import moments_of, shared_at
+from tornpage.properties.judge.linearizability.specification import points_of, shared_at
 from tornpage.properties.judge.rulings import Ruling, ruling_of
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.bit_maps import filters_of
@@ -251,7 +251,7 @@ def _evidence_damaged(right: Recovered, rng: Random) -> Iterator[tuple[str, Ruli
     )
     store: Any = LyingStore(right.store, rng)
     try:
-        found = replace(right, store=store, files=files, durable=durable, was_harmed=rng.random() < 0.3)
+        found = replace(right, store=store, files=files, durable=durable, was_corrupted=rng.random() < 0.3)
     except GuaranteeBroken:  # the store does not answer what tells the logs apart
         return
     for judge in JUDGES:
@@ -355,7 +355,9 @@ def _told(right: Recovered) -> Truth:
     told = [(record, right.ledger.stored(record)) for record in records]
     return Truth(
         {
-            record.offset: Told(record.offset, record.size_bytes, sha256(stored).hexdigest(), flushed=True)
+            record.offset: AcknowledgedRecord(
+                record.offset, record.size_bytes, sha256(stored).hexdigest(), flushed=True
+            )
             for record, stored in told
         },
         power_loss=True,
@@ -423,7 +425,7 @@ def _interleaved(stage: Stage, rng: Random) -> Iterator[tuple[str, Ruling]]:
     )  # fmt: skip
     yield "dispatch_has_caught_up", of_interleavings.dispatch_has_caught_up(damaged_stage)
     yield "promises_are_kept", of_interleavings.promises_are_kept(damaged_stage)
-    moments = moments_of(stage.history.calls, stage.layout)
+    moments = points_of(stage.history.calls, stage.layout)
     found = linearise(moments, shared_at(stage.wall_ms))
     yield "an_order_explains", of_interleavings.an_order_explains(stage.history.calls, moments, found)
     store.check = store.flush = store.close = lambda: None

@@ -70,11 +70,11 @@ def test_every_rule_service_and_damage_is_on_in_some_mixes_and_off_in_others() -
     assert any(mix.chances.kill > CHANCES.kill for mix in mixes)
 
 
-def test_moods_of_a_mix_are_shares_of_one() -> None:
+def test_loss_patterns_of_a_mix_are_shares_of_one() -> None:
     for number in range(60):
-        moods = mix_of("swarm", f"7:{number}").chances.moods
-        assert list(moods) == sorted(moods)
-        assert 0 <= moods[0] <= moods[-1] <= 1
+        pattern_ends = mix_of("swarm", f"7:{number}").chances.pattern_ends
+        assert list(pattern_ends) == sorted(pattern_ends)
+        assert 0 <= pattern_ends[0] <= pattern_ends[-1] <= 1
 
 
 def test_a_coda_leaves_no_rule_out() -> None:

@@ -15,7 +15,7 @@ from tests.regressions.conftest import Attempt
 from tornpage.model.operations import Clean, Flush, HarmDerived, Put, Step
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.recording_files import EMPTY_DISK
-from tornpage.properties.lockstep.corrupt_images import harmed_image
+from tornpage.properties.lockstep.corrupt_images import corrupted_image
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
 
@@ -36,7 +36,7 @@ def test_a_loss_is_an_entry_that_the_log_still_has(min_offset: int, is_noticed: 
     entry = struct.pack(">iqii", 7, 1024, 0, 0)
     path = f"{ROOT}/index/20231114221331022"
     image = Image(EMPTY_DISK.directories, {path: bytes(range(1, 41)) + bytes(3 * 4 + 20) + entry + bytes(20)})
-    harmed = harmed_image(TORN, image, EMPTY_DISK, min_offset=min_offset, index_slots=3)
+    harmed = corrupted_image(TORN, image, EMPTY_DISK, min_offset=min_offset, index_slots=3)
     assert harmed is not None
     assert harmed.is_noticed is is_noticed
 

@@ -90,7 +90,7 @@ def test_short_queue_file_of_a_harmed_store_breaks_number_4(tracker: DirtyTracke
             run.log.end_offset,
             settings=settings,
             min_offset=run.log.min_offset,
-            was_harmed=True,
+            was_corrupted=True,
         )
         assert (ruling.contract, ruling.verdict) == (4, "broken"), size
 

@@ -11,7 +11,7 @@ from tornpage.render.redacting import LEFT_OUT, showing
 from tornpage.run.directory import prepare, write_run
 
 if TYPE_CHECKING:
-    from tornpage.properties.judge.shape import Given
+    from tornpage.properties.judge.shape import SettingsOverride
 
 __all__ = ["command"]
 
@@ -131,9 +131,9 @@ def command(
     emit(outcome, as_json=as_json, text=text)
 
 
-def _given(broker_config: str | None, slots: int | None, file_bytes: int | None) -> "Given":
+def _given(broker_config: str | None, slots: int | None, file_bytes: int | None) -> "SettingsOverride":
     """Return the settings that the user tells."""
-    from tornpage.properties.judge.shape import Given, read_settings_file
+    from tornpage.properties.judge.shape import SettingsOverride, read_settings_file
 
-    told = Given() if broker_config is None else read_settings_file(broker_config)
+    told = SettingsOverride() if broker_config is None else read_settings_file(broker_config)
     return told.with_numbers(maxHashSlotNum=slots, mappedFileSizeCommitLog=file_bytes)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tornpage.pipeline.audit import StoreAudit
     from tornpage.pipeline.repairing import Prepared, RepairDone
     from tornpage.pipeline.stores import StorePlan
-    from tornpage.properties.judge.shape import Given
+    from tornpage.properties.judge.shape import SettingsOverride
 
 __all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "repair_outcome"]
 
@@ -102,10 +102,10 @@ def _shown(audited: "StoreAudit", show: Showing) -> "StoreAudit":
     return replace(audited, store=show.store(audited.store), findings=findings)
 
 
-def _given(asked: Asked) -> "Given":
-    from tornpage.properties.judge.shape import Given, read_settings_file
+def _given(asked: Asked) -> "SettingsOverride":
+    from tornpage.properties.judge.shape import SettingsOverride, read_settings_file
 
-    given = Given() if asked.broker_config is None else read_settings_file(asked.broker_config)
+    given = SettingsOverride() if asked.broker_config is None else read_settings_file(asked.broker_config)
     return given.with_numbers(mappedFileSizeCommitLog=asked.file_bytes)
 
 

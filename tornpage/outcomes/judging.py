@@ -11,7 +11,7 @@ from tornpage.outcomes.inspecting import printable
 from tornpage.properties.judge.golden import GoldenRow
 from tornpage.properties.judge.judgement import Judgement
 from tornpage.properties.judge.rulings import Ruling
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 from tornpage.properties.program.case import Disk
 from tornpage.render.redacting import AS_IT_IS, Showing
 
@@ -31,7 +31,7 @@ _STEPS = 3
 def judged_image(
     path: str,
     *,
-    given: Given,
+    given: SettingsOverride,
     truth: str | None,
     power_loss: bool | None,
     bug: str,
@@ -49,7 +49,7 @@ def judged_image(
     with steps_progress("judge", total=_STEPS) as show:
         return judge_image(
             read_image(path),
-            given=given,
+            override=given,
             truth=told,
             components=parts_of(bug),
             disk=disk,

@@ -25,7 +25,7 @@ from tornpage.properties.disk.journal import ProcessKilled
 from tornpage.properties.disk.sampling import CHANCES, Chances, draw, enabled_faults, hit_faults
 from tornpage.properties.judge.delay import delay_effects
 from tornpage.properties.judge.evidence import LegalLogs, Recovered
-from tornpage.properties.judge.ledgers import LegalVersions, said_by
+from tornpage.properties.judge.ledgers import LegalVersions, versions_in
 from tornpage.properties.judge.progress import being_saved, progress_effects
 from tornpage.properties.judge.queues import MADE_GOOD, made_good
 from tornpage.properties.lockstep.cache import Outcome, VerdictCache
@@ -290,8 +290,8 @@ class CrashStates:
         crash = Crash(back=len(files.events) - event, survived=draw(in_flight_writes(state), self._rng, self._chances))
         recovered = first.legal[first.key]
         legal = trial.recovery.legal_between(answered or recovered, recovered, kill=False)
-        corrected = said_by(first.durable.files, first.said_before)
-        versions = {path: frozenset((said, corrected[path])) for path, said in first.said_before.items()}
+        corrected = versions_in(first.durable.files, first.versions_before)
+        versions = {path: frozenset((said, corrected[path])) for path, said in first.versions_before.items()}
         if answered is not None:
             versions = {path: said | first.legal_versions[path] for path, said in versions.items()}
         try:

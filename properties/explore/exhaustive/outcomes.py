@@ -23,7 +23,7 @@ from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.failing_disk import FailingDisk
 from tornpage.properties.disk.fingerprint import fingerprint
 from tornpage.properties.judge.evidence import Key, LegalLogs, Recovered
-from tornpage.properties.judge.ledgers import LegalVersions, Said
+from tornpage.properties.judge.ledgers import LegalVersions, SavedVersion
 from tornpage.properties.lockstep.lockstep import Lockstep
 
 __all__ = ["Judging", "Outcome", "Sparing", "everything", "image_hash"]
@@ -38,7 +38,7 @@ class Outcome:
 
     key: Key
     log: CommitLog
-    said: Mapping[str, Said]
+    said: Mapping[str, SavedVersion]
     recovered: bytes
     found: Recovered | None = None
 
@@ -69,7 +69,7 @@ def recovered_hash(found: Recovered) -> bytes:
 
 
 def _outcome(found: Recovered) -> Outcome:
-    return Outcome(found.key, found.legal[found.key], found.said_before, recovered_hash(found), found)
+    return Outcome(found.key, found.legal[found.key], found.versions_before, recovered_hash(found), found)
 
 
 def everything(

@@ -22,7 +22,7 @@ from tornpage.properties.explore.exhaustive.alphabet import LETTERS, Workload, i
 from tornpage.properties.explore.exhaustive.choices import bounded_choices
 from tornpage.properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
 from tornpage.properties.judge.evidence import LegalLogs, Recovered
-from tornpage.properties.judge.ledgers import LegalVersions, said_by
+from tornpage.properties.judge.ledgers import LegalVersions, versions_in
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, Settings
@@ -206,8 +206,8 @@ class WorkloadStates:
         files, recovered = found.recording, found.legal[found.key]
         state = DiskState(files.base, disk=self.settings.disk)
         legal = self._trial.recovery.legal_between(answered or recovered, recovered, kill=False)
-        corrected = said_by(found.durable.files, found.said_before)
-        versions = {path: frozenset((said, corrected[path])) for path, said in found.said_before.items()}
+        corrected = versions_in(found.durable.files, found.versions_before)
+        versions = {path: frozenset((said, corrected[path])) for path, said in found.versions_before.items()}
         if answered is not None:
             versions = {path: versions[path] | others for path, others in found.legal_versions.items()}
         applied = 0

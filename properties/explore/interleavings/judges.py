@@ -15,7 +15,7 @@ from tornpage.properties.contract import GuaranteeBroken, HarnessError, observed
 from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.explore.interleavings.stage import Stage
 from tornpage.properties.judge.linearizability.calls import Call
-from tornpage.properties.judge.linearizability.linearise import Found, Moment
+from tornpage.properties.judge.linearizability.linearise import Found, Point
 from tornpage.properties.judge.log import messages_are_served
 from tornpage.properties.judge.rulings import Ruling, broken, holds, judge, require, ruling_of, unknown
 from tornpage.properties.program.log_places import file_at
@@ -62,12 +62,12 @@ def dispatch_has_caught_up(stage: Stage) -> None:
         raise GuaranteeBroken(16, "dispatch sleeps and was not woken for what is there", "all dispatched", found)
 
 
-def an_order_explains(calls: Sequence[Call], moments: Sequence[Moment[Shared]], found: Found[Shared]) -> Ruling:
+def an_order_explains(calls: Sequence[Call], points: Sequence[Point[Shared]], found: Found[Shared]) -> Ruling:
     """Contract 17: an order of the calls explains their answers; tell which ones the longest one leaves over."""
     if found.verdict != "broken":
         return holds(17, "") if found.verdict == "holds" else unknown(17, "the search for an order was given up")
-    left = sorted(set(range(len(moments))) - set(found.order), key=lambda number: moments[number].ended or 1 << 62)
-    first = moments[left[0]].name if left else "none"
+    left = sorted(set(range(len(points))) - set(found.order), key=lambda number: points[number].ended or 1 << 62)
+    first = points[left[0]].name if left else "none"
     shown = "\n".join(f"    {call}" for call in calls[-_CALLS_SHOWN:])
     return broken(
         17,

@@ -17,9 +17,9 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.interleavings import judges
 from tornpage.properties.explore.interleavings.scenario import Interleaving
 from tornpage.properties.explore.interleavings.stage import Stage
-from tornpage.properties.judge.linearizability.calls import Call, asked_text, told_text
+from tornpage.properties.judge.linearizability.calls import Call, answer_text, request_text
 from tornpage.properties.judge.linearizability.linearise import linearise
-from tornpage.properties.judge.linearizability.specification import moments_of, shared_at
+from tornpage.properties.judge.linearizability.specification import points_of, shared_at
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.planted import parts_of
 from tornpage.properties.scheduler import StepTrace, run_stepped
@@ -47,7 +47,7 @@ class Ran:
     @property
     def outcome(self) -> tuple[str, ...]:
         """The answers, in the order of the calls: what somebody outside can tell interleavings by."""
-        return tuple(f"{call.task} {asked_text(call.request)} {told_text(call.answer)}" for call in self.calls)
+        return tuple(f"{call.task} {request_text(call.request)} {answer_text(call.answer)}" for call in self.calls)
 
 
 def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Parts | None = None) -> Ran:
@@ -110,7 +110,7 @@ def _serve(stage: Stage, number: int, name: str, is_over: Callable[[], bool]) ->
 def _judge(stage: Stage, effects: Counter[str]) -> Verdict:
     judges.count_effects(stage, effects)
     require(judges.dispatch_has_caught_up(stage))
-    moments = moments_of(stage.history.calls, stage.layout)
+    moments = points_of(stage.history.calls, stage.layout)
     found = linearise(moments, shared_at(stage.wall_ms))
     order = judges.an_order_explains(stage.history.calls, moments, found)
     require(order)

@@ -35,8 +35,8 @@ from tornpage.properties.disk.failing_disk import UnmarkedDisk
 from tornpage.properties.disk.recording_files import EMPTY_DISK
 from tornpage.properties.explore.interleavings.parts import stepped_parts
 from tornpage.properties.explore.interleavings.runner import SteppedRunner
-from tornpage.properties.judge.linearizability.asking import asked
-from tornpage.properties.judge.linearizability.calls import Recorder, asked_text
+from tornpage.properties.judge.linearizability.asking import ask
+from tornpage.properties.judge.linearizability.calls import Recorder, request_text
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
 from tornpage.properties.program.translation import layout_of, store_config
@@ -125,7 +125,7 @@ class Stage:
             self.history.end(call, Answer(client=self.store.min_offset) if name == "clean" else Answer())
 
     def _ask(self, task: int, operation: Operation) -> Answer:
-        call = asked(self.store, self.history, task, operation)
+        call = ask(self.store, self.history, task, operation)
         assert call.answer is not None
         return call.answer
 
@@ -133,7 +133,7 @@ class Stage:
         put = replace(put, advance_ms=0)
         answer = self._ask(task, put).put
         if self.layout.sync_flush and isinstance(answer, PutAnswer) and answer.status == "PUT_OK":
-            self._promised(answer.offset + answer.size_bytes, asked_text(put))
+            self._promised(answer.offset + answer.size_bytes, request_text(put))
 
     def _flush(self, task: int) -> None:
         answer = self._ask(task, Flush())

@@ -17,7 +17,7 @@ from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explore.recovery.shapes import SHAPES, RecoveryShape
 from tornpage.properties.judge.image import read_image, write_image
 from tornpage.properties.judge.judgement import Judgement, judge_image
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.scratch import scratch_directory
 
@@ -90,7 +90,7 @@ def _judged(
         write_image(made.image, path)
         return judge_image(
             read_image(path),
-            given=_given(shape.settings),
+            override=_given(shape.settings),
             truth=made.truth,
             components=components,
             disk=disk,
@@ -100,9 +100,9 @@ def _judged(
         )
 
 
-def _given(settings: Settings) -> Given:
+def _given(settings: Settings) -> SettingsOverride:
     levels = " ".join(f"{level}s" for level in range(1, settings.delay_levels + 1))
-    return Given(
+    return SettingsOverride(
         {
             "mappedFileSizeCommitLog": settings.file_bytes,
             "mappedFileSizeConsumeQueue": settings.queue_units * UNIT_BYTES,

@@ -17,7 +17,7 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import Image, parent_of
 from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.judge.evidence import DERIVED, INDEX, QUEUES
-from tornpage.properties.judge.image import Told, Truth
+from tornpage.properties.judge.image import AcknowledgedRecord, Truth
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
@@ -96,7 +96,7 @@ def _left(
 
 def _told(trial: Lockstep, due: int) -> Truth:
     records = {
-        record.offset: Told(
+        record.offset: AcknowledgedRecord(
             record.offset,
             record.size_bytes,
             sha256(trial.memory.ledger.stored(record)).hexdigest(),

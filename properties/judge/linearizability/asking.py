@@ -27,10 +27,10 @@ from tornpage.properties.contract import HarnessError
 from tornpage.properties.judge.linearizability.calls import CLOSED, Call, Recorder
 from tornpage.properties.program.translation import store_batch, store_message
 
-__all__ = ["asked"]
+__all__ = ["ask"]
 
 
-def asked(store: MessageStore, history: Recorder, task: int, operation: AnyOperation) -> Call:
+def ask(store: MessageStore, history: Recorder, task: int, operation: AnyOperation) -> Call:
     """Run an operation, record its times, and return the call.
 
     A close takes buffers back from its readers; such a read is answered with CLOSED too.

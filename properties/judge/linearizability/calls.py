@@ -27,7 +27,7 @@ from tornpage.model.operations import (
 )
 from tornpage.model.payloads import given_of
 
-__all__ = ["CLOSED", "Call", "Recorder", "asked_text", "told_text"]
+__all__ = ["CLOSED", "Call", "Recorder", "answer_text", "request_text"]
 
 CLOSED = Answer(client="closed")
 """The answer to a call after a close."""
@@ -51,9 +51,9 @@ class Call:
         return (other.ended is None or self.began < other.ended) and (self.ended is None or other.began < self.ended)
 
     def __str__(self) -> str:
-        answered = "no answer" if self.ended is None else told_text(self.answer)
+        answered = "no answer" if self.ended is None else answer_text(self.answer)
         times = f"[{self.began}, {'…' if self.ended is None else self.ended}]"
-        return f"task {self.task} {times} {asked_text(self.request)}: {answered}"
+        return f"task {self.task} {times} {request_text(self.request)}: {answered}"
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Recorder:
         call.ended = next(self._times)
 
 
-def asked_text(request: AnyOperation) -> str:
+def request_text(request: AnyOperation) -> str:
     """Return a short text of a client's operation."""
     match request:
         case Put() | PutBatch():
@@ -105,7 +105,7 @@ def asked_text(request: AnyOperation) -> str:
             return f"{request}"
 
 
-def told_text(answer: Answer | None) -> str:
+def answer_text(answer: Answer | None) -> str:
     """Return a short text of an answer; for a put, its offset and queue offset."""
     if answer is None:
         return "done"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
-__all__ = ["STEPS_MAX", "Found", "Moment", "linearise"]
+__all__ = ["STEPS_MAX", "Found", "Point", "linearise"]
 
 State = TypeVar("State", bound=Hashable)
 
@@ -24,7 +24,7 @@ STEPS_MAX: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Moment(Generic[State]):
+class Point(Generic[State]):
     """A point in the time of a call, between `began` and `ended` (None: no answer).
 
     `apply` returns the states that may follow; `after` is the number of the moment that has to come before it, or -1.
@@ -65,12 +65,12 @@ class _Search(Generic[State]):
     Calls that ended first are tried first, because they mostly took effect in that order.
     """
 
-    def __init__(self, moments: Sequence[Moment[State]], steps_max: int) -> None:
-        self._moments = moments
+    def __init__(self, points: Sequence[Point[State]], steps_max: int) -> None:
+        self._points = points
         never = 1 << 62
-        self._ends = [never if moment.ended is None else moment.ended for moment in moments]
-        self._by_end = sorted(range(len(moments)), key=lambda number: (self._ends[number], number))
-        self._wanted = sum(1 << number for number, moment in enumerate(moments) if moment.ended is not None)
+        self._ends = [never if point.ended is None else point.ended for point in points]
+        self._by_end = sorted(range(len(points)), key=lambda number: (self._ends[number], number))
+        self._wanted = sum(1 << number for number, point in enumerate(points) if point.ended is not None)
         self._steps_max = steps_max
         self.steps = 0
 
@@ -105,21 +105,21 @@ class _Search(Generic[State]):
 
     def _moves(self, done: int, state: State) -> Iterator[tuple[int, State]]:
         """Yield each moment that may be the next one, with each state after it."""
-        moments = self._moments
+        points = self._points
         left = [number for number in self._by_end if not done >> number & 1]
         first_end = self._ends[left[0]] if left else 0
         for number in left:
-            moment = moments[number]
-            if moment.began > first_end or (moment.after >= 0 and not done >> moment.after & 1):
+            point = points[number]
+            if point.began > first_end or (point.after >= 0 and not done >> point.after & 1):
                 continue
             self.steps += 1
-            for following in moment.apply(state):
+            for following in point.apply(state):
                 yield number, following
 
 
-def linearise(moments: Sequence[Moment[State]], initial: State, *, steps_max: int = STEPS_MAX) -> Found[State]:
+def linearise(points: Sequence[Point[State]], initial: State, *, steps_max: int = STEPS_MAX) -> Found[State]:
     """Search for an order of the moments.
 
     Cost: exponential at worst, about linear if the answers fix the order.
     """
-    return _Search(moments, steps_max).run(initial)
+    return _Search(points, steps_max).run(initial)

@@ -14,10 +14,10 @@ from tornpage.model.dispatch import Queue
 from tornpage.model.operations import Close, Put, PutBatch
 from tornpage.model.parts import Part, Shared, parts, step_part
 from tornpage.model.state import Clock, Layout, State
-from tornpage.properties.judge.linearizability.calls import Call, asked_text
-from tornpage.properties.judge.linearizability.linearise import Moment
+from tornpage.properties.judge.linearizability.calls import Call, request_text
+from tornpage.properties.judge.linearizability.linearise import Point
 
-__all__ = ["moments_of", "shared_at"]
+__all__ = ["points_of", "shared_at"]
 
 
 def shared_at(wall_ms: int) -> Shared:
@@ -25,24 +25,24 @@ def shared_at(wall_ms: int) -> Shared:
     return Shared.of(State(clock=Clock(wall_ms)))
 
 
-def moments_of(calls: Sequence[Call], layout: Layout) -> list[Moment[Shared]]:
+def points_of(calls: Sequence[Call], layout: Layout) -> list[Point[Shared]]:
     """Return the moments of a history, those of one call in a row.
 
     Reads without an answer have none.
     """
-    moments: list[Moment[Shared]] = []
+    points: list[Point[Shared]] = []
     puts = (call.request for call in calls if isinstance(call.request, Put | PutBatch))
     queues: list[Queue] = list(dict.fromkeys((put.topic, put.queue_id) for put in puts))
     for number, call in enumerate(calls):
         if call.ended is None and isinstance(call.request, Read):
             continue
-        name = asked_text(call.request)
+        name = request_text(call.request)
         before = -1
         states = _closed_by_one if _has_rivals(call, calls) else _states
         for part in parts(call.request, layout, caller=number, found=call.answer, queues=queues):
-            moments.append(Moment(f"{name}: {part.name}", call.began, call.ended, partial(states, part), before))
-            before = len(moments) - 1
-    return moments
+            points.append(Point(f"{name}: {part.name}", call.began, call.ended, partial(states, part), before))
+            before = len(points) - 1
+    return points
 
 
 def _has_rivals(call: Call, calls: Sequence[Call]) -> bool:

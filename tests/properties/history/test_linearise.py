@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tornpage.properties.judge.linearizability.linearise import Moment, linearise
+from tornpage.properties.judge.linearizability.linearise import Point, linearise
 
 Register = tuple[str, int]
 """What a call does with one number: ("write", n), ("read", n was seen) or ("take", n was seen, and 0 is there then)."""
@@ -22,8 +22,8 @@ def apply(call: Register, state: int) -> Iterator[int]:
         yield 0 if kind == "take" else state
 
 
-def moments_of(calls: Sequence[tuple[Register, int, int | None]]) -> list[Moment[int]]:
-    return [Moment(f"{call}", began, ended, partial(apply, call)) for call, began, ended in calls]
+def points_of(calls: Sequence[tuple[Register, int, int | None]]) -> list[Point[int]]:
+    return [Point(f"{call}", began, ended, partial(apply, call)) for call, began, ended in calls]
 
 
 def by_trying_all(calls: Sequence[tuple[Register, int, int | None]]) -> bool:
@@ -72,7 +72,7 @@ def histories(draw: st.DrawFn) -> list[tuple[Register, int, int | None]]:
 @settings(max_examples=300, deadline=None)
 @given(histories())
 def test_it_says_what_trying_all_orders_says(calls: list[tuple[Register, int, int | None]]) -> None:
-    found = linearise(moments_of(calls), 0)
+    found = linearise(points_of(calls), 0)
     assert found.verdict == ("holds" if by_trying_all(calls) else "broken")
     if found.verdict == "holds":
         assert _in_time(calls, found.order)
@@ -82,37 +82,37 @@ def test_it_says_what_trying_all_orders_says(calls: list[tuple[Register, int, in
 def test_time_forbids_what_overlap_allows() -> None:
     overlapping = [(("write", 1), 0, 3), (("read", 0), 1, 2)]
     one_after_the_other = [(("write", 1), 0, 1), (("read", 0), 2, 3)]
-    assert linearise(moments_of(overlapping), 0).verdict == "holds"
-    assert linearise(moments_of(one_after_the_other), 0).verdict == "broken"
+    assert linearise(points_of(overlapping), 0).verdict == "holds"
+    assert linearise(points_of(one_after_the_other), 0).verdict == "broken"
 
 
 def test_a_call_without_an_answer_may_have_happened_or_not() -> None:
     seen = [(("write", 1), 0, None), (("read", 1), 1, 2)]
     unseen = [(("write", 1), 0, None), (("read", 0), 1, 2)]
-    assert [linearise(moments_of(each), 0).verdict for each in (seen, unseen)] == ["holds", "holds"]
+    assert [linearise(points_of(each), 0).verdict for each in (seen, unseen)] == ["holds", "holds"]
 
 
 def test_a_search_that_is_broken_off_proves_nothing() -> None:
     """Ten writes at once, and a read of what none of them wrote: all orders are wrong, and there are many."""
     calls: list[tuple[Register, int, int | None]] = [(("write", n), 0, 100) for n in range(1, 11)]
     calls.append((("read", 99), 101, 102))
-    found = linearise(moments_of(calls), 0, steps_max=500)
+    found = linearise(points_of(calls), 0, steps_max=500)
     assert found.verdict == "unknown"
     assert 500 <= found.steps < 520
-    assert linearise(moments_of(calls[:6] + calls[-1:]), 0).verdict == "broken"
+    assert linearise(points_of(calls[:6] + calls[-1:]), 0).verdict == "broken"
 
 
 def test_moments_of_one_call_keep_their_order() -> None:
     """A call that takes a way two steps at once: nobody sees the second before the first."""
     steps = [
-        Moment("first", 0, 9, lambda state: [state + 1], -1),
-        Moment("second", 0, 9, lambda state: [state * 10], 0),
-        Moment("between", 1, 2, lambda state: [state] if state == 1 else []),
+        Point("first", 0, 9, lambda state: [state + 1], -1),
+        Point("second", 0, 9, lambda state: [state * 10], 0),
+        Point("between", 1, 2, lambda state: [state] if state == 1 else []),
     ]
     assert linearise(steps, 0).order == (0, 2, 1)
-    reversed_steps = [*steps[:2], Moment("never", 1, 2, lambda state: [state] if state == 0 else [])]
+    reversed_steps = [*steps[:2], Point("never", 1, 2, lambda state: [state] if state == 0 else [])]
     assert linearise(reversed_steps, 0).order == (2, 0, 1)
-    unseen = [*steps[:2], Moment("never", 1, 2, lambda state: [state] if state == 2 else [])]
+    unseen = [*steps[:2], Point("never", 1, 2, lambda state: [state] if state == 2 else [])]
     assert linearise(unseen, 0).verdict == "broken"
 
 
@@ -123,6 +123,6 @@ def test_a_long_history_whose_answers_tell_the_order_takes_few_steps(count: int)
     for number in range(count):
         calls.append((("write", number), 4 * number, 4 * number + 5))
         calls.append((("read", number), 4 * number + 2, 4 * number + 6))
-    found = linearise(moments_of(calls), 0)
+    found = linearise(points_of(calls), 0)
     assert found.verdict == "holds"
     assert found.steps < 10 * count

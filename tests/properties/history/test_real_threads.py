@@ -18,10 +18,10 @@ from tornpage.model.answers import Answer, QueueRead
 from tornpage.model.operations import AnyOperation, AskMaximum, Close, DeleteTopics, Flush, GetAt, Pull, Put, Step
 from tornpage.model.parts import Shared
 from tornpage.model.state import Layout
-from tornpage.properties.judge.linearizability.asking import asked
+from tornpage.properties.judge.linearizability.asking import ask
 from tornpage.properties.judge.linearizability.calls import Call, Recorder
 from tornpage.properties.judge.linearizability.linearise import Found, linearise
-from tornpage.properties.judge.linearizability.specification import moments_of, shared_at
+from tornpage.properties.judge.linearizability.specification import points_of, shared_at
 from tornpage.properties.planted import parts_of
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.translation import layout_of, store_config
@@ -83,7 +83,7 @@ class Crowd:
         return threading.Thread(target=guarded, daemon=True)
 
     def _ask(self, task: int, request: AnyOperation) -> Call:
-        call = asked(self._store, self.history, task, request)
+        call = ask(self._store, self.history, task, request)
         if len(self.history.calls) >= 30:
             self._is_under_way.set()
         return call
@@ -127,7 +127,7 @@ class Crowd:
         calls = list(self.history.calls)
         if self.layout.has_pool:
             calls.append(Call(-1, Step("commit"), -1, Answer(), ALWAYS))
-        return linearise(moments_of(calls, self.layout), shared_at(self._clock.now_ms), steps_max=400_000)
+        return linearise(points_of(calls, self.layout), shared_at(self._clock.now_ms), steps_max=400_000)
 
 
 CROWDS = {

@@ -25,7 +25,7 @@ from tornpage.model.payloads import given_of
 from tornpage.model.state import CommitLog, Layout
 from tornpage.properties.judge.linearizability.calls import CLOSED, Call
 from tornpage.properties.judge.linearizability.linearise import linearise
-from tornpage.properties.judge.linearizability.specification import moments_of, shared_at
+from tornpage.properties.judge.linearizability.specification import points_of, shared_at
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.translation import layout_of
 
@@ -94,7 +94,7 @@ def at_once(*asked: tuple[AnyOperation, Answer]) -> list[Call]:
 
 
 def verdict(calls: Sequence[Call], layout: Layout = PLAIN) -> str:
-    return linearise(moments_of(calls, layout), shared_at(NOW_MS)).verdict
+    return linearise(points_of(calls, layout), shared_at(NOW_MS)).verdict
 
 
 def found(*records: RecordRead, following: int, most: int) -> Answer:

@@ -24,7 +24,7 @@ from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving, shrink
 from tornpage.properties.explore.interleavings.token import RENAMED, from_text, from_token, source_has_changed, token_of
-from tornpage.properties.judge.linearizability.calls import told_text
+from tornpage.properties.judge.linearizability.calls import answer_text
 from tornpage.properties.planted import PLANTED
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.packing import BadToken
@@ -72,7 +72,7 @@ def test_a_put_that_waits_for_the_disk_is_answered_by_the_task_of_group_commit(t
         ran = run_interleaving(drawn(scenario, seed), tracker=tracker)
         assert ran.verdict is Verdict.HOLDS
         puts = [call for call in ran.calls if isinstance(call.request, Put)]
-        assert [told_text(call.answer).split()[0] for call in puts] == ["PUT_OK", "PUT_OK"]
+        assert [answer_text(call.answer).split()[0] for call in puts] == ["PUT_OK", "PUT_OK"]
         assert ran.effects["promises"] == 2
 
 
@@ -113,7 +113,7 @@ def test_calls_behind_a_close_are_refused(tracker: DirtyTracker) -> None:
     scenario = Scenario("closed", SMALL, (Put(),), ((Close(), Put(fill=1), Pull(), GetRecord(0), Flush()),))
     ran = run_interleaving(sequential(scenario), tracker=tracker)
     assert ran.verdict is Verdict.HOLDS
-    assert [told_text(call.answer) for call in ran.calls[-3:]] == ["closed"] * 3
+    assert [answer_text(call.answer) for call in ran.calls[-3:]] == ["closed"] * 3
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)

@@ -24,7 +24,7 @@ from tornpage.properties.judge.golden import GoldenImage, judged_golden
 from tornpage.properties.judge.image import IMAGE_BYTES_MAX, read_image, read_truth, truth_of, write_image
 from tornpage.properties.judge.judgement import Judgement, judge_image
 from tornpage.properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
-from tornpage.properties.judge.shape import Given, delays_of, read_given
+from tornpage.properties.judge.shape import SettingsOverride, delays_of, read_override
 from tornpage.properties.planted import parts_of
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Settings
@@ -287,7 +287,7 @@ def test_due_times_of_other_levels_leave_number_4_open() -> None:
     assert [finding.code for finding in judgement.findings] == ["CQ_DELAYS_UNKNOWN"]
     settings = json.loads((folder / "config.json").read_text())["store"]
     text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
-    told = judged(folder / "store", given=read_given(text, source="settings"))
+    told = judged(folder / "store", override=read_override(text, source="settings"))
     assert (of(told, 4).verdict, told.findings, told.numbers("broken")) == ("holds", (), [])
 
 
@@ -299,7 +299,7 @@ def test_an_index_file_whose_slots_cannot_be_told_leaves_number_5_open(tmp_path:
     judgement = judged(directory)
     assert of(judgement, 5).verdict == "unknown"
     assert "IX_SLOTS_UNKNOWN" in [finding.code for finding in judgement.findings]
-    slots = judged(directory, given=Given().with_numbers(maxHashSlotNum=1000))
+    slots = judged(directory, override=SettingsOverride().with_numbers(maxHashSlotNum=1000))
     assert of(slots, 5).verdict == "holds"
 
 

@@ -157,7 +157,7 @@ def test_a_checkpoint_that_was_ahead_when_the_crash_came_is_noticed_though_recov
     found = replace(harmed.found, files=files)
     with pytest.raises(GuaranteeBroken, match="contract 9: the checkpoint is newer"):
         require(checkpoint_is_not_ahead(found))
-    require(checkpoint_is_not_ahead(replace(found, was_harmed=True)))
+    require(checkpoint_is_not_ahead(replace(found, was_corrupted=True)))
 
 
 @pytest.mark.parametrize("says", [{"flushed_offset": 0}, {"min_offset": 1 << 40}, {"committed_offset": 5}])

@@ -204,7 +204,7 @@ def test_a_checkpoint_ahead_of_queues_or_index_is_noticed(harmed: Harmed, what: 
     broken = harmed.durable(change_and_lose)
     with pytest.raises(GuaranteeBroken, match="contract 9"):
         require(checkpoint_is_not_ahead_of_queues(broken))
-    require(checkpoint_is_not_ahead_of_queues(replace(broken, was_harmed=True)))
+    require(checkpoint_is_not_ahead_of_queues(replace(broken, was_corrupted=True)))
 
 
 # ---- the trial -------------------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def test_checkpoint_of_another_store_needs_its_times_alone(found: Recovered) -> 
         stored = found.files.peek(path, offset, size_bytes)
         return first + stored[1:-1] + b"x" if path == CHECKPOINT else stored
 
-    harmed = replace(_seen_as(found, peek=peek), was_harmed=True)
+    harmed = replace(_seen_as(found, peek=peek), was_corrupted=True)
     first = b"\0"
     require(small_files_are_whole(harmed))
     first = b"\x80"

@@ -436,7 +436,7 @@ def test_an_unknown_machine_is_a_reason() -> None:
         ("userfaultfd", errno.EINVAL, "too old"),
         ("features", errno.EINVAL, "too old"),
         ("scan", errno.ENOTTY, "too old"),
-        ("protect", errno.ENOMEM, "refused"),
+        ("protect", errno.ENOMEM, "failed"),
     ],
 )
 def test_a_refusal_is_explained_in_one_sentence(step: Any, code: int, said: str) -> None:
