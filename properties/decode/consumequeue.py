@@ -180,12 +180,12 @@ def walk_units(source: FileSource, *, base: int, position: int = 0) -> Iterator[
     size_bytes = _STEP_BYTES
     while position < end:  # in growing steps, so that a file full of small gaps is read once
         if source.read(position, UNIT_BYTES) == _EMPTY:
-            behind = min(source.next_nonzero(position), end)
-            behind -= behind % UNIT_BYTES
-            if behind <= position:  # the file shrank meanwhile
+            next_used = min(source.next_nonzero(position), end)
+            next_used -= next_used % UNIT_BYTES
+            if next_used <= position:  # the file shrank meanwhile
                 return
-            yield EmptyUnits((base + position) // UNIT_BYTES, (behind - position) // UNIT_BYTES)
-            position = behind
+            yield EmptyUnits((base + position) // UNIT_BYTES, (next_used - position) // UNIT_BYTES)
+            position = next_used
             continue
         piece = source.read(position, min(end - position, size_bytes))
         piece = piece[: len(piece) - len(piece) % UNIT_BYTES]

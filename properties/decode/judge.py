@@ -151,11 +151,11 @@ class LogJudge:
             self._breaks_left_out += 1
 
     def _judge(self, place: _Break) -> Finding | None:
-        behind = self.record_count - place.records_before
+        later = self.record_count - place.records_before
         is_gap = place.reason in (None, "zero_header")
         code: Code = "CL_BYTES_BEYOND_END" if is_gap else "CL_BAD_RECORD"
         what = _END_LOST if is_gap else f"no valid record: {place.reason} ({place.field})"
-        message = f"{what}; {behind} valid records after it" if behind else f"{what}; no valid record after it"
+        message = f"{what}; {later} valid records after it" if later else f"{what}; no valid record after it"
 
         def finding(severity: Severity, remedy: str) -> Finding:
             return Finding(code, severity, place.file, place.offset, message, remedy)
@@ -163,13 +163,13 @@ class LogJudge:
         if self._view.floor is not None and place.offset < self._view.floor:
             return finding("damage", _REPAIR)
         if self._may_move:
-            if not behind:
+            if not later:
                 return Finding("CL_TAIL_MOVING", "note", place.file, place.offset, message, _AGAIN)
             return finding("damage", _REPAIR) if self._is_still_bad(place) else None
         if self._view.is_unclean:
-            remedy = f"{_CUT}; copy the {behind} records after it first if you need them" if behind else _CUT
+            remedy = f"{_CUT}; copy the {later} records after it first if you need them" if later else _CUT
             return finding("tear", remedy)
-        if is_gap and not behind:
+        if is_gap and not later:
             return finding("note", "none needed: the store erases them when it opens")
         return finding("damage", _REPAIR)
 

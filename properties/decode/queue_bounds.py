@@ -30,25 +30,25 @@ class QueueBounds:
     `min_offset` and `max_offset` are unit numbers, equal in a queue without messages.
 
     `last_offset` is the begin of the record of the last unit, `max_physic_offset` the end of that record (-1 without
-    units). `behind_gap` is the number of the first unit after empty ones, None if there is none.
+    units). `after_gap` is the number of the first unit after empty ones, None if there is none.
     """
 
     min_offset: int
     max_offset: int
     max_physic_offset: int
     last_offset: int
-    behind_gap: int | None
+    after_gap: int | None
 
 
 def queue_bounds(files: Sequence[QueueFile], *, log_min: int) -> QueueBounds:
     """Return the bounds of one queue with these files. Raises OSError if one is unreadable."""
-    end, last, behind_gap = _end_of(files)
+    end, last, after_gap = _end_of(files)
     if last is None:
         start = files[0].base // UNIT_BYTES if files else 0
         return QueueBounds(start, start, -1, -1, None)
     first = first_unit_from(files, physical_offset=log_min)
     begin = end if first is None else min(first, end)
-    return QueueBounds(begin, end, last[0] + last[1], last[0], behind_gap)
+    return QueueBounds(begin, end, last[0] + last[1], last[0], after_gap)
 
 
 def first_unit_from(files: Sequence[QueueFile], *, physical_offset: int) -> int | None:
@@ -87,8 +87,8 @@ def _end_of(files: Sequence[QueueFile]) -> tuple[int, tuple[int, int] | None, in
                 continue
             end = _first_empty(source, position, whole)
             offset, size, _ = _UNIT.unpack(source.read(end - UNIT_BYTES, UNIT_BYTES))
-            behind = source.next_nonzero(end) if end < whole else whole
-            gap = (file.base + behind) // UNIT_BYTES if behind < whole else None
+            next_used = source.next_nonzero(end) if end < whole else whole
+            gap = (file.base + next_used) // UNIT_BYTES if next_used < whole else None
             return (file.base + end) // UNIT_BYTES, (offset, size), gap
     return 0, None, None
 

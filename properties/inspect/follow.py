@@ -109,7 +109,7 @@ class LogFollower:
         )
         skipped = [item for item, _ in zip(items, range(2), strict=False) if isinstance(item, Unreadable | Zeros)]
         end = skipped[0].offset + skipped[0].size_bytes if skipped else self.position
-        goes_on = end < file.base_offset + source.end or self._has_records_behind(file)
+        goes_on = end < file.base_offset + source.end or self._has_later_records(file)
         if not skipped or not goes_on:
             return
         message = f"no valid record: {bad.reason} ({bad.field}), but valid records follow"
@@ -165,7 +165,7 @@ class LogFollower:
                 return file
         return None
 
-    def _has_records_behind(self, file: LogFile) -> bool:
+    def _has_later_records(self, file: LogFile) -> bool:
         with RecordReader(self._view) as reader:
             return any(
                 isinstance(reader.at(each.base_offset), Record)

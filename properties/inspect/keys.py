@@ -47,16 +47,16 @@ def by_key(view: StoreView, query: Query, progress: Progress = without_progress)
     ranges = [everything] if query.scan else list(_between(everything, covered))
     scan = _Scan(view, query, reading(*everything, progress))
     with RecordReader(view) as reader:
-        found = _asked_at(answers, query, reader)
+        found = _matching_at(answers, query, reader)
         by_index = set(found)
         for begin, end in ranges:
             before = scan.records
             found |= {located.item.offset: located for located in scan.run(begin, end)}
             if scan.records > before:  # some keys of the two adjacent records may be in a missing index file
-                found |= _asked_at((begin - 1, end), query, reader)
+                found |= _matching_at((begin - 1, end), query, reader)
         rows = _rows(view, query, found, reader)
     findings += scan.findings
-    findings += _told(query, scan, covered)
+    findings += _scan_findings(query, scan, covered)
     if query.scan and query.topic is not None:
         findings += _missing(view, found, by_index, covered)
     if not found:
@@ -70,7 +70,7 @@ def by_key(view: StoreView, query: Query, progress: Progress = without_progress)
     return part_document(figures, rows, findings)
 
 
-def _asked_at(offsets: Iterable[int], query: Query, reader: RecordReader) -> dict[int, LocatedItem]:
+def _matching_at(offsets: Iterable[int], query: Query, reader: RecordReader) -> dict[int, LocatedItem]:
     """Return the records at these offsets that exist and match the query."""
     found: dict[int, LocatedItem] = {}
     for offset in offsets:
@@ -146,10 +146,10 @@ def _range_of(reader: IndexReader) -> list[_Range]:
 def _between(everything: _Range, covered: list[_Range]) -> Iterator[_Range]:
     """Yield the ranges that nothing covers."""
     begin, end = everything
-    for first, behind in sorted(covered):
+    for first, past in sorted(covered):
         if first > begin:
             yield begin, min(first, end)
-        begin = max(begin, behind)
+        begin = max(begin, past)
     if begin < end:
         yield begin, end
 
@@ -166,7 +166,7 @@ def _rows(view: StoreView, query: Query, found: dict[int, LocatedItem], reader: 
     return rows
 
 
-def _told(query: Query, scan: _Scan, covered: list[_Range]) -> list[Finding]:
+def _scan_findings(query: Query, scan: _Scan, covered: list[_Range]) -> list[Finding]:
     """Return a finding that the log was read, with the reason."""
     if not scan.records:
         return []

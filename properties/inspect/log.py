@@ -102,7 +102,7 @@ def _collect(
         for located in iter_items(view, from_offset=start, on_file=judge.see_file_end, reached=reached):
             judge.see(located)
             is_full = limit is not None and len(rows) >= limit
-            if not is_full and _is_asked(located, from_offset, accepts):
+            if not is_full and _matches(located, from_offset, accepts):
                 row = shown_row(located, reader)
                 rows += [] if row is None else [row]
             if not whole and limit is not None and len(rows) >= limit and not isinstance(located.item, Bad):
@@ -110,7 +110,7 @@ def _collect(
     return rows, start <= (view.files[0].base_offset if view.files else 0)
 
 
-def _is_asked(located: LocatedItem, from_offset: int, accepts: Callable[[Record], bool] | None) -> bool:
+def _matches(located: LocatedItem, from_offset: int, accepts: Callable[[Record], bool] | None) -> bool:
     item = located.item
     if accepts is not None and not (isinstance(item, Record) and accepts(item)):
         return False

@@ -130,8 +130,8 @@ def _files_between(view: StoreView, begin: int, end: int) -> tuple[set[str], boo
         return {file.label for file in view.files}, False
     # a file that does not begin with a record may have lost only its first page, so it lies between its neighbours
     least = list(accumulate((-I64_MAX - 1 if time is None else time for time in firsts), max))
-    behind = (I64_MAX if time is None else time for time in reversed([*firsts[1:], None]))
-    most = list(accumulate(behind, min))[::-1]
+    later = (I64_MAX if time is None else time for time in reversed([*firsts[1:], None]))
+    most = list(accumulate(later, min))[::-1]
     return {
         file.label for file, first, last in zip(view.files, least, most, strict=False) if first <= end and last >= begin
     }, True

@@ -57,7 +57,7 @@ class Query:
             if number is not None and number < least:
                 raise InspectError(f"{name} {number} is too small; give {least} or more")
 
-    def asked(self) -> set[str]:
+    def set_fields(self) -> set[str]:
         """Return the names of the fields that select rows and are set."""
         given = {name: getattr(self, name) for name in _CHOOSING}
         return {name for name, value in given.items() if value is not None and value is not False}

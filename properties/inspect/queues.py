@@ -201,8 +201,8 @@ def _bounds(view: StoreView, files: list[QueueFile], findings: list[Finding]) ->
     except OSError as error:
         findings.append(_no_access(files[-1].label, error))
         return None
-    if bounds.behind_gap is not None:
-        message = f"empty units after unit {bounds.max_offset - 1}, then unit {bounds.behind_gap}"
+    if bounds.after_gap is not None:
+        message = f"empty units after unit {bounds.max_offset - 1}, then unit {bounds.after_gap}"
         severity = derived_severity(view)
         findings.append(Finding("CQ_NOT_CONTIGUOUS", severity, files[-1].label, None, message, REBUILD))
     return bounds

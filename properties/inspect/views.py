@@ -58,7 +58,7 @@ def inspect_view(
     """
     if what is not None and name not in _NAMED:
         raise InspectError(f"the view {name!r} takes no name, but {what!r} was given; leave it out")
-    _refuse_what_is_passed_over(name, what, query)
+    _refuse_unused_fields(name, what, query)
     queue = _queue(name, what, query) if name in ("queue", "ext") else None
     view = open_view(path, file_bytes=query.file_bytes)
     if queue is not None:
@@ -82,14 +82,14 @@ def inspect_view(
     return in_log(view, query, progress) if query.times is None else by_time(view, query, progress)
 
 
-def _refuse_what_is_passed_over(name: str, what: str | None, query: Query) -> None:
-    heeded = _IN_VIEW[name]
+def _refuse_unused_fields(name: str, what: str | None, query: Query) -> None:
+    used = _IN_VIEW[name]
     if name == "index" and what is not None:
-        heeded = _RECORDS
+        used = _RECORDS
     if name in ("queue", "ext") and what is None:
-        heeded |= {"topic", "queue_id"}
-    if passed_over := sorted(query.asked() - heeded):
-        asked = " and ".join(_WORDS.get(each, f"a {each.replace('_', ' ')}") for each in passed_over)
+        used |= {"topic", "queue_id"}
+    if unused := sorted(query.set_fields() - used):
+        asked = " and ".join(_WORDS.get(each, f"a {each.replace('_', ' ')}") for each in unused)
         named = f"{name} {what}" if what is not None else name
         raise InspectError(f"the view {named!r} does not support {asked}; leave out the view, or that")
 

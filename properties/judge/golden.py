@@ -66,7 +66,7 @@ class GoldenRow:
     """
 
     image: str
-    told: int
+    acknowledged: int
     rocketmq_kept: int | None
     rocketmq_numbers: tuple[int, ...]
     kept: int
@@ -133,14 +133,14 @@ def judged_golden(
             losses=losses,
             seed=seed,
         )
-    told = len(truth.records)
-    kept, numbers = _of_rocketmq(answers, told)
+    acknowledged = len(truth.records)
+    kept, numbers = _of_rocketmq(answers, acknowledged)
     return GoldenRow(
         image.name,
-        told,
+        acknowledged,
         kept,
         numbers,
-        told - judgement.figures["records_lost"],
+        acknowledged - judgement.figures["records_lost"],
         judgement.figures["records_in_quarantine"],
         judgement.mode,
         tuple(judgement.numbers("broken")),
@@ -172,8 +172,8 @@ def apply_damage(directory: Path, damage: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _override(folder: Path) -> SettingsOverride:
-    told = _read(folder / "config.json")["store"]
-    text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in told.items()}
+    acknowledged = _read(folder / "config.json")["store"]
+    text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in acknowledged.items()}
     return read_override(text, source=str(folder / "config.json"))
 
 
@@ -188,7 +188,7 @@ def _read(path: Path) -> dict[str, Any]:
     return document
 
 
-def _of_rocketmq(answers: Mapping[str, Any], told: int) -> tuple[int | None, tuple[int, ...]]:
+def _of_rocketmq(answers: Mapping[str, Any], acknowledged: int) -> tuple[int | None, tuple[int, ...]]:
     """Return the number of records that RocketMQ kept, and the broken contract numbers.
 
     The records are acknowledged ones in its first dump. A number is broken if any of its answers breaks it.
@@ -204,7 +204,7 @@ def _of_rocketmq(answers: Mapping[str, Any], told: int) -> tuple[int | None, tup
     states = [step["state"] for step in answers["steps"] if step["do"] == "dump"]
     if any(state.get("dispatchBehindBytes", 0) < 0 for state in states):
         numbers.append(16)
-    return told - compared[0]["acknowledgedRecordsMissingFromLog"], tuple(numbers)
+    return acknowledged - compared[0]["acknowledgedRecordsMissingFromLog"], tuple(numbers)
 
 
 def _compared(answers: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:

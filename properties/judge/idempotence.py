@@ -174,7 +174,7 @@ def _differs_in_files(evidence: ImageEvidence, content: Mapping[str, bytes], *, 
             kept, was = content[name], evidence.content[first.files[base]]
             at = next((n for n, (a, b) in enumerate(zip(kept, was, strict=False)) if a != b), 0)
             return broken(6, f"the log differs{where}", file=name, offset=base + at)
-    lost = [record for record in evidence.before.behind if not is_in_quarantine(content, record)]
+    lost = [record for record in evidence.before.past_end if not is_in_quarantine(content, record)]
     if lost and evidence.floor is None and evidence.before.dirty_at is not None:
         return broken(6, f"a record that was cut is in no quarantine{where}", offset=lost[0].offset)
     return None if is_disk else _derived_differ(evidence, content)

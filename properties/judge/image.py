@@ -300,8 +300,8 @@ class LogRead:
 
     `reason` says why it ends there (None: no more bytes).
 
-    `records` are those of the valid prefix, `behind` valid records past its end; `dirty_at` is the first byte past the
-    end that is not zero. `files` has the name of the file of each base offset.
+    `records` are those of the valid prefix, `past_end` valid records past its end. `dirty_at` is the first byte past
+    the end that is not zero. `files` has the name of the file of each base offset.
     """
 
     files: Mapping[int, str]
@@ -309,7 +309,7 @@ class LogRead:
     end: int
     reason: str | None
     records: tuple[Record, ...]
-    behind: tuple[Record, ...]
+    past_end: tuple[Record, ...]
     dirty_at: int | None
     problems: tuple[Problem, ...]
 
@@ -340,7 +340,7 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
         del files[max(files)]  # created, never written
     begin = min(files, default=0)
     records: list[Record] = []
-    behind: list[Record] = []
+    past_end: list[Record] = []
     end, reason, is_open, expected = begin, None, True, begin
     for base, name in files.items():
         data = content[name]
@@ -353,7 +353,7 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
         stopped = "the file ends"
         for item in walk(data, base_offset=base, file_bytes=file_bytes):
             if isinstance(item, Record):
-                (records if is_open and item.offset == end else behind).append(item)
+                (records if is_open and item.offset == end else past_end).append(item)
                 end = item.end_offset if is_open and item.offset == end else end
             elif isinstance(item, Blank):
                 stopped = ""
@@ -364,7 +364,7 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
         if is_open and stopped and end < expected:
             reason, is_open = stopped, False
     return LogRead(
-        files, begin, end, reason, tuple(records), tuple(behind), _dirty_at(content, files, end), tuple(problems)
+        files, begin, end, reason, tuple(records), tuple(past_end), _dirty_at(content, files, end), tuple(problems)
     )
 
 

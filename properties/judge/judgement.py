@@ -22,10 +22,10 @@ from tornpage.properties.judge.log import (
 )
 from tornpage.properties.judge.progress import is_progress
 from tornpage.properties.judge.rulings import NEVER_JUDGED, CannotTell, Ruling, counted, holds, ruling_of, unknown
+from tornpage.properties.judge.shape import SettingsOverride, first_look, store_layout_of
 from tornpage.properties.judge.start import (
     is_in_quarantine,
 )
-from tornpage.properties.judge.shape import SettingsOverride, first_look, store_layout_of
 from tornpage.properties.program.case import Disk
 
 __all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]
@@ -51,14 +51,14 @@ _READ_ONLY: Mapping[int, str] = {
 class Judgement:
     """All rulings by contract number.
 
-    `findings` are those of the image, and `said` those that the store reported.
+    `findings` are those of the image, and `store_findings` those that the store reported.
     """
 
     rulings: list[Ruling]
     crashes: Crashes
     figures: dict[str, int]
     findings: tuple[Finding, ...] = ()
-    said: list[dict[str, Any]] = field(default_factory=list)
+    store_findings: list[dict[str, Any]] = field(default_factory=list)
     mode: str = ""
 
     @property
@@ -118,7 +118,7 @@ def evidence_of(
     progress("read")
     before, directories, file_bytes = first_look(seen, override)
     store_layout = store_layout_of(seen, override, before, directories=directories, file_bytes=file_bytes)
-    newest_ms = max((0, *(record.store_timestamp for record in (*before.records, *before.behind))))
+    newest_ms = max((0, *(record.store_timestamp for record in (*before.records, *before.past_end))))
     now_ms = 1000 + min(newest_ms, _LAST_MS)
     floor = read_floor(seen.directory)
     with recoveries_of(store_layout, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
@@ -232,25 +232,25 @@ def _what_holds(number: int, evidence: ImageEvidence) -> str:
 
 
 def _how_it_starts(evidence: ImageEvidence) -> str:
-    behind = counted(len(evidence.before.behind), "record")
+    past_end = counted(len(evidence.before.past_end), "record")
     if not evidence.is_writable:
-        served = counted(len(evidence.before.records) + len(evidence.before.behind), "record")
+        served = counted(len(evidence.before.records) + len(evidence.before.past_end), "record")
         return f"read-only, changed nothing, serves {served}; {evidence.store.read_only_reason}"
-    if evidence.floor is not None or not evidence.before.behind:
+    if evidence.floor is not None or not evidence.before.past_end:
         return "the store opens read-write"
-    return f"the store opens read-write; {behind} past the cut are in quarantine"
+    return f"the store opens read-write; {past_end} past the cut are in quarantine"
 
 
 def _judgement(evidence: ImageEvidence, rulings: list[Ruling], crashes: Crashes) -> Judgement:
     store, before = evidence.opened.store, evidence.before
     kept = () if store is None else evidence.after.records
-    stayed = [] if store is None else [*kept, *(() if evidence.is_writable else evidence.after.behind)]
+    stayed = [] if store is None else [*kept, *(() if evidence.is_writable else evidence.after.past_end)]
     figures = {
         "image_files": len(evidence.seen.image.files),
         "image_bytes": sum(map(len, evidence.seen.image.files.values())),
-        "records_in_image": len(before.records) + len(before.behind),
+        "records_in_image": len(before.records) + len(before.past_end),
         "records_kept": len(stayed),
-        "records_in_quarantine": sum(is_in_quarantine(evidence.content, record) for record in before.behind),
+        "records_in_quarantine": sum(is_in_quarantine(evidence.content, record) for record in before.past_end),
         "log_begin": before.begin,
         "log_end": before.begin if store is None else evidence.after.end,
         "recoveries": evidence.recoveries.count,
@@ -263,10 +263,12 @@ def _judgement(evidence: ImageEvidence, rulings: list[Ruling], crashes: Crashes)
         figures["records_lost"] = sum(offset not in places for offset in evidence.truth.records)
     for word in ("holds", "broken", "unknown"):
         figures[f"numbers_{word}"] = sum(ruling.verdict == word for ruling in rulings)
-    said = [] if store is None else [
+    store_findings = [] if store is None else [
         {"severity": f.severity, "code": f.code, "file": f.file.partition("/store/")[2], "offset": f.offset,
          "message": f.message.replace("/store/", "")}
         for f in store.findings
     ]  # fmt: skip
     mode = "does not open" if store is None else ("read-write" if evidence.is_writable else "read-only")
-    return Judgement(rulings, crashes, figures, (*evidence.seen.strays, *evidence.store_layout.findings), said, mode)
+    return Judgement(
+        rulings, crashes, figures, (*evidence.seen.strays, *evidence.store_layout.findings), store_findings, mode
+    )

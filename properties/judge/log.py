@@ -127,9 +127,9 @@ def records_were_put(evidence: ImageEvidence) -> Ruling | None:
         return None
     kept = {record.offset: record for record in evidence.after.records}
     for record in kept.values():
-        told = evidence.truth.records.get(record.offset)
-        if told is None or not told.is_record(record):
-            if evidence.truth.has_copies and told is None:
+        acknowledged = evidence.truth.records.get(record.offset)
+        if acknowledged is None or not acknowledged.is_record(record):
+            if evidence.truth.has_copies and acknowledged is None:
                 return unknown(1, f"the record at {record.offset} may be the copy of a delayed message")
             file = evidence.after.file_of(record.offset)
             return broken(1, "a record differs from every record that was put", file=file, offset=record.offset)
@@ -192,14 +192,14 @@ def promises_of_an_image_are_kept(evidence: ImageEvidence) -> Ruling | None:
 
 def _due_is_there(evidence: ImageEvidence, truth: Truth) -> Ruling | None:
     before, why = evidence.before, why_due(truth)
-    stayed = (*evidence.after.records, *(() if evidence.is_writable else evidence.after.behind))
+    stayed = (*evidence.after.records, *(() if evidence.is_writable else evidence.after.past_end))
     kept = {record.offset for record in stayed}
-    lost = [told for told in due_in(evidence, truth) if told.offset not in kept]
+    lost = [acknowledged for acknowledged in due_in(evidence, truth) if acknowledged.offset not in kept]
     if not lost:
         return None
     first = lost[0]
-    held = {record.offset: record for record in (*before.records, *before.behind)}
-    gone = [told for told in lost if not _holds(held, told)]
+    held = {record.offset: record for record in (*before.records, *before.past_end)}
+    gone = [acknowledged for acknowledged in lost if not _holds(held, acknowledged)]
     if not gone or gone[0].offset > first.offset:
         file = before.file_of(first.offset)
         return broken(2, f"{len(lost):,} records that were {why} are missing", file=file, offset=first.offset)
@@ -212,7 +212,7 @@ def _due_is_there(evidence: ImageEvidence, truth: Truth) -> Ruling | None:
 
 def due_in(evidence: ImageEvidence, truth: Truth) -> list[AcknowledgedRecord]:
     """Return the records that have to be in the log of an image."""
-    return [told for told in truth.due if told.offset >= evidence.before.begin]
+    return [acknowledged for acknowledged in truth.due if acknowledged.offset >= evidence.before.begin]
 
 
 def why_due(truth: Truth) -> str:
@@ -220,8 +220,8 @@ def why_due(truth: Truth) -> str:
     return "flushed" if truth.power_loss else "acknowledged before the process died"
 
 
-def _holds(held: Mapping[int, Record], told: AcknowledgedRecord) -> bool:
-    return told.offset in held and told.is_record(held[told.offset])
+def _holds(held: Mapping[int, Record], acknowledged: AcknowledgedRecord) -> bool:
+    return acknowledged.offset in held and acknowledged.is_record(held[acknowledged.offset])
 
 
 @judge(3)

@@ -117,9 +117,9 @@ def queues_have_their_bounds(found: Evidence) -> None:
 @judge(16)
 def nothing_is_left_to_dispatch(found: Evidence) -> None:
     """Contract 16: a store that has opened has dispatched its whole log."""
-    behind = found.store.dispatch_behind_bytes
-    if behind:
-        raise GuaranteeBroken(16, "the store opened with part of its log not dispatched", "0", str(behind))
+    past_end = found.store.dispatch_behind_bytes
+    if past_end:
+        raise GuaranteeBroken(16, "the store opened with part of its log not dispatched", "0", str(past_end))
 
 
 @judge(17)

@@ -181,7 +181,7 @@ def store_layout_of(
     findings: list[Finding] = []
     unknown: dict[int, str] = {}
     slots, entries = _index_sizes(seen, override, findings, unknown)
-    records = (*log.records, *log.behind)
+    records = (*log.records, *log.past_end)
     multi, light = _dispatched_further(records, content, override)
     if content.get("config/deletedTopics"):
         unknown[4] = unknown[5] = "topics were deleted, and the image does not show which records are still dispatched"

@@ -223,7 +223,7 @@ def floors_say_what_is_durable(found: Evidence) -> Ruling | None:
         floor, derived = floor_in(files.get(DURABLE_FLOOR, b"")), files.get(DERIVED_FLOOR)
         if floor is not None and (floor.offset > end or floor.file_bytes != file_bytes):
             return broken(7, f"the durable floor lies past the end of the log {when}", file=name_of(DURABLE_FLOOR),
-                          expected=f"{end} at most, in files of {file_bytes}", found=_said(floor))  # fmt: skip
+                          expected=f"{end} at most, in files of {file_bytes}", found=_floor_text(floor))  # fmt: skip
         offset = None if derived is None or found.was_corrupted else _derived_offset_in(derived)
         if offset is not None and offset > end:
             return broken(7, f"the derived floor lies past the end of the log {when}", file=name_of(DERIVED_FLOOR),
@@ -231,7 +231,7 @@ def floors_say_what_is_durable(found: Evidence) -> Ruling | None:
     floor = floor_in(found.durable.files.get(DURABLE_FLOOR, b""))
     if floor is None or floor.offset != end:
         return broken(7, "recovery did not set the durable floor to the end of the log", file=name_of(DURABLE_FLOOR),
-                      expected=str(end), found="none" if floor is None else _said(floor))  # fmt: skip
+                      expected=str(end), found="none" if floor is None else _floor_text(floor))  # fmt: skip
     return None
 
 
@@ -254,7 +254,7 @@ def _shown(stored: bytes) -> str:
     return f"{len(stored)} bytes, {stored[:32]!r}"
 
 
-def _said(floor: Floor) -> str:
+def _floor_text(floor: Floor) -> str:
     return f"{floor.offset}, in files of {floor.file_bytes}"
 
 

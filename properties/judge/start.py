@@ -47,7 +47,7 @@ def cut_records_are_kept(evidence: ImageEvidence) -> Ruling | None:
     """
     if not evidence.is_writable or evidence.floor is not None:
         return None
-    lost = [record for record in evidence.before.behind if not is_in_quarantine(evidence.content, record)]
+    lost = [record for record in evidence.before.past_end if not is_in_quarantine(evidence.content, record)]
     if not lost:
         return None
     sentence = f"{len(lost):,} valid records past the cut are not in quarantine, and no floor permits their loss"
@@ -78,7 +78,7 @@ def damage_is_named_and_kept(evidence: ImageEvidence) -> Ruling | None:
     named = [finding for finding in store.findings if finding.severity == "damage"]
     if not any(finding.file and finding.offset >= 0 for finding in named):
         return broken(7, "no finding names file and offset of the damage", found=str(store.read_only_reason))
-    valid = {record.offset: record for record in (*before.records, *before.behind)}
+    valid = {record.offset: record for record in (*before.records, *before.past_end)}
     try:
         served = observed("messages", lambda: list(store.messages()))
     except GuaranteeBroken as error:

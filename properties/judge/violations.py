@@ -26,7 +26,7 @@ _STORE_TIME_ENDS = 17
 # ---- ways to change a recovery ---------------------------------------------------------------------------------------
 
 
-class _Lying:
+class _StoreAnswering:
     """A store with some answers replaced; all others are those of the real store."""
 
     def __init__(self, store: object, lies: Mapping[str, object]) -> None:
@@ -37,8 +37,8 @@ class _Lying:
         return self._lies[name] if name in self._lies else getattr(self._store, name)
 
 
-def _says(found: Recovered, **lies: object) -> Recovered:
-    store: Any = _Lying(found.store, lies)
+def _answering(found: Recovered, **lies: object) -> Recovered:
+    store: Any = _StoreAnswering(found.store, lies)
     return replace(found, store=store)
 
 
@@ -69,10 +69,10 @@ def _flip(path: str, at: int) -> Callable[[dict[str, bytes]], object]:
 
 
 def _lost_record(found: Recovered) -> Recovered:
-    return _says(found, max_offset=found.ledger.ends[-2])
+    return _answering(found, max_offset=found.ledger.ends[-2])
 
 
-def _byte_behind_the_end(found: Recovered) -> Recovered:
+def _byte_past_the_end(found: Recovered) -> Recovered:
     return _durable(found, _flip(max(log_files(found.durable.files)), -1))
 
 
@@ -90,14 +90,14 @@ def _reader_led_astray(found: Recovered) -> Recovered:
     def astray(topic: str, queue_id: int, offset: int, **options: Any) -> Any:
         return found.store.get_message(topic, queue_id, offset + 1, **options)
 
-    return _says(found, get_message=astray)
+    return _answering(found, get_message=astray)
 
 
 def _message_without_its_key(found: Recovered) -> Recovered:
     def nothing(topic: str, key: str, **options: Any) -> Any:
         return found.store.query_message(topic, "an unused key")
 
-    return _says(found, query_message=nothing)
+    return _answering(found, query_message=nothing)
 
 
 def _checkpoint_ahead_of_queues(found: Recovered) -> Recovered:
@@ -130,27 +130,27 @@ def _other_version(found: Recovered) -> Recovered:
 
 
 VIOLATIONS: Mapping[str, Callable[[Recovered], Recovered]] = {
-    "opens_for_writing": lambda found: _says(found, read_only_reason="planted"),
-    "begins_where_it_may": lambda found: _says(found, min_offset=8),
+    "opens_for_writing": lambda found: _answering(found, read_only_reason="planted"),
+    "begins_where_it_may": lambda found: _answering(found, min_offset=8),
     "is_a_prefix": lambda found: _live(found, _flip(_FIRST, 50)),
     "covers_the_floor": _lost_record,
-    "nothing_behind_the_end": _byte_behind_the_end,
+    "nothing_behind_the_end": _byte_past_the_end,
     "recovered_is_durable": lambda found: _durable(found, _flip(_FIRST, 7)),
-    "watermarks_in_order": lambda found: _says(found, flushed_offset=0),
+    "watermarks_in_order": lambda found: _answering(found, flushed_offset=0),
     "checkpoint_is_not_ahead": _checkpoint_ahead,
     "queues_hold_the_log": lambda found: _live(found, _flip(_FIRST_QUEUE, 7)),
     "extensions_hold_the_log": lambda found: _live(found, _flip(_FIRST_EXTENSION, _STORE_TIME_ENDS)),
     "index_holds_the_log": _changed_index,
-    "queues_have_their_bounds": lambda found: _says(found, max_offset_in_queue=lambda *_: 1 << 20),
+    "queues_have_their_bounds": lambda found: _answering(found, max_offset_in_queue=lambda *_: 1 << 20),
     "queues_are_read_in_order": _reader_led_astray,
-    "times_are_found": lambda found: _says(found, offset_in_queue_by_time=lambda *_: 1 << 20),
+    "times_are_found": lambda found: _answering(found, offset_in_queue_by_time=lambda *_: 1 << 20),
     "keys_are_found": _message_without_its_key,
     "checkpoint_is_not_ahead_of_queues": _checkpoint_ahead_of_queues,
     "nothing_delayed_is_left_out": _delayed_left_out,
-    "delivery_goes_on_where_it_was_saved": lambda found: _says(found, delay_offsets=lambda: {1: 1 << 20}),
+    "delivery_goes_on_where_it_was_saved": lambda found: _answering(found, delay_offsets=lambda: {1: 1 << 20}),
     "small_files_are_whole": lambda found: _durable(found, _flip(DURABLE_FLOOR, 27)),
     "floors_say_what_is_durable": _older_floor,
     "files_are_old_or_new": _other_version,
-    "nobody_is_led_past": lambda found: _says(found, query_offset=lambda *_: 1 << 20),
+    "nobody_is_led_past": lambda found: _answering(found, query_offset=lambda *_: 1 << 20),
 }
 """By name of the judge: the recovery that it must reject."""

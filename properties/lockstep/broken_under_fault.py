@@ -32,28 +32,28 @@ _SENTENCES = (
 
 def broken_under_fault(pair: Pair, before: State, operation: Operation, found: Answer) -> GuaranteeBroken:
     """Return the contract that an answer breaks; no outcome from the state `before` has it."""
-    asked = _Asked(pair, before, operation)
-    said = Answer(faults=found.faults, dispatched=found.dispatched, level_ends=found.level_ends)
+    legal = _LegalOutcomes(pair, before, operation)
+    agreed = Answer(faults=found.faults, dispatched=found.dispatched, level_ends=found.level_ends)
     for name, contract, sentence in _SENTENCES:
         if name == "oldest_offset" and isinstance(operation, Clean) and found.marks is not None:
-            begins = asked.marks(said, "min_offset")
+            begins = legal.marks(agreed, "min_offset")
             if found.marks.min_offset not in begins:
                 sentence = "a clean-up under a fault deletes files that have to stay"
                 return GuaranteeBroken(10, sentence, _choice(begins), str(found.marks.min_offset))
         if getattr(found, name) is None:
             continue
-        narrowed = replace(said, **{name: getattr(found, name)})
-        if not asked.is_legal(narrowed):
-            expected = next(asked.outcomes(said), (before, Answer()))[1]
-            special = _special(asked, name, expected, narrowed)
+        narrowed = replace(agreed, **{name: getattr(found, name)})
+        if not legal.is_legal(narrowed):
+            expected = next(legal.outcomes(agreed), (before, Answer()))[1]
+            special = _special(legal, name, expected, narrowed)
             return special or GuaranteeBroken(contract, sentence, *_texts(expected, found, name))
-        said = narrowed
+        agreed = narrowed
     if found.marks is None:
         return GuaranteeBroken(12, "a close under a fault leads to an illegal state", found=str(found))
-    return _broken_by_marks(asked, said, found, found.marks)
+    return _broken_by_marks(legal, agreed, found, found.marks)
 
 
-class _Asked:
+class _LegalOutcomes:
     """The outcomes of one operation from one state."""
 
     def __init__(self, pair: Pair, before: State, operation: Operation) -> None:
@@ -61,17 +61,17 @@ class _Asked:
         self.before = before
         self.operation = operation
 
-    def outcomes(self, said: Answer) -> Iterator[tuple[State, Answer]]:
+    def outcomes(self, agreed: Answer) -> Iterator[tuple[State, Answer]]:
         """Yield the outcomes that agree with an answer."""
-        return accepted(step(self.before, self.operation, self.pair.layout, found=said), said)
+        return accepted(step(self.before, self.operation, self.pair.layout, found=agreed), agreed)
 
-    def is_legal(self, said: Answer) -> bool:
+    def is_legal(self, agreed: Answer) -> bool:
         """Whether an outcome agrees with an answer."""
-        return next(self.outcomes(said), None) is not None
+        return next(self.outcomes(agreed), None) is not None
 
-    def marks(self, said: Answer, name: str) -> set[int]:
+    def marks(self, agreed: Answer, name: str) -> set[int]:
         """Return each legal value of one watermark."""
-        return {getattr(answer.marks, name) for _, answer in self.outcomes(said) if answer.marks is not None}
+        return {getattr(answer.marks, name) for _, answer in self.outcomes(agreed) if answer.marks is not None}
 
 
 def _texts(expected: Answer, found: Answer, name: str) -> tuple[str, str]:
@@ -82,12 +82,12 @@ def _choice(numbers: set[int]) -> str:
     return " or ".join(map(str, sorted(numbers)))
 
 
-def _special(asked: _Asked, name: str, expected: Answer, found: Answer) -> GuaranteeBroken | None:
+def _special(legal: _LegalOutcomes, name: str, expected: Answer, found: Answer) -> GuaranteeBroken | None:
     """Return the broken contract for fields whose sentence depends on their value."""
     match name, expected.put, found.put:
-        case "put", PutAnswer() as wanted, PutAnswer() as said if said.offset < 0 <= wanted.offset:
+        case "put", PutAnswer() as wanted, PutAnswer() as agreed if agreed.offset < 0 <= wanted.offset:
             sentence = "a put is refused although no disk call failed"
-            return GuaranteeBroken(8, sentence, wanted.status, said.status)
+            return GuaranteeBroken(8, sentence, wanted.status, agreed.status)
     if name == "names" and found.names == "refused":
         sentence = "a deletion is refused although no disk call failed"
         return GuaranteeBroken(10, sentence, *_texts(expected, found, name))
@@ -95,18 +95,18 @@ def _special(asked: _Asked, name: str, expected: Answer, found: Answer) -> Guara
         sentence = "a deletion is reported as done, but the numbers of its topics continue"
         return GuaranteeBroken(10, sentence, str(found.names))
     if name == "delays":
-        return _broken_by_close(asked, found) if isinstance(asked.operation, Close) else _broken_by_levels(asked, found)
+        return _broken_by_close(legal, found) if isinstance(legal.operation, Close) else _broken_by_levels(legal, found)
     return None
 
 
-def _broken_by_marks(asked: _Asked, said: Answer, found: Answer, marks: Marks) -> GuaranteeBroken:
-    promised = (asked.before.log.flushed_offset, *marks[1:])
+def _broken_by_marks(legal: _LegalOutcomes, agreed: Answer, found: Answer, marks: Marks) -> GuaranteeBroken:
+    promised = (legal.before.log.flushed_offset, *marks[1:])
     if list(promised) != sorted(promised):
         sentence = "the watermarks are out of order under a fault"
         return GuaranteeBroken(9, sentence, "flushed before <= flushed <= committed <= written", str(promised))
-    observed("check", asked.pair.store.check)
-    if marks.end not in (ends := asked.marks(said, "end")):
-        if isinstance(asked.operation, Step) and said.delays is not None:
+    observed("check", legal.pair.store.check)
+    if marks.end not in (ends := legal.marks(agreed, "end")):
+        if isinstance(legal.operation, Step) and agreed.delays is not None:
             sentence = "a delivery round under a fault reports other progress than it puts"
             return GuaranteeBroken(12, sentence, f"a log that ends at {_choice(ends)}", str(marks.end))
         return GuaranteeBroken(8, "the log ends at another offset than its answers", _choice(ends), str(marks.end))
@@ -116,7 +116,7 @@ def _broken_by_marks(asked: _Asked, said: Answer, found: Answer, marks: Marks) -
         sentence = "a flush is called durable past the flushed offset"
         return GuaranteeBroken(2, sentence, str(marks.end), str(marks.flushed))
     sentence = "an operation under a fault leads to an illegal state"
-    return GuaranteeBroken(9, sentence, f"one that {asked.operation.op} may lead to", str(marks))
+    return GuaranteeBroken(9, sentence, f"one that {legal.operation.op} may lead to", str(marks))
 
 
 # ---- delay levels ----------------------------------------------------------------------------------------------------
@@ -124,32 +124,32 @@ def _broken_by_marks(asked: _Asked, said: Answer, found: Answer, marks: Marks) -
 
 def _with_level(found: Answer, level: int, number: int | None) -> Answer:
     """Return an answer in which one level has another number, or none."""
-    levels = {each: said for each, said in found.delays or () if each != level}
+    levels = {each: agreed for each, agreed in found.delays or () if each != level}
     levels |= {} if number is None else {level: number}
     return replace(found, delays=tuple(sorted(levels.items())))
 
 
-def _broken_by_close(asked: _Asked, found: Answer) -> GuaranteeBroken | None:
+def _broken_by_close(legal: _LegalOutcomes, found: Answer) -> GuaranteeBroken | None:
     """Return the first level that a close advanced without a copy of its own."""
-    known = dict(asked.before.log.delays)
+    known = dict(legal.before.log.delays)
     for level, number in found.delays or ():
-        if asked.is_legal(_with_level(found, level, known.get(level, 0))):
+        if legal.is_legal(_with_level(found, level, known.get(level, 0))):
             return GuaranteeBroken(12, f"level {level} advances at a close", str(known.get(level, 0)), str(number))
     return None
 
 
-def _broken_by_levels(asked: _Asked, found: Answer) -> GuaranteeBroken | None:
+def _broken_by_levels(legal: _LegalOutcomes, found: Answer) -> GuaranteeBroken | None:
     """Return the first level that went back, delivered too early, or stopped without a reason.
 
     A level advances over due messages, in order, each with its copy.
     """
-    layout, state = asked.pair.layout, begin(asked.before, asked.operation, asked.pair.layout)
-    units, said = messages_of_levels(state.log, layout), dict(found.delays or ())
-    levels = [*sorted(said.keys() - units.keys()), *sorted(units)]
+    layout, state = legal.pair.layout, begin(legal.before, legal.operation, legal.pair.layout)
+    units, agreed = messages_of_levels(state.log, layout), dict(found.delays or ())
+    levels = [*sorted(agreed.keys() - units.keys()), *sorted(units)]
     numbers = {level: numbers_of_level(state, level, units.get(level, ()), layout) for level in levels}
     for level in levels:
         known = [number for number in numbers[level] if number is not None]
-        number = said.get(level)
+        number = agreed.get(level)
         if number in numbers[level]:
             continue
         if level not in units:
@@ -161,9 +161,9 @@ def _broken_by_levels(asked: _Asked, found: Answer) -> GuaranteeBroken | None:
         sentence = f"level {level} delivers a message that is not due"
         return GuaranteeBroken(12, sentence, f"until {state.clock.wall_ms}", str(number))
     for level in levels:
-        number = max(said.get(level, 0), *(unit.queue_offset for unit in units.get(level, ())[:1]), 0)
+        number = max(agreed.get(level, 0), *(unit.queue_offset for unit in units.get(level, ())[:1]), 0)
         for other in numbers[level]:
-            if other != said.get(level) and asked.is_legal(_with_level(found, level, other)):
+            if other != agreed.get(level) and legal.is_legal(_with_level(found, level, other)):
                 if other is not None and other > number:
                     return GuaranteeBroken(12, f"level {level} stops at message {number}, which is due")
                 return GuaranteeBroken(12, f"level {level} advances past a copy that cannot be in the log")

@@ -111,7 +111,7 @@ class Environment:
 
     # ---- stores --------------------------------------------------------------------------------------------------
 
-    def surround(self, parts: Parts) -> Parts:
+    def inject(self, parts: Parts) -> Parts:
         """Return the parts of a store that runs in this environment."""
         return parts.replacing(
             {

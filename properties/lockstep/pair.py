@@ -110,7 +110,7 @@ class Pair:
         self.spans: list[Span] = []
         self.oldest = 0
         self._tracker = tracker
-        self._parts = self.environment.surround(taking_delays_as_java(parts) if settings.java_delays else parts)
+        self._parts = self.environment.inject(taking_delays_as_java(parts) if settings.java_delays else parts)
         self._config = store_config(settings)
         self.files = self.new_disk(EMPTY_DISK)
         self.store = self.open_on(self.files)

@@ -21,7 +21,7 @@ __all__ = ["Scheduler"]
 T = TypeVar("T")
 
 _LIVENESS: Final = 16
-_POINTS_SINCE_TOLD_MAX: Final = 10_000
+_POINTS_SINCE_END_MAX: Final = 10_000
 """How many yield points a task that is being ended may pass in its cleanup before it is ended again."""
 
 
@@ -188,7 +188,7 @@ class Scheduler:
         """End the run from inside, beginning with the current task."""
         self._leave(task, where)
         self.fail(error)
-        task.told = True
+        task.is_ending = True
         raise _Ended
 
     def _end(self, task: Task) -> None:
@@ -196,7 +196,7 @@ class Scheduler:
 
         It is raised again if the cleanup of the task takes too long.
         """
-        task.points_since_told += task.told
-        if not task.told or task.points_since_told > _POINTS_SINCE_TOLD_MAX:
-            task.told = True
+        task.points_since_end += task.is_ending
+        if not task.is_ending or task.points_since_end > _POINTS_SINCE_END_MAX:
+            task.is_ending = True
             raise _Ended

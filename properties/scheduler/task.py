@@ -55,7 +55,7 @@ class Stepper(Protocol):
 class Task:
     """Owned by its run. A task is runnable if it has not ended and what it waits for is free.
 
-    `told`: it was made to end early. `abandoned`: the run continues without its baton.
+    `is_ending`: it was made to end early. `abandoned`: the run continues without its baton.
     """
 
     def __init__(self, run: Stepper, number: int, call: Callable[[], object]) -> None:
@@ -64,9 +64,9 @@ class Task:
         self.call = call
         self.outcome: Outcome[object] = Outcome()
         self.waits_for: Waited | None = None
-        self.ended = self.told = self.abandoned = False
+        self.ended = self.is_ending = self.abandoned = False
         self.points_of_turn = 0
-        self.points_since_told = 0
+        self.points_since_end = 0
         self.baton = threading.Lock()
         self.baton.acquire()
         self.thread = threading.Thread(target=run.live, args=(self,), name=f"stepped-{number}", daemon=True)

@@ -35,7 +35,7 @@ class World:
     def __init__(self, tracker: DirtyTracker) -> None:
         self.tracker = tracker
         self.environment = Environment()
-        self.parts = self.environment.surround(Parts())
+        self.parts = self.environment.inject(Parts())
         self.files = self.empty_disk()
 
     def empty_disk(self) -> RecordingFiles:

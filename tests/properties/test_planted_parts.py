@@ -65,7 +65,7 @@ def test_a_planted_bug_replaces_parts_that_a_store_asks_for(bug: str) -> None:
 
 def test_the_lab_replaces_parts_that_a_store_asks_for() -> None:
     for bug in PLANTED.values():
-        alone = Environment(0).surround(bug.parts)
+        alone = Environment(0).inject(bug.parts)
         stepped = stepped_parts(bug.parts, runner=lambda service: HandDriven(service, lambda: 0))
         assert {*alone.replaced, *stepped.replaced} <= asked_for()
 

@@ -85,8 +85,8 @@ def unit_arrays(
         elif is_used.any():
             yield QueueBatch(table[:, is_used], _runs(~is_used, number))
         else:
-            behind = min(source.next_nonzero(position), end)
-            count = max(count, (behind - position) // UNIT_BYTES)
+            next_used = min(source.next_nonzero(position), end)
+            count = max(count, (next_used - position) // UNIT_BYTES)
             yield QueueBatch(table[:, :0], (EmptyUnits(number, count),))
         position += count * UNIT_BYTES
 

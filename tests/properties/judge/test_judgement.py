@@ -95,7 +95,11 @@ def test_an_image_of_our_own_holds_with_nothing_told(made: Callable[..., Path], 
     assert judgement.figures["crashed_recoveries"] >= 3
     assert files_of(directory) == before
     again = judged(directory, samples=3)
-    assert (again.rulings, again.figures, again.said) == (judgement.rulings, judgement.figures, judgement.said)
+    assert (again.rulings, again.figures, again.store_findings) == (
+        judgement.rulings,
+        judgement.figures,
+        judgement.store_findings,
+    )
 
 
 @pytest.mark.parametrize("folder", [STALE_TAIL, TORN, STALE_QUEUE], ids=lambda folder: folder.name)
@@ -224,7 +228,7 @@ def test_damage_has_to_be_named_and_left_alone(made: Callable[..., Path]) -> Non
     assert (judgement.mode, judgement.numbers("broken")) == ("read-only", [])
     assert of(judgement, 7).verdict == "holds"
     assert judgement.figures["records_kept"] == 4
-    assert any(said["severity"] == "damage" for said in judgement.said)
+    assert any(said["severity"] == "damage" for said in judgement.store_findings)
     ruling = of(judged(directory, components=Parts({Recovery: _CutsDamage})), 7)
     assert (ruling.verdict, ruling.file, ruling.offset) == ("broken", f"commitlog/{0:020d}", 0)
     assert "does not notice" in ruling.sentence
