@@ -174,10 +174,10 @@ def _headline(report: StoreReport) -> Headline:
         case "broken":
             places = f"{number(damages)} finding{'' if damages == 1 else 's'} of damage"
             said = f"{places}: something promised is gone or wrong."
-            return Headline("damaged", f"{said} What to do stands beside each.", "bad")
+            return Headline("damaged", f"{said} Each finding says what to do.", "bad")
         case "unknown":
             return Headline("unknown", "Part of the store could not be judged. That is not a pass.", "unsure")
-    return Headline("not judged", "Only a part was looked at.", "unsure")
+    return Headline("not judged", "Only part of the store was read.", "unsure")
 
 
 def _groups(findings: Sequence[StoreFinding]) -> tuple[FindingGroup, ...]:

@@ -84,7 +84,7 @@ def test_an_empty_store_has_a_page() -> None:
         name: [] for name in ("findings", "files", "queues", "indexes", "small_files", "consumers")
     }
     text = page(**empty, verdict="holds")
-    for said in ("nothing to be said against", "no files to be drawn", "no consume queues", "no index"):
+    for said in ("No findings", "no files to be drawn", "no consume queues", "no index"):
         assert said in text
 
 

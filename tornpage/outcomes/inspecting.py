@@ -48,7 +48,7 @@ def document_text(seen: dict[str, Any], *, view: str, everything: bool) -> str:
         place = f"{finding['file']}" + (f" at {finding['offset']}" if finding["offset"] is not None else "")
         said = f"{finding['severity']}: {finding['code']} {place}: {finding['message']}; {finding['remedy']}"
         lines.append(printable(said))
-    verdict = seen["verdict"] or "none (a part was looked at)"
+    verdict = seen["verdict"] or "not judged (only part of the store was read)"
     return "\n".join([*lines, "", f"verdict: {verdict}"])
 
 
