@@ -151,8 +151,8 @@ class Opened:
 
     `store` is None if the open failed; `refusal` is then the reason.
 
-    `crash_points` are the journal positions between two file operations of the open, and `end` is the position at its end.
-    Later operations on the store are not part of the open.
+    `crash_points` are the journal positions between two file operations of the open, and `end` is the position at its
+    end. Later operations on the store are not part of the open.
     """
 
     files: RecordingFiles
