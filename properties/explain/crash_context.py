@@ -54,14 +54,14 @@ class CrashContext:
         return disk_state(self.base, self.journal, self.position, disk=disk)
 
     @cached_property
-    def facts(self) -> tuple[InFlightWrite, ...]:
+    def writes(self) -> tuple[InFlightWrite, ...]:
         """The in-flight writes at the crash."""
         return tuple(in_flight_writes(self.state))
 
     @cached_property
     def choices(self) -> dict[str, Choice]:
         """A choice for each in-flight write that is not as at its last sync."""
-        return chosen(self.facts, self.crash.survived, self.crash.others)
+        return chosen(self.writes, self.crash.survived, self.crash.others)
 
     @cached_property
     def image(self) -> Image:

@@ -84,10 +84,10 @@ def _pages(context: CrashContext) -> list[PageFate]:
 
 def _facts(context: CrashContext) -> list[WriteFate]:
     fates = []
-    for fact in context.facts:
-        choice = context.choices.get(fact.name, 0)
-        if fact.kind != "page" and isinstance(choice, int):
-            fates.append(WriteFate(fact.name, _fate(choice, fact.alternatives - 1)))
+    for write in context.writes:
+        choice = context.choices.get(write.name, 0)
+        if write.kind != "page" and isinstance(choice, int):
+            fates.append(WriteFate(write.name, _fate(choice, write.alternatives - 1)))
     return fates
 
 

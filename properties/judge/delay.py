@@ -28,7 +28,7 @@ def opened_log(found: Evidence) -> CommitLog:
 
     Delivery continues at the progress that the disk held before the open.
     """
-    if "opened" not in found.worked_out:
+    if "opened" not in found.cached_logs:
         version = found.versions_before.get(DELAY_OFFSETS, ())
         saved: Progress = version if isinstance(version, tuple) else ()
         before = found.log.changed(saved_delays=saved)
@@ -37,8 +37,8 @@ def opened_log(found: Evidence) -> CommitLog:
         if found.queues_created_late:
             says = tuple(observed("delay_offsets", found.store.delay_offsets).items())
             log = next((each for each in chain((log,), legal) if each.delays == says), log)
-        found.worked_out["opened"] = log
-    return found.worked_out["opened"]
+        found.cached_logs["opened"] = log
+    return found.cached_logs["opened"]
 
 
 @judge(12)

@@ -281,7 +281,7 @@ class Evidence(Answers, Protocol):
         """Return the number after the last message of a queue."""
 
     @property
-    def worked_out(self) -> dict[str, CommitLog]:
+    def cached_logs(self) -> dict[str, CommitLog]:
         """Values that several judges need, computed once."""
 
 
@@ -294,7 +294,7 @@ class Recovered:
     they may have had. `torn_before`: the state files that were torn from outside, with their content.
     `queues_created_late`: the open could not create all queues, and dispatch created them afterwards. `key`: the number
     of whole records of the ledger up to the log's end, its end and begin, and the topics that it remembers as deleted.
-    `view`: the view of the process, if views are cached. `worked_out`: values that several judges need.
+    `view`: the view of the process, if views are cached. `cached_logs`: values that several judges need.
     """
 
     refusal: ClassVar[str] = ""
@@ -317,7 +317,7 @@ class Recovered:
     queues_created_late: bool = False
     view: ProcessView | None = None
     key: Key = field(init=False)
-    worked_out: dict[str, CommitLog] = field(init=False, default_factory=dict, repr=False, compare=False)
+    cached_logs: dict[str, CommitLog] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         end, begin = self.store.max_offset, self.store.min_offset

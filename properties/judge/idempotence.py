@@ -84,7 +84,7 @@ def is_idempotent(
     found = _differs(evidence, evidence.recoveries.opened(evidence.durable))
     if found is not None:
         return _in_context(found, "a second recovery changes the store")
-    found = _differs_when_all_is_looked_at(evidence)
+    found = _differs_after_whole_check(evidence)
     if found is not None:
         return _in_context(found, "a recovery that reads the whole log gives another store")
     for crash in crashes_of(evidence, crashes, samples=samples, losses=losses, seed=seed):
@@ -101,14 +101,14 @@ def is_idempotent(
     )
 
 
-def _differs_when_all_is_looked_at(evidence: ImageEvidence) -> Ruling | None:
+def _differs_after_whole_check(evidence: ImageEvidence) -> Ruling | None:
     """Recover the image once more, and read the whole log."""
-    recoveries, before = evidence.recoveries, evidence.recoveries.looks_at_all
-    recoveries.looks_at_all = True
+    recoveries, before = evidence.recoveries, evidence.recoveries.checks_whole_log
+    recoveries.checks_whole_log = True
     try:
         return _differs(evidence, recoveries.opened(evidence.seen.image))
     finally:
-        recoveries.looks_at_all = before
+        recoveries.checks_whole_log = before
 
 
 def crashes_of(
@@ -118,22 +118,22 @@ def crashes_of(
 
     Each operation gets a process kill, a power loss without surviving unsynced writes, and draws.
     """
-    base, disk, places = evidence.seen.image, evidence.recoveries.disk, evidence.opened.places
+    base, disk, crash_points = evidence.seen.image, evidence.recoveries.disk, evidence.opened.crash_points
     journal = evidence.opened.files.journal[: evidence.opened.end]
-    crashes.operations = len(places)
+    crashes.operations = len(crash_points)
     rng = random.Random(f"judge {seed}")
     before: Image | None = None
-    for number in _chosen(len(places), samples):
-        place = places[number]
-        yield Crash(number, "a kill", base, (*journal[:place], ProcessKilled()))
-        state = disk_state(base, journal, place, disk=disk)
+    for number in _chosen(len(crash_points), samples):
+        position = crash_points[number]
+        yield Crash(number, "a kill", base, (*journal[:position], ProcessKilled()))
+        state = disk_state(base, journal, position, disk=disk)
         writes = in_flight_writes(state)
         for loss in range(1 + losses):
             choices = draw(writes, rng) if loss else {}
             image = compose(state, choices)
             if image == before or (loss and not writes):
                 continue  # nothing new is durable, and no write is in flight
-            assert_legal(base, journal, place, choices, image, disk=disk)
+            assert_legal(base, journal, position, choices, image, disk=disk)
             before = before if loss else image
             yield Crash(number, "a power loss", image)
 

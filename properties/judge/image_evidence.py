@@ -151,15 +151,15 @@ class Opened:
 
     `store` is None if the open failed; `refusal` is then the reason.
 
-    `places` are the journal positions between two file operations of the open, and `end` is the position at its end.
-    Later operations on the store are not part of the open.
+    `crash_points` are the journal positions between two file operations of the open, and `end` is the position at its
+    end. Later operations on the store are not part of the open.
     """
 
     files: RecordingFiles
     store: MessageStore | None
     refusal: str
     disk: Disk
-    places: tuple[int, ...]
+    crash_points: tuple[int, ...]
     end: int
 
     def content(self) -> dict[str, bytes]:
@@ -181,7 +181,7 @@ class Recoveries:
 
     `now_ms` is its clock and `count` the number of opens.
 
-    `looks_at_all` makes each open check the whole log, including the part that a checksum proves unchanged.
+    `checks_whole_log` makes each open check the whole log, including the part that a checksum proves unchanged.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Recoveries:
     ) -> None:
         self.disk = disk
         self.count = 0
-        self.looks_at_all = False
+        self.checks_whole_log = False
         self._config = store_layout.config
         self._clock = lambda: now_ms
         self._tracker = tracker
@@ -212,7 +212,7 @@ class Recoveries:
         """Open the store on a disk; return the store, or None and the reason."""
         self.count += 1
         try:
-            config = replace(self._config, check_whole_log_on_recover=self.looks_at_all)
+            config = replace(self._config, check_whole_log_on_recover=self.checks_whole_log)
             store = MessageStore.open(ROOT, config, files=files, clock=self._clock, parts=self._components)
         except Exception as error:  # any error is a result for this image
             return None, f"{type(error).__name__}: {error}"
@@ -338,7 +338,7 @@ class ImageEvidence:
     recoveries: Recoveries
     truth: Truth | None
     floor: Floor | None
-    worked_out: dict[str, CommitLog] = field(default_factory=dict)
+    cached_logs: dict[str, CommitLog] = field(default_factory=dict)
 
     was_corrupted: ClassVar[bool] = True
     """Queues, index and checkpoint of the image were written by another store."""

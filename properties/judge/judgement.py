@@ -123,7 +123,7 @@ def evidence_of(
     floor = read_floor(seen.directory)
     with recoveries_of(store_layout, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
         progress("recover")
-        recoveries.looks_at_all = is_damaged(seen, before, floor)
+        recoveries.checks_whole_log = is_damaged(seen, before, floor)
         evidence = ImageEvidence(seen, store_layout, before, recoveries.opened(seen.image), recoveries, truth, floor)
         if evidence.opened.refusal.startswith("WrongFileSize") and "mappedFileSizeCommitLog" in override.numbers:
             raise InspectError(f"no log file has the {file_bytes:,} bytes that were given; leave the size out")

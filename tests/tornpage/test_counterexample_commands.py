@@ -196,7 +196,7 @@ def test_all_cases_of_a_directory_are_judged_again(tmp_path: Path) -> None:
         "case-d.json": "cannot be read",
     }
     assert "format 0" in rows["case-c.json"]["why"]
-    assert "no JSON" in rows["case-d.json"]["why"]
+    assert "not JSON" in rows["case-d.json"]["why"]
 
 
 def test_exit_codes_of_several_cases(tmp_path: Path) -> None:
