@@ -168,7 +168,7 @@ class _Explorer:
         explored_s: dict[int, float] = {}
         for run in runs:
             rows += rows_of(run)
-            tally.mattered.update(f"judge_{name}" for name in run.red)
+            tally.effective.update(f"judge_{name}" for name in run.red)
             explored_s[run.worker] = explored_s.get(run.worker, 0.0) + run.explored_s
             for stage, seconds in run.seconds.items():
                 tally.seconds[stage] += seconds

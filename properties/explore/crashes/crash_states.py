@@ -78,7 +78,7 @@ class CrashPoint:
         return facts_of(self.state)
 
     @cached_property
-    def armed(self) -> frozenset[str]:
+    def enabled(self) -> frozenset[str]:
         """Return the fault classes that these in-flight writes make possible."""
         return frozenset(armed_faults(self.facts))
 
@@ -128,7 +128,7 @@ class CrashStates:
         self._chances = chances
         self._legal: dict[tuple[bool, bool], LegalLogs] = {}
         self._verified: set[Hashable] = set()
-        self._known = VerdictCache(random.Random(rng.random()), tally.work, tally.looked)
+        self._known = VerdictCache(random.Random(rng.random()), tally.work, tally.evaluations)
 
     def everywhere(self, *, share: float | None = None) -> Iterator[Failure | None]:
         """Crash at every event of the session; yield None after each state.
@@ -161,13 +161,13 @@ class CrashStates:
         image: Image | None = None
         if kill:
             crash = Crash(kill=True, back=back)
-            armed, fired = {"kill"}, {"kill"}
+            enabled, hit = {"kill"}, {"kill"}
         else:
             crash = Crash(back=back, survived=draw(place.facts, self._rng, self._chances))
             image = compose(place.state, crash.survived)
             if tally.all_states % LEGALITY_EVERY == 0:
                 self._prove_legal(place.position, crash, image)
-            armed, fired = set(place.armed), fired_faults(place.facts, crash.survived)
+            enabled, hit = set(place.enabled), fired_faults(place.facts, crash.survived)
         legal = self._legal_at(window, at_rest=back == 0, kill=kill)
         versions = trial.recovery.versions_at(place.event)
         chosen = perf_counter()
@@ -182,9 +182,9 @@ class CrashStates:
             else:
                 outcome, found = self._outcome_of(image, legal, versions, goes_on=goes_on)
             mode, effects = {mode_of(self._settings)}, outcome.effects | being_saved(versions)
-            armed |= {*MADE_GOOD, *effects, *mode}
-            fired |= (effects - set(MADE_GOOD) if kill else effects) | mode
-            self._count(outcome, legal, armed, fired, ceiling=len(window.after.records), counted=counted)
+            enabled |= {*MADE_GOOD, *effects, *mode}
+            hit |= (effects - set(MADE_GOOD) if kill else effects) | mode
+            self._count(outcome, legal, enabled, hit, ceiling=len(window.after.records), counted=counted)
             if found is not None:
                 self._again(found, drawn=again)
                 if goes_on:
@@ -246,22 +246,22 @@ class CrashStates:
         self,
         outcome: Outcome,
         legal: LegalLogs,
-        armed: AbstractSet[str],
-        fired: AbstractSet[str],
+        enabled: AbstractSet[str],
+        hit: AbstractSet[str],
         *,
         ceiling: int,
         counted: bool,
     ) -> None:
         tally = self._tally
-        tally.saw(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
+        tally.count_judges(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
         tally.all_states += 1
         tally.states += counted
         if tally.all_states % DISCOVERY_EVERY == 0:
             tally.discovery.append((tally.all_states, len(tally.images), len(tally.recovered)))
-        tally.armed.update(armed)
-        tally.fired.update(fired)
+        tally.enabled.update(enabled)
+        tally.hit.update(hit)
         if outcome.key[0] < ceiling or outcome.findings:
-            tally.mattered.update(fired)
+            tally.effective.update(hit)
 
     def _again(self, found: Recovered, *, drawn: bool) -> None:
         """Recover a store again if its disk is new or was `drawn`.
@@ -284,9 +284,9 @@ class CrashStates:
             outcome = self._known.note(number, _outcome(again))
             self._trial.environment.give_up(again.store)
             delivered = self._trial.coverage["delivered_after_recovery"] - before
-            for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
+            for counter in (self._tally.enabled, self._tally.hit, self._tally.effective):
                 counter["delivered_after_recovery"] += delivered
-        self._tally.saw(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
+        self._tally.count_judges(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
 
     def _crash_in_recovery(
         self, first: Recovered, answered: CommitLog | None, done: tuple[Operation, ...], *, counted: bool

@@ -184,10 +184,10 @@ class _Run:
 
     def _run_session(self, operations: int) -> None:
         self._session_start = len(self._done)
-        armed_at = self._rng.randrange(operations) if self._aims else -1
+        enabled_at = self._rng.randrange(operations) if self._aims else -1
         for number in range(operations + self._rng.randrange(operations // 2)):
             trial = self._trial
-            if number == armed_at:
+            if number == enabled_at:
                 self._carry_out(replace(self._rng.choice(self._aims), seed=self._rng.randrange(1 << 16)))
             if number == operations // 3 and self._clock_back_ms and not trial.closed:
                 self._set_clock_back()
@@ -276,7 +276,7 @@ class _Run:
         happened = self._trial.coverage - before
         for effect, fault in _PROGRESS_EFFECTS.items():
             if happened[effect]:
-                for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
+                for counter in (self._tally.enabled, self._tally.hit, self._tally.effective):
                     counter[fault] += happened[effect]
 
     def _end_in_a_power_loss(self) -> None:

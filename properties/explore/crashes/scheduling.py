@@ -176,6 +176,6 @@ def silent(tally: Tally, disk: Disk, aims: Iterable[AimFault] = (), *, judges_re
     return [
         name
         for name in (*required(disk), *dict.fromkeys(aim.text for aim in aims))
-        if (not tally.fired[name] and (name not in OF_SOME_STORES or tally.armed[name]))
-        or (name.startswith("judge_") and not (judges_refuse or tally.mattered[name]))
+        if (not tally.hit[name] and (name not in OF_SOME_STORES or tally.enabled[name]))
+        or (name.startswith("judge_") and not (judges_refuse or tally.effective[name]))
     ]

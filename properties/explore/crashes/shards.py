@@ -286,7 +286,7 @@ def _show_that_it_could_find(run: ShardRun, *, tracker: DirtyTracker, is_given_u
 
 def _owed(shard: Shard, before: Tally, tally: Tally) -> list[str]:
     """Return what must be hit and was not hit by the runs `before` or the current one."""
-    return [name for name in silent(tally, shard.settings.disk, judges_refuse=True) if not before.fired[name]]
+    return [name for name in silent(tally, shard.settings.disk, judges_refuse=True) if not before.hit[name]]
 
 
 def _explore(
