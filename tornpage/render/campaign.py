@@ -38,7 +38,7 @@ def command_of(plan: Plan) -> str:
         f"--strategy {plan.strategy} --states-per-shard {plan.shard_states} --failures {plan.failures_max}",
         f"--workers {plan.workers}" if plan.workers > 1 else "",
         f"--bug {settings.bug}" if settings.bug else "",
-        *(f"--fault {shlex.quote(aim.text)}" for aim in plan.aims),
+        *(f"--fault {shlex.quote(aim.text)}" for aim in plan.fault_rules),
     )
     return " ".join(["tornpage explore crashes", *filter(None, parts)])
 

@@ -56,21 +56,21 @@ def counts(log: CommitLog, *, file_bytes: int) -> bool:
 class CrashPoint:
     """Hold one crash point, at which several crashes happen; shared values are computed once.
 
-    `window` is the span of the running operation, `number` its place in the session, and `back` the number of events
+    `span` is the span of the running operation, `number` its place in the session, and `back` the number of events
     from here to its answer. `position` is the end of the journal that led to `state`.
     """
 
-    def __init__(self, state: DiskState, number: int, window: Span, event: int, position: int) -> None:
+    def __init__(self, state: DiskState, number: int, span: Span, event: int, position: int) -> None:
         self.state = state
         self.number = number
-        self.window = window
+        self.span = span
         self.event = event
         self.position = position
 
     @property
     def back(self) -> int:
         """Return the number of events before the answer; 0 is at rest."""
-        return self.window.last - self.event
+        return self.span.last - self.event
 
     @cached_property
     def facts(self) -> list[Fact]:
@@ -138,22 +138,22 @@ class CrashStates:
         trial = self._trial
         state = DiskState(trial.files.base, disk=self._settings.disk)
         applied = 0
-        for number, window in enumerate(trial.spans):
+        for number, span in enumerate(trial.spans):
             self._legal = {}
-            counted = share is None and counts(window.after, file_bytes=self._settings.file_bytes)
-            for event in range(window.first, window.last):
+            counted = share is None and counts(span.after, file_bytes=self._settings.file_bytes)
+            for event in range(span.first, span.last):
                 position = trial.files.events[event]
                 state.apply_all(trial.files.journal[applied:position])
                 applied = position
                 if counted or self._rng.random() < (_UNCOUNTED_SHARE if share is None else share):
-                    place = CrashPoint(state, number, window, event, position)
+                    place = CrashPoint(state, number, span, event, position)
                     for _ in range(STATES_PER_EVENT):
                         yield self._crash(place, counted=counted)
             if counted:
-                yield self._crash(CrashPoint(state, number, window, window.last, applied), counted=counted)
+                yield self._crash(CrashPoint(state, number, span, span.last, applied), counted=counted)
 
     def _crash(self, place: CrashPoint, *, counted: bool) -> Failure | None:
-        trial, tally, window, back = self._trial, self._tally, place.window, place.back
+        trial, tally, span, back = self._trial, self._tally, place.span, place.back
         started = perf_counter()
         kill = self._rng.random() < self._chances.kill
         goes_on = self._rng.random() < self._chances.crash_in_recovery
@@ -168,7 +168,7 @@ class CrashStates:
             if tally.all_states % LEGALITY_EVERY == 0:
                 self._prove_legal(place.position, crash, image)
             enabled, hit = set(place.enabled), fired_faults(place.facts, crash.survived)
-        legal = self._legal_at(window, at_rest=back == 0, kill=kill)
+        legal = self._legal_at(span, at_rest=back == 0, kill=kill)
         versions = trial.recovery.versions_at(place.event)
         chosen = perf_counter()
         tally.seconds["choose"] += chosen - started
@@ -184,11 +184,11 @@ class CrashStates:
             mode, effects = {mode_of(self._settings)}, outcome.effects | being_saved(versions)
             enabled |= {*MADE_GOOD, *effects, *mode}
             hit |= (effects - set(MADE_GOOD) if kill else effects) | mode
-            self._count(outcome, legal, enabled, hit, ceiling=len(window.after.records), counted=counted)
+            self._count(outcome, legal, enabled, hit, ceiling=len(span.after.records), counted=counted)
             if found is not None:
                 self._again(found, drawn=again)
                 if goes_on:
-                    answered = window.at_power_loss(at_rest=back == 0) if kill else None
+                    answered = span.at_power_loss(at_rest=back == 0) if kill else None
                     self._crash_in_recovery(found, answered, self._operations(place, crash), counted=counted)
                 trial.environment.give_up(found.store)
         except GuaranteeBroken as broken:
@@ -221,11 +221,11 @@ class CrashStates:
         found = self._trial.recovery.judged(disk(image), legal, versions, cache=known)
         return known.note(number, _outcome(found)), found
 
-    def _legal_at(self, window: Span, *, at_rest: bool, kill: bool) -> LegalLogs:
+    def _legal_at(self, span: Span, *, at_rest: bool, kill: bool) -> LegalLogs:
         """Return the legal logs of the running operation, which all its states share."""
         key = (at_rest, kill)
         if key not in self._legal:
-            self._legal[key] = self._trial.recovery.legal_at(window, at_rest=at_rest, kill=kill)
+            self._legal[key] = self._trial.recovery.legal_at(span, at_rest=at_rest, kill=kill)
         return self._legal[key]
 
     def _operations(self, place: CrashPoint, crash: Crash) -> tuple[Operation, ...]:
@@ -234,7 +234,7 @@ class CrashStates:
         Every recovery happens at the end of the session, so the crash records how much later that is. Span 0 of a
         session is its open. Each later span belongs to an operation that calls the store.
         """
-        crash = replace(crash, later_ms=self._trial.environment.now_ms - place.window.now_ms)
+        crash = replace(crash, later_ms=self._trial.environment.now_ms - place.span.now_ms)
         if not place.number:
             return (*self._done[: self._session_start], crash)
         verbs = [

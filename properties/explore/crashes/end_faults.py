@@ -71,10 +71,10 @@ def end_fault_classes(disk: Disk) -> tuple[str, ...]:
 
 
 def count_fault_rules(
-    trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aims: Iterable[AimFault] = ()
+    trial: Lockstep, before: Mapping[str, int], tally: Tally, *, fault_rules: Iterable[AimFault] = ()
 ) -> None:
     """Add the counts of I/O fault rules, by class and by rule, since `before` to a tally."""
-    for name in (*_AIMED.values(), *(each.text for each in aims)):
+    for name in (*_AIMED.values(), *(each.text for each in fault_rules)):
         for what, counter in (("armed", tally.enabled), ("fired", tally.hit), ("mattered", tally.effective)):
             if more := trial.coverage[f"{name}_{what}"] - before.get(f"{name}_{what}", 0):
                 counter[name] += more

@@ -327,11 +327,11 @@ def _places(trial: TargetTrial) -> tuple[list[CrashPoint], list[CrashPoint]]:
     everywhere: list[CrashPoint] = []
     lossy: list[CrashPoint] = []
     state, position = DiskState(trial.files.base, disk=trial.settings.disk), 0
-    for number, window in enumerate(trial.spans):
-        for event in range(window.first, window.last):
+    for number, span in enumerate(trial.spans):
+        for event in range(span.first, span.last):
             state.apply_all(trial.files.journal[position : trial.files.events[event]])
             position = trial.files.events[event]
-            places = [(number, window.last - event), *([(number, 0)] if event == window.last - 1 else [])]
+            places = [(number, span.last - event), *([(number, 0)] if event == span.last - 1 else [])]
             everywhere += places
             lossy += places if facts_of(state) else []
     return everywhere, lossy
