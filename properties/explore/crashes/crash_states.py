@@ -1,9 +1,9 @@
 """Explore the crash states of one session: choose, compose, recover, judge.
 
-Recovery uses the real load path. Each recovered store is recovered a second time. Work done before in the same crash
-window is not repeated, except for a random share that is compared (lockstep/cache.py, docs/adr/0024). The second
-recovery is repeated only for a part of the disks that differ merely in queues and index, which every open verifies, or
-in remains of aborted saves.
+Recovery uses the real load path. Each recovered store is recovered a second time. Work that was done before for the
+same state of the run is not repeated, except for a random share that is compared (lockstep/cache.py, docs/adr/0024).
+Of disks that differ only in queues and index, which every open verifies, or in remains of aborted saves, only a part
+gets the second recovery.
 """
 
 import random
