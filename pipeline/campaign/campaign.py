@@ -148,8 +148,8 @@ def silent_in(rows: Iterable[Row], disk: Disk) -> list[str]:
     """Return the faults, rules and judges that never fired, which weakens a campaign."""
     counted = Tally()
     for row in rows:
-        counted.fired.update(row["fired"])
-        counted.mattered.update(row["mattered"])
+        counted.hit.update(row["fired"])
+        counted.effective.update(row["mattered"])
     return silent(counted, disk)
 
 

@@ -52,14 +52,15 @@ class Seen(dict[bytes, None]):
 class Tally:
     """Count what runs did.
 
-    `states` counts crash states with at least 2 files and 10 records, `all_states` counts every one. `armed`, `fired`
-    and `mattered` count fault classes, rules (`rule_…`), judges (`judge_…`) and durability modes (`mode_…`) that were
-    enabled, hit and effective; docs/contract.md defines these terms for each.
+    `states` counts crash states with at least 2 files and 10 records, `all_states` counts every one. `enabled`, `hit`
+    and `effective` count fault classes, rules (`rule_…`), judges (`judge_…`) and durability modes (`mode_…`).
+    docs/contract.md defines these terms for each. In JSON they are called `armed`, `fired` and `mattered`.
 
     `work` counts how states were processed (docs/adr/0024). `known` are states whose image was recovered and judged
     before. `done_again` are known states that were recovered again all the same. `recoveries` are stores opened to be
     judged, including second recoveries and those of a crash in recovery. `viewed` are recoveries that no judge
-    examined, because another one with the same result had been judged. `looked` counts the evaluations of each judge.
+    examined, because another one with the same result had been judged. `evaluations` counts the evaluations of each
+    judge.
 
     `discovery` holds (all states, distinct images, distinct recovered logs) every 256 states.
     """
@@ -70,18 +71,18 @@ class Tally:
     proven_legal: int = 0
     images: Seen = field(default_factory=Seen)
     recovered: Seen = field(default_factory=Seen)
-    armed: Counter[str] = field(default_factory=Counter)
-    fired: Counter[str] = field(default_factory=Counter)
-    mattered: Counter[str] = field(default_factory=Counter)
+    enabled: Counter[str] = field(default_factory=Counter)
+    hit: Counter[str] = field(default_factory=Counter)
+    effective: Counter[str] = field(default_factory=Counter)
     discovery: list[tuple[int, int, int]] = field(default_factory=list)
-    looked: Counter[str] = field(default_factory=Counter)
+    evaluations: Counter[str] = field(default_factory=Counter)
     work: Counter[str] = field(default_factory=Counter)
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def saw(self, armed: Iterable[str], fired: Iterable[str]) -> None:
+    def count_judges(self, enabled: Iterable[str], hit: Iterable[str]) -> None:
         """Count the judges of one recovered store: those enabled, and those hit."""
-        self.armed.update(armed)
-        self.fired.update(fired)
+        self.enabled.update(enabled)
+        self.hit.update(hit)
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
@@ -113,10 +114,10 @@ def _end(tally: Tally) -> tuple[int, int, int]:
 
 def _counters(total: Tally, tally: Tally) -> Iterable[tuple[Counter[str], Counter[str]]]:
     return (
-        (total.armed, tally.armed),
-        (total.fired, tally.fired),
-        (total.mattered, tally.mattered),
-        (total.looked, tally.looked),
+        (total.enabled, tally.enabled),
+        (total.hit, tally.hit),
+        (total.effective, tally.effective),
+        (total.evaluations, tally.evaluations),
         (total.work, tally.work),
     )
 
@@ -231,7 +232,7 @@ def judge_counter(tally: Tally) -> Callable[[Recovered], None]:
     """
 
     def count(found: Recovered) -> None:
-        tally.saw(enabled_judges(found.settings), hit_judges(found))
+        tally.count_judges(enabled_judges(found.settings), hit_judges(found))
 
     return count
 
@@ -250,22 +251,22 @@ class RuleCounts:
 
     def arm(self, rule: Rule) -> None:
         """Count a rule that this run may draw."""
-        self._tally.armed[f"rule_{rule.name}"] += 1
+        self._tally.enabled[f"rule_{rule.name}"] += 1
 
     def carry_out(self, rule: Rule, operation: Operation, run: Callable[[Operation], None]) -> None:
         """Carry out an operation that a rule has drawn, and count it."""
         trial, name = self._trial, f"rule_{rule.name}"
         self.done[rule.name] += 1
-        self._tally.fired[name] += 1
+        self._tally.hit[name] += 1
         if rule.name in _FAILURES:
             self._pending.add(rule.name)
         log, journal, effects = trial.log, len(trial.files.journal), trial.coverage.total()
         self.follow(operation, run)
         if isinstance(operation, WITHOUT_A_VERB):
-            mattered = rule.name not in _FAILURES and (bool(log.retained) or trial.coverage.total() > effects)
+            effective = rule.name not in _FAILURES and (bool(log.retained) or trial.coverage.total() > effects)
         else:
-            mattered = trial.log is not log or len(trial.files.journal) != journal or trial.coverage.total() > effects
-        self._tally.mattered[name] += mattered
+            effective = trial.log is not log or len(trial.files.journal) != journal or trial.coverage.total() > effects
+        self._tally.effective[name] += effective
 
     def follow(self, operation: Operation, run: Callable[[Operation], None]) -> None:
         """Carry out any operation, and count the injected failures that happen in it."""
@@ -277,4 +278,4 @@ class RuleCounts:
         happened = {*(self._trial.coverage - before), *(["poisoned"] if self._trial.log.poisoned else [])}
         for name in sorted(name for name in self._pending if _FAILURES[name] in happened):
             self._pending.remove(name)
-            self._tally.mattered[f"rule_{name}"] += 1
+            self._tally.effective[f"rule_{name}"] += 1

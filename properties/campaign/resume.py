@@ -72,7 +72,7 @@ class ResumeRows(Generic[Row]):
             self.rows += _read(self._file, kind)
 
     def add(self, row: Row) -> None:
-        """Add a row. Raises NotKept."""
+        """Add a row. Raises ResumeWriteError."""
         self.rows.append(row)
         if self._file is None:
             return

@@ -225,13 +225,13 @@ class TargetTrial:
         """
         return self.files.events[self.spans[-1].last - back] if back else len(self.files.journal)
 
-    def branch(self, window: int) -> "TargetTrial":
+    def branch(self, span: int) -> "TargetTrial":
         """Return a trial in the state after an operation of this one. It can do nothing but crash."""
         copy = object.__new__(TargetTrial)
-        at = self.spans[window]
+        at = self.spans[span]
         copy.settings, copy._spec, copy.promises = self.settings, self._spec, self.promises
         copy.performed, copy.losses = self.performed[: at.operations], list(self.losses)
-        copy.spans, copy.coverage, copy.closed = self.spans[: window + 1], Counter(), False
+        copy.spans, copy.coverage, copy.closed = self.spans[: span + 1], Counter(), False
         copy._offsets = {there: given for there, given in self._offsets.items() if there < at.after.log.end_offset}
         copy._cut, copy._queues = self._cut, set(self._queues)
         copy._workplace = WorkArea()
@@ -249,9 +249,9 @@ class TargetTrial:
         if self._watched is not None:
             self._watched.look()
             self._watched.proves_itself()
-        window = self.spans[-1]
-        back = 0 if self.why_no_power_loss else min(crash.back, window.last - window.first)
-        since = window.before if back else window.after
+        span = self.spans[-1]
+        back = 0 if self.why_no_power_loss else min(crash.back, span.last - span.first)
+        since = span.before if back else span.after
         fault: CrashFault = "kill" if crash.kill else "power"
         if crash.kill:
             self.performed.append(Crash(kill=True, back=back))

@@ -78,7 +78,7 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
         workers=request.workers or 1,
         failures_max=request.failures or FAILURES_MAX,
         shard_states=request.states_per_shard or SHARD_STATES,
-        aims=request.faults,
+        fault_rules=request.faults,
     )
     again = command_of(plan)
     say(again)  # what runs now, defaults spelled out, before it can fail

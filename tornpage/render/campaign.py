@@ -38,7 +38,7 @@ def command_of(plan: Plan) -> str:
         f"--strategy {plan.strategy} --states-per-shard {plan.shard_states} --failures {plan.failures_max}",
         f"--workers {plan.workers}" if plan.workers > 1 else "",
         f"--bug {settings.bug}" if settings.bug else "",
-        *(f"--fault {shlex.quote(aim.text)}" for aim in plan.aims),
+        *(f"--fault {shlex.quote(aim.text)}" for aim in plan.fault_rules),
     )
     return " ".join(["tornpage explore crashes", *filter(None, parts)])
 
@@ -67,9 +67,9 @@ def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, comman
         "recoveries_per_s": tally.work["recoveries"] / max(result.seconds, 1e-9),
         **{f"{stage.replace(' ', '_')}_s": seconds for stage, seconds in tally.seconds.items()},
     }
-    for kind in ("armed", "fired", "mattered"):
-        figures |= {f"{kind}_{name}": count for name, count in getattr(tally, kind).items() if count}
-    figures |= {f"looked_{judge}": count for judge, count in tally.looked.items()}
+    for kind, counts in (("armed", tally.enabled), ("fired", tally.hit), ("mattered", tally.effective)):
+        figures |= {f"{kind}_{name}": count for name, count in counts.items() if count}
+    figures |= {f"looked_{judge}": count for judge, count in tally.evaluations.items()}
     caption = {"source": "crash campaign", "seed": plan.seed, "command": command}
     outcome = Outcome(
         "explore",
@@ -110,8 +110,8 @@ def _tables(result: CrashResult, caption: Mapping[str, Any]) -> dict[str, Mappin
         for states, images, recovered in tally.discovery
     ]
     activation = [
-        {"fault": name, "armed": tally.armed[name], "fired": tally.fired[name], "mattered": tally.mattered[name]}
-        for name in sorted(tally.armed)
+        {"fault": name, "armed": tally.enabled[name], "fired": tally.hit[name], "mattered": tally.effective[name]}
+        for name in sorted(tally.enabled)
     ]
     tables: dict[str, Mapping[str, Any]] = {
         "discovery": {"rows": discovery, "caption": caption},
@@ -179,8 +179,8 @@ def _numbers(result: CrashResult) -> list[str]:
 
 def _activation(tally: Tally) -> list[str]:
     lines = [f"{'fault, rule or judge':<44}{'enabled':>10}{'hit':>10}{'effective':>10}"]
-    for name in sorted(tally.armed):
-        lines.append(f"{name:<44}{tally.armed[name]:>10,}{tally.fired[name]:>10,}{tally.mattered[name]:>10,}")
+    for name in sorted(tally.enabled):
+        lines.append(f"{name:<44}{tally.enabled[name]:>10,}{tally.hit[name]:>10,}{tally.effective[name]:>10,}")
     return lines
 
 

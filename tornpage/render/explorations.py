@@ -341,7 +341,7 @@ def faults_outcome(report: FaultsReport, *, command: str) -> tuple[Outcome, str]
     timings = []
     for fault in report.faults:
         name = fault.name.replace("-", "_")
-        figures |= {f"armed_{name}": fault.armed, f"fired_{name}": fault.fired, f"mattered_{name}": fault.mattered}
+        figures |= {f"armed_{name}": fault.enabled, f"fired_{name}": fault.hit, f"mattered_{name}": fault.effective}
         figures[f"seconds_{name}"] = fault.seconds
         timings.append(f"seconds_{name}")
     caption = {"source": "faults of real disks", "seed": report.seed, "command": command}
@@ -376,7 +376,7 @@ def _fault_findings(fault: FaultReport) -> list[dict[str, Any]]:
         ]
     if fault.skipped:
         return [{"code": "skipped", "severity": "note", "fault": fault.name, "sentence": fault.skipped}]
-    counts = {"armed": fault.armed, "fired": fault.fired, "mattered": fault.mattered}
+    counts = {"armed": fault.enabled, "fired": fault.hit, "mattered": fault.effective}
     never = next((count for count, times in counts.items() if not times), None)
     if never is None:
         return []
@@ -389,7 +389,7 @@ def _faults_text(report: FaultsReport) -> str:
     lines = [f"{'fault':<16}{'enabled':>8}{'hit':>7}{'effective':>11}  verdict"]
     for fault in report.faults:
         verdict = "skipped" if fault.verdict is None else fault.verdict.value
-        lines.append(f"{fault.name:<16}{fault.armed:>8}{fault.fired:>7}{fault.mattered:>11}  {verdict}")
+        lines.append(f"{fault.name:<16}{fault.enabled:>8}{fault.hit:>7}{fault.effective:>11}  {verdict}")
     for fault in report.faults:
         lines += ["", fault.name, *(f"  {sentence}" for sentence in fault.seen)]
         lines += [f"  {_fault_line(finding)}" for finding in _fault_findings(fault)]
@@ -534,7 +534,7 @@ def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out:
         "seconds": result.seconds,
         "states_per_s": tally.states / max(result.seconds, 1e-9),
     }
-    for kind, counts in (("armed", tally.armed), ("fired", tally.fired), ("mattered", tally.mattered)):
+    for kind, counts in (("armed", tally.enabled), ("fired", tally.hit), ("mattered", tally.effective)):
         figures |= {f"{kind}_{name}": count for name, count in counts.items()}
     findings = [saved_finding(each.failure, out) for each in result.found]
     for name in _never_happened(result) if not result.found else ():
@@ -561,10 +561,10 @@ def _target_text(result: TargetResult) -> str:
         lines += [""]
     rate = tally.states / max(result.seconds, 1e-9)
     lines += [f"{tally.states:,} crash states of {tally.histories:,} runs, {rate:,.0f} states/s", ""]
-    names = sorted(tally.armed.keys() | tally.mattered.keys())
+    names = sorted(tally.enabled.keys() | tally.effective.keys())
     lines += [f"  {'':<14}{'enabled':>8}{'hit':>8}{'effective':>10}"]
     lines += [
-        f"  {name:<14}{tally.armed[name]:>8,}{tally.fired[name]:>8,}{tally.mattered[name]:>10,}" for name in names
+        f"  {name:<14}{tally.enabled[name]:>8,}{tally.hit[name]:>8,}{tally.effective[name]:>10,}" for name in names
     ]
     if tally.left_out:
         lines += ["", left_out_line(tally.left_out)]

@@ -50,7 +50,7 @@ class Plan:
     """Plan what to explore: until `states` states are counted or `seconds` have passed.
 
     The limit that is reached first ends the campaign, and `failures_max` different failures do as well. In each session
-    one of the `aims`, which are I/O fault rules, is enabled.
+    one of the `fault_rules`, which are I/O fault rules, is enabled.
     """
 
     settings: Settings
@@ -61,7 +61,7 @@ class Plan:
     workers: int = 1
     failures_max: int = FAILURES_MAX
     shard_states: int = SHARD_STATES
-    aims: tuple[AimFault, ...] = ()
+    fault_rules: tuple[AimFault, ...] = ()
 
     def shards(self) -> Iterator[Shard]:
         """Yield shards of `shard_states` counted states each.
@@ -73,7 +73,14 @@ class Plan:
         for number, start in enumerate(range(0, many, self.shard_states)):
             states = min(self.shard_states, many - start)
             yield Shard(
-                number, self.seed, states, self.settings, self.strategy, self.failures_max, self.aims, first_states
+                number,
+                self.seed,
+                states,
+                self.settings,
+                self.strategy,
+                self.failures_max,
+                self.fault_rules,
+                first_states,
             )
 
 
@@ -168,7 +175,7 @@ class _Explorer:
         explored_s: dict[int, float] = {}
         for run in runs:
             rows += rows_of(run)
-            tally.mattered.update(f"judge_{name}" for name in run.red)
+            tally.effective.update(f"judge_{name}" for name in run.red)
             explored_s[run.worker] = explored_s.get(run.worker, 0.0) + run.explored_s
             for stage, seconds in run.seconds.items():
                 tally.seconds[stage] += seconds
@@ -182,7 +189,7 @@ class _Explorer:
         result.seconds = max(explored_s.values(), default=0.0)
         result.repeated = sum(history.repeated for run in runs for history in run.histories)
         result.is_cut = result.is_cut or any(run.cut for run in runs)
-        result.silent = silent(tally, self._plan.settings.disk, self._plan.aims)
+        result.silent = silent(tally, self._plan.settings.disk, self._plan.fault_rules)
         result.canary = next((run.canary for run in runs if run.canary), "")
         result.without_canary = [run.shard.number for run in runs if run.needs_canary and not run.canary]
 

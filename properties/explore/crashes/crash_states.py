@@ -1,9 +1,9 @@
 """Explore the crash states of one session: choose, compose, recover, judge.
 
-Recovery uses the real load path. Each recovered store is recovered a second time. Work done before in the same crash
-window is not repeated, except for a random share that is compared (lockstep/cache.py, docs/adr/0024). The second
-recovery is repeated only for a part of the disks that differ merely in queues and index, which every open verifies, or
-in remains of aborted saves.
+Recovery uses the real load path. Each recovered store is recovered a second time. Work that was done before for the
+same state of the run is not repeated, except for a random share that is compared (lockstep/cache.py, docs/adr/0024).
+Of disks that differ only in queues and index, which every open verifies, or in remains of aborted saves, only a part
+gets the second recovery.
 """
 
 import random
@@ -56,21 +56,21 @@ def counts(log: CommitLog, *, file_bytes: int) -> bool:
 class CrashPoint:
     """Hold one crash point, at which several crashes happen; shared values are computed once.
 
-    `window` is the span of the running operation, `number` its place in the session, and `back` the number of events
+    `span` is the span of the running operation, `number` its place in the session, and `back` the number of events
     from here to its answer. `position` is the end of the journal that led to `state`.
     """
 
-    def __init__(self, state: DiskState, number: int, window: Span, event: int, position: int) -> None:
+    def __init__(self, state: DiskState, number: int, span: Span, event: int, position: int) -> None:
         self.state = state
         self.number = number
-        self.window = window
+        self.span = span
         self.event = event
         self.position = position
 
     @property
     def back(self) -> int:
         """Return the number of events before the answer; 0 is at rest."""
-        return self.window.last - self.event
+        return self.span.last - self.event
 
     @cached_property
     def facts(self) -> list[InFlightWrite]:
@@ -78,7 +78,7 @@ class CrashPoint:
         return in_flight_writes(self.state)
 
     @cached_property
-    def armed(self) -> frozenset[str]:
+    def enabled(self) -> frozenset[str]:
         """Return the fault classes that these in-flight writes make possible."""
         return frozenset(enabled_faults(self.facts))
 
@@ -128,7 +128,7 @@ class CrashStates:
         self._chances = chances
         self._legal: dict[tuple[bool, bool], LegalLogs] = {}
         self._verified: set[Hashable] = set()
-        self._known = VerdictCache(random.Random(rng.random()), tally.work, tally.looked)
+        self._known = VerdictCache(random.Random(rng.random()), tally.work, tally.evaluations)
 
     def everywhere(self, *, share: float | None = None) -> Iterator[Failure | None]:
         """Crash at every event of the session; yield None after each state.
@@ -138,22 +138,22 @@ class CrashStates:
         trial = self._trial
         state = DiskState(trial.files.base, disk=self._settings.disk)
         applied = 0
-        for number, window in enumerate(trial.spans):
+        for number, span in enumerate(trial.spans):
             self._legal = {}
-            counted = share is None and counts(window.after, file_bytes=self._settings.file_bytes)
-            for event in range(window.first, window.last):
+            counted = share is None and counts(span.after, file_bytes=self._settings.file_bytes)
+            for event in range(span.first, span.last):
                 position = trial.files.events[event]
                 state.apply_all(trial.files.journal[applied:position])
                 applied = position
                 if counted or self._rng.random() < (_UNCOUNTED_SHARE if share is None else share):
-                    place = CrashPoint(state, number, window, event, position)
+                    place = CrashPoint(state, number, span, event, position)
                     for _ in range(STATES_PER_EVENT):
                         yield self._crash(place, counted=counted)
             if counted:
-                yield self._crash(CrashPoint(state, number, window, window.last, applied), counted=counted)
+                yield self._crash(CrashPoint(state, number, span, span.last, applied), counted=counted)
 
     def _crash(self, place: CrashPoint, *, counted: bool) -> Failure | None:
-        trial, tally, window, back = self._trial, self._tally, place.window, place.back
+        trial, tally, span, back = self._trial, self._tally, place.span, place.back
         started = perf_counter()
         kill = self._rng.random() < self._chances.kill
         goes_on = self._rng.random() < self._chances.crash_in_recovery
@@ -161,14 +161,14 @@ class CrashStates:
         image: Image | None = None
         if kill:
             crash = Crash(kill=True, back=back)
-            armed, fired = {"kill"}, {"kill"}
+            enabled, hit = {"kill"}, {"kill"}
         else:
             crash = Crash(back=back, survived=draw(place.facts, self._rng, self._chances))
             image = compose(place.state, crash.survived)
             if tally.all_states % LEGALITY_EVERY == 0:
                 self._prove_legal(place.position, crash, image)
-            armed, fired = set(place.armed), hit_faults(place.facts, crash.survived)
-        legal = self._legal_at(window, at_rest=back == 0, kill=kill)
+            enabled, hit = set(place.enabled), hit_faults(place.facts, crash.survived)
+        legal = self._legal_at(span, at_rest=back == 0, kill=kill)
         versions = trial.recovery.versions_at(place.event)
         chosen = perf_counter()
         tally.seconds["choose"] += chosen - started
@@ -182,13 +182,13 @@ class CrashStates:
             else:
                 outcome, found = self._outcome_of(image, legal, versions, goes_on=goes_on)
             mode, effects = {mode_of(self._settings)}, outcome.effects | being_saved(versions)
-            armed |= {*MADE_GOOD, *effects, *mode}
-            fired |= (effects - set(MADE_GOOD) if kill else effects) | mode
-            self._count(outcome, legal, armed, fired, ceiling=len(window.after.records), counted=counted)
+            enabled |= {*MADE_GOOD, *effects, *mode}
+            hit |= (effects - set(MADE_GOOD) if kill else effects) | mode
+            self._count(outcome, legal, enabled, hit, ceiling=len(span.after.records), counted=counted)
             if found is not None:
                 self._again(found, drawn=again)
                 if goes_on:
-                    answered = window.at_power_loss(at_rest=back == 0) if kill else None
+                    answered = span.at_power_loss(at_rest=back == 0) if kill else None
                     self._crash_in_recovery(found, answered, self._operations(place, crash), counted=counted)
                 trial.environment.give_up(found.store)
         except GuaranteeBroken as broken:
@@ -221,11 +221,11 @@ class CrashStates:
         found = self._trial.recovery.judged(disk(image), legal, versions, cache=known)
         return known.note(number, _outcome(found)), found
 
-    def _legal_at(self, window: Span, *, at_rest: bool, kill: bool) -> LegalLogs:
+    def _legal_at(self, span: Span, *, at_rest: bool, kill: bool) -> LegalLogs:
         """Return the legal logs of the running operation, which all its states share."""
         key = (at_rest, kill)
         if key not in self._legal:
-            self._legal[key] = self._trial.recovery.legal_at(window, at_rest=at_rest, kill=kill)
+            self._legal[key] = self._trial.recovery.legal_at(span, at_rest=at_rest, kill=kill)
         return self._legal[key]
 
     def _operations(self, place: CrashPoint, crash: Crash) -> tuple[Operation, ...]:
@@ -234,7 +234,7 @@ class CrashStates:
         Every recovery happens at the end of the session, so the crash records how much later that is. Span 0 of a
         session is its open. Each later span belongs to an operation that calls the store.
         """
-        crash = replace(crash, later_ms=self._trial.environment.now_ms - place.window.now_ms)
+        crash = replace(crash, later_ms=self._trial.environment.now_ms - place.span.now_ms)
         if not place.number:
             return (*self._done[: self._session_start], crash)
         verbs = [
@@ -246,22 +246,22 @@ class CrashStates:
         self,
         outcome: Outcome,
         legal: LegalLogs,
-        armed: AbstractSet[str],
-        fired: AbstractSet[str],
+        enabled: AbstractSet[str],
+        hit: AbstractSet[str],
         *,
         ceiling: int,
         counted: bool,
     ) -> None:
         tally = self._tally
-        tally.saw(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
+        tally.count_judges(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
         tally.all_states += 1
         tally.states += counted
         if tally.all_states % DISCOVERY_EVERY == 0:
             tally.discovery.append((tally.all_states, len(tally.images), len(tally.recovered)))
-        tally.armed.update(armed)
-        tally.fired.update(fired)
+        tally.enabled.update(enabled)
+        tally.hit.update(hit)
         if outcome.key[0] < ceiling or outcome.findings:
-            tally.mattered.update(fired)
+            tally.effective.update(hit)
 
     def _again(self, found: Recovered, *, drawn: bool) -> None:
         """Recover a store again if its disk is new or was `drawn`.
@@ -284,9 +284,9 @@ class CrashStates:
             outcome = self._known.note(number, _outcome(again))
             self._trial.environment.give_up(again.store)
             delivered = self._trial.coverage["delivered_after_recovery"] - before
-            for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
+            for counter in (self._tally.enabled, self._tally.hit, self._tally.effective):
                 counter["delivered_after_recovery"] += delivered
-        self._tally.saw(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
+        self._tally.count_judges(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
 
     def _crash_in_recovery(
         self, first: Recovered, answered: CommitLog | None, done: tuple[Operation, ...], *, counted: bool

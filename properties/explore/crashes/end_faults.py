@@ -71,11 +71,11 @@ def end_fault_classes(disk: Disk) -> tuple[str, ...]:
 
 
 def count_fault_rules(
-    trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aims: Iterable[AimFault] = ()
+    trial: Lockstep, before: Mapping[str, int], tally: Tally, *, fault_rules: Iterable[AimFault] = ()
 ) -> None:
     """Add the counts of I/O fault rules, by class and by rule, since `before` to a tally."""
-    for name in (*_AIMED.values(), *(each.text for each in aims)):
-        for what, counter in (("armed", tally.armed), ("fired", tally.fired), ("mattered", tally.mattered)):
+    for name in (*_AIMED.values(), *(each.text for each in fault_rules)):
+        for what, counter in (("armed", tally.enabled), ("fired", tally.hit), ("mattered", tally.effective)):
             if more := trial.coverage[f"{name}_{what}"] - before.get(f"{name}_{what}", 0):
                 counter[name] += more
 
@@ -141,9 +141,9 @@ class EndFaults:
             yield kind, partial(self._damage, kind)
 
     def _count(self, name: str, *, happened: bool) -> None:
-        self._tally.armed[name] += 1
-        self._tally.fired[name] += happened
-        self._tally.mattered[name] += happened
+        self._tally.enabled[name] += 1
+        self._tally.hit[name] += happened
+        self._tally.effective[name] += happened
 
     def _tried(self, operations: Iterable[Operation], effect: str) -> bool:
         """Carry out operations; return whether they hit a coverage point."""

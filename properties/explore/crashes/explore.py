@@ -89,21 +89,23 @@ def explore_seed(
     strategy: Strategy = "random",
     fixed: Mapping[str, Any] | None = None,
     clock_back_ms: int = 0,
-    aims: Sequence[AimFault] = (),
+    fault_rules: Sequence[AimFault] = (),
     is_over: Callable[[], bool] = lambda: False,
     owed: Callable[[], Collection[str]] = tuple,
 ) -> Iterator[Failure | None]:
     """Run one seed and its crash states; yield None after each state, or the final failure.
 
-    Settings in `fixed` are not drawn. In each session one of the `aims` is enabled at some point, and the clock is set
-    back once by `clock_back_ms` if that is not 0. Once `is_over` is true no more crash states follow, only the crash
-    faults that end each run. Short last sessions try to hit what is still `owed` then; their crash states are not
+    Settings in `fixed` are not drawn. In each session one of the `fault_rules` is enabled at some point, and the clock
+    is set back once by `clock_back_ms` if that is not 0. Once `is_over` is true no more crash states follow, only the
+    crash faults that end each run. Short last sessions try to hit what is still `owed` then; their crash states are not
     counted.
     """
     rng = random.Random(f"explore {seed}")
     settings = replace(draw_settings(base, rng), **(fixed or {}))
     mix = swarm_configuration_of(strategy, seed)
-    history = _Run(settings, mix, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms, aims=aims)
+    history = _Run(
+        settings, mix, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms, fault_rules=fault_rules
+    )
     tally.histories += 1
     yield from history.run(is_over, owed)
 
@@ -120,12 +122,12 @@ class _Run:
         tracker: DirtyTracker,
         tally: Tally,
         clock_back_ms: int,
-        aims: Sequence[AimFault],
+        fault_rules: Sequence[AimFault],
     ) -> None:
         self._settings = settings
         self._mix = mix
         self._clock_back_ms = clock_back_ms
-        self._aims = aims
+        self._fault_rules = fault_rules
         self._rng = rng
         self._tally = tally
         self._tracker = tracker
@@ -184,11 +186,11 @@ class _Run:
 
     def _run_session(self, operations: int) -> None:
         self._session_start = len(self._done)
-        armed_at = self._rng.randrange(operations) if self._aims else -1
+        enabled_at = self._rng.randrange(operations) if self._fault_rules else -1
         for number in range(operations + self._rng.randrange(operations // 2)):
             trial = self._trial
-            if number == armed_at:
-                self._carry_out(replace(self._rng.choice(self._aims), seed=self._rng.randrange(1 << 16)))
+            if number == enabled_at:
+                self._carry_out(replace(self._rng.choice(self._fault_rules), seed=self._rng.randrange(1 << 16)))
             if number == operations // 3 and self._clock_back_ms and not trial.closed:
                 self._set_clock_back()
             if trial.closed:
@@ -272,11 +274,11 @@ class _Run:
         self._save_progress()
         before = self._trial.coverage.copy()
         self._carry_out(self._closing_crash())
-        count_fault_rules(self._trial, before, self._tally, aims=self._aims)
+        count_fault_rules(self._trial, before, self._tally, fault_rules=self._fault_rules)
         happened = self._trial.coverage - before
         for effect, fault in _PROGRESS_EFFECTS.items():
             if happened[effect]:
-                for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
+                for counter in (self._tally.enabled, self._tally.hit, self._tally.effective):
                     counter[fault] += happened[effect]
 
     def _end_in_a_power_loss(self) -> None:
@@ -291,9 +293,9 @@ class _Run:
     def _closing_crash(self) -> Operation:
         """Draw the crash fault before the next session: at rest or inside the last operation."""
         trial = self._trial
-        window = trial.spans[-1]
-        back = self._rng.randrange(window.last - window.first + 1)
-        position = trial.files.events[window.last - back] if back else len(trial.files.journal)
+        span = trial.spans[-1]
+        back = self._rng.randrange(span.last - span.first + 1)
+        position = trial.files.events[span.last - back] if back else len(trial.files.journal)
         if self._rng.random() < 0.3:
             return Crash(kill=True, back=back)
         state = DiskState(trial.files.base, disk=self._settings.disk)

@@ -103,9 +103,9 @@ def _history(run: ShardRun, history: SeedRun) -> Row:
         recovered_hash=_hash_of(tally.recovered),
         proven_legal=tally.proven_legal,
         repeated=history.repeated,
-        armed=_counts(tally.armed),
-        fired=_counts(tally.fired),
-        mattered=_counts(tally.mattered),
+        armed=_counts(tally.enabled),
+        fired=_counts(tally.hit),
+        mattered=_counts(tally.effective),
         seconds=history.seconds,
         **told,
     )

@@ -167,15 +167,15 @@ def required(disk: Disk) -> tuple[str, ...]:
     return (*faults, *(f"rule_{name}" for name in RULES), *ALL_JUDGES)
 
 
-def silent(tally: Tally, disk: Disk, aims: Iterable[AimFault] = (), *, judges_refuse: bool = False) -> list[str]:
+def silent(tally: Tally, disk: Disk, fault_rules: Iterable[AimFault] = (), *, judges_refuse: bool = False) -> list[str]:
     """Return what was never hit, and the judges that did not refuse their violation.
 
-    The rules in `aims` must be hit as well. With `judges_refuse` all judges count as having refused theirs. A judge of
-    a rare kind of store counts only if some run had such a store, which a short campaign may not have drawn.
+    The rules in `fault_rules` must be hit as well. With `judges_refuse` all judges count as having refused theirs. A
+    judge of a rare kind of store counts only if some run had such a store, which a short campaign may not have drawn.
     """
     return [
         name
-        for name in (*required(disk), *dict.fromkeys(aim.text for aim in aims))
-        if (not tally.fired[name] and (name not in OF_SOME_STORES or tally.armed[name]))
-        or (name.startswith("judge_") and not (judges_refuse or tally.mattered[name]))
+        for name in (*required(disk), *dict.fromkeys(aim.text for aim in fault_rules))
+        if (not tally.hit[name] and (name not in OF_SOME_STORES or tally.enabled[name]))
+        or (name.startswith("judge_") and not (judges_refuse or tally.effective[name]))
     ]

@@ -122,8 +122,8 @@ class Shard:
     """Describe a range of runs: seeds `seed:n` with n from `number * 1000000` on.
 
     It ends when `states` states are counted. A shard with failures ends earlier, after `failures_max` different ones.
-    In each session one of the `aims` is enabled. If `first_states` is given, the first run ends after that many, so
-    that the faults at the end of a run come soon.
+    In each session one of the `fault_rules` is enabled. If `first_states` is given, the first run ends after that many,
+    so that the faults at the end of a run come soon.
     """
 
     number: int
@@ -132,7 +132,7 @@ class Shard:
     settings: Settings
     strategy: Strategy = "random"
     failures_max: int = FAILURES_MAX
-    aims: tuple[AimFault, ...] = ()
+    fault_rules: tuple[AimFault, ...] = ()
     first_states: int | None = None
 
     def run_seeds(self) -> Iterator[str]:
@@ -286,7 +286,7 @@ def _show_that_it_could_find(run: ShardRun, *, tracker: DirtyTracker, is_given_u
 
 def _owed(shard: Shard, before: Tally, tally: Tally) -> list[str]:
     """Return what must be hit and was not hit by the runs `before` or the current one."""
-    return [name for name in silent(tally, shard.settings.disk, judges_refuse=True) if not before.fired[name]]
+    return [name for name in silent(tally, shard.settings.disk, judges_refuse=True) if not before.hit[name]]
 
 
 def _explore(
@@ -310,7 +310,7 @@ def _explore(
             tracker=tracker,
             tally=tally,
             strategy=shard.strategy,
-            aims=shard.aims,
+            fault_rules=shard.fault_rules,
             is_over=lambda: counted + tally.states >= shard.states or tally.states >= most or is_ended(),
             owed=partial(owed, tally),
         ):

@@ -167,8 +167,8 @@ class WorkloadStates:
     def _legal_at(self, place: CrashPoint, *, kill: bool) -> LegalLogs:
         at_rest = place.back == 0
         if (at_rest, kill) not in self._legal:
-            window = self._trial.spans[-1]
-            self._legal[at_rest, kill] = self._trial.recovery.legal_at(window, at_rest=at_rest, kill=kill)
+            span = self._trial.spans[-1]
+            self._legal[at_rest, kill] = self._trial.recovery.legal_at(span, at_rest=at_rest, kill=kill)
         return self._legal[at_rest, kill]
 
     def _disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:

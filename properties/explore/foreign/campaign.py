@@ -92,15 +92,14 @@ class TargetPlan:
 class TargetTally:
     """Count what was run.
 
-    `armed`, `fired` and `mattered` count crash faults, disk faults and operations that were enabled, hit and effective,
-    by name. `left_out` says why no power loss was made. It is empty if one was possible, and None before the end of a
-    session.
+    `enabled`, `hit` and `effective` count crash faults, disk faults and operations by name. `left_out` says why no
+    power loss was made. It is empty if one was possible, and None before the end of a session.
     `kills_only` says that the disk loses nothing, so that no power loss is asked for.
     """
 
-    armed: Counter[str] = field(default_factory=Counter)
-    fired: Counter[str] = field(default_factory=Counter)
-    mattered: Counter[str] = field(default_factory=Counter)
+    enabled: Counter[str] = field(default_factory=Counter)
+    hit: Counter[str] = field(default_factory=Counter)
+    effective: Counter[str] = field(default_factory=Counter)
     states: int = 0
     histories: int = 0
     left_out: str | None = None
@@ -108,9 +107,9 @@ class TargetTally:
 
     def add(self, other: "TargetTally") -> None:
         """Add the counts of a run."""
-        self.armed += other.armed
-        self.fired += other.fired
-        self.mattered += other.mattered
+        self.enabled += other.enabled
+        self.hit += other.hit
+        self.effective += other.effective
         self.states += other.states
         self.histories += other.histories
         self.left_out = self.left_out if other.left_out is None else other.left_out
@@ -119,11 +118,11 @@ class TargetTally:
     def silent(self) -> list[str]:
         """Return what has not happened and is needed for a verdict."""
         needed = ["put", "close", "open", "kill", *([] if self.kills_only else ["power", "lost"])]
-        return [name for name in needed if not self.fired[name]]
+        return [name for name in needed if not self.hit[name]]
 
     def lines(self) -> list[str]:
         """Return the counts, one per line."""
-        kinds = {"armed": self.armed, "fired": self.fired, "mattered": self.mattered}
+        kinds = {"armed": self.enabled, "fired": self.hit, "mattered": self.effective}
         counts = [f"{kind} {name} {number}" for kind, each in kinds.items() for name, number in sorted(each.items())]
         return [f"states {self.states}", f"histories {self.histories}", *counts]
 
@@ -306,7 +305,7 @@ class _RunState:
     def _crash(self, trial: TargetTrial, crash: Crash, rng: random.Random) -> None:
         """Crash a run. For a power loss draw what survives."""
         tally, before = self.tally, trial.coverage.copy()
-        fired: set[str] = set()
+        hit: set[str] = set()
         tally.states += 1
         if not crash.kill:
             position = trial.position(crash.back)
@@ -314,19 +313,19 @@ class _RunState:
             facts = in_flight_writes(state)
             survived = draw(facts, rng, _CHANCES)
             crash = Crash(back=crash.back, survived=survived)
-            fired = hit_faults(facts, survived)
-            tally.armed.update(enabled_faults(facts))
-            tally.fired.update([*fired, *(["lost"] if fired else [])])
+            hit = hit_faults(facts, survived)
+            tally.enabled.update(enabled_faults(facts))
+            tally.hit.update([*hit, *(["lost"] if hit else [])])
         fault = "kill" if crash.kill else "power"
-        tally.armed[fault] += 1
-        tally.fired[fault] += 1
+        tally.enabled[fault] += 1
+        tally.hit[fault] += 1
         trial.run(crash)
         happened = trial.coverage - before
         if happened["power_lost"] + happened["kill_lost"]:
-            tally.mattered.update([*fired, fault])
+            tally.effective.update([*hit, fault])
 
     def _run(self, trial: TargetTrial, operation: Operation) -> None:
-        self.tally.fired[operation.op] += 1
+        self.tally.hit[operation.op] += 1
         trial.run(operation)
 
     def _meet(self, trial: TargetTrial, broken: GuaranteeBroken) -> None:
@@ -346,11 +345,11 @@ def _places(trial: TargetTrial) -> tuple[list[CrashPoint], list[CrashPoint]]:
     everywhere: list[CrashPoint] = []
     lossy: list[CrashPoint] = []
     state, position = DiskState(trial.files.base, disk=trial.settings.disk), 0
-    for number, window in enumerate(trial.spans):
-        for event in range(window.first, window.last):
+    for number, span in enumerate(trial.spans):
+        for event in range(span.first, span.last):
             state.apply_all(trial.files.journal[position : trial.files.events[event]])
             position = trial.files.events[event]
-            places = [(number, window.last - event), *([(number, 0)] if event == window.last - 1 else [])]
+            places = [(number, span.last - event), *([(number, 0)] if event == span.last - 1 else [])]
             everywhere += places
             lossy += places if in_flight_writes(state) else []
     return everywhere, lossy

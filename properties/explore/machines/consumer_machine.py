@@ -261,8 +261,8 @@ class ConsumerMachine(TrialMachine):
         self.carry_out(DeleteTopics(in_use=in_use))
         self._put(several[:2])
         self.carry_out(Flush())
-        window = self.trial.spans[-1]
-        self._lose_power(data, back=min(back, window.last - window.first))
+        span = self.trial.spans[-1]
+        self._lose_power(data, back=min(back, span.last - span.first))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(commits=_SOMECOMMITS)

@@ -277,8 +277,8 @@ class DelayMachine(TrialMachine):
             if fails:
                 self.carry_out(FailSync())
             self.carry_out(_SAVE)
-        window = self.trial.spans[-1]
-        events = window.last - window.first
+        span = self.trial.spans[-1]
+        events = span.last - span.first
         back = data.draw(st.integers(0, events) | st.integers(events // 3, 2 * events // 3), label="back")
         self._break_off(data, back=back, kill=kill)
         self._deliver(3_000)

@@ -132,13 +132,13 @@ class TrialMachine(RuleBasedStateMachine):
     @rule(data=st.data(), back=st.integers(1, 40))
     def power_fails_inside_an_operation(self, data: st.DataObject, back: int) -> None:
         """Lose power inside the last operation or recovery: before, during and after each flush."""
-        window = self.trial.spans[-1]
-        self._lose_power(data, back=min(back, window.last - window.first))
+        span = self.trial.spans[-1]
+        self._lose_power(data, back=min(back, span.last - span.first))
 
     def _open_facts(self, *, back: int) -> list[InFlightWrite]:
         """Return the in-flight writes of a power loss `back` events before the last answer."""
-        files, window = self.trial.files, self.trial.spans[-1]
-        position = files.events[window.last - back] if back else len(files.journal)
+        files, span = self.trial.files, self.trial.spans[-1]
+        position = files.events[span.last - back] if back else len(files.journal)
         return in_flight_writes(disk_state(files.base, files.journal, position, disk=self.settings.disk))
 
     def _lose_power(self, data: st.DataObject, *, back: int) -> None:
@@ -153,8 +153,8 @@ class TrialMachine(RuleBasedStateMachine):
 
     def _somewhere_inside(self, data: st.DataObject) -> int:
         """Draw a crash point inside the last operation, as the number of events before its answer."""
-        window = self.trial.spans[-1]
-        back: int = data.draw(st.integers(0, window.last - window.first), label="back")
+        span = self.trial.spans[-1]
+        back: int = data.draw(st.integers(0, span.last - span.first), label="back")
         return back
 
     def _break_off(self, data: st.DataObject, *, back: int, kill: bool) -> None:

@@ -82,7 +82,7 @@ def full_disk(report: FaultReport, directory: str, rng: random.Random, *, files:
 
 
 def _fill_and_judge(report: FaultReport, name: str, life: "_Processes") -> None:
-    report.armed += 1
+    report.enabled += 1
     page, disk = Page(), life.disk
     try:
         _live(page, life.fills_up)
@@ -93,8 +93,8 @@ def _fill_and_judge(report: FaultReport, name: str, life: "_Processes") -> None:
         judge_log(disk.store, page)
     finally:
         told = page.facts
-        report.fired += bool(told.get("refused_as"))
-        report.mattered += bool(told.get("stored_again"))
+        report.hit += bool(told.get("refused_as"))
+        report.effective += bool(told.get("stored_again"))
         answers = ", ".join(told.get("refused_as", ())) or "nothing refused"
         report.seen.append(f"{name}: {len(page.stored)} puts stored, then {answers}")
 

@@ -1,7 +1,7 @@
 """Report a run of the faults: one row for each, and a verdict for all.
 
-A fault is *armed* when the disk was made to misbehave, it *fired* when the store met the fault, and it *mattered* when
-the outcome depended on it (docs/faults.md says how each is determined).
+A fault is *enabled* when the disk was made to misbehave, *hit* when the store met the fault, and *effective* when the
+outcome depended on it (docs/faults.md says how each is determined). The JSON keys are `armed`, `fired` and `mattered`.
 """
 
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ class FaultReport:
     """
 
     name: str
-    armed: int = 0
-    fired: int = 0
-    mattered: int = 0
+    enabled: int = 0
+    hit: int = 0
+    effective: int = 0
     seen: list[str] = field(default_factory=list)
     broken: GuaranteeBroken | None = None
     skipped: str = ""
@@ -33,7 +33,7 @@ class FaultReport:
     def verdict(self) -> Verdict | None:
         """Return the verdict, or None for a skipped fault.
 
-        It is vacuous when an armed fault never fired or never mattered.
+        It is vacuous when an enabled fault was never hit or never effective.
         """
         if self.harness:
             return Verdict.HARNESS
@@ -41,16 +41,16 @@ class FaultReport:
             return Verdict.BROKEN
         if self.skipped:
             return None
-        return Verdict.HOLDS if self.armed and self.fired and self.mattered else Verdict.VACUOUS
+        return Verdict.HOLDS if self.enabled and self.hit and self.effective else Verdict.VACUOUS
 
     def row(self) -> dict[str, Any]:
         """Return the fault as a row of a table."""
         verdict = self.verdict
         return {
             "fault": self.name,
-            "armed": self.armed,
-            "fired": self.fired,
-            "mattered": self.mattered,
+            "armed": self.enabled,
+            "fired": self.hit,
+            "mattered": self.effective,
             "verdict": "skipped" if verdict is None else verdict.value,
             "contract": None if self.broken is None else self.broken.contract,
             "seen": list(self.seen),

@@ -35,7 +35,7 @@ FAULTS: dict[str, Fault] = {
 
 _WITHOUT_MOUNTS = frozenset({"short-write"})
 """These need only a directory on any disk."""
-_COUNTS = ("armed", "fired", "mattered", "seen")
+_COUNTS = ("enabled", "hit", "effective", "seen")
 
 
 def run_faults(

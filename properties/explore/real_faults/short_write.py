@@ -71,9 +71,9 @@ def short_write(report: FaultReport, directory: str, rng: random.Random) -> None
         ending = in_child(page, meets_the_limit)
     finally:
         told = page.facts
-        report.armed += bool(told.get("armed"))
-        report.fired += bool(told.get("cut"))
-        report.mattered += bool(told.get("late"))
+        report.enabled += bool(told.get("armed"))
+        report.hit += bool(told.get("cut"))
+        report.effective += bool(told.get("late"))
         report.seen += [f"write of {name}: {error}" for name, error in told.get("cut", ())[:1]]
         report.seen += [told["outcome"]] if "outcome" in told else []
     if ending.signal is not None:

@@ -58,13 +58,13 @@ def sparse_sigbus(report: FaultReport, directory: str, rng: random.Random) -> No
         writer.close()
 
     with small_disk(directory, "sparse") as disk:
-        report.armed += 1
+        report.enabled += 1
         ending = in_child(page, dies)
         if ending.signal != "SIGBUS":
             report.seen.append(f"the process ended by {ending.signal or 'itself'}")
             return
-        report.fired += 1
-        report.mattered += bool(page.putting)
+        report.hit += 1
+        report.effective += bool(page.putting)
         report.seen.append(f"{ending.signal} in {page.verb}, {len(page.stored)} puts answered before")
         disk.unload()
         if in_child(page, recovers).signal is not None:

@@ -68,8 +68,8 @@ def sync_eio(report: FaultReport, directory: str, rng: random.Random, *, compone
                 ending = in_child(page, meets_the_error)
             finally:
                 told = page.facts
-                report.armed += "log_end" in told
-                report.fired += bool(told.get("errors"))
+                report.enabled += "log_end" in told
+                report.hit += bool(told.get("errors"))
                 report.seen += [f"sync of {path}: {error}" for path, error in told.get("errors", ())[:1]]
                 report.seen += list(told.get("seen", ()))
             if ending.signal is not None:
@@ -77,7 +77,7 @@ def sync_eio(report: FaultReport, directory: str, rng: random.Random, *, compone
             left = medium.copy()
     with closing(left), left.mounted(f"{directory}/after") as where:
         store = f"{where}/store"
-        report.mattered += judge_log(store, page) <= told["log_end"] and bool(report.fired)
+        report.effective += judge_log(store, page) <= told["log_end"] and bool(report.hit)
         if in_child(page, goes_on).signal is not None:
             raise GuaranteeBroken(7, f"the process died in {page.verb} after the power loss")
         judge_log(store, page)

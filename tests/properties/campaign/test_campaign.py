@@ -55,7 +55,7 @@ def test_a_right_store_holds_on_every_disk(disk: Disk, tracker: DirtyTracker) ->
     assert 250 <= result.tally.states <= 251, "the last state may count one inside its recovery"
     assert result.canary
     assert result.repeated >= 1
-    judged = {name: count for name, count in result.tally.armed.items() if name.startswith("judge_")}
+    judged = {name: count for name, count in result.tally.enabled.items() if name.startswith("judge_")}
     assert judged.keys() == set(enabled_judges(Settings())), "this history has drawn a store without an extension"
     assert min(judged.values()) >= result.tally.all_states
     assert result.tally.states < result.tally.all_states, "counted states have two files and ten records"
@@ -110,7 +110,7 @@ def firing(*names: str) -> Callable[..., Iterator[Failure | None]]:
 
     def history(seed: str, base: Settings, *, tally: Tally, **_: object) -> Iterator[Failure | None]:
         tally.states += 2
-        tally.fired.update(names)
+        tally.hit.update(names)
         yield None
 
     return history

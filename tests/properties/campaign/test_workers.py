@@ -43,7 +43,7 @@ def test_the_result_is_the_same_for_any_number_of_workers(tracker: DirtyTracker)
     assert here.result_hash == two.result_hash
     assert (here.shards, here.tally.states) == (2, two.tally.states)
     assert here.tally.discovery == two.tally.discovery
-    assert here.tally.fired == two.tally.fired
+    assert here.tally.hit == two.tally.hit
 
 
 @pytest.mark.deep

@@ -136,9 +136,9 @@ def test_a_store_without_an_extension_does_not_arm_the_judge(monkeypatch: pytest
     assert name in enabled_judges(SETTINGS)
     monkeypatch.setattr(scheduling, "required", lambda disk: (name,))
     tally = Tally()
-    tally.mattered[name] += 1  # it has refused its violation
+    tally.effective[name] += 1  # it has refused its violation
     assert scheduling.silent(tally, "posix-strict") == []
-    tally.saw(enabled_judges(SETTINGS), ())
+    tally.count_judges(enabled_judges(SETTINGS), ())
     assert scheduling.silent(tally, "posix-strict") == [name]
-    tally.saw(enabled_judges(SETTINGS), (name,))
+    tally.count_judges(enabled_judges(SETTINGS), (name,))
     assert scheduling.silent(tally, "posix-strict") == []

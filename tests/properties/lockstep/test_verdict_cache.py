@@ -77,7 +77,7 @@ def judged(trial: Lockstep, image: Image, what: VerdictCache | None) -> Recovere
 
 def nothing_known(tally: Tally | None = None) -> VerdictCache:
     counts = tally or Tally()
-    return VerdictCache(random.Random(0), counts.work, counts.looked)
+    return VerdictCache(random.Random(0), counts.work, counts.evaluations)
 
 
 # ---- nothing changes -------------------------------------------------------------------------------------------------
@@ -95,11 +95,11 @@ def test_what_is_done_again_and_what_is_not_are_counted_alike(
     for tally in (quick, thorough):
         tally.seconds.clear()
         tally.work.clear()
-        tally.looked.clear()
-        for counter in (tally.armed, tally.fired, tally.mattered):
+        tally.evaluations.clear()
+        for counter in (tally.enabled, tally.hit, tally.effective):
             del counter["delivered_after_recovery"]  # counts repeated deliveries too
     assert quick == thorough
-    assert quick.fired["judge_queues_hold_the_log"] > quick.states
+    assert quick.hit["judge_queues_hold_the_log"] > quick.states
 
 
 @pytest.mark.parametrize("disk", ["posix-strict", "journal", "kill"])
@@ -156,7 +156,9 @@ def test_judges_of_the_process_pass_over_what_another_process_had(tracker: Dirty
     for _ in range(2):
         judged(trial, image, what)
     assert tally.work["viewed"] == 1
-    assert {name for name, times in tally.looked.items() if times == 1} == {judge.__name__ for judge in OF_THE_PROCESS}
+    assert {name for name, times in tally.evaluations.items() if times == 1} == {
+        judge.__name__ for judge in OF_THE_PROCESS
+    }
 
 
 def test_a_process_that_remembers_something_else_is_asked_itself(tracker: DirtyTracker) -> None:

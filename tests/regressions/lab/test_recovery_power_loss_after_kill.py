@@ -36,4 +36,4 @@ def test_the_version_before_may_be_back_inside_the_recovery() -> None:
         for seed in (2, 3):
             states = CrashStates(trial, trial.performed, 0, rng=random.Random(seed), tally=tally, chances=KILLS)
             assert all(failure is None for failure in states.everywhere())
-    assert tally.fired["crash_in_recovery"] > 0 < tally.fired["progress_being_saved"]
+    assert tally.hit["crash_in_recovery"] > 0 < tally.hit["progress_being_saved"]

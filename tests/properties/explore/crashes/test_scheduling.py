@@ -102,7 +102,7 @@ def test_every_rule_that_a_history_may_draw_fires_in_it(strategy: Strategy, trac
         is_over=lambda: True,
     ):
         assert failure is None
-    armed = {name for name in tally.armed if name.startswith("rule_")}
-    assert armed == {name for name in tally.fired if name.startswith("rule_")}
+    armed = {name for name in tally.enabled if name.startswith("rule_")}
+    assert armed == {name for name in tally.hit if name.startswith("rule_")}
     assert len(armed) == len(RULES) or strategy == "swarm"
     assert sum(len(group) for group in TABLE) == len(RULES)

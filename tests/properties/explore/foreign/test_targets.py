@@ -184,8 +184,8 @@ def test_a_campaign_on_a_right_store_holds_and_has_lost_something() -> None:
     with choose_tracker("auto") as tracker:
         found = run_target_campaign(TargetPlan(settings("Mended"), seed=1, states=24), tracker=tracker)
     assert found.verdict is Verdict.HOLDS
-    assert found.tally.mattered["power"]
-    assert found.tally.mattered["lost_page"]
+    assert found.tally.effective["power"]
+    assert found.tally.effective["lost_page"]
 
 
 @watched

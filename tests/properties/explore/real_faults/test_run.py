@@ -57,7 +57,7 @@ class NeverSyncs(MappedFile):
 
 
 def holds(report: FaultReport, directory: str, rng: random.Random) -> None:
-    report.armed, report.fired, report.mattered = 1, 1, 1
+    report.enabled, report.hit, report.effective = 1, 1, 1
 
 
 def lacks(report: FaultReport, directory: str, rng: random.Random) -> None:
@@ -65,7 +65,7 @@ def lacks(report: FaultReport, directory: str, rng: random.Random) -> None:
 
 
 def breaks(report: FaultReport, directory: str, rng: random.Random) -> None:
-    report.armed = 1
+    report.enabled = 1
     raise GuaranteeBroken(2, "gone")
 
 
@@ -74,7 +74,7 @@ def errs(report: FaultReport, directory: str, rng: random.Random) -> None:
 
 
 def never_fires(report: FaultReport, directory: str, rng: random.Random) -> None:
-    report.armed = 1
+    report.enabled = 1
 
 
 def is_interrupted(report: FaultReport, directory: str, rng: random.Random) -> None:
@@ -133,7 +133,7 @@ def test_the_store_holds_under_a_real_fault(run: Run, name: str, tmp_path: Path)
     (fault,) = run(name).faults
     assert (fault.harness, str(fault.broken or "")) == ("", "")
     assert fault.verdict is Verdict.HOLDS
-    assert fault.armed == fault.fired == fault.mattered >= 1
+    assert fault.enabled == fault.hit == fault.effective >= 1
     assert fault.seen
     assert list(tmp_path.iterdir()) == []
     assert Path("/proc/self/mountinfo").read_text() == mounts
@@ -159,12 +159,12 @@ def test_a_store_that_tries_a_failed_sync_again_is_caught(run: Run) -> None:
     (fault,) = run("sync-eio tried again").faults
     assert fault.broken is not None
     assert (fault.broken.contract, fault.broken.found) == (9, "PUT_OK")
-    assert (fault.armed, fault.fired) == (1, 1)
+    assert (fault.enabled, fault.hit) == (1, 1)
 
 
 def test_a_store_that_never_syncs_makes_the_run_vacuous_and_not_green(run: Run) -> None:
     (fault,) = run("sync-eio without syncs").faults
-    assert (fault.armed, fault.fired) == (1, 0)
+    assert (fault.enabled, fault.hit) == (1, 0)
     assert fault.verdict is not Verdict.HOLDS
 
 
@@ -191,7 +191,7 @@ def test_the_worst_verdict_counts(run: Run, names: tuple[str, ...], verdict: Ver
 def test_what_ended_a_fault_is_told(run: Run) -> None:
     lacking, broken, ours = run("lacks", "breaks", "errs").faults
     assert (lacking.row()["verdict"], lacking.row()["reason"]) == ("skipped", "no such disk")
-    assert (broken.row()["verdict"], broken.row()["contract"], broken.armed) == ("broken", 2, 1)
+    assert (broken.row()["verdict"], broken.row()["contract"], broken.enabled) == ("broken", 2, 1)
     assert (ours.row()["verdict"], ours.row()["reason"]) == ("harness", "our own")
 
 
