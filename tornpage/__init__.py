@@ -108,7 +108,7 @@ if TYPE_CHECKING:
     )
     from tornpage.impl.store import FlushResult
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "AllocationPolicy": "tornpage.impl.config.policy",
