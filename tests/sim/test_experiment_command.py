@@ -131,7 +131,7 @@ def failing(error: Exception) -> tuple[Experiment, ...]:
     ("error", "code", "verdict", "told"),
     [
         (OSError("no room"), 2, None, "the real store cannot work here: no room; name a directory with room in TMPDIR"),
-        (HarnessError("odd"), 4, "harness", "the harness is at fault: odd"),
+        (HarnessError("odd"), 4, "harness", "the harness failed: odd"),
     ],
 )
 def test_an_experiment_that_cannot_be_keeps_those_that_are_done(

@@ -197,7 +197,7 @@ def test_a_full_disk_behind_standard_output_is_one_line() -> None:
             [*COMMAND, "inspect", str(GOLDEN / "store")], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 2
-    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+    assert done.stderr == "tornpage: the result was not printed: No space left on device; make room for standard output\n"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["explore", "--help"], ["--version"]], ids=" ".join)
@@ -206,7 +206,7 @@ def test_help_onto_a_full_disk_is_one_line(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+    assert done.stderr == "tornpage: the result was not printed: No space left on device; make room for standard output\n"
 
 
 def test_following_onto_a_full_disk_is_one_line() -> None:
@@ -215,7 +215,7 @@ def test_following_onto_a_full_disk_is_one_line() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(follow, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+    assert done.stderr == "tornpage: the result was not printed: No space left on device; make room for standard output\n"
 
 
 def test_a_closed_standard_output_is_nobody_who_reads() -> None:

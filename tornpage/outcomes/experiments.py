@@ -105,7 +105,7 @@ def experiments_outcome(
         interrupted = True
     except HarnessError as error:
         verdict = "harness"
-        findings = [{"code": "harness", "severity": "harness", "sentence": f"the harness is at fault: {error}"}]
+        findings = [{"code": "harness", "severity": "harness", "sentence": f"the harness failed: {error}"}]
     except (StoreError, OSError) as error:
         said = f"the real store cannot work here: {error}; {elsewhere}"
         if not results:

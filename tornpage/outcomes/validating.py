@@ -135,7 +135,7 @@ def _note(code: str, sentence: str) -> dict[str, str]:
 
 def _at_fault(sentence: str, seed: int) -> tuple[Outcome, str]:
     finding = {"code": "harness", "severity": "harness", "sentence": sentence}
-    return Outcome("sim validate", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {sentence}"
+    return Outcome("sim validate", "harness", {}, findings=[finding], seed=seed), f"the harness failed: {sentence}"
 
 
 def _outcome(validation: "Validation", findings: list[dict[str, str]], seed: int, place: str) -> Outcome:

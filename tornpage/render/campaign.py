@@ -139,7 +139,7 @@ def _page_map(found: Found[Failure]) -> list[dict[str, Any]]:
 def _text(result: CrashResult) -> str:
     """Return the campaign for people: failures first, or numbers and activation; then doubts and verdict."""
     lines = _failure_lines(result) if result.found else _numbers(result)
-    lines += ["", *(f"the harness is at fault: {sentence}" for sentence in result.faults)]
+    lines += ["", *(f"the harness failed: {sentence}" for sentence in result.faults)]
     if not result.found:
         lines += _gates(result)
     cut = " (of what ran: it was cut by time or by hand)" if result.is_cut else ""
