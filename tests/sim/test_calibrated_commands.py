@@ -85,7 +85,7 @@ def test_the_calibration_of_another_machine_is_refused_unless_any_will_do(tmp_pa
         (["calibrate", ".", "--out", "."], "--out . is a directory; name a file"),
         (["calibrate", ".", "--out", ""], "--out '' names no file; name one"),
         (["calibrate", ".", "--out", "disk/"], "--out 'disk/' names no file; name one"),
-        (["calibrate", ".", "--out", "/dev/null"], "--out /dev/null is there already; name another file, or say"),
+        (["calibrate", ".", "--out", "/dev/null"], "--out /dev/null exists; name another file, or give"),
         (["calibrate", ".", "--out", "/nonexistent/x"], "cannot write to /nonexistent; name another --out"),
         (["calibrate", "/dev/shm", "--out", "calibration.of.memory"], "is on tmpfs, in memory"),
     ],

@@ -93,7 +93,7 @@ def test_a_score_has_document_page_and_kept_trials(tmp_path: Path) -> None:
     assert "random" in shown.stdout
     assert "2/2" in shown.stdout
     small = json.loads((tmp_path / "small.jsonl").read_text())
-    assert f"{figures['median_small_operations']} operations and 0 lost pages, made small" in shown.stdout
+    assert f"{figures['median_small_operations']} operations and 0 lost pages, after shrinking" in shown.stdout
     assert f"tornpage replay {small['token']}\n" in shown.stdout
     assert figures["small_one_minimal"] == 1
     assert CliRunner().invoke(cli, ["report", str(tmp_path)]).exit_code == 0
@@ -137,7 +137,7 @@ def test_failures_may_be_left_as_they_were_met(tmp_path: Path) -> None:
     arguments = ("lying-flush", "--strategy", "random", "--trials", "1", "--shrink", "0", "--out", str(tmp_path))
     document = json.loads(run("score", *arguments, "--json").stdout)
     assert "small_failures" not in document["figures"]
-    assert "as it was met" in run("show", "lying-flush", "--scores", str(tmp_path)).stdout
+    assert "before shrinking" in run("show", "lying-flush", "--scores", str(tmp_path)).stdout
 
 
 def test_what_nobody_kills_is_vacuous() -> None:

@@ -116,7 +116,7 @@ def steps_progress(what: str, *, total: int, unit: str = "steps") -> Iterator[Ca
 def simulation_progress(messages: float) -> Iterator[Callable[[int, str], None]]:
     """Yield a function to call with the number of sent messages and the current table.
 
-    The name of the table is empty while messages are sent. The time of tables does not follow from the time of the messages.
+    The name of the table is empty while messages are sent. The time of tables is independent of the messages.
     """
     with _bar("simulating", messages) as draw:
 

@@ -1,4 +1,4 @@
-"""What `tornpage bugs list` and `show` say of planted bugs."""
+"""Run `tornpage bugs list` and `show`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ def list_outcome(group: str) -> tuple[Outcome, str]:
 
 
 def show_outcome(bug: PlantedBug, scores: Path | None) -> tuple[Outcome, str]:
-    """Return one bug: what it is, where it comes from, and how strategies fared, if a score directory is named."""
+    """Return one bug: meaning, origin, and scores if a score directory is given."""
     rows = [] if scores is None else [row for row in _scores(scores) if row["bug"] == bug.id]
     found = {**_listed(bug), "promise": PROMISES[bug.contract], "group": bug.group, "kind": bug.kind, "scores": rows}
     found["smallest"] = _smallest(bug)
@@ -50,7 +50,7 @@ def show_outcome(bug: PlantedBug, scores: Path | None) -> tuple[Outcome, str]:
 
 
 def _smallest(bug: PlantedBug) -> Row | None:
-    """Return the smallest known case, with the contract that it breaks; None where threads have to meet."""
+    """Return the minimal reproducer with the contract that it breaks, None without one."""
     case = bug.reproducer
     if case is None:
         return None
@@ -64,20 +64,20 @@ def _smallest(bug: PlantedBug) -> Row | None:
 def _told_smallest(bug: PlantedBug) -> list[str]:
     smallest, case = _smallest(bug), bug.reproducer
     if smallest is None or case is None:
-        return ["  smallest case: none, two threads have to meet (docs/interleaving.md)"]
+        return ["  minimal reproducer: none, since it needs two threads (docs/interleaving.md)"]
     besides = "" if smallest["breaks"] == bug.contract else f", which breaks contract {smallest['breaks']} first"
-    return [f"  smallest case{besides}:", *program_lines(case), f"    tornpage replay {smallest['token']}"]
+    return [f"  minimal reproducer{besides}:", *program_lines(case), f"    tornpage replay {smallest['token']}"]
 
 
 def _told_failure(rows: Sequence[Row], small: Sequence[Row]) -> list[str]:
-    """Tell the shortest failure as it was made small, else as it was met, if there is one."""
+    """Return lines about the shortest failure, shrunk if possible; none without a failure."""
     if small:
-        told = f"{small[0]['operations']} operations and {small[0]['lost_pages']} lost pages, made small"
+        told = f"{small[0]['operations']} operations and {small[0]['lost_pages']} lost pages, after shrinking"
         return ["", f"  shortest failure, {told}:", f"    tornpage replay {small[0]['token']}"]
     met = min((row for row in rows if row["kills"] and row["token"]), key=lambda row: row["operations"], default=None)
     if met is None:
         return []
-    told = f"{met['operations']} operations as it was met, by {met['strategy']}"
+    told = f"{met['operations']} operations before shrinking, by {met['strategy']}"
     return ["", f"  shortest failure, {told}:", f"    tornpage replay {met['token']}"]
 
 
@@ -98,7 +98,7 @@ def _holes(bug: PlantedBug) -> Sequence[Hole]:
 
 def _short_origin(row: Row) -> str:
     return ", ".join([*row["holes"], *(name for name in row["rocketmq"] if name != row["id"])]) or (
-        "RocketMQ" if row["rocketmq"] else "ours"
+        "RocketMQ" if row["rocketmq"] else "own"
     )
 
 

@@ -1,4 +1,4 @@
-"""What `tornpage bugs score` does: trials in processes of their own, and the board as a document, tables and text."""
+"""Run `tornpage bugs score`: trials in processes, and the scoreboard as document and text."""
 
 import json
 import math
@@ -24,7 +24,7 @@ __all__ = ["read_scoreboard", "read_small", "score_outcome"]
 
 SLOWEST = 10
 _MEASURED = ("killed", "median", "never", "wins", "small", "most")
-"""Figures that hang on how fast the machine is begin so."""
+"""Prefixes of figures that depend on the speed of the machine."""
 
 Row = dict[str, Any]
 
@@ -32,9 +32,9 @@ Row = dict[str, Any]
 def score_outcome(
     plan: Plan, *, workers: int, shrink_s: float, directory: Path | None, command: str
 ) -> tuple[Outcome, str]:
-    """Carry out what is missing; return the outcome and its text. An interrupt keeps what has ended.
+    """Run missing trials; return outcome and text. An interrupt keeps finished trials.
 
-    Behind the trials the shortest failure of each bug is made small, for up to `shrink_s` seconds each (0: none is).
+    After the trials the shortest failure of each bug is shrunk, for up to `shrink_s` seconds each (0: no shrinking).
     """
     try:
         kept, kept_failures = kept_trials(directory), kept_small(directory)
@@ -92,7 +92,7 @@ def _make_small(plan: Plan, kept: KeptRows[TrialRow], small: KeptRows[SmallRow],
 
 
 def _small_of(plan: Plan, kept: KeptRows[TrialRow], small: KeptRows[SmallRow]) -> list[SmallRow]:
-    """Return what is known of the shortest failures of this plan, the last that was worked out of each."""
+    """Return the latest shrunk form of each shortest failure of this plan."""
     by_failure = {row.met: row for row in small.rows if row.clock == plan.clock}
     shortest = (failure.token for failure in shortest_failures(plan.asked(kept.rows)))
     return [by_failure[token] for token in shortest if token in by_failure]
@@ -124,7 +124,7 @@ def _figures(board: Board) -> dict[str, float | int]:
 
 
 def _finite(values: Mapping[str, float]) -> dict[str, float | int]:
-    """Leave out what is beyond the budget: JSON has no infinity."""
+    """Leave out values past the budget, since JSON has no infinity."""
     return {name: value for name, value in values.items() if value < math.inf}
 
 
@@ -134,7 +134,7 @@ def _findings(board: Board) -> list[Row]:
         for bug in board.never_killed
     ]
     lost = [
-        {"code": f"trials-{end}", "severity": "harness", "sentence": f"{count} trials {end}, and say nothing"}
+        {"code": f"trials-{end}", "severity": "harness", "sentence": f"{count} trials {end}, and give no result"}
         for end, count in sorted(board.lost.items())
     ]
     return [*lost, *never]
@@ -159,7 +159,7 @@ def _row(each: BugScore) -> Row:
 
 
 def _of(name: str, seconds: Interval, count: Interval) -> Row:
-    """Return two intervals; None is beyond the budget."""
+    """Return two intervals; None means past the budget."""
     return {
         f"{name}_s": _or_none(seconds.value),
         f"{name}_s_low": _or_none(seconds.low),
@@ -218,7 +218,7 @@ def _text(board: Board, strategies: Sequence[str], small: Sequence[str], *, inte
     if board.never_killed:
         lines.append(f"never killed: {', '.join(board.never_killed)}")
     for end, count in sorted(board.lost.items()):
-        lines.append(f"{count} trials {end}, and say nothing")
+        lines.append(f"{count} trials {end}, and give no result")
     if interrupted:
         lines.append("interrupted")
     return "\n".join(lines)
@@ -235,7 +235,7 @@ def _seconds(value: float) -> str:
 
 
 def read_small(directory: Path, bug: str) -> list[Row]:
-    """Return the failure of a bug that was made small, none if there is none or the directory has no such table."""
+    """Return the shrunk failure of a bug, or an empty list."""
     try:
         rows: list[Row] = json.loads((directory / "tables" / "small.json").read_text())["rows"]
         return [row for row in rows if row["bug"] == bug and row["token"]]
@@ -244,12 +244,12 @@ def read_small(directory: Path, bug: str) -> list[Row]:
 
 
 def read_scoreboard(directory: Path) -> list[Row]:
-    """Return the rows of a score directory. Raises OSError, ValueError or KeyError for what is none."""
+    """Return the rows of a score directory. Raises OSError, ValueError or KeyError."""
     rows: list[Row] = json.loads((directory / "tables" / "scoreboard.json").read_text())["rows"]
     return rows
 
 
-# ---- failures made small ---------------------------------------------------------------------------------------------
+# ---- shrunk failures -------------------------------------------------------------------------------------------------
 
 
 _LARGEST = 5
@@ -260,7 +260,7 @@ def _made(rows: Sequence[SmallRow]) -> list[SmallRow]:
 
 
 def small_figures(rows: Sequence[SmallRow]) -> dict[str, float | int]:
-    """Return how many failures were made small, how many are 1-minimal, and medians of what is left of them."""
+    """Return counts of shrunk and 1-minimal failures, and medians of their size."""
     made = _made(rows)
     if not made:
         return {}
@@ -285,7 +285,7 @@ def small_findings(rows: Sequence[SmallRow]) -> list[dict[str, str]]:
         {
             "code": f"small-{row.ended or 'harness'}",
             "severity": "harness",
-            "sentence": f"{row.bug}: its failure could not be made small: {row.why or 'it is not met again'}",
+            "sentence": f"{row.bug}: its failure could not be shrunk: {row.why or 'it did not occur again'}",
         }
         for row in rows
         if not row.token
@@ -293,15 +293,15 @@ def small_findings(rows: Sequence[SmallRow]) -> list[dict[str, str]]:
 
 
 def small_text(rows: Sequence[SmallRow]) -> list[str]:
-    """Return lines for people, none if nothing was made small."""
+    """Return lines of text, none without shrunk failures."""
     made = _made(rows)
     if not made:
         return []
     figures = small_figures(rows)
     largest = sorted(made, key=lambda row: (-row.operations, row.bug))[:_LARGEST]
     return [
-        f"made small: the shortest failure of {len(made)} bugs; median {figures['median_small_operations']:g} "
+        f"shrunk: the shortest failure of {len(made)} bugs; median {figures['median_small_operations']:g} "
         f"operations and {figures['median_small_lost_pages']:g} lost pages, "
         f"{figures['small_one_minimal']} are 1-minimal",
-        "longest then: " + ", ".join(f"{row.bug} {row.operations}" for row in largest),
+        "longest after shrinking: " + ", ".join(f"{row.bug} {row.operations}" for row in largest),
     ]

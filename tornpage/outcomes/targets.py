@@ -1,4 +1,4 @@
-"""Foreign stores as commands meet them: found and asked what they promise before anything is tested."""
+"""Open the stores of users, and read their promises before a test."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ def refusing_targets() -> Iterator[None]:
 
 
 def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: float | None) -> "Settings":
-    """Return the settings of a target that opens and shakes hands; refuses any other. Says what it promises."""
+    """Return the settings of a target that opens; refuses any other. Prints its promises."""
     from tornpage.properties.foreign.trial import TargetTrial
     from tornpage.properties.program.case import Settings
 
@@ -45,7 +45,7 @@ def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: 
 
 
 def assert_store_holds(target: str, *, examples: int = 60, seed: int = 0, disk: str = "posix-strict") -> None:
-    """Fail a test of yours unless a store keeps what it promises; the error tells the smallest program that shows why.
+    """Assert that a store keeps its promises; the error has the smallest failing program.
 
     `examples` are runs of the machine, of up to 15 operations each. Raises AssertionError when a promise is broken, or
     when so few examples prove nothing; TargetUnusable when there is no such store; HarnessError when a failure does not

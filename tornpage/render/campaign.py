@@ -1,4 +1,4 @@
-"""The result of a crash campaign as a document and as text: of one process, or of shards run elsewhere."""
+"""Render the result of a crash campaign, in one process or in shards."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["campaign_outcome", "command_of", "shards_outcome"]
 
 _STAGES_MAX = 40
-"""Shards whose time is drawn."""
+"""Most shards in the table of times."""
 
 
 def command_of(plan: Plan) -> str:
-    """Return the command that runs a campaign again, with every default that its result depends on."""
+    """Return the command that repeats a campaign, with all relevant defaults."""
     settings = plan.settings
     limits = (f"--states {plan.states}" if plan.states is not None else "",
               f"--seconds {plan.seconds:g}" if plan.seconds is not None else "")  # fmt: skip
@@ -44,9 +44,9 @@ def command_of(plan: Plan) -> str:
 
 
 def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, command: str) -> tuple[Outcome, str]:
-    """Return the outcome and the text of a campaign, writing the case files if there is a place for them.
+    """Return outcome and text of a campaign; write case files to `out` if given.
 
-    `command` is what a caption names to run it again. The first failure is the first of the findings.
+    Captions name `command` for repeating the run. The first failure is the first of the findings.
     """
     tally = result.tally
     figures: dict[str, float | int] = {
@@ -97,7 +97,7 @@ def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, comman
 
 
 def _doubts(result: CrashResult) -> list[Finding]:
-    """Return what our own tooling did wrong, and why the silence of a campaign would prove nothing."""
+    """Return failures of the harness, and the reasons why a campaign is vacuous."""
     faults = [Finding("harness", "harness", sentence) for sentence in result.faults]
     return faults if result.found else faults + _never_fired(result.silent) + _without_canary(result.without_canary)
 
@@ -137,7 +137,7 @@ def _page_map(found: Found[Failure]) -> list[dict[str, Any]]:
 
 
 def _text(result: CrashResult) -> str:
-    """Return the campaign for people: failures first, or numbers and activation; then doubts and verdict."""
+    """Return the text: failures, or numbers and activation; then doubts and verdict."""
     lines = _failure_lines(result) if result.found else _numbers(result)
     lines += ["", *(f"the harness failed: {sentence}" for sentence in result.faults)]
     if not result.found:
@@ -201,7 +201,7 @@ def shards_outcome(
 ) -> tuple[Outcome, str]:
     """Return the outcome and the text of a campaign in shards, of which the rows are known.
 
-    `stopped` says why it ended early, or is empty; `measured` are seconds, seconds to start, and the shards skipped.
+    `stopped` is the reason of an early end, or ""; `measured` are seconds, seconds to start, and skipped shards.
     """
     from tornpage.pipeline.campaign import result_hash, silent_in
 
@@ -212,7 +212,7 @@ def shards_outcome(
     silent = silent_in(rows, settings.disk)
     findings = [each.document() for each in _shard_findings(histories, ends, deaths, silent)]
     if stopped and stopped != "interrupted":
-        findings.append(Finding("stopped", "harness", f"{stopped}; go on with --resume").document())
+        findings.append(Finding("stopped", "harness", f"{stopped}; continue with --resume").document())
     order = (("harness", "harness"), ("broken", "broken"), ("vacuous", "vacuous"))
     severities = {finding["severity"] for finding in findings}
     verdict = next((verdict for severity, verdict in order if severity in severities), "holds")
@@ -256,7 +256,7 @@ def shards_outcome(
 def _shard_findings(
     histories: Sequence[Row], ends: Sequence[Row], deaths: Sequence[Row], silent: Sequence[str]
 ) -> list[Finding]:
-    """Return the findings: of shards whose worker died, of runs, of shards, and of what never fired."""
+    """Return findings about dead workers, runs, shards, and gates that stayed closed."""
     findings = [Finding("worker-died", "harness", f"{row['sentence']}; run it again with --resume") for row in deaths]
     for row in histories:
         if row["verdict"] != "holds":
@@ -276,7 +276,7 @@ def _without_canary(shards: Iterable[int]) -> list[Finding]:
 
 
 def _shard_tables(counted: Counted, ends: Sequence[Row], *, seed: int) -> dict[str, dict[str, Any]]:
-    """Return activation and discovery, and the seconds of each shard; what is distinct is so within histories only."""
+    """Return activation, discovery (distinct within runs), and the seconds of each shard."""
     caption = {"source": "crash campaign in shards", "seed": seed, "command": f"tornpage {' '.join(sys.argv[1:])}"}
     stages = [{"stage": f"shard {row['shard']}", "seconds": row["seconds"]} for row in ends][:_STAGES_MAX]
     tables = {"activation": counted.activation, "discovery": counted.discovery, "stages": stages}

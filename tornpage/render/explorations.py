@@ -1,4 +1,4 @@
-"""Results of explorations as documents and as text: each `*_outcome` takes a result and returns both.
+"""Render results of explorations: each `*_outcome` returns document and text.
 
 Crash campaigns have a module of their own (tornpage/render/campaign.py). Nothing here runs anything.
 """
@@ -51,7 +51,7 @@ __all__ = [
 def interleavings_outcome(
     result: InterleavingResult, *, seed: int, out: str | None, command: str
 ) -> tuple[Outcome, str]:
-    """Return the interleavings of a store's threads, writing the case file if there is a place for it."""
+    """Return a result of interleavings; write the case file to `out` if given."""
     tally = result.tally
     seconds = max(result.seconds, 1e-9)
     tried, is_all = tally.exhausted
@@ -127,7 +127,7 @@ def _save_interleaving(interleaving: Interleaving, out: str, finding: dict[str, 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(document_of(interleaving), indent=2) + "\n")
     except OSError as error:
-        warn(f"case file not written to {out}: {error.strerror}; the token says the same")
+        warn(f"case file not written to {out}: {error.strerror}; the token has the same content")
     else:
         finding["case_file"] = str(path)
 
@@ -169,7 +169,7 @@ def interleaving_text(interleaving: Interleaving, broken: GuaranteeBroken, ran: 
         lines.append(f"  found     {broken.found}")
     lines += ["", "  program", *(f"    {line}" for line in told["program"])]
     lines += ["", "  calls, with the logical times of begin and end", *(f"    {line}" for line in told["history"])]
-    lines += ["", "  turns: who ran past how many yield points, and where he was left"]
+    lines += ["", "  turns: task, number of yield points passed, and place of the switch"]
     lines += [f"    {line}" for line in told["turns"]]
     return "\n".join([*lines, "", "  run it again:", f"    tornpage replay {told['token']}"])
 
@@ -321,7 +321,7 @@ def _recovery_findings(shape: ShapeReport) -> list[dict[str, Any]]:
 
 
 def _recovery_text(report: RecoveryReport) -> str:
-    """Return a line for each store layout, then what is broken."""
+    """Return a line for each store layout, then the broken guarantees."""
     lines = [f"{'shape':<31}{'opens':<12}{'operations':>10}{'kills':>7}{'losses':>8}  verdict"]
     for row in map(_recovery_row, report.shapes):
         lines.append(
@@ -359,7 +359,7 @@ def faults_outcome(report: FaultsReport, *, command: str) -> tuple[Outcome, str]
 
 
 def _fault_findings(fault: FaultReport) -> list[dict[str, Any]]:
-    """Return what a reader has to know: a broken promise, our own fault, what was skipped, what never happened."""
+    """Return findings: broken guarantees, failures of the harness, skipped and unused faults."""
     if fault.harness:
         return [{"code": "harness", "severity": "harness", "fault": fault.name, "sentence": fault.harness}]
     if fault.broken is not None:
@@ -475,7 +475,7 @@ def _exhaust_text(result: ExhaustResult) -> str:
 def machines_outcome(
     result: CheckResult, *, asked: int, seconds: float, seed: int, out: str | None, settings: Settings | None
 ) -> tuple[Outcome, str]:
-    """Return a run of the machines, `asked` examples of them; `settings` are those of a target."""
+    """Return a run of `asked` examples of machines; `settings` describe a target."""
     is_unfinished = result.interrupted and result.failure is None
     fired = result.tally.fired
     figures: dict[str, float | int] = {"examples": result.tally.examples if is_unfinished else asked}
@@ -511,7 +511,7 @@ def machines_outcome(
 
 
 def left_out_line(reason: str) -> str:
-    """Return a line that says which crash faults cannot be made of a target here."""
+    """Return a line about crash faults that are impossible for this target."""
     return f"process kills alone, between answers; no power loss: {reason}"
 
 
