@@ -1,4 +1,4 @@
-"""docs/contract.md: its guarantees are those that commands quote, its cells are short, and its names exist."""
+"""Check docs/contract.md: quoted guarantees, short cells, and existing names."""
 
 import re
 from importlib import import_module

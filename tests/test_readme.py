@@ -1,4 +1,4 @@
-"""What the README shows works: its example, its commands, its planted bug, its names and its links."""
+"""Run and check the README: example, commands, planted bug, names and links."""
 
 import re
 import shlex

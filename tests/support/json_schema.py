@@ -1,4 +1,4 @@
-"""A checker of the JSON schema of documents (docs/schema/): the few keywords it uses, each of them or none."""
+"""Check documents against the JSON schema in docs/schema/, for the few keywords that it uses."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ def definition(name: str) -> Schema:
 
 
 def objections(value: Any, schema: Schema = RUN_SCHEMA, place: str = "run") -> Iterator[str]:
-    """Yield what is wrong with a value. Raises AssertionError for a keyword that is not checked here."""
+    """Yield the errors of a value. Raises AssertionError for a keyword without a check."""
     assert schema.keys() <= _KEYWORDS, schema.keys() - _KEYWORDS
     if "$ref" in schema:
         yield from objections(value, definition(schema["$ref"].rpartition("/")[2]), place)
@@ -76,7 +76,7 @@ def _is_a(value: Any, name: str) -> bool:
 
 
 def sample(schema: Schema, *, full: bool) -> Any:
-    """Return a value that the schema allows: with all keys and an item in each list, or with as little as possible."""
+    """Return a value that the schema allows, either complete or as small as possible."""
     if "$ref" in schema:
         return sample(definition(schema["$ref"].rpartition("/")[2]), full=full)
     if "anyOf" in schema:

@@ -1,4 +1,4 @@
-"""Check the prose of the project: words that it does not use, and first lines of docstrings that are too long.
+"""Check the prose of the project for refused words and long first lines of docstrings.
 
     python tests/support/prose.py [FOLDER OR FILE]...
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORDS = Path(__file__).with_name("words.txt")
 FIRST_LINE_MAX = 88
 """Characters of the first line of a docstring."""
-EXEMPT = ("tests/support/words.txt", "tests/test_prose.py", "docs/adr/")
+EXEMPT = ("tests/support/words.txt", "tests/support/test_prose.py", "docs/adr/")
 """Files that quote the words; decision records keep the words of their day."""
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -52,7 +52,7 @@ def findings_in_page(name: str, text: str, words: dict[str, str]) -> Iterator[st
 
 
 def main(places: list[str]) -> int:
-    """Print the findings below some places, all tracked files without any; return the exit code."""
+    """Print the findings in some places, or in all tracked files; return the exit code."""
     words = read_words(WORDS.read_text(encoding="utf-8"))
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *(places or ["."])],
@@ -75,7 +75,7 @@ def main(places: list[str]) -> int:
 
 
 def _pattern(words: dict[str, str]) -> re.Pattern[str]:
-    """Return what finds the words, except in names with hyphens, which are ids of planted bugs or options."""
+    """Return the pattern of the words; names with hyphens (ids of bugs, options) are skipped."""
     listed = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
     return re.compile(rf"(?<![\w-])({listed})(?![\w-])", re.IGNORECASE)
 

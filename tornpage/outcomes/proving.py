@@ -392,9 +392,10 @@ STEPS = {
     kills: 2.0, check: 45.0, explore: 13.0, canary: 4.0, write_and_read: 0.2, inspect: 0.2, against_rocketmq: 1.0,
     simulate: 3.0, audit: 12.0, campaign: 18.0,
 }  # fmt: skip
-"""In order, each with the seconds it took on a virtual machine of 2 cores: how long it will take here is told from that
-and from the steps before. Each is called with the seed. Real kills come first: they fork, and nothing has made a
-thread yet."""
+"""Steps in order, each with its seconds on a virtual machine of 2 cores, from which the time left is computed.
+
+Each is called with the seed. Real kills come first, since they fork while there is only one thread.
+"""
 
 _WORST_FIRST = ("harness", "broken", "vacuous", "unknown")
 

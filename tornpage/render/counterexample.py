@@ -36,7 +36,7 @@ _SENTENCES_MAX = 6
 def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
     """Return a failure as text, with its case file and when and how often it was `seen`.
 
-    What the disk held is told from its evidence; without any the crash is left out.
+    The content of the disk comes from the evidence; without evidence the crash is left out.
     """
     broken, case = failure.broken, failure.case
     lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program", *program_lines(case)]
