@@ -1,4 +1,4 @@
-"""Check documents against the JSON schema in docs/schema/, for the few keywords that it uses."""
+"""Check documents against the JSON schema in docs/schema/, for the keywords that it uses."""
 
 import json
 from collections.abc import Iterator, Mapping
