@@ -68,7 +68,7 @@ def test_the_calibration_of_another_machine_is_refused_unless_any_will_do(tmp_pa
     result = call("run", "--device", path, *SMALL)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "was measured on another machine (processor made up, here" in result.stderr
-    assert "calibrate here, or say --any-machine" in result.stderr
+    assert "calibrate here, or give --any-machine" in result.stderr
     found = document("run", "--device", path, "--any-machine", *SMALL)
     assert [finding["code"] for finding in found["findings"]] == ["other-machine"]
 

@@ -83,8 +83,8 @@ def test_people_read_question_and_answer() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("experiment",), "name experiments, or take --all of them"),
-        (("experiment", "knee", "--all"), "name experiments, or take --all of them"),
+        (("experiment",), "name experiments, or give --all"),
+        (("experiment", "knee", "--all"), "name experiments, or give --all"),
         (("experiment", "pol"), "no experiment 'pol'; did you mean pool"),
         (("experiment", "pool", "--device", "tape"), "no device 'tape'; there are vm-ext4"),
         (("experiment", "pool", "--effort", "0"), "0"),
