@@ -52,7 +52,7 @@ class Seconds(click.FloatRange):
         """Return the number. Fails like a range outside its bounds, and for nan and infinity."""
         seconds: float = super().convert(value, param, ctx)
         if not isfinite(seconds):
-            self.fail(f"{seconds} is no finite time; give a number of seconds", param, ctx)
+            self.fail(f"{seconds} has no end; give a number of seconds", param, ctx)
         return seconds
 
 
