@@ -215,7 +215,7 @@ def _text(rows: Sequence[Row], figures: dict[str, float | int], *, interrupted: 
         length = row.get("operations", "")
         lines.append(
             f"{row['id']:<5}{row['bug']:<31}{row['result']:<10}{row['tries']:>8,}{row['seconds']:>9.1f}{length:>8}"
-            f"  {row['search']}"
+            f"  {row['hunt']}"
         )
     for row in rows:
         lines += ["", f"{row['id']} ({row['bug']}): {row['why']}"]
