@@ -88,9 +88,9 @@ def test_a_store_that_dispatches_no_more_is_not_waited_for(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("error", "code", "told"),
     [
-        (HarnessError("odd"), 4, "the harness is at fault in the room read, at fails: odd"),
+        (HarnessError("odd"), 4, "the harness failed in read, at fails: odd"),
         (ConnectionRefusedError(), 4, "at fails: the Java process of Spark has ended"),
-        (OSError(28, "No space left on device"), 2, "the room read ended at fails: cannot measure in"),
+        (OSError(28, "No space left on device"), 2, "bench read ended at fails: cannot measure in"),
         (StoreError("no store there"), 2, "no store there; name another --directory"),
     ],
     ids=repr,

@@ -21,7 +21,16 @@ def test_source_with_a_fault_is_found(source: str) -> None:
     assert len(list(findings_in_source("a.py", source, LISTED))) == 1
 
 
-@pytest.mark.parametrize("source", ["nobody = 1", "NAMES = {'nobody': 1}", '"""' + "a" * 88 + '"""', "# names a body"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "nobody = 1",
+        "NAMES = {'nobody': 1}",
+        '"""' + "a" * 88 + '"""',
+        "# names a body",
+        "# the bug answer-wakes-nobody",
+    ],
+)
 def test_names_and_short_lines_pass(source: str) -> None:
     assert list(findings_in_source("a.py", source, LISTED)) == []
 

@@ -1,4 +1,4 @@
-"""Results of explorations as documents and as text: each `*_outcome` takes a result and returns both.
+"""Render results of explorations: each `*_outcome` returns document and text.
 
 Crash campaigns have a module of their own (tornpage/render/campaign.py). Nothing here runs anything.
 """
@@ -51,7 +51,7 @@ __all__ = [
 def interleavings_outcome(
     result: InterleavingResult, *, seed: int, out: str | None, command: str
 ) -> tuple[Outcome, str]:
-    """Return the interleavings of a store's threads, writing the case file if there is a place for it."""
+    """Return a result of interleavings; write the case file to `out` if given."""
     tally = result.tally
     seconds = max(result.seconds, 1e-9)
     tried, is_all = tally.exhausted
@@ -359,7 +359,7 @@ def faults_outcome(report: FaultsReport, *, command: str) -> tuple[Outcome, str]
 
 
 def _fault_findings(fault: FaultReport) -> list[dict[str, Any]]:
-    """Return what a reader has to know: a broken promise, our own fault, what was skipped, what never happened."""
+    """Return findings: broken guarantees, failures of the harness, skipped and unused faults."""
     if fault.harness:
         return [{"code": "harness", "severity": "harness", "fault": fault.name, "sentence": fault.harness}]
     if fault.broken is not None:
@@ -475,7 +475,7 @@ def _exhaust_text(result: ExhaustResult) -> str:
 def machines_outcome(
     result: CheckResult, *, asked: int, seconds: float, seed: int, out: str | None, settings: Settings | None
 ) -> tuple[Outcome, str]:
-    """Return a run of the machines, `asked` examples of them; `settings` are those of a target."""
+    """Return a run of `asked` examples of machines; `settings` describe a target."""
     is_unfinished = result.interrupted and result.failure is None
     fired = result.tally.fired
     figures: dict[str, float | int] = {"examples": result.tally.examples if is_unfinished else asked}
