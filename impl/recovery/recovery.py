@@ -166,7 +166,7 @@ def readable_records(log: MappedFileQueue, check: RecordChecker) -> list[int]:
 def quarantine(files: Files, root: str, log: MappedFileQueue, *, cut: int, check: RecordChecker) -> list[str]:
     """Copy the bytes from `cut` on if they hold a valid record; return the paths written.
 
-    Without a durable floor (a store written by RocketMQ) a tear cannot be told from damage. Valid
+    Without a durable floor (a store written by RocketMQ) a tear looks like damage. Valid
     records after the cut are therefore kept in `<root>/quarantine/<cut offset>.<number>`, each copy durable (contract
     7).
 

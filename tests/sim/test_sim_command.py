@@ -166,7 +166,7 @@ def test_closed_loops_and_durations_are_taken() -> None:
     ids=lambda said: " ".join(said)[:40] if isinstance(said, list) else "",
 )
 def test_times_beyond_every_clock_are_refused(arguments: list[str], sentence: str) -> None:
-    """Some ended in a traceback; others ran for ever, because their times exceeded 64 bits."""
+    """Some ended in a traceback; others ran forever, because their times exceeded 64 bits."""
     result = call("run", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert sentence in result.stderr

@@ -202,7 +202,7 @@ def test_following_ends_by_itself_after_as_many_rows_as_asked(tmp_path: Path) ->
 
 
 def test_following_ends_when_its_reader_goes_though_nothing_comes(tmp_path: Path) -> None:
-    # Regression: a follower that had written everything before its reader ended waited for ever.
+    # Regression: a follower that had written everything before its reader ended waited forever.
     store, _ = growing(tmp_path)
     with following(store) as running:
         assert running.stdout is not None

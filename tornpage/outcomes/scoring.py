@@ -1,4 +1,4 @@
-"""Run `tornpage bugs score`: trials in their own processes, and the board as document and text."""
+"""Run `tornpage bugs score`: trials in processes, the scoreboard as document and text."""
 
 import json
 import math
@@ -94,7 +94,7 @@ def _make_small(
 
 
 def _small_of(plan: Plan, kept: ResumeRows[TrialRow], small: ResumeRows[ShrunkRow]) -> list[ShrunkRow]:
-    """Return what is known of the shortest failures of this plan, the last that was worked out of each."""
+    """Return the latest shrunk form of each shortest failure of this plan."""
     by_failure = {row.met: row for row in small.rows if row.clock == plan.clock}
     shortest = (failure.token for failure in shortest_failures(plan.asked(kept.rows)))
     return [by_failure[token] for token in shortest if token in by_failure]
@@ -266,7 +266,7 @@ def _made(rows: Sequence[ShrunkRow]) -> list[ShrunkRow]:
 
 
 def small_figures(rows: Sequence[ShrunkRow]) -> dict[str, float | int]:
-    """Return how many failures were made small, how many are 1-minimal, and medians of what is left of them."""
+    """Return counts of shrunk and 1-minimal failures, and medians of their size."""
     made = _made(rows)
     if not made:
         return {}

@@ -86,7 +86,10 @@ def assert_store_holds(
 
 
 def _named(target: "str | Callable[..., Any]", beside: Path) -> str:
-    """Return a target as a name that another process finds too. Raises TargetUnusable for one without a name."""
+    """Return a name by which another process finds the target.
+
+    Raises TargetUnusable if the target has no such name.
+    """
     from tornpage.properties.foreign.protocol import TargetUnusable
 
     if isinstance(target, str):

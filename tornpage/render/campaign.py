@@ -137,7 +137,7 @@ def _page_map(found: Found[Failure]) -> list[dict[str, Any]]:
 
 
 def _text(result: CrashResult) -> str:
-    """Return the campaign as text: failures, or numbers and activation; then doubts and verdict."""
+    """Return the campaign as text: failures or activation, then doubts and the verdict."""
     lines = _failure_lines(result) if result.found else _numbers(result)
     lines += ["", *(f"the harness failed: {sentence}" for sentence in result.faults)]
     if not result.found:

@@ -284,7 +284,7 @@ _NUMBERS = (
     "storedPhyText", "sysFlag", "time", "units",
 )  # fmt: skip
 _COLUMNS: dict[str, Callable[[Redacted, Any], Any]] = {
-    # words of ours
+    # words of tornpage
     **dict.fromkeys(("kind", "field", "points", "reason", "state", "wrong"), lambda _, word: word),
     **dict.fromkeys(_NUMBERS, lambda _, number: bounded(number)),
     **dict.fromkeys(("file", "directory"), Redacted.label),
@@ -414,7 +414,7 @@ _OF_OFFSETS = re.compile(
     "|the store does not notice damage.*",
     re.DOTALL,
 )
-"""Sentences whose expected and found values are offsets, times, or words of ours. Others may have bytes there."""
+"""Sentences whose expected and found values are offsets, times, or words of tornpage. Others may have bytes there."""
 _LOG_TEXT = rf"{_NUMBER}(?: to {_NUMBER})? records?, log end {_NUMBER}(?: to {_NUMBER})?"
 _OFFSETS = re.compile(
     rf"{_NUMBER}(?:, {_NUMBER})*|{_NUMBER} at most|{_LOG_TEXT}"
