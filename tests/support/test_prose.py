@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.prose import WORDS, findings_in_page, findings_in_source, read_words
+from tests.support.prose import ROOT, WORDS, findings_in_page, findings_in_source, read_words
 
 LISTED = read_words(WORDS.read_text(encoding="utf-8"))
 
@@ -42,3 +42,13 @@ def test_finding_names_place_word_and_remedy() -> None:
 def test_each_word_has_a_remedy() -> None:
     assert LISTED
     assert all(instead for instead in LISTED.values())
+
+
+def test_make_lint_looks_for_the_words() -> None:
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").split("\nlint:")[1].split("\n\n")[0]
+    assert "python -P tests/support/prose.py" in recipe
+
+
+@pytest.mark.parametrize("words", ["made anew", "be it full", "for whom", "closed behind that", "is told of it"])
+def test_words_of_the_house_are_refused(words: str) -> None:
+    assert len(list(findings_in_page("a.md", words, LISTED))) == 1
