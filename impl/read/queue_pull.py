@@ -1,7 +1,8 @@
 """One pull: the messages of a queue from a number on that a filter wants, as many as one answer may hold.
 
 Nobody is led past a message he could still get: where the readable end is met the pull ends, and the next offset stays
-in front of it. A unit whose record was expired, or fails a check, is passed. Source: `DefaultMessageStore.getMessage`.
+in front of it. A unit whose record was expired, or fails a check, is passed. A damaged log does not grow, so a unit
+that points past its end is passed too. Source: `DefaultMessageStore.getMessage`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -126,6 +127,10 @@ class Pull:
                 self._next += 1
                 continue
             if offset >= readable_end:
+                if session.never_grows:
+                    self._status = GetStatus.MESSAGE_WAS_REMOVING
+                    self._next += 1
+                    continue
                 self._status = GetStatus.OFFSET_FOUND_NULL
                 return
             self._behind_bytes = behind_bytes = readable_end - offset
