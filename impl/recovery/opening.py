@@ -40,6 +40,7 @@ from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.recovery.derived_floor_raising import RaiseDerivedFloor
 from tornpage.impl.recovery.derived_proof import is_still_true
+from tornpage.impl.recovery.evidence import MissingUnit, flushed_time, newest_unit
 from tornpage.impl.recovery.recovery import Recovery
 from tornpage.impl.service.runner import ThreadRunner
 
@@ -186,6 +187,7 @@ class OpenDirectory:
             self.log.adopt(path, writable=True)
         self.deleted_topics.load()
         proof = self._proof(found, floor, parts)
+        self.checkpoint.load()
         recovery = parts.of(Recovery)(
             self._files,
             self.log,
@@ -195,6 +197,8 @@ class OpenDirectory:
             check=parts.of(check_record),
             walk=parts.of(walk_log),
             proof=proof,
+            flushed_time=self._flushed_time(floor, parts),
+            newest_unit=self._newest_unit(parts) if floor is None and clean_exit else None,
         )
         plan = recovery.plan(found.findings)
         self.findings = plan.findings
@@ -221,6 +225,15 @@ class OpenDirectory:
             write_again(derived, self.directory, proof)
         self._promise_no_later_log(derived.store_timestamp)
         self.findings += (*derived.findings, *self.deleted_topics.findings)
+
+    def _flushed_time(self, floor: Floor | None, parts: Parts) -> int:
+        """Return the store time up to which a log without a floor was flushed; 0 where nothing proves it."""
+        has_pool = self._config.transient_store_pool_enable
+        return parts.of(flushed_time)(self.checkpoint, has_pool=has_pool) if floor is None else 0
+
+    def _newest_unit(self, parts: Parts) -> MissingUnit | None:
+        queue_file_bytes = self._config.consume_queue_file_bytes
+        return parts.of(newest_unit)(self._files, self.directory, queue_file_bytes=queue_file_bytes)
 
     def _promise_no_later_log(self, store_timestamp: int) -> None:
         """Have the checkpoint name no time behind the newest record: RocketMQ would begin a recovery too late."""
@@ -307,7 +320,6 @@ class OpenDirectory:
         """Make what every writable store has; the abort marker last, before the log is touched."""
         make_directories(self._files, f"{self.directory}/config")
         self.log.directories.prepare()
-        self.checkpoint.load()
         self.checkpoint.start()
         self.abort.create()
         for path in found.leftovers:

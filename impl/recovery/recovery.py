@@ -20,6 +20,8 @@ from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_files import file_name
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
+from tornpage.impl.message import codec
+from tornpage.impl.recovery.evidence import MissingUnit
 
 __all__ = ["Recovery", "RecoveryPlan", "quarantine"]
 
@@ -52,6 +54,8 @@ class Recovery:
         check: RecordChecker,
         walk: LogWalker,
         proof: DerivedProof | None = None,
+        flushed_time: int = 0,
+        newest_unit: MissingUnit | None = None,
     ) -> None:
         self._files = files
         self._log = log
@@ -61,6 +65,8 @@ class Recovery:
         self._check = check
         self._walk = walk
         self._proof = proof
+        self._flushed_time = flushed_time
+        self._newest_unit = newest_unit
 
     def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
         """Scan and decide; changes nothing on the disk. What a proof speaks of is not scanned again."""
@@ -80,6 +86,13 @@ class Recovery:
             findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
         elif dirty_at is not None and self._clean_exit:
             what = f"{scan.reason} at {scan.end_offset} after a clean exit, with bytes behind it from {dirty_at} on"
+            findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
+        elif self._floor is None and (missing := self._missing(scan)) is not None:
+            findings.append(self._finding("damage", "missing_records", scan.end_offset, missing))
+        elif dirty_at is not None and (proved := self._proved_by_time(scan)) is not None:
+            what = (
+                f"{scan.reason} at {scan.end_offset}, before the record at {proved} that the checkpoint says is durable"
+            )
             findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
         elif dirty_at is not None:
             what = f"{scan.reason} at {scan.end_offset}: the log is cut here"
@@ -143,6 +156,52 @@ class Recovery:
             position = file.first_nonzero(max(0, scan.end_offset - file.base_offset))
             if position is not None:
                 return file.base_offset + position
+        return None
+
+    def _proved_by_time(self, scan: LogScan) -> int | None:
+        """Return the offset of a record past the bad one that was flushed, or None.
+
+        What lies before a flushed record was flushed too. Records past the bad one with older times than those before
+        it are left of a log that an earlier recovery cut.
+        """
+        if self._floor is not None or not self._flushed_time:
+            return None
+        newest = self._newest_time(scan)
+        for file in self._log.mapped[scan.file_index :]:
+            start = max(0, scan.end_offset - file.base_offset)
+            for position, _ in islands(file, start, self._check, file_bytes=self._log.file_bytes):
+                if newest <= codec.store_timestamp_of_record(file.view, position) <= self._flushed_time:
+                    return file.base_offset + position
+        return None
+
+    def _newest_time(self, scan: LogScan) -> int:
+        """Return the newest store time in the last file of the prefix that has a record.
+
+        It is 0 without a record.
+
+        Cost: one look at each record of that file.
+        """
+        for file in reversed(self._log.mapped[: scan.file_index + 1]):
+            newest, position = 0, 0
+            end = min(scan.blank_positions.get(file.base_offset, file.size_bytes), scan.end_offset - file.base_offset)
+            while position < end and (size := codec.size_of_record(file.view, position)):
+                newest = max(newest, codec.store_timestamp_of_record(file.view, position))
+                position += size
+            if newest:
+                return newest
+        return 0
+
+    def _missing(self, scan: LogScan) -> str | None:
+        """Say what proves that a log ended later, after a clean exit of a store without a floor."""
+        if not self._clean_exit:
+            return None
+        unit = self._newest_unit
+        if unit is not None and unit.unit.offset >= scan.end_offset:
+            what = f"unit {unit.number} of {unit.path} points to {unit.unit.offset}"
+            return f"the log ends at {scan.end_offset} after a clean exit, but {what}"
+        if self._flushed_time > (newest := self._newest_time(scan)):
+            what = f"the checkpoint says that it was durable up to the store time {self._flushed_time}"
+            return f"the log ends at {scan.end_offset}, store time {newest}, after a clean exit, but {what}"
         return None
 
     def _finding(self, severity: Literal["damage", "tear"], code: str, offset: int, message: str) -> Finding:
