@@ -5,65 +5,65 @@ A store of RocketMQ has no durable floor. Two facts take its place.
 1. The checkpoint names a store time up to which the log was flushed. RocketMQ 4.9.3 may name the time of the record
    that made the log roll, so the last three seconds prove nothing. With a transient store pool the time is that of
    bytes in a private buffer, and nothing is proved.
-2. After a clean exit every message of a queue is in the log. A unit that points past the end of the log is one of a
-   record that is missing.
+2. After a clean exit every message of a queue is in the log. A last unit that points past the end of the log is one of
+   a record that is missing, unless the log has a record with that number: then only the unit is damaged.
 
 Source: `StoreCheckpoint.getMinTimestamp`, `DefaultMessageStore.shutdown`.
 """
 
+import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from tornpage.impl.io.checkpoint import Checkpoint
 from tornpage.impl.io.files import Files
 from tornpage.impl.message.dispatching import UNIT_BYTES
-from tornpage.impl.queue.units import UNIT, Unit, count_possible
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.queue.units import Unit, units_in
 
-__all__ = ["FLUSHED_MARGIN_MS", "MissingUnit", "flushed_time", "newest_unit"]
+__all__ = ["FLUSHED_MARGIN_MS", "LastUnit", "flushed_time", "last_units"]
 
 FLUSHED_MARGIN_MS = 3_000
 _NAME_DIGITS = 20
+_QUEUE_ID = re.compile(r"0|-?[1-9][0-9]{0,9}", re.ASCII)
 
 
-class MissingUnit(NamedTuple):
-    """The unit that points furthest: its file, its number in the queue, and itself."""
+class LastUnit(NamedTuple):
+    """The last unit of a queue: its file, its number in the queue, and itself."""
 
+    key: QueueKey
     path: str
     number: int
     unit: Unit
 
 
-def flushed_time(checkpoint: Checkpoint, *, has_pool: bool) -> int:
-    """Return the store time (ms) up to which the log was certainly flushed, or 0."""
-    return 0 if has_pool else max(0, checkpoint.physic_msg_timestamp - FLUSHED_MARGIN_MS)
+def flushed_time(checkpoint: Checkpoint, *, has_pool: bool, now_ms: int) -> int:
+    """Return the store time (ms) up to which the log was certainly flushed, or 0.
 
-
-def newest_unit(files: Files, root: str, *, queue_file_bytes: int) -> MissingUnit | None:
-    """Return the unit of all queues that points furthest, None without any. Raises OSError.
-
-    Cost: one file of each queue is read.
+    A checkpoint of a later time than now is damaged, and proves nothing.
     """
-    found = [
-        each
-        for directory in _queues(files, f"{root}/consumequeue")
-        for each in _last_unit(files, directory, queue_file_bytes)
-    ]
-    return max(found, key=lambda each: each.unit.end_offset, default=None)
+    time = checkpoint.physic_msg_timestamp
+    return 0 if has_pool or time > now_ms else max(0, time - FLUSHED_MARGIN_MS)
 
 
-def _queues(files: Files, path: str) -> Iterator[str]:
-    for topic in _directories(files, path):
-        yield from _directories(files, topic)
+def last_units(files: Files, root: str, *, queue_file_bytes: int) -> list[LastUnit]:
+    """Return the last unit of each queue. Raises OSError. Cost: one file of each queue is read."""
+    found = []
+    for topic in _directories(files, f"{root}/consumequeue"):
+        for queue_id in _directories(files, f"{root}/consumequeue/{topic}"):
+            if _QUEUE_ID.fullmatch(queue_id):
+                directory = f"{root}/consumequeue/{topic}/{queue_id}"
+                found += _last_unit(files, directory, (os.fsencode(topic), int(queue_id)), queue_file_bytes)
+    return found
 
 
-def _directories(files: Files, path: str) -> Iterator[str]:
-    for name in files.list_directory(path) if files.stat(path) else []:
-        stat = files.stat(f"{path}/{name}")
-        if stat is not None and stat.kind == "directory":
-            yield f"{path}/{name}"
+def _directories(files: Files, path: str) -> list[str]:
+    names = files.list_directory(path) if files.stat(path) else []
+    return [name for name in names if (stat := files.stat(f"{path}/{name}")) is not None and stat.kind == "directory"]
 
 
-def _last_unit(files: Files, directory: str, file_bytes: int) -> Iterator[MissingUnit]:
+def _last_unit(files: Files, directory: str, key: QueueKey, file_bytes: int) -> Iterator[LastUnit]:
     """Yield the last unit of a queue that may point to a record, if there is one."""
     for name in sorted(files.list_directory(directory), reverse=True):
         path = f"{directory}/{name}"
@@ -73,12 +73,10 @@ def _last_unit(files: Files, directory: str, file_bytes: int) -> Iterator[Missin
             continue
         file = files.open(path, writable=False)
         try:
-            data = files.read(file, 0, file_bytes)
+            units = list(units_in(files.read(file, 0, file_bytes)))
         finally:
             files.close(file)
-        count = count_possible(memoryview(data))
-        while count and (unit := Unit(*UNIT.unpack_from(data, (count - 1) * UNIT_BYTES))).is_prefill:
-            count -= 1
-        if count:
-            yield MissingUnit(path, int(name) // UNIT_BYTES + count - 1, unit)
-            return
+        for index in range(len(units) - 1, -1, -1):
+            if units[index].is_possible and not units[index].is_prefill:
+                yield LastUnit(key, path, int(name) // UNIT_BYTES + index, units[index])
+                return

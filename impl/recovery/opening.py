@@ -40,7 +40,7 @@ from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.recovery.derived_floor_raising import RaiseDerivedFloor
 from tornpage.impl.recovery.derived_proof import is_still_true
-from tornpage.impl.recovery.evidence import MissingUnit, flushed_time, newest_unit
+from tornpage.impl.recovery.evidence import LastUnit, flushed_time, last_units
 from tornpage.impl.recovery.recovery import Recovery
 from tornpage.impl.service.runner import ThreadRunner
 
@@ -198,7 +198,7 @@ class OpenDirectory:
             walk=parts.of(walk_log),
             proof=proof,
             flushed_time=self._flushed_time(floor, parts),
-            newest_unit=self._newest_unit(parts) if floor is None and clean_exit else None,
+            last_units=self._last_units(parts) if floor is None and clean_exit else (),
         )
         plan = recovery.plan(found.findings)
         self.findings = plan.findings
@@ -229,11 +229,11 @@ class OpenDirectory:
     def _flushed_time(self, floor: Floor | None, parts: Parts) -> int:
         """Return the store time up to which a log without a floor was flushed; 0 where nothing proves it."""
         has_pool = self._config.transient_store_pool_enable
-        return parts.of(flushed_time)(self.checkpoint, has_pool=has_pool) if floor is None else 0
+        return parts.of(flushed_time)(self.checkpoint, has_pool=has_pool, now_ms=self._clock()) if floor is None else 0
 
-    def _newest_unit(self, parts: Parts) -> MissingUnit | None:
+    def _last_units(self, parts: Parts) -> list[LastUnit]:
         queue_file_bytes = self._config.consume_queue_file_bytes
-        return parts.of(newest_unit)(self._files, self.directory, queue_file_bytes=queue_file_bytes)
+        return parts.of(last_units)(self._files, self.directory, queue_file_bytes=queue_file_bytes)
 
     def _promise_no_later_log(self, store_timestamp: int) -> None:
         """Have the checkpoint name no time behind the newest record: RocketMQ would begin a recovery too late."""

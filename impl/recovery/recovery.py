@@ -8,6 +8,7 @@ A bad record is a tear when it lies at or above the durable floor after an uncle
 nothing is changed (contract 7). Source: `CommitLog.recoverNormally`, `recoverAbnormally`, with their holes mended.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +22,7 @@ from tornpage.impl.log.log_files import file_name
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
 from tornpage.impl.message import codec
-from tornpage.impl.recovery.evidence import MissingUnit
+from tornpage.impl.recovery.evidence import LastUnit
 
 __all__ = ["Recovery", "RecoveryPlan", "quarantine"]
 
@@ -55,7 +56,7 @@ class Recovery:
         walk: LogWalker,
         proof: DerivedProof | None = None,
         flushed_time: int = 0,
-        newest_unit: MissingUnit | None = None,
+        last_units: Sequence[LastUnit] = (),
     ) -> None:
         self._files = files
         self._log = log
@@ -66,7 +67,7 @@ class Recovery:
         self._walk = walk
         self._proof = proof
         self._flushed_time = flushed_time
-        self._newest_unit = newest_unit
+        self._last_units = last_units
 
     def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
         """Scan and decide; changes nothing on the disk. What a proof speaks of is not scanned again."""
@@ -182,26 +183,44 @@ class Recovery:
         Cost: one look at each record of that file.
         """
         for file in reversed(self._log.mapped[: scan.file_index + 1]):
-            newest, position = 0, 0
-            end = min(scan.blank_positions.get(file.base_offset, file.size_bytes), scan.end_offset - file.base_offset)
-            while position < end and (size := codec.size_of_record(file.view, position)):
-                newest = max(newest, codec.store_timestamp_of_record(file.view, position))
-                position += size
+            times = (codec.store_timestamp_of_record(file.view, position) for position in self._positions(scan, file))
+            newest = max(times, default=0)
             if newest:
                 return newest
         return 0
 
+    def _has_record(self, scan: LogScan, last: LastUnit) -> bool:
+        """Return whether a record of the prefix has the number of a unit. Cost: one look at each record."""
+        for file in self._log.mapped[: scan.file_index + 1]:
+            for position in self._positions(scan, file):
+                topic, queue_id, number, _ = codec.queue_of_record(file.view, position)
+                if number == last.number and (topic, queue_id) == last.key:
+                    return True
+        return False
+
+    def _positions(self, scan: LogScan, file: MappedFile) -> Iterator[int]:
+        """Yield where the records of one file of the prefix begin."""
+        position = 0
+        end = min(scan.blank_positions.get(file.base_offset, file.size_bytes), scan.end_offset - file.base_offset)
+        while position < end and (size := codec.size_of_record(file.view, position)):
+            yield position
+            position += size
+
     def _missing(self, scan: LogScan) -> str | None:
-        """Say what proves that a log ended later, after a clean exit of a store without a floor."""
+        """Say what proves that a log without a floor ended later, after a clean exit; None without a proof.
+
+        After any other exit the time in the checkpoint may be that of a record which made the log roll and was lost.
+        """
         if not self._clean_exit:
             return None
-        unit = self._newest_unit
-        if unit is not None and unit.unit.offset >= scan.end_offset:
-            what = f"unit {unit.number} of {unit.path} points to {unit.unit.offset}"
-            return f"the log ends at {scan.end_offset} after a clean exit, but {what}"
+        past = [each for each in self._last_units if each.unit.offset >= scan.end_offset]
+        for last in past:
+            if not self._has_record(scan, last):
+                what = f"unit {last.number} of {last.path} points to {last.unit.offset}"
+                return f"the log ends at {scan.end_offset} after a clean exit, but {what}"
         if self._flushed_time > (newest := self._newest_time(scan)):
             what = f"the checkpoint says that it was durable up to the store time {self._flushed_time}"
-            return f"the log ends at {scan.end_offset}, store time {newest}, after a clean exit, but {what}"
+            return f"the log ends at {scan.end_offset}, store time {newest}, but {what}"
         return None
 
     def _finding(self, severity: Literal["damage", "tear"], code: str, offset: int, message: str) -> Finding:

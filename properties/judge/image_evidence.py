@@ -61,6 +61,7 @@ from tornpage.properties.judge.ledgers import (
 )
 from tornpage.properties.judge.rulings import CannotTell
 from tornpage.properties.judge.shape import Shape
+from tornpage.properties.judge.without_floor import damage_without_floor
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.log_places import ROOT
@@ -285,11 +286,16 @@ def front_entries(content: Mapping[str, bytes], settings: Settings, *, begin: in
 _NUMBER_MAX = (1 << 62) // UNIT_BYTES
 
 
-def is_damaged(seen: SeenImage, log: LogRead, floor: Floor | None) -> bool:
-    """Whether an image holds what no crash leaves: other files, an end below its floor, bytes behind a clean end."""
+def is_damaged(seen: SeenImage, log: LogRead, floor: Floor | None, *, has_pool: bool) -> bool:
+    """Whether an image holds what no crash leaves.
+
+    That is other files, an end below its floor, bytes past a clean end, or what `damage_without_floor` says.
+    """
     is_clean = not seen.view.is_unclean
     below_floor = floor is not None and log.end < floor.offset
-    return bool(log.problems) or below_floor or (is_clean and log.dirty_at is not None)
+    if log.problems or below_floor or (is_clean and log.dirty_at is not None):
+        return True
+    return floor is None and bool(damage_without_floor(seen.content, log, is_clean=is_clean, has_pool=has_pool))
 
 
 def _has_a_place(queue: Queue, number: int) -> bool:
@@ -352,7 +358,7 @@ class ImageEvidence:
     @property
     def is_damaged(self) -> bool:
         """Whether the image holds what no crash leaves behind: by its own decoder, whatever the store says."""
-        return is_damaged(self.seen, self.before, self.floor)
+        return is_damaged(self.seen, self.before, self.floor, has_pool=self.shape.config.transient_store_pool_enable)
 
     @property
     def damage(self) -> str:
@@ -361,6 +367,10 @@ class ImageEvidence:
             return ""
         if self.before.problems:
             return self.before.problems[0].sentence
+        if self.floor is None and (self.seen.view.is_unclean or self.before.dirty_at is None):
+            has_pool = self.shape.config.transient_store_pool_enable
+            is_clean = not self.seen.view.is_unclean
+            return damage_without_floor(self.seen.content, self.before, is_clean=is_clean, has_pool=has_pool)
         return f"{self.before.reason}, though all was durable up to there"
 
     # ---- files -------------------------------------------------------------------------------------------------

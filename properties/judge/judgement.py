@@ -26,6 +26,7 @@ from tornpage.properties.judge.shape import Given, first_look, shape_of
 from tornpage.properties.judge.start import (
     is_in_quarantine,
 )
+from tornpage.properties.judge.without_floor import CLOCK_AHEAD_MS, newest_time
 from tornpage.properties.program.case import Disk
 
 __all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]
@@ -111,12 +112,11 @@ def evidence_of(
     progress("read")
     before, directories, file_bytes = first_look(seen, given)
     shape = shape_of(seen, given, before, directories=directories, file_bytes=file_bytes)
-    newest_ms = max((0, *(record.store_timestamp for record in (*before.records, *before.behind))))
-    now_ms = 1000 + min(newest_ms, _LAST_MS)
+    now_ms = CLOCK_AHEAD_MS + min(newest_time(before), _LAST_MS)
     floor = read_floor(seen.directory)
     with recoveries_of(shape, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
         progress("recover")
-        recoveries.looks_at_all = is_damaged(seen, before, floor)
+        recoveries.looks_at_all = is_damaged(seen, before, floor, has_pool=shape.config.transient_store_pool_enable)
         evidence = ImageEvidence(seen, shape, before, recoveries.opened(seen.image), recoveries, truth, floor)
         if evidence.opened.refusal.startswith("WrongFileSize") and "mappedFileSizeCommitLog" in given.numbers:
             raise InspectError(f"no log file has the {file_bytes:,} bytes that were given; leave the size out")

@@ -41,6 +41,7 @@ def killed(directory: Path, times: list[int], *, flushed: int) -> list[PutResult
     return results
 
 
+LATER = SetClock(1_800_000_000_000)
 TIMES = [0, 1_000, 2_000, 3_000, 10_000, 10_001, 10_002]
 
 
@@ -49,7 +50,7 @@ def test_a_bad_record_before_a_flushed_one_is_damage(bad: int, tmp_path: Path) -
     results = killed(tmp_path, TIMES, flushed=5)
     change(tmp_path, results[bad].offset + 90, b"rot")
     before = snapshot(tmp_path)
-    with open_store(tmp_path, config=config()) as store:
+    with open_store(tmp_path, config=config(), clock=LATER) as store:
         assert store.read_only_reason is not None
         assert codes(store) == [("damage", "damaged_record")]
         assert bodies(store) == [f"{number:03d}".encode() for number in range(7) if number != bad]
@@ -60,7 +61,7 @@ def test_a_bad_record_before_a_flushed_one_is_damage(bad: int, tmp_path: Path) -
 def test_within_the_last_seconds_it_is_a_tear(bad: int, tmp_path: Path) -> None:
     results = killed(tmp_path, TIMES, flushed=5)
     change(tmp_path, results[bad].offset + 90, b"rot")
-    with open_store(tmp_path, config=config()) as store:
+    with open_store(tmp_path, config=config(), clock=LATER) as store:
         assert store.read_only_reason is None
         assert codes(store) == [("tear", "torn_tail")]
         assert bodies(store) == [f"{number:03d}".encode() for number in range(bad)]
@@ -70,7 +71,7 @@ def test_with_a_pool_the_checkpoint_proves_nothing(tmp_path: Path) -> None:
     results = killed(tmp_path, TIMES, flushed=5)
     change(tmp_path, results[1].offset + 90, b"rot")
     pooled = replace(config(), transient_store_pool_enable=True, transient_store_pool_size=2)
-    with open_store(tmp_path, config=pooled) as store:
+    with open_store(tmp_path, config=pooled, clock=LATER) as store:
         assert store.read_only_reason is None
 
 
@@ -78,6 +79,6 @@ def test_what_an_earlier_recovery_has_cut_proves_nothing(tmp_path: Path) -> None
     """RocketMQ leaves cut records on the disk; they are older than the record before the end."""
     results = killed(tmp_path, [0, 20_000, 1_000, 2_000, 3_000], flushed=2)
     change(tmp_path, results[2].offset + 90, b"rot")
-    with open_store(tmp_path, config=config()) as store:
+    with open_store(tmp_path, config=config(), clock=LATER) as store:
         assert store.read_only_reason is None
         assert codes(store) == [("tear", "torn_tail")]

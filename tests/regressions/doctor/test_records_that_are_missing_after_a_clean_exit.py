@@ -36,7 +36,7 @@ def assert_missing(directory: Path) -> list[bytes]:
     before = snapshot(directory)
     served: list[bytes] = []
     for _ in range(2):
-        with open_store(directory, config=config(file_bytes=FILE_BYTES)) as store:
+        with open_store(directory, config=config(file_bytes=FILE_BYTES), clock=SetClock(1_800_000_000_000)) as store:
             assert store.read_only_reason is not None
             assert codes(store)[0] == ("damage", "missing_records")
             served = bodies(store)
@@ -73,5 +73,25 @@ def test_a_whole_log_is_opened_for_writing(tmp_path: Path) -> None:
     closed(tmp_path)
     shutil.rmtree(tmp_path / "consumequeue")
     with open_store(tmp_path, config=config(file_bytes=FILE_BYTES)) as store:
+        assert store.read_only_reason is None
+        assert len(bodies(store)) == 20
+
+
+def test_a_checkpoint_of_the_future_is_damaged_itself(tmp_path: Path) -> None:
+    closed(tmp_path)
+    with open(tmp_path / "checkpoint", "r+b") as file:
+        file.write((1 << 62).to_bytes(8, "big"))
+    with open_store(tmp_path, config=config(file_bytes=FILE_BYTES), clock=SetClock(1_800_000_000_000)) as store:
+        assert store.read_only_reason is None
+        assert len(bodies(store)) == 20
+
+
+def test_a_damaged_last_unit_misses_no_record(tmp_path: Path) -> None:
+    closed(tmp_path)
+    queue_file = max((tmp_path / "consumequeue" / "T" / "0").iterdir())
+    with open(queue_file, "r+b") as file:
+        file.seek(20 * (19 - int(queue_file.name) // 20))
+        file.write((1 << 40).to_bytes(8, "big"))
+    with open_store(tmp_path, config=config(file_bytes=FILE_BYTES), clock=SetClock(1_800_000_000_000)) as store:
         assert store.read_only_reason is None
         assert len(bodies(store)) == 20
