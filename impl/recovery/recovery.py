@@ -218,7 +218,7 @@ class Recovery:
             if not self._has_record(scan, last):
                 what = f"unit {last.number} of {last.path} points to {last.unit.offset}"
                 return f"the log ends at {scan.end_offset} after a clean exit, but {what}"
-        if self._flushed_time > (newest := self._newest_time(scan)):
+        if self._flushed_time and self._flushed_time > (newest := self._newest_time(scan)):
             what = f"the checkpoint says that it was durable up to the store time {self._flushed_time}"
             return f"the log ends at {scan.end_offset}, store time {newest}, but {what}"
         return None
