@@ -51,4 +51,8 @@ PROMISES: dict[int, str] = {
         "Readers see committed messages only, each queue in order and never shrinking while open; puts "
         "and gets can be put into one order; no consumer is led past a message after a crash."
     ),
+    18: (
+        "A put is never acknowledged into a place that no consumer reaches, whatever damage the store has; "
+        "damage makes no intact message unreachable without a finding."
+    ),
 }

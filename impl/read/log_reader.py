@@ -79,7 +79,7 @@ class LogSession:
         if offset >= self.readable_end:
             return 0
         lease = self._lease
-        if lease is None or not lease.base_offset <= offset < lease.end_offset:
+        if lease is None or not lease.base_offset <= offset < lease.base_offset + self._file_bytes:
             lease = self._turn_to(offset)
             if lease is None:
                 return 0
@@ -92,7 +92,7 @@ class LogSession:
     def _turn_to(self, offset: int) -> BufferLease | None:
         """Hold the file of an offset; one left without a buffer is held on, for it may be needed again soon."""
         for lease in self._leases:
-            if lease.base_offset <= offset < lease.end_offset:
+            if lease.base_offset <= offset < lease.base_offset + self._file_bytes:
                 break
         else:
             file = self._log.find(offset)

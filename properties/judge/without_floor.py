@@ -6,6 +6,7 @@ that time. A checkpoint that is newer than the clock of the recovery proves noth
 retention, 3.4 and 16.7.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 
@@ -27,10 +28,16 @@ def newest_time(log: LogRead) -> int:
     return max((0, *(record.store_timestamp for record in (*log.records, *log.behind))))
 
 
-def damage_without_floor(content: Mapping[str, bytes], log: LogRead, *, is_clean: bool, has_pool: bool) -> str:
-    """Return what proves that an image without a floor is damaged, or nothing."""
+def damage_without_floor(
+    content: Mapping[str, bytes], log: LogRead, *, is_clean: bool, has_pool: bool, now_ms: int | None = None
+) -> str:
+    """Return what proves that an image without a floor is damaged, or nothing.
+
+    `now_ms` is the clock of the recovery; None stands for `CLOCK_AHEAD_MS` after the newest record.
+    """
+    now_ms = newest_time(log) + CLOCK_AHEAD_MS if now_ms is None else now_ms
     physic_ms = int.from_bytes(content.get("checkpoint", b"")[:8].ljust(8, b"\0"), "big", signed=True)
-    is_proof = not has_pool and 0 < physic_ms <= newest_time(log) + CLOCK_AHEAD_MS
+    is_proof = not has_pool and 0 < physic_ms <= now_ms
     flushed_ms = physic_ms - _MARGIN_MS if is_proof else 0
     last_base = max((base for base in log.files if base < log.end), default=0)
     newest_ms = max((0, *(record.store_timestamp for record in log.records if record.offset >= last_base)))
@@ -48,7 +55,7 @@ def damage_without_floor(content: Mapping[str, bytes], log: LogRead, *, is_clean
     return ""
 
 
-def _last_units(content: Mapping[str, bytes]) -> Iterator[tuple[str, int, int, int]]:
+def _last_units(content: Mapping[str, bytes]) -> Iterator[tuple[bytes, int, int, int]]:
     """Yield topic, queue id, number and physical offset of the last unit of each queue."""
     seen: set[str] = set()
     for name in sorted(content, reverse=True):
@@ -59,5 +66,5 @@ def _last_units(content: Mapping[str, bytes]) -> Iterator[tuple[str, int, int, i
             offset, size, _ = units[index]
             if offset >= 0 and 0 < size != PREFILL_BYTES:
                 seen.add(name[:-20])
-                yield parts[1], int(parts[2]), int(parts[3]) // UNIT_BYTES + index, offset
+                yield os.fsencode(parts[1]), int(parts[2]), int(parts[3]) // UNIT_BYTES + index, offset
                 break
