@@ -27,7 +27,10 @@ def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tu
 @click.command("faults")
 @click.option("--only", metavar="NAME", multiple=True, callback=_known, help="Only this fault; may be given again.")
 @click.option(
-    "--list", "lists", is_flag=True, help="Instead: what `tornpage explore crashes --fault` can aim, and at what."
+    "--list",
+    "lists",
+    is_flag=True,
+    help="Instead: what `explore crashes --fault` can aim at, and what `explore damage` can damage.",
 )
 @options.seed_option
 @options.out_option

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -27,6 +28,7 @@ KEPT_FILE = "damages.jsonl"
 FAILURES_MAX = 10
 _PART = 50
 _CANARY_TRIES = 400
+_PACKAGE = Path(__file__).absolute().parents[3]
 _REQUIRED = ("record", "unit", "file")
 
 
@@ -54,6 +56,7 @@ class Part:
 class KeptRow:
     """A row as it is kept: with what it depends on."""
 
+    source: str
     seed: int
     bug: str
     place: str
@@ -76,6 +79,15 @@ def run_damages(
             pass
     explorer = _Explorer(plan, KeptRows(keep, KeptRow))
     return explore(explorer, workers=plan.workers, progress=progress)
+
+
+@lru_cache(maxsize=1)
+def _source() -> str:
+    """Return a hash of the source of store, model and judges: rows that other source made are made again."""
+    digest = blake2b(digest_size=8)
+    for path in sorted(path for room in ("impl", "model", "properties") for path in (_PACKAGE / room).rglob("*.py")):
+        digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +132,7 @@ class _Explorer:
         self._known: dict[tuple[str, int], Row] = {
             (each.place, row.number): row
             for each in kept.rows
-            if (each.seed, each.bug) == (plan.seed, plan.bug)
+            if (each.source, each.seed, each.bug) == (_source(), plan.seed, plan.bug)
             for row in (Row(**each.row),)  # type: ignore[arg-type]
         }
         self._rows: list[Row] = []
@@ -158,7 +170,7 @@ class _Explorer:
         place = self._plan.stores[part.store]
         for row in made:
             if (place, row.number) not in self._known:
-                self._kept.add(KeptRow(self._plan.seed, self._plan.bug, place, asdict(row)))
+                self._kept.add(KeptRow(_source(), self._plan.seed, self._plan.bug, place, asdict(row)))
             self._rows.append(row)
             result.tally["damages"] += 1
             result.tally[row.mode] += 1
