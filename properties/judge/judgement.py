@@ -44,6 +44,7 @@ _READ_ONLY: Mapping[int, str] = {
     9: "a read-only store moves no watermark",
     16: "a read-only store dispatches nothing",
     17: "a read-only store leaves queues and index as they are; what it serves is judged by number 7",
+    18: "a read-only store takes no puts",
 }
 """Why a number cannot be judged in a read-only store."""
 
@@ -214,6 +215,8 @@ def _what_holds(number: int, evidence: ImageEvidence) -> str:
             return "the store opened with nothing left to dispatch; requests and services are not in an image"
         case 17:
             return "bounds of all queues are right; who reads a third of them gets every record, in order"
+        case 18:
+            return "each put to a queue is given to a consumer at the number of its answer"
         case _:
             return ""
 

@@ -52,6 +52,7 @@ NAMES: Final[Mapping[int, str]] = {
     15: "Replication",
     16: "Liveness",
     17: "Visibility",
+    18: "Reachable",
 }
 
 NEVER_JUDGED: Final[Mapping[int, str]] = {

@@ -4,6 +4,8 @@ The copy is opened twice: with the damage as it is, and once more after puts. Wh
 `model.salvage.broken_promises`.
 """
 
+from functools import partial
+
 from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.store import MessageStore
 from tornpage.model import corruption, salvage
@@ -88,8 +90,8 @@ def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -
     flushed_ms = int.from_bytes(files.get(f"{ROOT}/checkpoint", b"")[:8].ljust(8, b"\0"), "big", signed=True) - 3000
     records = pair.log.retained
     newest_ms = max((each.store_timestamp for each in records if each.offset < record.offset), default=0)
-    later = (each for each in records if each.offset > record.offset)
-    is_proved = any(newest_ms <= each.store_timestamp <= flushed_ms for each in later)
+    times = (each.store_timestamp for each in records if each.offset > record.offset)
+    is_proved = any(newest_ms <= time <= flushed_ms for time in times)
     if at < 0 or not is_proved or flushed_ms + 3000 > pair.environment.clock() or pair.settings.pool_buffers:
         return None
     files[path] = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
@@ -158,7 +160,7 @@ def _pull(store: MessageStore, queue: tuple[str, int], found: salvage.Opened) ->
     for _ in range(_PULLS_MAX):
         if offset >= end:
             return
-        result = observed("get_message", lambda at=offset: store.get_message(*queue, at, max_msg_nums=_BATCH))
+        result = observed("get_message", partial(store.get_message, *queue, offset, max_msg_nums=_BATCH))
         with result:
             for buffer in result.messages:
                 message = buffer.message()

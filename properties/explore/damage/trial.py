@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -108,7 +109,7 @@ class DamageTrials:
         random = Random(f"{self._seed}/{number}/open")
         looks_at_all = random.random() < 0.5
         opened = self._opened(content, looks_at_all=looks_at_all, puts=True, again=random.random() < 0.25)
-        broken = next(broken_promises(self._before(content, damage), opened), (0, "")) or (0, "")
+        broken = next(broken_promises(self._before(content, damage), opened), (0, ""))
         if not broken[0]:
             broken = self._disagreement(content, opened, looks_at_all=looks_at_all)
         mode = "refused" if opened.refusal else "read-write" if opened.is_writable else "read-only"
@@ -209,8 +210,8 @@ class DamageTrials:
             found.served = {message.offset: message.body for message in store.messages()}
 
         _asked(found, "messages", messages)
-        for topic, queue_id in store.queues():
-            _asked(found, "get_message", lambda topic=topic, number=queue_id: self._pull(store, (topic, number), found))
+        for queue in store.queues():
+            _asked(found, "get_message", partial(self._pull, store, queue, found))
 
     def _pull(self, store: MessageStore, queue: Queue, found: Opened) -> None:
         offset, end = store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue)
