@@ -1,4 +1,4 @@
-"""What a store still owes after a damage outside the crash model: contract 7, 8, 17 and 18 as a function of facts.
+"""Say what a store still owes after damage (contracts 7, 8, 17 and 18).
 
 1. An intact record is one whose bytes and place are what they were. It is served by its place, unless a recovery has
    cut it: from a log that was not closed, at a tear that a finding names, into quarantine where no floor spoke for it.

@@ -1,4 +1,6 @@
-"""Draw damages of a store: one field of one record, unit, entry, header or small file, or one file as a whole.
+"""Draw damages of a store: one field of one place, or one file as a whole.
+
+Places are records, blanks, units, index entries, slots, headers and small files.
 
 A damage is a function of the files and of the random numbers that are handed in. Places are those that the decoders
 find in the undamaged files (properties/decode), so that each field has the same chance whatever its size. A damage

@@ -20,7 +20,7 @@ _BODY = b"reached"
 
 @judge(18)
 def puts_are_reached(evidence: ImageEvidence) -> None:
-    """Contract 18: a put that is answered with PUT_OK is given to a consumer, at the number of the answer."""
+    """Contract 18: a put answered with PUT_OK is given to a consumer at that number."""
     store = evidence.recoveries.opened(evidence.seen.image).store
     if store is None or store.read_only_reason is not None:
         return

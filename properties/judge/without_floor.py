@@ -1,4 +1,4 @@
-"""Say what proves damage in the image of a store without a durable floor: its checkpoint and its queues.
+"""Say what proves damage in the image of a store without a durable floor.
 
 Every record with a store time at or before the log's time in the checkpoint, less 3 s, was flushed, unless the store
 used a transient store pool. After a clean exit every message of a queue is in the log, and the last record is as new as
@@ -24,7 +24,7 @@ _QUEUE_FILE = re.compile(r"consumequeue/([^/]+)/(0|-?[1-9][0-9]*)/([0-9]{20})")
 
 
 def newest_time(log: LogRead) -> int:
-    """Return the store time of the newest record of an image, valid prefix or not; 0 without one."""
+    """Return the store time of the newest valid record of an image; 0 without one."""
     return max((0, *(record.store_timestamp for record in (*log.records, *log.behind))))
 
 

@@ -1,4 +1,4 @@
-"""Harm a copy of the closed store in one field, and judge what the copy still owes (contracts 7 and 18).
+"""Harm a copy of the closed store in one field, and judge what the copy still owes.
 
 The copy is opened twice: with the damage as it is, and once more after puts. What it has to serve is
 `model.salvage.broken_promises`.
@@ -54,7 +54,10 @@ def _place_of(pair: Pair, image: Image, record: Record) -> tuple[str, int]:
 
 
 def _with_field(pair: Pair, image: Image, record: Record, harm: HarmField) -> Image | None:
-    """Return the image with a field changed, or None if it has that value already, or a checksum over it."""
+    """Return the image with a field changed, or None if that changes nothing to judge.
+
+    So it is where the field has that value already, and where a checksum covers it.
+    """
     if pair.settings.trailer:
         return None
     path, start = _place_of(pair, image, record)
@@ -74,7 +77,10 @@ def _with_field(pair: Pair, image: Image, record: Record, harm: HarmField) -> Im
 
 
 def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -> Image | None:
-    """Return the image of a store of RocketMQ with a changed body or a lost end, or None if nothing proves it."""
+    """Return the image without floors, with a changed body or a lost end.
+
+    Return None where nothing proves the damage.
+    """
     files = {path: data for path, data in image.files.items() if path not in _FLOORS}
     path, start = _place_of(pair, image, record)
     data = files[path]
@@ -108,7 +114,7 @@ def _is_queued(pair: Pair, record: Record) -> bool:
 
 
 def _judge(pair: Pair, image: Image, harmed: Record, harm: HarmField) -> None:
-    """Open the copy, read it, put to each of its queues, open it again; raise the first broken promise."""
+    """Open the copy, read it, put to its queues, open it again. Raises GuaranteeBroken."""
     before = _before(pair, harmed, harm)
     files = pair.new_disk(image)
     store = pair.open_on(files, whole_log=True)

@@ -1,4 +1,4 @@
-"""Bugs of a store with damage: whom it believes, what it proves, and where its readers stop."""
+"""Bugs of a damaged store: what it believes and proves, and where readers stop."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,14 +18,14 @@ __all__ = ["BUGS"]
 
 
 class _EachNumberBelieved(Derived):
-    """Each record is believed by itself: no neighbour and no stored unit outvotes its queue offset."""
+    """No neighbour and no stored unit outvotes the queue offset of a record."""
 
     def _numbers_of(self, log: MappedFileQueue, offset: int, end_offset: int) -> Rulings:
         return Rulings()
 
 
 class _WaitsForWhatIsLost(QueueReads):
-    """A pull ends before a unit that points past the end of the log, although a damaged log does not grow."""
+    """A pull of a damaged store ends before a unit that points past the end of the log."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

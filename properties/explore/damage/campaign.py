@@ -1,4 +1,4 @@
-"""Damage campaigns: stores, each damaged in one place at a time, opened, read and written, and judged.
+"""Damage stores in one place at a time, open, read and write them, and judge.
 
 A damage is a function of seed, store and number, so equal seeds give equal results for any number of workers. The
 campaign goes over the stores in turn, in parts of consecutive numbers. What an earlier run has kept is not done again.
@@ -34,7 +34,7 @@ _REQUIRED = ("record", "unit", "file")
 
 @dataclass(frozen=True, slots=True)
 class DamagePlan:
-    """What to damage: `damages` in all, over the stores in turn. `bug` names a planted bug of the store."""
+    """What to damage: so many `damages`, over the stores in turn. `bug` is a planted bug."""
 
     stores: tuple[str, ...]
     seed: int
@@ -64,15 +64,16 @@ class KeptRow:
 
 
 DamageResult = CampaignResult[Counter[str], Row]
-"""What a damage campaign found; its tally counts damages by what they were and what became of the store."""
+"""What a damage campaign found: its tally counts damages by kind and by outcome."""
 
 
 def run_damages(
     plan: DamagePlan, *, keep: Path | None = None, progress: Progress = lambda count, seconds: None
 ) -> DamageResult:
-    """Run a campaign; `keep` is a file in which rows are kept and found again. Raises InspectError and ValueError.
+    """Run a campaign; rows are kept in the file `keep` and found again.
 
-    Raises BadRows for a file that holds something else, and NotKept when the disk refuses a row.
+    Raises InspectError or ValueError for a store that cannot be used, BadRows for a file that holds something else, and
+    NotKept when a row cannot be written.
     """
     for store in plan.stores:  # a store that cannot be read is said before anything runs
         with trials_of(store, seed=plan.seed, parts=parts_of(plan.bug)):
@@ -83,7 +84,7 @@ def run_damages(
 
 @lru_cache(maxsize=1)
 def _source() -> str:
-    """Return a hash of the source of store, model and judges: rows that other source made are made again."""
+    """Return a hash of the source: rows that other source made are made again."""
     digest = blake2b(digest_size=8)
     for path in sorted(path for room in ("impl", "model", "properties") for path in (_PACKAGE / room).rglob("*.py")):
         digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
@@ -190,7 +191,7 @@ class _Explorer:
         return ""
 
     def conclude(self, result: DamageResult) -> None:
-        """Name the kinds of places that were never damaged, and hash what became of every damage."""
+        """Name the kinds of places that were never damaged, and hash all rows."""
         digest = blake2b(digest_size=16)
         for row in self._rows:
             digest.update(repr(row).encode())

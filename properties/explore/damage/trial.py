@@ -1,4 +1,4 @@
-"""Damage one store in one place, open it, read and write it as clients do, and hold it to model/salvage.py."""
+"""Damage one store in one place, use it as clients do, and judge by model/salvage.py."""
 
 import logging
 import os
@@ -42,7 +42,7 @@ Queue = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one damage: `mode` is read-write, read-only, refused, or cut after a tear."""
+    """What became of one damage; `mode` is read-write, cut, read-only or refused."""
 
     number: int
     store: str
@@ -131,7 +131,7 @@ class DamageTrials:
         return Before(self._messages, intact, whole, not self._damage_of(content), floor is not None)
 
     def _damage_of(self, content: Mapping[str, bytes]) -> str:
-        """Return what the judges, by their own decoders, say is damaged in the log; nothing if a crash may leave it."""
+        """Return what the judges call damaged in the log; nothing if a crash may leave it."""
         floor = parse_durable_floor(content.get("config/durableFloor", b""))
         log = read_log(
             content, self._log_directories, file_bytes=self._file_bytes, floor=0 if floor is None else floor.offset
@@ -147,7 +147,7 @@ class DamageTrials:
         return damage_without_floor(content, log, is_clean=is_clean, has_pool=has_pool, now_ms=self._now_ms)
 
     def _disagreement(self, content: Mapping[str, bytes], opened: Opened, *, looks_at_all: bool) -> tuple[int, str]:
-        """Return the promise that is broken where the store and the judges disagree about damage of the log."""
+        """Return the promise that is broken where store and judges disagree about damage."""
         damage = self._damage_of(content)
         if opened.refusal or bool(damage) is not opened.is_writable:
             return 0, ""
@@ -263,7 +263,7 @@ class DamageTrials:
 
 
 def replace_mode(later: Opened, first: Opened) -> Opened:
-    """Return what a second open answered, with what only the first one says: its tear and its findings."""
+    """Return the answers of a second open, with the tear and the findings of the first."""
     later.has_tear |= first.has_tear
     later.notes += first.notes
     later.set_aside |= first.set_aside
@@ -288,7 +288,7 @@ def _findings(store: MessageStore, root: str, found: Opened) -> None:
 
 
 def _records(content: Mapping[str, bytes], file_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the physical offset and the bytes of each valid record, whatever lies between them."""
+    """Yield the physical offset and the bytes of each valid record."""
     for name, data in content.items():
         folder, _, base = name.rpartition("/")
         if folder == "commitlog" and len(base) == 20 and base.isdigit():

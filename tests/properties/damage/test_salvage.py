@@ -1,4 +1,4 @@
-"""What a damaged store owes, by the model: each promise holds, and breaks when it is broken."""
+"""What a damaged store owes, by the model: each promise can be broken."""
 
 from collections.abc import Callable
 
