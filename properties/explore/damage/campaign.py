@@ -99,7 +99,7 @@ class _Job:
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Part, Control], list[Row]]]:
-        """Return what carries out parts in this process; a stop request cuts one after the damage under way."""
+        """Return what carries out parts here; a stop request cuts one after a damage."""
         plan = self.plan
         with ExitStack() as stack:
             open_trials: dict[int, DamageTrials] = {}
@@ -199,7 +199,7 @@ class _Explorer:
         result.silent = [kind for kind in _REQUIRED if not result.tally[f"kind_{kind}"]]
 
     def small(self, failure: Row, budget: Budget, watch: Watch) -> tuple[Row | None, bool]:
-        """Return the failure as it is: one damage is as small as can be. None if it does not show again."""
+        """Return the failure as it is, or None if it does not show again."""
         for store in self._plan.stores:
             with trials_of(store, seed=self._plan.seed, parts=parts_of(self._plan.bug)) as trials:
                 if trials.name == failure.store and trials.run(failure.number).contract == failure.contract:

@@ -20,8 +20,10 @@ from tornpage.impl.service.runner import ThreadRunner
 from tornpage.impl.store import MessageStore
 from tornpage.model.salvage import Before, Message, Opened, broken_promises
 from tornpage.properties.damage.by_field import DamageSource, FieldDamage, damaged
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.durable_floor import parse_durable_floor
 from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.units import decode_units
 from tornpage.properties.decode.walk import walk
 from tornpage.properties.judge.image import read_image, read_log
 from tornpage.properties.judge.shape import Given, first_look, shape_of
@@ -93,6 +95,25 @@ class DamageTrials:
             Message(offset, body, *by_offset.get(offset, (None, -1))) for offset, body in whole.served.items()
         ]
 
+        self._written = self._written_queues()
+
+    def _written_queues(self) -> frozenset[Queue]:
+        """Return the queues whose files have the unit of each message: others wait for a recovery."""
+        missing: set[Queue] = set()
+        for message in self._messages:
+            if message.queue is not None and not self._has_unit(message):
+                missing.add(message.queue)
+        return frozenset(message.queue for message in self._messages if message.queue) - missing
+
+    def _has_unit(self, message: Message) -> bool:
+        assert message.queue is not None
+        folder = f"consumequeue/{message.queue[0]}/{message.queue[1]}"
+        file_units = self._config.consume_queue_file_bytes // UNIT_BYTES
+        base = message.number // file_units * file_units * UNIT_BYTES
+        at = message.number * UNIT_BYTES - base
+        data = self._content.get(f"{folder}/{base:020d}", b"")[at : at + UNIT_BYTES]
+        return bool(data) and decode_units(data)[0][:2] == (message.offset, len(self._raw.get(message.offset, b"")))
+
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of places that can be damaged."""
@@ -125,6 +146,7 @@ class DamageTrials:
             message.queue
             for message in self._messages
             if message.queue
+            and message.queue in self._written
             and not any(name.startswith(f"consumequeue/{message.queue[0]}/{message.queue[1]}/") for name in touched)
         }
         floor = parse_durable_floor(content.get("config/durableFloor", b""))
