@@ -43,7 +43,13 @@ _NUMBERS = (
     "maxIndexNum",
 )
 
-_SWITCHES = ("enableConsumeQueueExt", "enableLmq", "enableMultiDispatch", "messageIndexEnable")
+_SWITCHES = (
+    "enableConsumeQueueExt",
+    "enableLmq",
+    "enableMultiDispatch",
+    "messageIndexEnable",
+    "transientStorePoolEnable",
+)
 
 _LEVELS, _LOG_PATHS = "messageDelayLevel", "storePathCommitLog"
 
@@ -216,6 +222,8 @@ def _config(settings: Settings, given: Given, ext_bytes: int, directories: Seque
             max_index_num=settings.index_entries,
             disk_space_warning_level_ratio=1.0,
             disk_space_clean_forcibly_ratio=1.0,
+            transient_store_pool_enable=given.switches.get("transientStorePoolEnable", False),
+            transient_store_pool_size=1,
         )
         return config if given.delay_level is None else replace(config, message_delay_level=given.delay_level)
     except BadConfig as error:

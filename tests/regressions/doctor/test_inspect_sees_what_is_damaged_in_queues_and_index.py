@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.regressions.doctor.damaged import config, open_store, put
+from tests.impl.support import open_store
+from tests.regressions.doctor.damaged import config, put
 from tornpage.impl.message.message import Message
 from tornpage.properties.decode.opening import open_view
 from tornpage.properties.inspect.index import index_files
