@@ -264,7 +264,8 @@ class OpenDirectory:
 
         One that says nothing may only be what an opener before us wrote, whose sync has failed.
         """
-        if not clean_exit or self.checkpoint.logics_msg_timestamp or self.checkpoint.index_msg_timestamp:
+        says_something = self.checkpoint.logics_msg_timestamp or self.checkpoint.index_msg_timestamp
+        if not clean_exit or says_something or self.checkpoint.is_damaged:
             self.checkpoint.note_dispatched(0)
             self.checkpoint.flush()
 
