@@ -8,7 +8,8 @@ also repeat where a topic was deleted and created again.
    message. Units that lie in the queue already and point to the records of a claim count more than the length of a
    claim. Such units are evidence unless most of them stand at other numbers than their records claim.
 2. A claim of the number 0 after other claims begins a new numbering if its unit is stored, or if it has two records.
-   The numbering with the most units stored is the queue; without units the last one is.
+   The numbering with the most units stored is the queue; without units the last one is. Of a light queue, which
+   RocketMQ counts from 0 again at each restart, it is the longest one.
 3. A single record outside of the chain gets the number that its unit has, or the one that its neighbours leave. A
    single record that claims a place missing from another queue, between the neighbours of that place, belongs there.
    A reader passes such a record: it does not say what its unit says.
@@ -33,6 +34,8 @@ from tornpage.impl.queue.units import UNIT, Unit, units_in
 
 __all__ = ["QueueNumbers", "Rulings"]
 
+
+_LIGHT_PREFIX = b"%LMQ%"
 
 _Total = tuple[int, int, int]
 """Stored units, records, and records next to each other in the log: what a chain of claims weighs."""
@@ -387,7 +390,9 @@ def _numbering_of(claims: list[_Claim]) -> list[_Claim]:
             numberings.append([])
         numberings[-1].append(claim)
     supported = [sum(each.weight[0] for each in numbering) for numbering in numberings]
-    return numberings[max(range(len(numberings)), key=lambda index: (supported[index], index))]
+    is_light = claims[0].named or claims[0].key[0].startswith(_LIGHT_PREFIX)
+    lengths = [sum(each.count for each in numbering) if is_light else 0 for numbering in numberings]
+    return numberings[max(range(len(numberings)), key=lambda index: (supported[index], lengths[index], index))]
 
 
 def _stored_units(queue: ConsumeQueue) -> Iterator[tuple[int, Unit]]:
