@@ -160,11 +160,11 @@ class DamageTrials:
         )
         if log.problems:
             return log.problems[0].sentence
-        if floor is not None:
-            return "the log ends below its floor" if log.end < floor.offset else ""
         is_clean = "abort" not in content
         if is_clean and log.dirty_at is not None:
             return "bytes follow the end of a log that was closed"
+        if floor is not None:
+            return "the log ends below its floor" if log.end < floor.offset else ""
         has_pool = self._config.transient_store_pool_enable
         return damage_without_floor(content, log, is_clean=is_clean, has_pool=has_pool, now_ms=self._now_ms)
 
