@@ -51,4 +51,8 @@ PROMISES: dict[int, str] = {
         "Readers see only committed messages, in queue order. Some order of all calls explains every answer. "
         "After a crash no consumer skips a message."
     ),
+    18: (
+        "A put is never acknowledged into a place that no consumer reaches, whatever damage the store has; "
+        "damage makes no intact message unreachable without a finding."
+    ),
 }

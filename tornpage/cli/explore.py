@@ -297,6 +297,32 @@ def _restarts(context: click.Context, /, **asked: Any) -> None:
     _carry_out(exploring.explore_restarts, context, **asked)
 
 
+# ---- damaged stores -------------------------------------------------------------------------------------------------
+
+
+@command.command("damage", short_help="Stores with one damaged field.")
+@click.argument("stores", metavar="STORE...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
+@click.option("--damages", type=click.IntRange(min=1), default=200, show_default=True, help="How many damages.")
+@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Processes that work at the same time (1).")
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.json_option
+@click.pass_context
+def _damage(context: click.Context, /, **asked: Any) -> None:
+    """Damage copies of each STORE in one field or one file at a time, open them, read, put, and judge.
+
+    What is done is kept in the directory of --out; a second run with the same seed goes on there. What can be damaged
+    is listed by `tornpage faults --list`.
+
+    \b
+    tornpage explore damage --damages 2000 --seed 1 STORE STORE
+    tornpage explore damage --damages 20000 --workers 2 --out out/damage STORE
+    tornpage explore damage --bug queue-offset-believed STORE        (must be broken)
+    """
+    _carry_out(exploring.explore_damage, context, **asked)
+
+
 # ---- threads ---------------------------------------------------------------------------------------------------------
 
 

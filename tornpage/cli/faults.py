@@ -27,7 +27,10 @@ def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tu
 @click.command("faults")
 @click.option("--only", metavar="NAME", multiple=True, callback=_known, help="Only this fault; can be repeated.")
 @click.option(
-    "--list", "lists", is_flag=True, help="List the I/O fault rules of `tornpage explore crashes --fault` instead."
+    "--list",
+    "lists",
+    is_flag=True,
+    help="Instead, list the I/O fault rules of `explore crashes --fault` and the damages of `explore damage`.",
 )
 @options.seed_option
 @options.out_option

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Request",
     "explore_crashes",
+    "explore_damage",
     "explore_interleavings",
     "explore_kills",
     "explore_recovery",
@@ -41,6 +42,8 @@ class Request:
     faults: "tuple[AimFault, ...]" = ()
     workers: int | None = None
     strategy: "Strategy | None" = None
+    stores: tuple[str, ...] = ()
+    damages: int = 0
     target: str | None = None
     answer_seconds: float | None = None
     failures: int | None = None
@@ -139,6 +142,27 @@ def explore_kills(request: Request) -> tuple[Outcome, str]:
     except OSError as error:
         refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
     return kills_outcome(report, seed=request.seed, mode=mode)
+
+
+def explore_damage(request: Request) -> tuple[Outcome, str]:
+    """Damage copies of stores, one field at a time; return the outcome and its text."""
+    from pathlib import Path
+
+    from tornpage.properties.campaign.resume import NotKept
+    from tornpage.properties.decode.opening import InspectError
+    from tornpage.properties.explore.damage.campaign import KEPT_FILE, DamagePlan, run_damages
+    from tornpage.render.explorations import damage_command, damage_outcome
+
+    plan = DamagePlan(request.stores, request.seed, request.damages, request.bug, request.workers or 1)
+    again = damage_command(plan)
+    say(again)
+    keep = None if request.out is None else Path(request.out) / KEPT_FILE
+    try:
+        with states_progress("damaging", total=request.damages, unit="damages") as show:
+            result = run_damages(plan, keep=keep, progress=show)
+    except (InspectError, ValueError, NotKept, OSError) as error:
+        refuse(str(error))
+    return damage_outcome(result, plan)
 
 
 def explore_restarts(request: Request) -> tuple[Outcome, str]:

@@ -21,7 +21,7 @@ __all__ = ["machine", "prepare", "temporary_directory", "write_run"]
 
 RUN_FILE = "run.json"
 TABLES = "tables"
-_KEPT = {"trials.jsonl", "small.jsonl", "workloads.jsonl"}
+_KEPT = {"trials.jsonl", "small.jsonl", "workloads.jsonl", "damages.jsonl"}
 """Rows of finished work, from which the next run of the same plan continues."""
 _MADE = {RUN_FILE, "index.html", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
 """Results of a single run."""
