@@ -118,9 +118,7 @@ class Derived:
         They cannot with bit maps, nor if the log has records that no queue can hold.
         """
         findings = (*self._rulings.findings, *self.queues.findings)
-        return not self._rules.ext and not any(
-            finding.code in LOG_INCONSISTENCY_CODES for finding in findings
-        )
+        return not self._rules.ext and not any(finding.code in LOG_INCONSISTENCY_CODES for finding in findings)
 
     def skip_all(self, log: MappedFileQueue) -> None:
         """Mark the whole log as dispatched, without changing queues or index.

@@ -49,7 +49,7 @@ def index_files(view: StoreView, query: Query) -> Document:
         if reader.file.size_bytes != usual:
             message = f"has {reader.file.size_bytes} bytes, others have {usual}"
             severity = derived_severity(view)
-            findings.append(Finding("IX_MIXED_SIZES", severity, reader.file.label, None, message, _REMEDY))
+            findings.append(Finding("IX_MIXED_SIZES", severity, reader.file.label, None, message, REBUILD_INDEX))
         entries += reader.entry_count
         if not query.has_room(len(rows)):
             continue
@@ -63,7 +63,7 @@ def index_files(view: StoreView, query: Query) -> Document:
             if not reader.entry_count and is_studied and any(reader.all_bytes()[HEADER_BYTES:]):
                 message = "the header counts no entry, but slots or entries are in use"
                 severity = derived_severity(view)
-                findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, message, _REMEDY))
+                findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, message, REBUILD_INDEX))
             if reader.slots is not None:
                 words = reader.slot_words()
                 row["slotsUsed"] = len(words) - words.count(0)

@@ -57,7 +57,7 @@ def queue_list(view: StoreView, query: Query) -> Document:
         bounds = _bounds(view, own, findings)
         if bounds is None:
             continue
-        if bounds.behind_gap is None:
+        if bounds.after_gap is None:
             findings += _holes(view, own)
         messages += bounds.max_offset - bounds.min_offset
         if query.has_room(len(rows)):

@@ -215,7 +215,7 @@ def due_in(evidence: ImageEvidence, truth: Truth) -> list[AcknowledgedRecord]:
 
     A kill takes what a transient store pool holds, so that of such a store only flushed records are due.
     """
-    has_pool = evidence.shape.config.transient_store_pool_enable
+    has_pool = evidence.store_layout.config.transient_store_pool_enable
     due = [acknowledged for acknowledged in truth.due if acknowledged.flushed or not has_pool]
     return [told for told in due if told.offset >= evidence.before.begin]
 

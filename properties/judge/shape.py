@@ -248,7 +248,7 @@ def _config(
             max_index_num=settings.index_entries,
             disk_space_warning_level_ratio=1.0,
             disk_space_clean_forcibly_ratio=1.0,
-            transient_store_pool_enable=given.switches.get("transientStorePoolEnable", False),
+            transient_store_pool_enable=override.switches.get("transientStorePoolEnable", False),
             transient_store_pool_size=1,
         )
         return config if override.delay_level is None else replace(config, message_delay_level=override.delay_level)

@@ -25,7 +25,7 @@ _QUEUE_FILE = re.compile(r"consumequeue/([^/]+)/(0|-?[1-9][0-9]*)/([0-9]{20})")
 
 def newest_time(log: LogRead) -> int:
     """Return the store time of the newest valid record of an image; 0 without one."""
-    return max((0, *(record.store_timestamp for record in (*log.records, *log.behind))))
+    return max((0, *(record.store_timestamp for record in (*log.records, *log.past_end))))
 
 
 def damage_without_floor(
@@ -49,7 +49,7 @@ def damage_without_floor(
         if flushed_ms > newest_ms:
             return f"the log ends at {log.end} after a clean exit, but was durable up to a later store time"
     elif log.dirty_at is not None:
-        later = [each.offset for each in log.behind if newest_ms <= each.store_timestamp <= flushed_ms]
+        later = [each.offset for each in log.past_end if newest_ms <= each.store_timestamp <= flushed_ms]
         if later:
             return f"no valid record begins at {log.end}, although the record at {min(later)} was flushed"
     return ""

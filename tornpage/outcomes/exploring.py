@@ -148,7 +148,7 @@ def explore_damage(request: Request) -> tuple[Outcome, str]:
     """Damage copies of stores, one field at a time; return the outcome and its text."""
     from pathlib import Path
 
-    from tornpage.properties.campaign.resume import NotKept
+    from tornpage.properties.campaign.resume import ResumeWriteError
     from tornpage.properties.decode.opening import InspectError
     from tornpage.properties.explore.damage.campaign import KEPT_FILE, DamagePlan, run_damages
     from tornpage.render.explorations import damage_command, damage_outcome
@@ -160,7 +160,7 @@ def explore_damage(request: Request) -> tuple[Outcome, str]:
     try:
         with states_progress("damaging", total=request.damages, unit="damages") as show:
             result = run_damages(plan, keep=keep, progress=show)
-    except (InspectError, ValueError, NotKept, OSError) as error:
+    except (InspectError, ValueError, ResumeWriteError, OSError) as error:
         refuse(str(error))
     return damage_outcome(result, plan)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore
 from tornpage.properties.campaign.result import CampaignResult
-from tornpage.properties.campaign.resume import KeptRows
+from tornpage.properties.campaign.resume import ResumeRows
 from tornpage.properties.campaign.shrink import Watch
 from tornpage.properties.campaign.workers import Control, Died, Launcher
 from tornpage.properties.explore.damage.trial import DamageTrials, Row, trials_of
@@ -73,12 +73,12 @@ def run_damages(
     """Run a campaign; rows are kept in the file `keep` and found again.
 
     Raises InspectError or ValueError for a store that cannot be used, BadRows for a file that holds something else, and
-    NotKept when a row cannot be written.
+    ResumeWriteError when a row cannot be written.
     """
     for store in plan.stores:  # a store that cannot be read is said before anything runs
         with trials_of(store, seed=plan.seed, parts=parts_of(plan.bug)):
             pass
-    explorer = _Explorer(plan, KeptRows(keep, KeptRow))
+    explorer = _Explorer(plan, ResumeRows(keep, KeptRow))
     return explore(explorer, workers=plan.workers, progress=progress)
 
 
@@ -126,7 +126,7 @@ class _Explorer:
     holds_interrupts = True
     canary_time: CanaryTime = "last"
 
-    def __init__(self, plan: DamagePlan, kept: KeptRows[KeptRow]) -> None:
+    def __init__(self, plan: DamagePlan, kept: ResumeRows[KeptRow]) -> None:
         self.job = _Job(plan)
         self._plan = plan
         self._kept = kept
@@ -198,7 +198,7 @@ class _Explorer:
         result.result_hash = digest.hexdigest()
         result.silent = [kind for kind in _REQUIRED if not result.tally[f"kind_{kind}"]]
 
-    def small(self, failure: Row, budget: Budget, watch: Watch) -> tuple[Row | None, bool]:
+    def shrink(self, failure: Row, budget: Budget, watch: Watch) -> tuple[Row | None, bool]:
         """Return the failure as it is, or None if it does not show again."""
         for store in self._plan.stores:
             with trials_of(store, seed=self._plan.seed, parts=parts_of(self._plan.bug)) as trials:
@@ -206,6 +206,6 @@ class _Explorer:
                     return failure, False
         return None, False
 
-    def told(self, failure: Row) -> str:
+    def describe(self, failure: Row) -> str:
         """Return the broken guarantee and the damage."""
         return f"contract {failure.contract}: {failure.sentence} ({failure.store}, damage {failure.number})"

@@ -26,7 +26,7 @@ from tornpage.properties.decode.record import Record
 from tornpage.properties.decode.units import decode_units
 from tornpage.properties.decode.walk import walk
 from tornpage.properties.judge.image import read_image, read_log
-from tornpage.properties.judge.shape import Given, first_look, shape_of
+from tornpage.properties.judge.shape import SettingsOverride, first_look, store_layout_of
 from tornpage.properties.judge.without_floor import damage_without_floor, newest_time
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.scratch import memory_directory, scratch_directory
@@ -73,10 +73,12 @@ class DamageTrials:
         self._seed = seed
         self._directory = directory
         seen = read_image(store)
-        log, directories, file_bytes = first_look(seen, Given())
+        log, directories, file_bytes = first_look(seen, SettingsOverride())
         self._file_bytes = file_bytes
         self._log_directories = directories
-        self._config = shape_of(seen, Given(), log, directories=directories, file_bytes=file_bytes).config
+        self._config = store_layout_of(
+            seen, SettingsOverride(), log, directories=directories, file_bytes=file_bytes
+        ).config
         self._content = {name: data for name, data in seen.content.items() if name != "lock"}
         self._source = DamageSource(self._content, index_slots=self._config.max_hash_slot_num)
         self._now_ms = newest_time(log) + _LATER_MS

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.killed import codes
-from tests.impl.support import SetClock, open_store, snapshot
-from tests.regressions.doctor.damaged import bodies, change, config, forget_our_files, put
+from tests.support.impl.damaged_logs import bodies, change, config, forget_our_files, put
+from tests.support.impl.killed import codes
+from tests.support.impl.stores import SetClock, open_store, snapshot
 
 FILE_BYTES = 1024
 

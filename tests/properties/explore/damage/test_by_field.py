@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.regressions.doctor.damaged import filled
+from tests.support.impl.damaged_logs import filled
 from tornpage.properties.damage.by_field import CHANGES, FIELDS, FILE_CHANGES, DamageSource, damaged
 
 SLOTS = 16

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.regressions.doctor.damaged import FILE_BYTES, change, filled
-from tornpage.properties.judge.image import Told, Truth, read_image
+from tests.support.impl.damaged_logs import FILE_BYTES, change, filled
+from tornpage.properties.judge.image import AcknowledgedRecord, Truth, read_image
 from tornpage.properties.judge.judgement import judge_image
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 
 
 @pytest.mark.parametrize(("has_pool", "verdict"), [(False, "unknown"), (True, "holds")])
@@ -21,7 +21,7 @@ def test_only_flushed_records_are_due(has_pool: bool, verdict: str, tmp_path: Pa
     (tmp_path / "abort").touch()
     data = (tmp_path / "commitlog" / f"{0:020d}").read_bytes()
     told = {
-        put.offset: Told(
+        put.offset: AcknowledgedRecord(
             put.offset,
             put.size_bytes,
             hashlib.sha256(data[put.offset : put.offset + put.size_bytes]).hexdigest(),
@@ -30,7 +30,7 @@ def test_only_flushed_records_are_due(has_pool: bool, verdict: str, tmp_path: Pa
         for number, put in enumerate(results)
     }
     change(tmp_path, results[6].offset, bytes(FILE_BYTES - results[6].offset))
-    given = Given(switches={"transientStorePoolEnable": has_pool})
-    judgement = judge_image(read_image(tmp_path), given=given, truth=Truth(told, False, False), samples=1)
+    override = SettingsOverride(switches={"transientStorePoolEnable": has_pool})
+    judgement = judge_image(read_image(tmp_path), override=override, truth=Truth(told, False, False), samples=1)
     ruling = next(ruling for ruling in judgement.rulings if ruling.contract == 2)
     assert ruling.verdict == verdict, ruling

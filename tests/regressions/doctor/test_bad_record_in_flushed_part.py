@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.killed import codes
-from tests.impl.support import SetClock, caught_up, open_store, snapshot
-from tests.regressions.doctor.damaged import bodies, change, config, forget_our_files, put
+from tests.support.impl.damaged_logs import bodies, change, config, forget_our_files, put
+from tests.support.impl.killed import codes
+from tests.support.impl.stores import SetClock, caught_up, open_store, snapshot
 from tornpage.impl.message.message import PutResult
 
 

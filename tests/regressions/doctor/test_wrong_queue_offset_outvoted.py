@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import open_store
-from tests.regressions.doctor.damaged import bodies, config, filled, notes, put_is_reached, set_queue_offset
+from tests.support.impl.damaged_logs import bodies, config, filled, notes, put_is_reached, set_queue_offset
+from tests.support.impl.stores import open_store
 
 WRONG = (
     0,

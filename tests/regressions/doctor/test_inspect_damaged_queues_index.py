@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import open_store
-from tests.regressions.doctor.damaged import config, put
+from tests.support.impl.damaged_logs import config, put
+from tests.support.impl.stores import open_store
 from tornpage.impl.message.message import Message
 from tornpage.properties.decode.opening import open_view
 from tornpage.properties.inspect.index import index_files

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import open_store
-from tests.regressions.doctor.damaged import (
+from tests.support.impl.damaged_logs import (
     QUEUE_ID_AT,
     TOPIC_AT,
     bodies,
@@ -25,6 +24,7 @@ from tests.regressions.doctor.damaged import (
     notes,
     put_is_reached,
 )
+from tests.support.impl.stores import open_store
 
 
 @pytest.mark.parametrize("queue_is_lost", [False, True])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import open_store
-from tests.regressions.doctor.damaged import bodies, config, filled
+from tests.support.impl.damaged_logs import bodies, config, filled
+from tests.support.impl.stores import open_store
 
 
 @pytest.mark.parametrize("times", [(-1, 0, 0), (0, -(1 << 63), 0), (5, 5, -1), (-1, -1, -1)])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.regressions.doctor.damaged import filled
+from tests.support.impl.damaged_logs import filled
 from tornpage.cli.main import cli
 from tornpage.properties.contract import Verdict
 from tornpage.properties.explore.damage.campaign import CANARY, DamagePlan, run_damages

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.impl.support import caught_up, config_of, open_store
+from tests.support.impl.stores import caught_up, config_of, open_store
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.message.message import Message, PutResult, PutStatus
 from tornpage.impl.store import MessageStore

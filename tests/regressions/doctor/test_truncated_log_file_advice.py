@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import open_store
-from tests.regressions.doctor.damaged import FILE_BYTES, bodies, config, filled
+from tests.support.impl.damaged_logs import FILE_BYTES, bodies, config, filled
+from tests.support.impl.stores import open_store
 
 
 @pytest.mark.parametrize("size", [700, FILE_BYTES - 1, FILE_BYTES + 5])

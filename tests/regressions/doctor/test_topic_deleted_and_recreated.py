@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import open_store, snapshot
-from tests.regressions.doctor.damaged import bodies, config, forget_our_files, notes, put, put_is_reached
+from tests.support.impl.damaged_logs import bodies, config, forget_our_files, notes, put, put_is_reached
+from tests.support.impl.stores import open_store, snapshot
 
 
 @pytest.mark.parametrize("queue_is_lost", [False, True])

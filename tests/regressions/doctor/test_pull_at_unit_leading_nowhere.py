@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import open_store
-from tests.regressions.doctor.damaged import change, config, filled
+from tests.support.impl.damaged_logs import change, config, filled
+from tests.support.impl.stores import open_store
 from tornpage.impl.message.message import GetStatus
 
 
