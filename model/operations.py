@@ -557,7 +557,9 @@ class HarmDerived:
 
 @dataclass(frozen=True, slots=True)
 class HarmField:
-    """Change one field of record `record` in a copy of the closed store, open the copy, then open the store itself.
+    """Change one field of record `record` in a copy of the closed store.
+
+    The copy is opened, then the store itself.
 
     The record claims the queue offset `value`, the queue id `value` (32 bits with a sign), or a topic whose first byte
     is `value` (modulo 255, plus 1). No checksum of RocketMQ 4.9.3 covers these fields; where one does, nothing happens.

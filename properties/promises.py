@@ -52,7 +52,7 @@ PROMISES: dict[int, str] = {
         "After a crash no consumer skips a message."
     ),
     18: (
-        "A put is never acknowledged into a place that no consumer reaches, whatever damage the store has; "
-        "damage makes no intact message unreachable without a finding."
+        "A put is never acknowledged into a place that no consumer reaches. "
+        "Damage makes no intact message unreachable without a finding."
     ),
 }

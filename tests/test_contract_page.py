@@ -30,7 +30,8 @@ def test_guarantees_name_code_that_exists() -> None:
         "commitlog": "tornpage.model.commitlog",
         "holding": "tornpage.model.holding",
         "message": "tornpage.model.message",
-        "refusal": "tornpage.model.refusal",
+        "admission": "tornpage.model.admission",
+        "salvage": "tornpage.model.salvage",
         "concurrent": "tornpage.properties.lockstep.concurrent",
         "queues": "tornpage.model.queues",
         "index": "tornpage.model.index",
@@ -49,7 +50,7 @@ def test_guarantees_name_code_that_exists() -> None:
         "reads": "tornpage.properties.lockstep.reads",
         "services": "tornpage.properties.lockstep.services",
     }
-    numbers = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "16", "17"]
+    numbers = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "16", "17", "18"]
     assert [number for number, _, _ in GUARANTEES] == numbers
     for name in [name for row in GUARANTEES for name in re.findall(r"`([^`]+)`", " ".join(row[1:]))]:
         if name.endswith(".py"):

@@ -173,7 +173,10 @@ class Derived:
             table.learn_maximum(queue.key, queue.max_offset)
 
     def _numbers_of(self, log: MappedFileQueue, offset: int, end_offset: int) -> Rulings:
-        """Return what is decided about records whose numbers do not fit. Cost: one walk over the log without index."""
+        """Return the decisions about records whose numbers do not fit.
+
+        Cost: one walk over the log without index.
+        """
         numbers = QueueNumbers(self.queues, log_min=log.min_offset)
         rules = replace(self._rules, index=False, ext=False, bit_map_of=None)
         error: str | None = None

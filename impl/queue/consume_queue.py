@@ -238,12 +238,15 @@ class ConsumeQueue:
         return self._read(number, min(limit, self.max_offset - number))
 
     def stored_bytes(self, number: int, count: int) -> bytes:
-        """Return the bytes of up to `count` units from a number on, also below the minimum. Cost: one copy."""
+        """Return the bytes of up to `count` units from a number on, also below the minimum.
+
+        Cost: one copy.
+        """
         return self._read(number, min(count, self.max_offset - number))
 
     @property
     def proved_end(self) -> int:
-        """The number up to which units were taken for proved before the log is walked; 0 without any."""
+        """The number up to which units count as proved before the log is walked, or 0."""
         return 0 if self._first_proved is None else self._proved
 
     def _read(self, number: int, count: int) -> bytes:

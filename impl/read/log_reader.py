@@ -21,7 +21,7 @@ _I64 = struct.Struct(">q")
 
 
 class LogReader:
-    """Opens sessions. `never_grows` says that the log is damaged: what it lacks does not come any more."""
+    """Open sessions. `never_grows` says that the log is damaged and gets no more records."""
 
     def __init__(
         self, log: MappedFileQueue, *, check: RecordChecker, buffers: ReadBuffers, never_grows: bool = False

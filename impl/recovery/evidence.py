@@ -48,7 +48,10 @@ def flushed_time(checkpoint: Checkpoint, *, has_pool: bool, now_ms: int) -> int:
 
 
 def last_units(files: Files, root: str, *, queue_file_bytes: int) -> list[LastUnit]:
-    """Return the last unit of each queue. Raises OSError. Cost: one file of each queue is read."""
+    """Return the last unit of each queue.
+
+    Cost: one file of each queue is read. Raises OSError.
+    """
     found: list[LastUnit] = []
     for topic in _directories(files, f"{root}/consumequeue"):
         for queue_id in _directories(files, f"{root}/consumequeue/{topic}"):

@@ -193,7 +193,10 @@ class Recovery:
         return 0
 
     def _has_record(self, scan: LogScan, last: LastUnit) -> bool:
-        """Return whether a record of the prefix has the number of a unit. Cost: one look at each record."""
+        """Return whether a record of the prefix has the number of a unit.
+
+        Cost: one look at each record.
+        """
         for file in self._log.mapped[: scan.file_index + 1]:
             for position in self._positions(scan, file):
                 topic, queue_id, number, _ = codec.queue_of_record(file.view, position)
@@ -210,7 +213,7 @@ class Recovery:
             position += size
 
     def _missing(self, scan: LogScan) -> str | None:
-        """Say what proves that a log without a floor ended later, after a clean exit; None without a proof.
+        """Return the proof that a log without a floor ended later, after a clean exit, or None.
 
         After any other exit the time in the checkpoint may be that of a record which made the log roll and was lost.
         """

@@ -310,7 +310,7 @@ def _restarts(context: click.Context, /, **asked: Any) -> None:
 @options.json_option
 @click.pass_context
 def _damage(context: click.Context, /, **asked: Any) -> None:
-    """Damage copies of each STORE in one field or one file at a time, open them, read, put, and judge.
+    """Damage one field or file of a copy of each STORE, open it, read, put and judge.
 
     What is done is kept in the directory of --out; a second run with the same seed goes on there. What can be damaged
     is listed by `tornpage faults --list`.

@@ -1,4 +1,4 @@
-"""Symptom: a consumer of a damaged, read-only store pulled the same queue offset for ever.
+"""Symptom: a consumer of a damaged, read-only store pulled the same queue offset forever.
 
 Cause: a unit that points past the readable end ends a pull, for its record may come. The log of a damaged store does
 not grow.
