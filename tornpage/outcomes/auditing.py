@@ -228,7 +228,7 @@ def _repaired(prepared: "Prepared", done: "RepairDone", seconds: float) -> tuple
         f"{_printable(prepared.audit.store)}: {prepared.audit.verdict}",
         f"{_printable(document['target'])}: {done.audit.verdict}; {told['kept_records']:,} records, "
         f"{told['made_units']:,} units in {told['made_queues']:,} queues, {told['made_index_files']:,} index files; "
-        f"{told['quarantined_records']:,} records kept aside",
+        f"{told['lost_messages']:,} messages are lost, {told['filler_records']:,} fillers stand for what is lost",
         "",
         f"verdict of the copy: {done.audit.verdict}",
     ]
