@@ -13,7 +13,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tornpage.pipeline.findings import AuditFinding, verdict_of
 from tornpage.pipeline.index_compare import IndexSuspicion, compare_index
@@ -21,12 +23,13 @@ from tornpage.pipeline.index_judging import index_judged
 from tornpage.pipeline.index_reading import IndexRow
 from tornpage.pipeline.outline import QueueRow
 from tornpage.pipeline.queue_compare import compare_queues
+from tornpage.pipeline.reused_topics import reused_finding, reused_topics
 from tornpage.pipeline.store_rows import Progress, StoreRows, read_store, without_progress
 from tornpage.pipeline.stores import StoreFacts, StorePlan, facts_of, plan_store
 from tornpage.pipeline.suspicions import Suspicion, holes, judged
 from tornpage.properties.decode.findings import Verdict
 
-__all__ = ["StoreAudit", "StorePath", "audit_plan", "audit_rows", "audit_store", "audited"]
+__all__ = ["StoreAudit", "StorePath", "audit_plan", "audit_rows", "audit_store", "audited", "without_reused"]
 
 StorePath = str | os.PathLike[str]
 
@@ -62,6 +65,7 @@ def audit_plan(plan: StorePlan, progress: Progress = without_progress) -> StoreA
 def audit_rows(plan: StorePlan, rows: StoreRows) -> tuple[StoreAudit, StoreFacts]:
     """Audit what was read of a store."""
     facts = facts_of(plan, rows.log_outline, rows.queue_outline)
+    rows = without_reused(plan, facts, rows)
     suspicions = _queue_suspicions(plan, facts, rows) if plan.has_queues else []
     index_suspicions = compare_index(
         plan.number,
@@ -73,6 +77,16 @@ def audit_rows(plan: StorePlan, rows: StoreRows) -> tuple[StoreAudit, StoreFacts
         entries=rows.entries,
     )
     return audited(plan, facts, rows.queue_outline, rows.index_outline, suspicions, index_suspicions), facts
+
+
+def without_reused(plan: StorePlan, facts: StoreFacts, rows: StoreRows) -> StoreRows:
+    """Leave out the units of topics that were deleted and used again, with a note about each topic."""
+    reused = reused_topics(rows.wanted, rows.units, rows.numbers.keys)
+    if not reused:
+        return rows
+    facts.findings += [reused_finding(plan.name, topic, offset) for topic, offset in sorted(reused.items())]
+    below = np.array([reused.get(topic, 0) for topic, _ in rows.numbers.keys], "i8")
+    return replace(rows, wanted=rows.wanted[rows.wanted["offset"] >= below[rows.wanted["queue"]]])
 
 
 def audited(

@@ -55,6 +55,10 @@ CODES: dict[str, tuple[str, str]] = {
     "CQ_SHORT_FILE": ("the file is shorter than the other queue files", _REBUILD),
     "CQ_STRAY_FILE": ("a file or directory that is no part of a queue", "move it out of consumequeue"),
     "CQ_TAIL_MOVING": ("the store is at work, and log and queues were read at different moments", _AGAIN),
+    "CQ_TOPIC_REUSED": (
+        "the topic was deleted and used again, and the log still holds records of the deleted topic",
+        "none needed: the queues lead to the later messages",
+    ),
     "CQ_UNWANTED": (
         "the unit points to a record that asks for none: half of a transaction, or of a deleted topic",
         _REBUILD,

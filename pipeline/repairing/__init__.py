@@ -1,7 +1,7 @@
 """Mend a copy of a damaged store: every valid record at its offset, and everything else made from them.
 
 1. The store itself is only read. What is written lies below the directory given, which must not exist before.
-2. The copy holds every valid record of the log, in order, at its physical offset. Fillers stand where records were lost.
+2. The copy holds every valid record of the log, in order, at its physical offset. Fillers stand for lost records.
    The damaged bytes are kept in `quarantine/`.
 3. Queues, index and checkpoint of the copy are those of its log. Progress files are taken over.
 4. The directory gets its name when everything is in it, durable and audited; until then it is named `….unfinished`.

@@ -14,22 +14,22 @@ neighbours of a record in its queue are the evidence against a wrong field. Rule
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tornpage.pipeline.columns import QueueKey, QueueNumbers
+from tornpage.pipeline.columns import QueueNumbers
 from tornpage.pipeline.repairing.layout import LogLayout
+from tornpage.pipeline.reused_topics import NUMBER_MAX, reused_topics, supported
 from tornpage.properties.decode.record import RECORD_BYTES_MIN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Correction", "Numbering", "number_records", "reused_topics"]
+__all__ = ["Correction", "Numbering", "number_records"]
 
-_NUMBER_MAX = 2**40
 _JUMP_FILES_MAX = 64
 _UNSURE_MAX = 10_000
 """Records whose places are compared with all units, one by one."""
@@ -58,61 +58,6 @@ class Numbering:
     corrections: list[Correction] = field(default_factory=list)
     without_place: list[int] = field(default_factory=list)
     reused: dict[str, int] = field(default_factory=dict)
-
-
-def reused_topics(wanted: NDArray[Any], units: NDArray[Any], keys: Sequence[QueueKey]) -> dict[str, int]:
-    """Return topics that were deleted and used again, each with the offset of its first record afterwards.
-
-    The evidence: the numbers of a queue begin again, the records from there on have their units, and none before has.
-    """
-    rows = np.flatnonzero(~wanted["is_light"])
-    if not len(rows):
-        return {}
-    rows = rows[np.lexsort((wanted["offset"][rows], wanted["queue"][rows]))]
-    queue, number = wanted["queue"][rows], wanted["queue_offset"][rows]
-    falls = (queue[1:] == queue[:-1]) & (number[1:] <= number[:-1])
-    topics = {keys[each][0] for each in np.unique(queue[1:][falls]).tolist()}
-    if not topics:
-        return {}
-    has_unit = supported(wanted, units)
-    found = {}
-    for topic in topics:
-        queues = [each for each, key in enumerate(keys) if key[0] == topic]
-        mine = rows[np.isin(queue, queues)]
-        with_unit = wanted["offset"][mine][has_unit[mine]]
-        if not len(with_unit):
-            continue
-        first = int(with_unit.min())
-        old, new = mine[wanted["offset"][mine] < first], mine[wanted["offset"][mine] >= first]
-        begins_again = any(
-            _least(wanted, new, each) <= _greatest(wanted, old, each) and _least(wanted, new, each) == 0
-            for each in queues
-        )
-        if len(old) and begins_again:
-            found[topic] = first
-    return found
-
-
-def supported(wanted: NDArray[Any], units: NDArray[Any]) -> NDArray[Any]:
-    """Tell which rows have a unit at their queue and number that points to their record with its size."""
-    if not len(wanted) or not len(units):
-        return np.zeros(len(wanted), bool)
-    possible = units[(units["queue_offset"] >= 0) & (units["queue_offset"] < _NUMBER_MAX)]
-    order = np.lexsort((possible["queue_offset"], possible["queue"]))
-    possible = possible[order]
-    places = possible["queue"].astype("i8") * _NUMBER_MAX + possible["queue_offset"]
-    sought = wanted["queue"].astype("i8") * _NUMBER_MAX + np.clip(wanted["queue_offset"], 0, _NUMBER_MAX - 1)
-    at = np.minimum(np.searchsorted(places, sought), max(len(places) - 1, 0))
-    if not len(places):
-        return np.zeros(len(wanted), bool)
-    found: NDArray[Any] = (
-        (places[at] == sought)
-        & (possible["offset"][at] == wanted["offset"])
-        & (possible["size"][at] == wanted["size"])
-        & (wanted["queue_offset"] >= 0)
-        & (wanted["queue_offset"] < _NUMBER_MAX)
-    )
-    return found
 
 
 def number_records(
@@ -153,7 +98,7 @@ def number_records(
     for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
         mine = order[start:stop]
         line = wanted["queue_offset"][mine]
-        if line[0] >= 0 and line[-1] < _NUMBER_MAX and bool((np.diff(line) == 1).all()):
+        if line[0] >= 0 and line[-1] < NUMBER_MAX and bool((np.diff(line) == 1).all()):
             continue
         _Line(wanted, mine, has_unit, layout, file_units, before, dropped, numbers).settle()
     _settle_light(wanted, dropped)
@@ -222,7 +167,7 @@ class _Line:
     def _goes_on(self, last: int | None, row: int, index: int) -> bool:
         number, following = self._number(index), self._number(index + 1)
         assert number is not None
-        if not 0 <= number < _NUMBER_MAX:
+        if not 0 <= number < NUMBER_MAX:
             return False
         if last is None:
             is_outlier = following is not None and following != number + 1 and self._follows_alone(index + 1)
@@ -298,7 +243,7 @@ def _settle_light(wanted: NDArray[Any], dropped: set[int]) -> None:
     highest: dict[int, int] = {}
     for row in rows.tolist():
         queue, number = int(wanted["queue"][row]), int(wanted["queue_offset"][row])
-        if 0 <= number < _NUMBER_MAX and number > highest.get(queue, -1):
+        if 0 <= number < NUMBER_MAX and number > highest.get(queue, -1):
             highest[queue] = number
         else:
             dropped.add(row)
@@ -333,7 +278,7 @@ def _unit_for(wanted: NDArray[Any], units: NDArray[Any], row: int, numbers: Queu
         return None
     is_claimed = bool(((wanted["queue"] == queue) & (wanted["queue_offset"] == number)).any())
     is_same_code = bool(wanted["is_delayed"][row]) or units["tags_code"][unit] == wanted["tags_code"][row]
-    return None if is_claimed or not is_same_code or not 0 <= number < _NUMBER_MAX else unit
+    return None if is_claimed or not is_same_code or not 0 <= number < NUMBER_MAX else unit
 
 
 def _pointing(wanted: NDArray[Any], units: NDArray[Any], row: int) -> list[int]:
@@ -355,13 +300,3 @@ def _apply_units(
 
 def _place(wanted: NDArray[Any], row: int, numbers: QueueNumbers) -> tuple[str, int, int]:
     return (*numbers.keys[int(wanted["queue"][row])], int(wanted["queue_offset"][row]))
-
-
-def _least(wanted: NDArray[Any], rows: NDArray[Any], queue: int) -> int:
-    numbers = wanted["queue_offset"][rows[wanted["queue"][rows] == queue]]
-    return int(numbers.min()) if len(numbers) else _NUMBER_MAX
-
-
-def _greatest(wanted: NDArray[Any], rows: NDArray[Any], queue: int) -> int:
-    numbers = wanted["queue_offset"][rows[wanted["queue"][rows] == queue]]
-    return int(numbers.max()) if len(numbers) else -1

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import struct
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.pipeline.damages import damaged
-from tests.pipeline.handmade import copied
-from tests.pipeline.test_repair import records_of, tree
+from tests.pipeline.handmade import HandmadeStore, copied, overwrite
+from tests.pipeline.test_repair import mended, records_of, tree
 from tornpage import GetStatus, Message, MessageStore, MessageStoreConfig
+from tornpage.pipeline.audit import audit_store
 from tornpage.pipeline.repairing import RepairDone, carry_out, prepare_repair
-from tornpage.pipeline.repairing.fillers import LOST_PROPERTY
-from tornpage.properties.decode.record import Record
+from tornpage.pipeline.repairing.fillers import LOST_PROPERTY, Filler, Neighbour, changed, filler_bytes
+from tornpage.properties.decode.record import Record, decode_record
 from tornpage.properties.decode.store import look
 from tornpage.properties.judge.shape import Given
 
@@ -100,3 +103,212 @@ def test_copy_has_every_intact_record_over_500_damages(part: int) -> None:
     for seed in range(1 + 50 * part, 51 + 50 * part):
         with tempfile.TemporaryDirectory() as directory:
             keeps_all(random.Random(seed).choice(STORES), seed, Path(directory))
+
+
+# ---- single damages -----------------------------------------------------------------------------------------------
+
+
+def put_many(root: Path, count: int = 12, **settings: int | str) -> list[int]:
+    """Make a store of ours with one queue, and close it; return the offsets of its records."""
+    config = MessageStoreConfig(mapped_file_size_commit_log=8192, mapped_file_size_consume_queue=400, **settings)  # type: ignore[arg-type]
+    with MessageStore.open(root, config) as store:
+        return [
+            store.put(Message("T", b"x" * 700, queue_id=number % 2, properties={"KEYS": f"k{number}"})).offset
+            for number in range(count)
+        ]
+
+
+def test_filler_has_the_number_of_the_lost_record(tmp_path: Path) -> None:
+    offsets = put_many(tmp_path / "store")
+    overwrite(tmp_path / "store" / LOG_FILE, offsets[4] + 100, b"\xff\xff")
+    done = mended(tmp_path / "store", tmp_path / "copy")
+    [filler] = [each for each in records_of(tmp_path / "copy") if LOST_PROPERTY in each.properties]
+    assert (filler.offset, filler.topic, filler.queue_id, filler.queue_offset) == (offsets[4], b"T", 0, 2)
+    assert set(filler.body) == {32}
+    assert (done.figures["kept_records"], done.figures["lost_messages"], done.figures["filler_records"]) == (11, 1, 1)
+    with MessageStore.open(
+        tmp_path / "copy", MessageStoreConfig(mapped_file_size_commit_log=8192, mapped_file_size_consume_queue=400)
+    ) as store:
+        with store.get_message("T", 0, 2) as got:
+            message = got.messages[0].message()
+        assert message.properties == {"TORNPAGE_LOST": "true"}
+        assert store.max_offset_in_queue("T", 0) == 6
+
+
+@pytest.mark.parametrize("part", ["consumequeue", "index"])
+def test_header_of_a_damaged_record_names_it_without_queues(tmp_path: Path, part: str) -> None:
+    offsets = put_many(tmp_path / "store")
+    overwrite(tmp_path / "store" / LOG_FILE, offsets[4] + 100, b"\xff\xff")
+    shutil.rmtree(tmp_path / "store" / part)
+    mended(tmp_path / "store", tmp_path / "copy")
+    [filler] = [each for each in records_of(tmp_path / "copy") if LOST_PROPERTY in each.properties]
+    assert (filler.topic, filler.queue_id, filler.queue_offset) == (b"T", 0, 2)
+
+
+def test_hole_of_unknown_records_is_filled_by_what_no_queue_shows(tmp_path: Path) -> None:
+    """Of a page of zeros in a store without queues only the numbers are known, and which hole they lay in."""
+    offsets = put_many(tmp_path / "store")
+    overwrite(tmp_path / "store" / LOG_FILE, offsets[4], bytes(offsets[7] - offsets[4]))
+    shutil.rmtree(tmp_path / "store/consumequeue")
+    plan = prepare_repair(tmp_path / "store", tmp_path / "copy", Given()).plan
+    assert [(each.topic, each.queue_id, each.first, each.last) for each in plan.salvage.lost] == [
+        ("T", 0, 2, 3),
+        ("T", 1, 2, 2),
+    ]
+    assert sorted((each.topic, each.queue_id, each.queue_offset) for each in plan.salvage.fillers) == [
+        ("T", 0, 2),
+        ("T", 0, 3),
+        ("T", 1, 2),
+    ]
+
+
+def test_missing_file_becomes_fillers_where_queues_know_its_records(tmp_path: Path) -> None:
+    offsets = put_many(tmp_path / "store", 30)
+    (tmp_path / "store/commitlog/00000000000000008192").unlink()
+    done = mended(tmp_path / "store", tmp_path / "copy")
+    lost = [each for each in offsets if 8192 <= each < 16384]
+    fillers = [each for each in records_of(tmp_path / "copy") if LOST_PROPERTY in each.properties]
+    assert [each.offset for each in fillers] == lost
+    assert (done.figures["kept_records"], done.figures["lost_messages"]) == (30 - len(lost), len(lost))
+
+
+def test_missing_file_of_unknown_records_becomes_an_end_mark(tmp_path: Path) -> None:
+    put_many(tmp_path / "store", 30)
+    (tmp_path / "store/commitlog/00000000000000008192").unlink()
+    shutil.rmtree(tmp_path / "store/consumequeue")
+    mended(tmp_path / "store", tmp_path / "copy")
+    stored = (tmp_path / "copy/commitlog/00000000000000008192").read_bytes()
+    assert len(stored) == 8192
+    assert all(
+        LOST_PROPERTY in each.properties for each in records_of(tmp_path / "copy") if 8192 <= each.offset < 16384
+    )
+
+
+def test_records_past_the_end_of_a_clean_log_keep_their_numbers(tmp_path: Path) -> None:
+    """Without fillers a put would give out a queue offset that a consumer has passed already."""
+    offsets = put_many(tmp_path / "store", 30)
+    for path in sorted((tmp_path / "store/commitlog").iterdir())[2:]:
+        path.unlink()
+    mended(tmp_path / "store", tmp_path / "copy")
+    fillers = [each for each in records_of(tmp_path / "copy") if LOST_PROPERTY in each.properties]
+    assert [each.offset for each in fillers] == [each for each in offsets if each >= 16384]
+
+
+def test_swapped_log_files_are_read_at_the_offsets_of_their_records(tmp_path: Path) -> None:
+    offsets = put_many(tmp_path / "store", 30)
+    one, other = (tmp_path / "store/commitlog" / f"{base:020}" for base in (0, 8192))
+    aside = one.with_name("aside")
+    one.rename(aside)
+    other.rename(one)
+    aside.rename(other)
+    plan = prepare_repair(tmp_path / "store", tmp_path / "plan", Given()).plan
+    assert plan.document()["misnamedFiles"] == {
+        f"commitlog/{0:020}": f"commitlog/{8192:020}",
+        f"commitlog/{8192:020}": f"commitlog/{0:020}",
+    }
+    done = mended(tmp_path / "store", tmp_path / "copy")
+    assert [each.offset for each in records_of(tmp_path / "copy")] == offsets
+    assert done.figures["lost_messages"] == 0
+
+
+def test_log_file_with_a_foreign_name_stands_in_for_the_missing_one(tmp_path: Path) -> None:
+    offsets = put_many(tmp_path / "store", 30)
+    path = tmp_path / "store/commitlog" / f"{8192:020}"
+    path.rename(path.with_name(f"{path.name}.bak"))
+    mended(tmp_path / "store", tmp_path / "copy")
+    assert [each.offset for each in records_of(tmp_path / "copy")] == offsets
+
+
+def test_topic_that_was_deleted_and_used_again_keeps_its_new_messages(tmp_path: Path) -> None:
+    """RocketMQ counts from 0 again while the log still holds the old records; the units are those of the new ones."""
+    store = HandmadeStore(tmp_path / "store")
+    for number in range(5):
+        store.put("T", 0, number, dispatched=False)
+    new = [store.put("T", 0, number)[0] for number in range(3)]
+    done = mended(store.write(), tmp_path / "copy")
+    units = (tmp_path / "copy/consumequeue/T/0" / ("0" * 20)).read_bytes()
+    assert [offset for offset, size, _ in struct.iter_unpack(">qiq", units) if size] == new
+    assert len(records_of(tmp_path / "copy")) == 8
+    assert done.figures["records_without_queue"] == 0
+    assert served(tmp_path / "copy") == 3
+
+
+def test_store_with_a_topic_used_again_is_not_damaged(tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path / "store")
+    for number in range(5):
+        store.put("T", 0, number, dispatched=False)
+    for number in range(3):
+        store.put("T", 0, number)
+    audit = audit_store(store.write())
+    assert (audit.verdict, [each.code for each in audit.findings if each.code.startswith("CQ")]) == (
+        "holds",
+        ["CQ_TOPIC_REUSED"],
+    )
+
+
+@pytest.mark.parametrize("number", [0, 1, 9, 2**40, 2**63 - 1, -1])
+@pytest.mark.parametrize("has_queues", [True, False])
+@pytest.mark.parametrize("index", [0, 5, 11])
+def test_wrong_queue_offset_is_corrected(tmp_path: Path, number: int, has_queues: bool, index: int) -> None:
+    offsets = put_many(tmp_path / "store", record_checksum="body")
+    right = records_of(tmp_path / "store")
+    base = offsets[index] - offsets[index] % 8192
+    log = tmp_path / "store/commitlog" / f"{base:020}"
+    overwrite(log, offsets[index] - base + 20, struct.pack(">q", number))
+    if not has_queues:
+        shutil.rmtree(tmp_path / "store/consumequeue")
+    mended(tmp_path / "store", tmp_path / "copy")
+    assert records_of(tmp_path / "copy") == right
+    assert served(tmp_path / "copy") == 12
+
+
+def test_quarantined_records_go_back_to_their_places(tmp_path: Path) -> None:
+    offsets = put_many(tmp_path / "store", 9)
+    log = tmp_path / "store" / LOG_FILE
+    whole = log.read_bytes()
+    (tmp_path / "store/quarantine").mkdir()
+    (tmp_path / "store/quarantine" / f"{offsets[4]:020}.0").write_bytes(whole[offsets[4] :])
+    overwrite(log, offsets[4], bytes(8192 - offsets[4]))
+    for part in ("consumequeue", "config", "checkpoint"):
+        path = tmp_path / "store" / part
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    prepared = prepare_repair(tmp_path / "store", tmp_path / "copy", Given(), with_quarantine=True)
+    done = carry_out(prepared.plan, prepared.rows)
+    assert (done.figures["restored_records"], done.figures["lost_messages"]) == (5, 0)
+    assert [each.offset for each in records_of(tmp_path / "copy")] == offsets
+    assert not (tmp_path / "copy/quarantine").exists()
+    without = mended(tmp_path / "store", tmp_path / "without")
+    assert without.figures["kept_records"] == 4
+    assert len(os.listdir(tmp_path / "without/quarantine")) == 1
+
+
+def test_quarantined_record_whose_place_is_taken_stays_in_quarantine(tmp_path: Path) -> None:
+    offsets = put_many(tmp_path / "store", 9)
+    log = tmp_path / "store" / LOG_FILE
+    (tmp_path / "store/quarantine").mkdir()
+    other = records_of(tmp_path / "store")[4]
+    moved = changed(other.raw, queue_offset=7)
+    moved = moved[:28] + struct.pack(">q", offsets[4] + 10) + moved[36:]
+    (tmp_path / "store/quarantine" / f"{offsets[4] + 10:020}.0").write_bytes(moved)
+    assert decode_record(moved, offset=offsets[4] + 10, room_bytes=8192)
+    prepared = prepare_repair(tmp_path / "store", tmp_path / "copy", Given(), with_quarantine=True)
+    done = carry_out(prepared.plan, prepared.rows)
+    assert done.figures["restored_records"] == 0
+    assert (tmp_path / "copy/quarantine" / f"{offsets[4] + 10:020}.0").read_bytes() == moved
+    assert log.read_bytes() == (tmp_path / "copy" / LOG_FILE).read_bytes()
+
+
+@pytest.mark.parametrize("size", [92, 93, 110, 130, 5000])
+@pytest.mark.parametrize("topic", [None, "T"])
+@pytest.mark.parametrize("has_trailer", [True, False])
+def test_filler_is_a_valid_record_of_its_size(size: int, topic: str | None, has_trailer: bool) -> None:
+    near = Neighbour(1_700_000_000_000, bytes((127, 0, 0, 1, 0, 0, 42, 159)), has_trailer)
+    stored = filler_bytes(Filler(4096, size, topic, 3, 17), near)
+    record = decode_record(stored + bytes(8), offset=4096)
+    assert isinstance(record, Record)
+    assert (record.size_bytes, record.store_timestamp, record.store_host) == (
+        size,
+        1_700_000_000_000,
+        ("127.0.0.1", 10911),
+    )
+    assert (record.sys_flag == 0) == (topic is not None)
