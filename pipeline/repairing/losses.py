@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["HoleBytes", "Losses", "Lost", "find_losses", "place_fillers"]
 
 _NUMBERS_MAX = 1_000_000
+"""A longer row of missing numbers is no loss: one number in it is wrong."""
+_FILLER_ROOM = 32
+"""Bytes of a filler for its property and a body, where the size of the lost record is not known."""
 _HEADER = struct.Struct(">iIIiiqqi")
 _MAGIC_BYTES = struct.pack(">I", RECORD_MAGIC)
 
@@ -257,7 +260,7 @@ def _fill(made: Losses, hole: Hole, known: Sequence[Segment], floating: list[tup
             pieces.append([position, offset - position, None])
         pieces.append([offset, size, tuple(name)])
         position = offset + size
-    if position < end and (not hole.is_tail or floating):
+    if position < end:
         pieces.append([position, end - position, None])
     pieces = _with_floating(pieces, floating, is_tail=hole.is_tail)
     pieces = _joined(pieces)
@@ -269,24 +272,26 @@ def _fill(made: Losses, hole: Hole, known: Sequence[Segment], floating: list[tup
 
 
 def _with_floating(pieces: list[list[Any]], floating: list[tuple[str, int, int]], *, is_tail: bool) -> list[list[Any]]:
-    """Cut the pieces of which nothing is known, so that lost numbers of this hole have a record each."""
+    """Cut the pieces of which nothing is known, so that lost numbers of this hole have a record each.
+
+    What is left of the last piece of a tail is no record.
+    """
     waiting = list(reversed(floating))
     found: list[list[Any]] = []
-    for offset, size, what in pieces:
-        if what is not None or not waiting:
-            if what is not None or not is_tail:
-                found.append([offset, size, what])
+    for number, (offset, size, what) in enumerate(pieces):
+        if what is not None:
+            found.append([offset, size, what])
             continue
+        is_open = is_tail and number == len(pieces) - 1
         while waiting and size >= (least := filler_bytes_min(waiting[-1][0])):
             name = waiting.pop()
-            room = min(size, least + 32)
-            if not is_tail and size - room < (filler_bytes_min(waiting[-1][0]) if waiting else size + 1):
+            room = min(size, least + _FILLER_ROOM)
+            following = filler_bytes_min(waiting[-1][0]) if waiting else size + 1
+            if not is_open and size - room < following:
                 room = size
-            elif is_tail and size - room < filler_bytes_min(None):
-                room = min(room, size)
             found.append([offset, room, name])
             offset, size = offset + room, size - room
-        if size and not is_tail:
+        if size and not is_open:
             found.append([offset, size, None])
     return found
 
