@@ -7,20 +7,21 @@ neighbours of a record in its queue are the evidence against a wrong field. Rule
    which a unit points are those of the deleted topic.
 2. A record to which its own unit points keeps its place. Of two records with one number it wins.
 3. A record without a unit at its place, to which a unit at a free place points, belongs to that place.
-4. A number that cannot follow the number before, by the bytes lost in between, is corrected where its neighbours in
+4. A record that is alone in its queue, and fills the one gap of a queue with nearly the same name, belongs there.
+5. A number that cannot follow the number before, by the bytes lost in between, is corrected where its neighbours in
    the log leave one number free.
-5. A record that still has no place stays in the log as a rolled back transaction, which asks for no unit.
+6. A record that still has no place stays in the log as a rolled back transaction, which asks for no unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tornpage.pipeline.columns import QueueNumbers
+from tornpage.pipeline.columns import QueueKey, QueueNumbers
 from tornpage.pipeline.repairing.layout import LogLayout
 from tornpage.pipeline.reused_topics import NUMBER_MAX, reused_topics, supported
 from tornpage.properties.decode.record import RECORD_BYTES_MIN
@@ -69,11 +70,14 @@ def number_records(
     *,
     file_units: int,
     deleted: Mapping[str, int],
+    topic_bytes: Callable[[int], int],
 ) -> Numbering:
     """Give each record of a copy its place; `wanted` are the rows of the records that stay.
 
-    `deleted` are topics with the offset below which their records ask for no unit. Cost: some sorts; one step of Python
-    per record of queues whose numbers do not go up one by one.
+    `deleted` are topics with the offset below which their records ask for no unit. `topic_bytes` returns the length of
+    the topic of the record at an offset: the topic of a corrected record keeps its length.
+
+    Cost: some sorts; one step of Python per record of queues whose numbers do not go up one by one.
     """
     reused = {
         topic: offset
@@ -88,8 +92,14 @@ def number_records(
     at = np.searchsorted(records["offset"], wanted["offset"])
     is_own = records["queue"][at] == wanted["queue"] if len(wanted) else np.zeros(0, bool)
     has_unit = supported(wanted, units)
-    before = {int(row): _place(wanted, row, numbers) for row in _by_units(wanted, units, is_own, has_unit, numbers)}
-    _apply_units(wanted, units, before, has_unit)
+    by_units = _by_units(wanted, units, is_own, has_unit, numbers, topic_bytes)
+    before = {row: _place(wanted, row, numbers) for row in by_units}
+    for row, unit in by_units.items():
+        wanted["queue"][row], wanted["queue_offset"][row] = units["queue"][unit], units["queue_offset"][unit]
+        has_unit[row] = True
+    for row, queue in _alone(wanted, is_own & ~has_unit, numbers, topic_bytes):
+        before.setdefault(row, _place(wanted, row, numbers))
+        wanted["queue"][row] = queue
     dropped: set[int] = set()
     order = np.lexsort((wanted["offset"], wanted["queue"]))
     order = order[~wanted["is_light"][order]]
@@ -255,47 +265,78 @@ def _by_units(
     is_own: NDArray[Any],
     has_unit: NDArray[Any],
     numbers: QueueNumbers,
-) -> list[int]:
-    """Return the rows to which one unit at a free place points."""
+    topic_bytes: Callable[[int], int],
+) -> dict[int, int]:
+    """Return the rows to which one unit at a free place points, each with the unit."""
     unsure = np.flatnonzero(is_own & ~has_unit & ~wanted["is_light"])
     unsure = unsure[np.isin(wanted["offset"][unsure], units["offset"])]
-    return [row for row in unsure[:_UNSURE_MAX].tolist() if _unit_for(wanted, units, row, numbers) is not None]
+    found = {row: _unit_for(wanted, units, row, numbers, topic_bytes) for row in unsure[:_UNSURE_MAX].tolist()}
+    return {row: unit for row, unit in found.items() if unit is not None}
 
 
-def _unit_for(wanted: NDArray[Any], units: NDArray[Any], row: int, numbers: QueueNumbers) -> int | None:
+def _unit_for(
+    wanted: NDArray[Any],
+    units: NDArray[Any],
+    row: int,
+    numbers: QueueNumbers,
+    topic_bytes: Callable[[int], int],
+) -> int | None:
     pointing = np.flatnonzero((units["offset"] == wanted["offset"][row]) & (units["size"] == wanted["size"][row]))
-    others = wanted["offset"] == wanted["offset"][row]
-    others[row] = False
-    pointing = np.array(
-        [each for each in pointing.tolist() if units["queue"][each] not in wanted["queue"][others]], int
-    )
+    further = wanted["offset"] == wanted["offset"][row]
+    further[row] = False
+    pointing = pointing[~np.isin(units["queue"][pointing], wanted["queue"][further])]
     if len(pointing) != 1:
         return None
     unit = int(pointing[0])
-    queue, number = units["queue"][unit], units["queue_offset"][unit]
-    topic, stated = numbers.keys[int(queue)][0], numbers.keys[int(wanted["queue"][row])][0]
-    if len(topic.encode()) != len(stated.encode()) or "\N{REPLACEMENT CHARACTER}" in topic:
+    queue, number = int(units["queue"][unit]), units["queue_offset"][unit]
+    if not _fits(queue, row, wanted, numbers, topic_bytes) or not 0 <= number < NUMBER_MAX:
         return None
     is_claimed = bool(((wanted["queue"] == queue) & (wanted["queue_offset"] == number)).any())
     is_same_code = bool(wanted["is_delayed"][row]) or units["tags_code"][unit] == wanted["tags_code"][row]
-    return None if is_claimed or not is_same_code or not 0 <= number < NUMBER_MAX else unit
+    return None if is_claimed or not is_same_code else unit
 
 
-def _pointing(wanted: NDArray[Any], units: NDArray[Any], row: int) -> list[int]:
-    """Return the units that point to the record of a row, but those of its further queues."""
-    pointing = np.flatnonzero((units["offset"] == wanted["offset"][row]) & (units["size"] == wanted["size"][row]))
-    others = wanted["offset"] == wanted["offset"][row]
-    others[row] = False
-    return [each for each in pointing.tolist() if units["queue"][each] not in wanted["queue"][others]]
+def _alone(
+    wanted: NDArray[Any], unsure: NDArray[Any], numbers: QueueNumbers, topic_bytes: Callable[[int], int]
+) -> list[tuple[int, int]]:
+    """Return rows that are alone in their queue and fill a gap of one other queue, each with that queue."""
+    counts = np.bincount(wanted["queue"], minlength=len(numbers.keys)) if len(wanted) else np.zeros(0, int)
+    rows = [row for row in np.flatnonzero(unsure & ~wanted["is_light"]).tolist() if counts[wanted["queue"][row]] == 1]
+    found = []
+    for row in rows[:_UNSURE_MAX]:
+        offset, number = wanted["offset"][row], wanted["queue_offset"][row]
+        near = wanted[(wanted["queue_offset"] >= number - 1) & (wanted["queue_offset"] <= number + 1)]
+        before = near["queue"][(near["queue_offset"] == number - 1) & (near["offset"] < offset)]
+        after = near["queue"][(near["queue_offset"] == number + 1) & (near["offset"] > offset)]
+        queues = set(before.tolist()) & set(after.tolist()) - set(
+            near["queue"][near["queue_offset"] == number].tolist()
+        )
+        stated = numbers.keys[int(wanted["queue"][row])]
+        alike = [
+            queue
+            for queue in queues
+            if _is_alike(numbers.keys[queue], stated) and _fits(queue, row, wanted, numbers, topic_bytes)
+        ]
+        if len(alike) == 1:
+            found.append((row, alike[0]))
+    return found
 
 
-def _apply_units(
-    wanted: NDArray[Any], units: NDArray[Any], before: Mapping[int, tuple[str, int, int]], has_unit: NDArray[Any]
-) -> None:
-    for row in before:
-        [unit] = _pointing(wanted, units, row)
-        wanted["queue"][row], wanted["queue_offset"][row] = units["queue"][unit], units["queue_offset"][unit]
-        has_unit[row] = True
+def _is_alike(key: QueueKey, stated: QueueKey) -> bool:
+    """Tell whether one damaged byte can make one queue of the other."""
+    if key[0] == stated[0]:
+        return True
+    if len(key[0]) != len(stated[0]):
+        return "\N{REPLACEMENT CHARACTER}" in stated[0] and key[1] == stated[1]
+    return key[1] == stated[1] and sum(one != other for one, other in zip(key[0], stated[0], strict=True)) == 1
+
+
+def _fits(queue: int, row: int, wanted: NDArray[Any], numbers: QueueNumbers, topic_bytes: Callable[[int], int]) -> bool:
+    """Tell whether the topic of a queue has room in a record."""
+    topic, stated = numbers.keys[queue][0], numbers.keys[int(wanted["queue"][row])][0]
+    if "\N{REPLACEMENT CHARACTER}" in topic:
+        return False
+    return topic == stated or len(topic.encode()) == topic_bytes(int(wanted["offset"][row]))
 
 
 def _place(wanted: NDArray[Any], row: int, numbers: QueueNumbers) -> tuple[str, int, int]:

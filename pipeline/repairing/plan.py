@@ -209,15 +209,18 @@ def prepare_repair(
         rows = read_store(read)
         facts = facts_of(read, rows.log_outline, rows.queue_outline)
     queue_file_bytes = store.queue_file_bytes or _queue_file_bytes(given)
-    salvage = plan_salvage(
-        read,
-        rows,
-        facts,
-        misnamed,
-        file_units=queue_file_bytes // UNIT_BYTES,
-        deleted=deleted_topics(store.name, store.view)[0],
-        with_quarantine=with_quarantine,
-    )
+    try:
+        salvage = plan_salvage(
+            read,
+            rows,
+            facts,
+            misnamed,
+            file_units=queue_file_bytes // UNIT_BYTES,
+            deleted=deleted_topics(store.name, store.view)[0],
+            with_quarantine=with_quarantine,
+        )
+    except OSError as error:
+        raise RepairRefused(f"the log of {store.name} cannot be read: {error.strerror or error}") from error
     rows = replace(rows, wanted=salvage.wanted, keys=salvage.keys, records=salvage.records)
     return Prepared(plan_repair(read, rows, facts, audit, target, given, salvage), rows, audit)
 

@@ -18,6 +18,8 @@ from tornpage.pipeline.repairing.pieces import Misnamed, quarantine_files, quara
 from tornpage.pipeline.sources import read_log
 from tornpage.pipeline.store_rows import StoreRows
 from tornpage.pipeline.stores import StoreFacts, StorePlan
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.record import END_RESERVE_BYTES, Record, decode_record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,8 +113,16 @@ def plan_salvage(
     records, source = records[inside], source[inside]
     wanted = wanted[np.isin(wanted["offset"], records["offset"])]
     layout = lay_out(records, begin=begin, file_bytes=view.file_bytes)
+    stored = tuple(files)
     numbering = number_records(
-        records, wanted, rows.units, rows.numbers, layout, file_units=file_units, deleted=deleted
+        records,
+        wanted,
+        rows.units,
+        rows.numbers,
+        layout,
+        file_units=file_units,
+        deleted=deleted,
+        topic_bytes=lambda offset: len(_record(stored, records, source, offset).topic),
     )
     fills_the_end = not view.is_unclean
     if fills_the_end:
@@ -134,6 +144,17 @@ def plan_salvage(
         left,
     )
     return replace(made, wanted=_with_fillers(made, rows.numbers))
+
+
+def _record(files: tuple[Stored, ...], records: NDArray[Any], source: NDArray[Any], offset: int) -> Record:
+    """Read one of the records."""
+    at = int(np.searchsorted(records["offset"], offset))
+    stored, size = files[int(source[at])], int(records["size"][at])
+    with FileSource(stored.path, size_bytes_max=offset - stored.offset + size) as read:
+        found = decode_record(read.read(offset - stored.offset, size) + bytes(END_RESERVE_BYTES), offset=offset)
+    if not isinstance(found, Record):
+        raise OSError(f"{stored.path.name} changed while it was read")
+    return found
 
 
 def _begin(store: StorePlan, records: NDArray[Any]) -> int:

@@ -262,6 +262,19 @@ def test_wrong_queue_offset_is_corrected(tmp_path: Path, number: int, has_queues
     assert served(tmp_path / "copy") == 12
 
 
+@pytest.mark.parametrize("has_queues", [True, False])
+@pytest.mark.parametrize(("at", "content"), [(12, struct.pack(">i", 5)), (88 + 700 + 1, b"\xd4"), (88 + 700 + 1, b"V")])
+def test_wrong_queue_id_and_topic_are_corrected(tmp_path: Path, at: int, content: bytes, has_queues: bool) -> None:
+    offsets = put_many(tmp_path / "store", record_checksum="body")
+    right = records_of(tmp_path / "store")
+    overwrite(tmp_path / "store" / LOG_FILE, offsets[5] + at, content)
+    if not has_queues:
+        shutil.rmtree(tmp_path / "store/consumequeue")
+    mended(tmp_path / "store", tmp_path / "copy")
+    assert records_of(tmp_path / "copy") == right
+    assert served(tmp_path / "copy") == 12
+
+
 def test_quarantined_records_go_back_to_their_places(tmp_path: Path) -> None:
     offsets = put_many(tmp_path / "store", 9)
     log = tmp_path / "store" / LOG_FILE
