@@ -112,6 +112,7 @@ def changed(
     queue_id: int | None = None,
     queue_offset: int | None = None,
     rolled_back: bool = False,
+    no_transaction: bool = False,
 ) -> bytes:
     """Return a record with other header fields; its trailer fits again. The topic keeps its length in bytes."""
     stored = bytearray(raw)
@@ -122,6 +123,8 @@ def changed(
     (flags,) = struct.unpack_from(">i", stored, 36)
     if rolled_back:
         struct.pack_into(">i", stored, 36, flags | ROLLED_BACK)
+    if no_transaction:
+        struct.pack_into(">i", stored, 36, flags & ~ROLLED_BACK)
     body_at = 88 + (12 if flags & 0x10 else 0) + (12 if flags & 0x20 else 0)
     topic_at = body_at + struct.unpack_from(">i", stored, body_at - 4)[0]
     if topic is not None:

@@ -136,6 +136,7 @@ def _correct(directory: Path, salvage: Salvage) -> None:
                     topic=said.after[0] if said.after[0] != said.before[0] else None,
                     queue_id=said.after[1] if said.after[1] != said.before[1] else None,
                     queue_offset=said.after[2],
+                    no_transaction=said.no_transaction,
                 )
             if offset in without:
                 raw = changed(raw, rolled_back=True)

@@ -131,14 +131,31 @@ def place_fillers(
     known = _by_units(pending, units, keys, holes)
     for hole in holes:
         known[hole.start] += _by_headers(pending, hole, layout, image, known[hole.start])
-    floating: dict[int, list[tuple[str, int, int]]] = {hole.start: [] for hole in holes}
-    for each in lost:
-        around = [hole for hole in holes if _may_hold(hole, each)]
-        if len(around) == 1 and not (around[0].is_tail and around[0].start >= layout.end):
-            floating[around[0].start] += pending.take_all(each)
+    floating = _float(pending, lost, [hole for hole in holes if hole.start < layout.end], known)
     for hole in holes:
-        _fill(made, hole, sorted(known[hole.start]), floating[hole.start])
+        _fill(made, hole, sorted(known[hole.start]), floating.get(hole.start, []))
     return made
+
+
+def _float(
+    pending: _Pending, lost: Sequence[Lost], holes: Sequence[Hole], known: Mapping[int, Sequence[Segment]]
+) -> dict[int, list[tuple[str, int, int]]]:
+    """Give lost numbers without a known place to the holes between their neighbours, in order, while there is room.
+
+    A consumer asks a queue for a number and never sees where in the log it lies. What has the fewest holes comes first.
+    """
+    room = {hole.start: hole.end - hole.start - sum(each[1] for each in known[hole.start]) for hole in holes}
+    floating: dict[int, list[tuple[str, int, int]]] = {hole.start: [] for hole in holes}
+    candidates = [(each, [hole for hole in holes if _may_hold(hole, each)]) for each in lost]
+    for each, around in sorted(candidates, key=lambda candidate: len(candidate[1])):
+        least = filler_bytes_min(each.topic)
+        for name in pending.take_all(each) if around else ():
+            for hole in around:
+                if room[hole.start] >= least:
+                    floating[hole.start].append(name)
+                    room[hole.start] -= least
+                    break
+    return floating
 
 
 def _may_hold(hole: Hole, lost: Lost) -> bool:

@@ -40,12 +40,14 @@ _UNSURE_MAX = 10_000
 class Correction:
     """A record whose header gets other values: the queue and the queue offset that the evidence names.
 
-    `before` and `after` are (topic, queue id, queue offset).
+    `before` and `after` are (topic, queue id, queue offset). `no_transaction`: its flags wrongly say that it is half of
+    a transaction.
     """
 
     offset: int
     before: tuple[str, int, int]
     after: tuple[str, int, int]
+    no_transaction: bool = False
 
 
 @dataclass(slots=True)

@@ -131,8 +131,8 @@ class RepairPlan:
             said.append(f"report {salvage.losses.messages:,} lost messages: {self._lost_text()}")
         if salvage.corrections:
             said.append(
-                f"correct queue, topic or queue offset of {len(salvage.corrections):,} records, by their queues and "
-                "neighbours"
+                f"correct topic, queue, queue offset or flags of {len(salvage.corrections):,} records, by their queues "
+                "and neighbours"
             )
         if salvage.numbering.without_place:
             said.append(

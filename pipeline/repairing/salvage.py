@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tornpage.pipeline.columns import KEYS, RECORDS, WANTED, LogBatch, QueueNumbers, joined
-from tornpage.pipeline.repairing.fillers import Filler
+from tornpage.pipeline.dispatch import dispatch_of
+from tornpage.pipeline.repairing.fillers import ROLLED_BACK, Filler
 from tornpage.pipeline.repairing.layout import LogLayout, lay_out, valid_in_files
 from tornpage.pipeline.repairing.losses import Losses, Lost, find_losses, place_fillers
 from tornpage.pipeline.repairing.numbering import Correction, Numbering, number_records
@@ -114,6 +115,8 @@ def plan_salvage(
     wanted = wanted[np.isin(wanted["offset"], records["offset"])]
     layout = lay_out(records, begin=begin, file_bytes=view.file_bytes)
     stored = tuple(files)
+    flagged = _wrongly_flagged(store, stored, records, source, wanted, rows, deleted)
+    wanted = _in_order(np.concatenate([wanted, flagged]))
     numbering = number_records(
         records,
         wanted,
@@ -124,6 +127,9 @@ def plan_salvage(
         deleted=deleted,
         topic_bytes=lambda offset: len(_record(stored, records, source, offset).topic),
     )
+    for row in flagged[np.isin(flagged["offset"], numbering.wanted["offset"])]:
+        place = (*rows.numbers.keys[int(row["queue"])], int(row["queue_offset"]))
+        numbering.corrections.append(Correction(int(row["offset"]), place, place, no_transaction=True))
     fills_the_end = not view.is_unclean
     if fills_the_end:
         reach = _reach(rows, numbering, layout)
@@ -155,6 +161,44 @@ def _record(files: tuple[Stored, ...], records: NDArray[Any], source: NDArray[An
     if not isinstance(found, Record):
         raise OSError(f"{stored.path.name} changed while it was read")
     return found
+
+
+def _wrongly_flagged(
+    store: StorePlan,
+    files: tuple[Stored, ...],
+    records: NDArray[Any],
+    source: NDArray[Any],
+    wanted: NDArray[Any],
+    rows: StoreRows,
+    deleted: Mapping[str, int],
+) -> NDArray[Any]:
+    """Return units for records whose flags wrongly say that they are half of a transaction.
+
+    Such a record states queue offset 0. One that states the number missing in its queue had another flag before.
+    """
+    none = np.empty(0, WANTED)
+    without = records[~np.isin(records["offset"], wanted["offset"])]
+    if not len(without):
+        return none
+    mine = wanted[np.isin(wanted["queue"], without["queue"])]
+    units = rows.units[np.isin(rows.units["queue"], without["queue"])]
+    have = set(zip(mine["queue"].tolist(), mine["queue_offset"].tolist(), strict=True))
+    pointing = set(zip(units["queue"].tolist(), units["offset"].tolist(), strict=True))
+    light = bool(store.log_parts and store.log_parts[0].light_queues)
+    found = []
+    for offset, queue in zip(without["offset"].tolist(), without["queue"].tolist(), strict=True):
+        topic, _ = rows.numbers.keys[queue]
+        if offset < deleted.get(topic, 0):
+            continue
+        record = _record(files, records, source, offset)
+        number = record.queue_offset
+        is_gap = (queue, number - 1) in have and (queue, number + 1) in have
+        if number < 0 or (queue, number) in have or not ((number and is_gap) or (queue, offset) in pointing):
+            continue
+        asked = dispatch_of(replace(record, sys_flag=record.sys_flag & ~ROLLED_BACK), light_queues=light)
+        unit = (record.size_bytes, asked.tags_code, asked.is_delayed, False, record.store_timestamp)
+        found.append((offset, queue, number, *unit))
+    return np.array(found, WANTED)
 
 
 def _begin(store: StorePlan, records: NDArray[Any]) -> int:
