@@ -264,11 +264,11 @@ def test_wrong_queue_offset_is_corrected(tmp_path: Path, number: int, has_queues
 
 @pytest.mark.parametrize("has_queues", [True, False])
 @pytest.mark.parametrize(
-    ("at", "content"), [(12, struct.pack(">i", 5)), (88 + 700 + 1, b"\xd4"), (88 + 700 + 1, b"V"), (39, b"\x04")]
+    ("at", "content"),
+    [(12, struct.pack(">i", 5)), (88 + 700 + 1, b"\xd4"), (88 + 700 + 1, b"V"), (39, b"\x04")],
+    ids=["queue id", "no text", "another topic", "prepared"],
 )
-def test_wrong_queue_id_topic_and_flags_are_corrected(
-    tmp_path: Path, at: int, content: bytes, has_queues: bool
-) -> None:
+def test_wrong_header_is_corrected(tmp_path: Path, at: int, content: bytes, has_queues: bool) -> None:
     offsets = put_many(tmp_path / "store", record_checksum="body")
     right = records_of(tmp_path / "store")
     overwrite(tmp_path / "store" / LOG_FILE, offsets[5] + at, content)

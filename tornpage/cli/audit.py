@@ -24,6 +24,9 @@ __all__ = ["command"]
 @click.option("--overwrite", is_flag=True, help="Begin anew in a --work directory that holds rows.")
 @click.option("--repair-to", type=click.Path(), default=None, metavar="DIR", help="Write a mended copy of STORE.")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what --repair-to would do, and write nothing.")
+@click.option(
+    "--restore-quarantine", is_flag=True, help="With --repair-to: put back what the store set aside in quarantine/."
+)
 @click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the one STORE, too.")
 @options.redact_option
 @options.json_option
@@ -31,6 +34,7 @@ def command(
     stores: tuple[str, ...],
     repair_to: str | None,
     only_plan: bool,
+    restore_quarantine: bool,
     html: str | None,
     redact: bool,
     as_json: bool,
@@ -48,13 +52,16 @@ def command(
     tornpage audit /var/rocketmq/store
     tornpage audit STORE STORE --master 'local[*]' --json
     tornpage audit STORE --engine joins --work /big/rows --master 'local-cluster[2,1,1024]'
-    tornpage audit STORE --repair-to COPY --plan
+    tornpage audit STORE --repair-to COPY --plan    (every intact record, at its offset)
+    tornpage audit STORE --repair-to COPY --restore-quarantine
     tornpage audit STORE --html store.html    (findings, a map of the files, queues, index)
     tornpage audit STORE --html store.html --redact    (to be shared: no topics, keys, hosts)
     """
     given = Asked(**asked)  # type: ignore[arg-type]
     if repair_to is None and only_plan:
         refuse("--plan is about --repair-to; give --repair-to DIR too")
+    if repair_to is None and restore_quarantine:
+        refuse("--restore-quarantine is about --repair-to; give --repair-to DIR too")
     if given.resume and given.overwrite:
         refuse("--resume and --overwrite exclude each other; give one of them")
     if given.work is None and (given.resume or given.overwrite):
@@ -71,7 +78,9 @@ def command(
     elif len(stores) != 1:
         refuse("--repair-to mends a copy of one store; give one STORE")
     else:
-        outcome, text = repair_outcome(stores[0], repair_to, given, only_plan=only_plan)
+        outcome, text = repair_outcome(
+            stores[0], repair_to, given, only_plan=only_plan, with_quarantine=restore_quarantine
+        )
     if html is not None:
         audit_page(html, stores[0], outcome, show, file_bytes=given.file_bytes)
         text = f"{text}\n\n{html}"

@@ -78,7 +78,9 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
     return Outcome("audit", verdict, figures, timings, findings, extra=extra), _text(audits, verdict, figures)
 
 
-def repair_outcome(store: str, target: str, asked: Asked, *, only_plan: bool) -> tuple[Outcome, str]:
+def repair_outcome(
+    store: str, target: str, asked: Asked, *, only_plan: bool, with_quarantine: bool = False
+) -> tuple[Outcome, str]:
     """Audit a store, say how a copy of it would be mended and, unless only that is wanted, mend the copy."""
     from tornpage.pipeline.repairing import RepairRefused, carry_out, prepare_repair
     from tornpage.properties.inspect import InspectError
@@ -86,7 +88,9 @@ def repair_outcome(store: str, target: str, asked: Asked, *, only_plan: bool) ->
     started = perf_counter()
     try:
         with bytes_progress("auditing") as show:
-            prepared = prepare_repair(store, Path(target), _given(asked), progress=show)
+            prepared = prepare_repair(
+                store, Path(target), _given(asked), with_quarantine=with_quarantine, progress=show
+            )
         if only_plan:
             return _planned(prepared, perf_counter() - started)
         for line in prepared.plan.lines():
