@@ -16,6 +16,8 @@ __all__ = ["I64_MAX", "Query", "keys_of", "offset_of_id", "parse_queue", "parse_
 I64_MAX = 2**63 - 1
 _SETTINGS_BYTES_MAX = 1 << 20
 _ROLLED_BACK = 0x0C
+_DAY_MS = 86_400_000
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MILLISECONDS = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
@@ -111,13 +113,16 @@ def offset_of_id(message_id: str) -> int:
 
 
 def parse_times(text: str) -> tuple[int, int]:
-    """Return both ends, in ms, of `FROM..TO`; an end that is left out is open, one without `..` is a moment."""
+    """Return both ends, in ms, of `FROM..TO`; an end that is left out is open.
+
+    A date stands for its whole day in UTC. A time without `..` is a day or a moment.
+    """
     begin, dots, end = text.partition("..")
     if not dots:
         end = begin
     if not begin.strip() and not end.strip():
         raise InspectError(f"time {text!r} has no end; give FROM..TO, each as ms or ISO 8601")
-    times = (_time(begin, -I64_MAX - 1), _time(end, I64_MAX))
+    times = (_time(begin, -I64_MAX - 1), _time(end, I64_MAX) + (_DAY_MS - 1 if _DAY.fullmatch(end.strip()) else 0))
     if times[0] > times[1]:
         raise InspectError(f"time {text!r} ends before it begins; give the earlier one first")
     return times

@@ -20,7 +20,7 @@ from tornpage.cli.interrupts import INTERRUPTED, deaf_to_interrupts, leave_inter
 __all__ = ["cli", "main"]
 
 _COMMANDS = {
-    "audit": "check that log and consume queues of stores agree, on Spark",
+    "audit": "check that log, consume queues and index of stores agree; mend a copy",
     "bench": "measure the rooms of this machine",
     "bugs": "list the planted bugs",
     "campaign": "explore over seed ranges in Spark tasks, results as Parquet",
@@ -30,6 +30,7 @@ _COMMANDS = {
     "exhaust": "crash every short workload in every way within a bound",
     "explain": "write a page that explains a failing case",
     "explore": "search for broken promises: crashes, kills, restarts, recovery, interleavings",
+    "export": "write the messages of a store as text, JSON lines, CSV or Parquet",
     "faults": "real faults of real disks: full, failing, cut short",
     "inspect": "look into a store directory, changing nothing",
     "judge": "recover a copy of a crash image and judge it number by number",

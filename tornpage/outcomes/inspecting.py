@@ -27,7 +27,7 @@ from tornpage.render.redacting import Showing
 if TYPE_CHECKING:
     from tornpage.properties.inspect.follow import LogFollower
 
-__all__ = ["POLL_S", "document_text", "follow", "head_of", "printable", "row_lines"]
+__all__ = ["POLL_S", "document_text", "follow", "head_of", "printable", "row_lines", "time_text"]
 
 
 _FIELD_BYTES_SHOWN = 64
@@ -109,7 +109,7 @@ def _unit(row: dict[str, Any]) -> Iterator[str]:
     )
     if ext := row.get("ext"):
         bits = ext["bitMap"] or "none"
-        yield f"{'':>12}   extension: tags code {ext['tagsCode']}, {_time(ext['msgStoreTime'])}, bit map {bits}"
+        yield f"{'':>12}   extension: tags code {ext['tagsCode']}, {time_text(ext['msgStoreTime'])}, bit map {bits}"
 
 
 def _empty(row: dict[str, Any]) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _empty(row: dict[str, Any]) -> Iterator[str]:
 def _extension(row: dict[str, Any]) -> Iterator[str]:
     yield (
         f"{row['place']:>16} {row['addressText']:>21} {row['size']:>6} {row['tagsCode']:>20} "
-        f"{_time(row['msgStoreTime'])}  {row['bitMap'] or ''}"
+        f"{time_text(row['msgStoreTime'])}  {row['bitMap'] or ''}"
     )
 
 
@@ -129,7 +129,7 @@ def _index(row: dict[str, Any]) -> Iterator[str]:
     room = "" if row["entriesMax"] is None else f" of {row['entriesMax'] - 1:,}"
     yield (
         f"{row['file']:<24} {row['entries']:>11,}{room:<14} {used:>10} of {slots:<10} {row['beginPhyOffset']:>16} "
-        f"{row['endPhyOffset']:>16}  {_time(row['beginTimestamp'])} .. {_time(row['endTimestamp'])}"
+        f"{row['endPhyOffset']:>16}  {time_text(row['beginTimestamp'])} .. {time_text(row['endTimestamp'])}"
     )
     if row["chainMax"] is not None:
         yield (
@@ -143,7 +143,7 @@ def _entry(row: dict[str, Any]) -> Iterator[str]:
     found = printable(f"{row['topic']} {' '.join(row['keys'])}") if "topic" in row else ""
     yield (
         f"{row['file']:<24} {row['number']:>9} {row['slot']:>9} {row['keyHash']:>11} {row['phy']:>16} "
-        f"{_time(row['time'])} {row['previous']:>9}  {row['points']}: {found}{same}"
+        f"{time_text(row['time'])} {row['previous']:>9}  {row['points']}: {found}{same}"
     )
 
 
@@ -151,7 +151,7 @@ def _checkpoint(row: dict[str, Any]) -> Iterator[str]:
     yield f"{row['file']:<22} {_file(row)}"
     if row["physicMsgTimestamp"] is not None:
         for name in ("physicMsgTimestamp", "logicsMsgTimestamp", "indexMsgTimestamp"):
-            yield f"  {name:<20} {row[name]:>14}  {_time(row[name]) if row[name] else 'never'}"
+            yield f"  {name:<20} {row[name]:>14}  {time_text(row[name]) if row[name] else 'never'}"
 
 
 def _floor(row: dict[str, Any]) -> Iterator[str]:
@@ -195,10 +195,10 @@ def _delay(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _file(row: dict[str, Any]) -> str:
-    return f"{row['size']} bytes, {_time(row['modified'])}" if row["present"] else "no such file"
+    return f"{row['size']} bytes, {time_text(row['modified'])}" if row["present"] else "no such file"
 
 
-def _time(milliseconds: int) -> str:
+def time_text(milliseconds: int) -> str:
     """Return a time as ISO 8601 in UTC; as a number where no calendar has it."""
     try:
         moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
