@@ -195,7 +195,8 @@ class LogJudge:
         if self._may_move:
             if not any(finding.code == "CL_TAIL_MOVING" for finding in findings):
                 message = "the store is open or its files changed while they were read; its end may have moved"
-                file = self._view.files[-1].label if self._view.files else "commitlog"
+                holding = [file.label for file in self._view.files if file.base_offset <= end]
+                file = holding[-1] if holding else "commitlog"
                 found.append(Finding("CL_TAIL_MOVING", "note", file, self.end_offset, message, _AGAIN))
             return found
         floor, checkpoint = self._view.floor, self._view.checkpoint

@@ -121,7 +121,8 @@ def index_chain(view: StoreView, query: Query) -> Document:
         "hash_collisions": sum(row["sameHash"] and not row["accepted"] for row in every),
         "slot_collisions": sum(not row["sameHash"] for row in every),
     }
-    return part_document(figures, every if query.limit is None else every[: query.limit], findings)
+    shown = every if query.limit is None else every[: query.limit]
+    return part_document(figures, shown, findings) | {"rowsLeftOut": len(every) - len(shown)}
 
 
 def entry_row(view: StoreView, reader: IndexReader, entry: IndexEntry, records: RecordReader, query: Query) -> Row:

@@ -25,12 +25,18 @@ __all__ = ["by_id", "by_time", "in_log", "nothing_found", "unread"]
 
 def in_log(view: StoreView, query: Query, progress: Progress = without_progress) -> Document:
     """Return the rows of the log that a query asks for, with the verdict of the whole log if no place is asked for."""
+    topics: set[str] = set()
+
+    def accepts(record: Record) -> bool:
+        topics.add(record.topic_text)
+        return query.accepts(record)
+
     document = log_document(
         view,
         limit=query.limit,
         from_offset=query.offset or 0,
         whole=query.offset is None,
-        accepts=query.accepts if query.has_filter else None,
+        accepts=accepts if query.has_filter else None,
         with_hex=query.hex,
         progress=progress,
     )
@@ -39,11 +45,20 @@ def in_log(view: StoreView, query: Query, progress: Progress = without_progress)
         begin = view.files[0].base_offset if view.files else 0
         what = "no record that was asked for" if query.has_filter else "no record"
         message = f"{what} at or behind offset {query.offset}; the log files hold the offsets {begin} to {end}"
-        missing = part_document({}, [], [nothing_found(message, query.offset)])
-        document["findings"] += missing["findings"]
-        document["figures"]["findings"] += 1
-        document["figures"]["notes"] += 1
+        _add_note(document, nothing_found(message, query.offset))
+    elif query.has_filter and not document["rows"] and query.limit != 0:
+        is_unknown = query.topic is not None and query.topic not in topics
+        message = (
+            f"no record of the topic {query.topic!r} is in the log" if is_unknown else "no record that was asked for"
+        )
+        _add_note(document, nothing_found(message, None, "none, or another question"))
     return document
+
+
+def _add_note(document: Document, note: Finding) -> None:
+    document["findings"] += part_document({}, [], [note])["findings"]
+    document["figures"]["findings"] += 1
+    document["figures"]["notes"] += 1
 
 
 def by_id(view: StoreView, query: Query) -> Document:

@@ -109,10 +109,11 @@ def inspect_outcome(
 
     try:
         with bytes_progress("inspecting") as read:
-            seen = show.document(inspect_view(store, view, name, query, progress=read))
+            found = inspect_view(store, view, name, query, progress=read)
     except InspectError as error:
         refuse(str(error))
-    extra = {"rows": seen["rows"], **show.extra}
+    seen = show.document(found) | {"rowsLeftOut": found["rowsLeftOut"]}
+    extra = {"rows": seen["rows"], "rowsLeftOut": seen["rowsLeftOut"], **show.extra}
     outcome = Outcome("inspect", seen["verdict"], seen["figures"], (), seen["findings"], extra=extra)
     return outcome, document_text(seen, view=view, everything=query.limit is None)
 

@@ -27,7 +27,7 @@ from tornpage.render.redacting import Showing
 if TYPE_CHECKING:
     from tornpage.properties.inspect.follow import LogFollower
 
-__all__ = ["POLL_S", "document_text", "follow", "head_of", "printable", "row_lines", "time_text"]
+__all__ = ["POLL_S", "document_text", "figures_text", "follow", "head_of", "printable", "row_lines", "time_text"]
 
 
 _FIELD_BYTES_SHOWN = 64
@@ -43,13 +43,23 @@ def document_text(seen: dict[str, Any], *, view: str, everything: bool) -> str:
             lines.append(head)
         lines += row_lines(row, everything=everything)
     figures = seen["figures"]
-    lines += ["", ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in sorted(figures.items()))]
+    if seen["rowsLeftOut"] is None:
+        lines.append("… more rows may follow; --limit N or --all shows them")
+    elif seen["rowsLeftOut"]:
+        lines.append(f"… {seen['rowsLeftOut']:,} more rows; --all shows them")
+    lines += ["", figures_text(figures)]
     for finding in seen["findings"]:
         place = f"{finding['file']}" + (f" at {finding['offset']}" if finding["offset"] is not None else "")
         said = f"{finding['severity']}: {finding['code']} {place}: {finding['message']}; {finding['remedy']}"
         lines.append(printable(said))
-    verdict = seen["verdict"] or "none (a part was looked at)"
-    return "\n".join([*lines, "", f"verdict: {verdict}"])
+    verdict = [f"verdict: {seen['verdict']}"] if seen["verdict"] else ["part of the store; no verdict"]
+    return "\n".join([*lines, "", *verdict])
+
+
+def figures_text(figures: dict[str, Any]) -> str:
+    """Return figures as one line, those that are 0 left out."""
+    said = [f"{name.replace('_', ' ')} {number:,}" for name, number in sorted(figures.items()) if number]
+    return ", ".join(said) or "nothing"
 
 
 def head_of(row: dict[str, Any]) -> str:
@@ -83,8 +93,11 @@ def _hex_lines(field: dict[str, Any], everything: bool) -> Iterator[str]:
 
 def _record(row: dict[str, Any]) -> Iterator[str]:
     queue = f"{printable(row['topic'])}/{row['queueId']}"
-    keys = printable(row.get("keys") or "")
-    yield f"{row['phy']:>16} {row['size']:>9}  {queue:<32} {row['queueOffset']:>12}  {keys}"
+    tags, keys = printable(row.get("tags") or ""), printable(row.get("keys") or "")
+    yield (
+        f"{row['phy']:>16} {row['size']:>9}  {queue:<32} {row['queueOffset']:>12}  "
+        f"{time_text(row['storeTimestamp']):<24}  {row['msgId']:<32}  {tags:<12}  {keys}"
+    ).rstrip()
 
 
 def _other(row: dict[str, Any]) -> Iterator[str]:
@@ -207,7 +220,10 @@ def time_text(milliseconds: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
 
 
-_LOG_HEAD = f"{'offset':>16} {'size':>9}  {'queue':<32} {'queue offset':>12}  keys"
+_LOG_HEAD = (
+    f"{'offset':>16} {'size':>9}  {'queue':<32} {'queue offset':>12}  {'store time':<24}  {'message id':<32}  "
+    f"{'tags':<12}  keys"
+)
 _PROGRESS_HEAD = f"{'':<53} {'stored':>12} {'end':>12} {'lag':>12}"
 _HEADS = {
     "record": _LOG_HEAD,
