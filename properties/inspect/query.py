@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tornpage.properties.decode.config_files import parse_settings
+from tornpage.impl.config.broker_settings import parse_lines, problem_of
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.decode.record import Record, parse_properties
 
@@ -146,7 +146,10 @@ def read_settings(path: str) -> dict[str, int]:
         raise InspectError(f"cannot read the broker's settings {path!r}: {reason}; check the path") from error
     if len(stored) > _SETTINGS_BYTES_MAX:
         raise InspectError(f"{path!r} is too long for a file of settings; give the broker's name=value file")
-    said = parse_settings(stored.decode("utf-8", "replace"))
+    said, problem = parse_lines(stored.decode("utf-8", "replace"))
+    problem = problem or problem_of(said)
+    if problem is not None:
+        raise InspectError(f"the broker's settings {path!r}: {problem}")
     numbers: dict[str, int] = {}
     for name in ("maxHashSlotNum", "maxIndexNum", "mappedFileSizeCommitLog"):
         if name not in said:

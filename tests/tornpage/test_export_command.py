@@ -60,7 +60,7 @@ def test_every_format_has_every_message(kind: str, tmp_path: Path) -> None:
         with out.open(newline="", encoding="utf-8") as file:
             found = [row["phy"] for row in csv.DictReader(file)]
     elif kind == "parquet":
-        import pyarrow.parquet as pq
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
         found = [str(each) for each in pq.read_table(out).column("phy").to_pylist()]
     elif kind == "jsonl":

@@ -7,6 +7,7 @@ from tornpage.cli.document import emit, refuse
 from tornpage.outcomes.auditing import ENGINES, Asked, audit_outcome, repair_outcome
 from tornpage.render.redacting import showing
 from tornpage.render.store_page import audit_page
+from tornpage.run.writing import new_page
 
 __all__ = ["command"]
 
@@ -21,7 +22,7 @@ __all__ = ["command"]
 )
 @click.option("--work", type=click.Path(), default=None, help="Keep the rows of engine joins in this directory.")
 @click.option("--resume", is_flag=True, help="Read again only what has changed since --work was written.")
-@click.option("--overwrite", is_flag=True, help="Begin anew in a --work directory that holds rows.")
+@click.option("--overwrite", is_flag=True, help="Replace the rows of --work, or the file of --html.")
 @click.option("--repair-to", type=click.Path(), default=None, metavar="DIR", help="Write a mended copy of STORE.")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what --repair-to would do, and write nothing.")
 @click.option(
@@ -64,14 +65,18 @@ def command(
         refuse("--restore-quarantine is about --repair-to; give --repair-to DIR too")
     if given.resume and given.overwrite:
         refuse("--resume and --overwrite exclude each other; give one of them")
-    if given.work is None and (given.resume or given.overwrite):
-        refuse("--resume and --overwrite are about --work; give --work DIR too")
+    if given.work is None and given.resume:
+        refuse("--resume is about --work; give --work DIR too")
+    if given.work is None and html is None and given.overwrite:
+        refuse("--overwrite is about --work and --html; give one of them too")
     if given.work is not None and given.engine in ("plain", "tasks"):
         refuse(f"engine {given.engine} writes no rows; give --engine joins, or leave --work out")
     if html is not None and (len(stores) != 1 or repair_to is not None):
         refuse("--html is the page of one store's audit; give one STORE, and no --repair-to")
     if redact and repair_to is not None:
         refuse("--redact is about what an audit says; give it without --repair-to")
+    if html is not None:
+        new_page(html, option="--html", overwrite=bool(given.overwrite))
     show = showing(redact=redact)
     if repair_to is None:
         outcome, text = audit_outcome(stores, given, show)

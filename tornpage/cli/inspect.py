@@ -11,6 +11,7 @@ from tornpage.cli.progress import bytes_progress
 from tornpage.outcomes.inspecting import document_text
 from tornpage.render.redacting import AS_IT_IS, Showing, showing
 from tornpage.render.store_page import inspect_page_outcome
+from tornpage.run.writing import new_page
 
 if TYPE_CHECKING:
     from tornpage.properties.inspect import Query
@@ -41,9 +42,10 @@ _VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "pro
 @click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
 @click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
 @click.option(
-    "--file-bytes", type=click.IntRange(min=1), default=None, help="Size of a log file, if it cannot be seen."
+    "--file-bytes", type=click.IntRange(1, 2**40 - 1), default=None, help="Size of a log file, if it cannot be seen."
 )
 @click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the whole store instead.")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --html if it exists.")
 @options.redact_option
 @options.json_option
 def command(
@@ -55,6 +57,7 @@ def command(
     follow: bool,
     broker_config: str | None,
     html: str | None,
+    overwrite: bool,
     redact: bool,
     as_json: bool,
     **asked: Any,
@@ -91,6 +94,7 @@ def command(
         if html is not None:
             if view != "log" or name is not None or follow:
                 refuse("--html shows the whole store; give it without VIEW and --follow")
+            new_page(html, option="--html", overwrite=overwrite)
             outcome, text = inspect_page_outcome(html, store, query, show)
             emit(outcome, as_json=as_json, text=text)
         if follow:

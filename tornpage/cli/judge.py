@@ -30,7 +30,7 @@ __all__ = ["command"]
 @click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
 @click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
 @click.option(
-    "--file-bytes", type=click.IntRange(min=1), default=None, help="Size of a log file, if it cannot be seen."
+    "--file-bytes", type=click.IntRange(1, 2**40 - 1), default=None, help="Size of a log file, if it cannot be seen."
 )
 @click.option(
     "--crashes",

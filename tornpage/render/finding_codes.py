@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tornpage.cli.document import Outcome, refuse
 
-__all__ = ["explain_code_outcome", "finding_codes", "is_code"]
+__all__ = ["code_of", "explain_code_outcome", "finding_codes", "is_code"]
 
 _CODE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 _ROW = re.compile(rf"^\| `({_CODE.pattern})` \| (.*?) \| (.*?) \| (.*?) \|$", re.MULTILINE)
@@ -26,6 +26,12 @@ class FindingCode(NamedTuple):
 def is_code(text: str) -> bool:
     """Return whether a text looks like the code of a finding, and not like a token or a file."""
     return _CODE.fullmatch(text) is not None
+
+
+def code_of(text: str) -> str | None:
+    """Return the code that a text names in any case, None for other texts."""
+    name = text.upper()
+    return name if name in finding_codes() else None
 
 
 @cache

@@ -12,6 +12,7 @@ from tornpage import __version__
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import bytes_progress
 from tornpage.render.redacting import AS_IT_IS, Showing
+from tornpage.run.writing import writing
 
 if TYPE_CHECKING:
     from tornpage.properties.inspect import Query
@@ -108,10 +109,8 @@ def write_store_page(
     }
     data = json.dumps(document, indent=1).encode()
     text = render_store_report(read_store_report(json.loads(data)), downloads=[inlined("store.json", data)])
-    try:
+    with writing(path, option="--html"):
         Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        refuse(f"cannot write the page to {path}: {error.strerror}; name another --html file")
 
 
 def _to_page(path: str, show: Showing) -> str:

@@ -7,15 +7,17 @@
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tornpage.cli.document import refuse
 
-__all__ = ["new_file", "refuse_store_directory", "said_of", "writing"]
+__all__ = ["new_file", "new_page", "refuse_foreign", "refuse_store_directory", "said_of", "unwritable", "writing"]
 
 _SIGNS = ("commitlog", "consumequeue")
+_PAGE_BYTES = 4096
+_OUR_PAGE = b"tornpage"
 
 
 def new_file(path: str, *, option: str, overwrite: bool) -> Path:
@@ -39,13 +41,38 @@ def refuse_store_directory(directory: Path, *, option: str) -> None:
             refuse(f"{directory} lies in the store directory {each}; name another place with {option}")
 
 
+def new_page(path: str, *, option: str, overwrite: bool) -> Path:
+    """Return the path of a page to write; a page that tornpage wrote before is replaced, other files are refused."""
+    target = Path(path)
+    is_ours = False
+    if target.is_file():
+        with suppress(OSError), target.open("rb") as file:
+            start = file.read(_PAGE_BYTES).lower()
+            is_ours = not start or (start.lstrip().startswith(b"<!doctype html") and _OUR_PAGE in start)
+    return new_file(path, option=option, overwrite=overwrite or is_ours)
+
+
+def refuse_foreign(directory: Path, ours: Collection[str], *, option: str) -> None:
+    """Refuse a directory that lies in a store, or holds files that no run of tornpage has."""
+    refuse_store_directory(directory, option=option)
+    if directory.is_dir():
+        foreign = sorted(path.name for path in directory.iterdir() if path.name not in ours)
+        if foreign:
+            refuse(f"{directory} holds {foreign[0]}, which is no part of a run; name a new directory with {option}")
+
+
 @contextmanager
 def writing(path: str | os.PathLike[str], *, option: str) -> Iterator[None]:
     """Refuse, in one line that names the file, what a write inside fails with."""
     try:
         yield
     except OSError as error:
-        refuse(f"cannot write {error.filename or os.fspath(path)}: {said_of(error)}; {_remedy(error, option)}")
+        refuse(unwritable(error, path, option=option))
+
+
+def unwritable(error: OSError, path: str | os.PathLike[str], *, option: str) -> str:
+    """Return the line about a write that failed: the file, the reason, and what to do."""
+    return f"cannot write {error.filename or os.fspath(path)}: {said_of(error)}; {_remedy(error, option)}"
 
 
 def said_of(error: OSError) -> str:
@@ -55,5 +82,7 @@ def said_of(error: OSError) -> str:
 
 def _remedy(error: OSError, option: str) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "make room there, or name another place with " + option
+        return f"make room there, or name another place with {option}"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"make the directory writable, or name another place with {option}"
     return f"name another place with {option}"
