@@ -26,6 +26,7 @@ from tornpage.pipeline.queue_compare import compare_queues
 from tornpage.pipeline.reused_topics import reused_finding, reused_topics
 from tornpage.pipeline.store_rows import Progress, StoreRows, read_store, without_progress
 from tornpage.pipeline.stores import StoreFacts, StorePlan, facts_of, plan_store
+from tornpage.pipeline.summary import StoreSummary, summary_of
 from tornpage.pipeline.suspicions import Suspicion, holes, judged
 from tornpage.properties.decode.findings import Verdict
 
@@ -36,11 +37,15 @@ StorePath = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class StoreAudit:
-    """What the audit of one store found: findings by file and place, and counts."""
+    """What the audit of one store found: findings by file and place, and counts.
+
+    `summary` is None where rows are joined on Spark.
+    """
 
     store: str
     findings: tuple[AuditFinding, ...]
     figures: dict[str, int]
+    summary: StoreSummary | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -76,7 +81,8 @@ def audit_rows(plan: StorePlan, rows: StoreRows) -> tuple[StoreAudit, StoreFacts
         keys=rows.keys,
         entries=rows.entries,
     )
-    return audited(plan, facts, rows.queue_outline, rows.index_outline, suspicions, index_suspicions), facts
+    found = audited(plan, facts, rows.queue_outline, rows.index_outline, suspicions, index_suspicions)
+    return replace(found, summary=summary_of(plan, facts, rows)), facts
 
 
 def without_reused(plan: StorePlan, facts: StoreFacts, rows: StoreRows) -> StoreRows:

@@ -98,6 +98,7 @@ _LEAVES_OPEN = frozenset(
     {
         "CL_FILE_GONE",
         "CL_NO_ACCESS",
+        "CL_RECORDS_AT_RISK",
         "CL_TAIL_MOVING",
         "CQ_FILE_GONE",
         "CQ_NO_ACCESS",

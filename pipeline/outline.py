@@ -16,7 +16,8 @@ __all__ = ["LogPartition", "LogRow", "QueuePartition", "QueueRow", "kind_of", "t
 class LogPartition:
     """One log file. Records up to store time `settled_ms` count as settled; `light_queues`: see `dispatch_of`.
 
-    `deleted` names topics, each with the physical offset below which its records ask for no unit.
+    `flushed_ms` is the store time up to which the checkpoint proves that the log was flushed. `deleted` names topics,
+    each with the physical offset below which its records ask for no unit.
     """
 
     store: int
@@ -27,6 +28,7 @@ class LogPartition:
     settled_ms: int
     light_queues: bool
     deleted: tuple[tuple[str, int], ...] = ()
+    flushed_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class LogRow(NamedTuple):
 
     `kind`: `run` (records in a row; offset, size and time are those of the last), `blank`, `bad`, `unreadable`,
     `zeros`, and `end`, the last one of a file. `settled_end` is the end of the last record of a run whose queues must
-    have been flushed.
+    have been flushed. `flushed`: the checkpoint proves that a record of the run was flushed.
     """
 
     store: int
@@ -61,6 +63,7 @@ class LogRow(NamedTuple):
     items: int = 0
     bytes: int = 0
     settled_end: int | None = None
+    flushed: bool = False
     reason: str | None = None
     field: str | None = None
     changed: bool = False

@@ -117,6 +117,7 @@ def renamed(store: StorePlan) -> tuple[StorePlan, tuple[Misnamed, ...]]:
                 part.settled_ms,
                 part.light_queues,
                 part.deleted,
+                part.flushed_ms,
             )
         )
     return replace(store, view=replace(view, files=ordered), log_parts=tuple(parts)), tuple(wrong)

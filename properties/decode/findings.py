@@ -30,6 +30,7 @@ Code = Literal[
     "CL_MORE_FINDINGS",
     "CL_NO_ACCESS",
     "CL_READ_ERROR",
+    "CL_RECORDS_AT_RISK",
     "CL_SHORT_FILE",
     "CL_STRAY_FILE",
     "CL_TAIL_MOVING",
@@ -72,6 +73,7 @@ _LEAVES_OPEN: frozenset[Code] = frozenset(
     {
         "CL_FILE_GONE",
         "CL_NO_ACCESS",
+        "CL_RECORDS_AT_RISK",
         "CL_TAIL_MOVING",
         "CQ_DELAYS_UNKNOWN",
         "CQ_FILE_GONE",

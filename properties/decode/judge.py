@@ -2,7 +2,7 @@
 
 Rules, first match wins, for a place where no valid record begins although bytes follow:
 
-1. below the durable floor: damage;
+1. below the durable floor, or before a record that the checkpoint proves flushed: damage;
 2. live store, or a file that changed while it was read: a note if no valid record follows (the tail is moving); else
    the place is read again, and it is damage only if it is still bad;
 3. abort marker present (unclean exit): a tear, recovery will cut there;
@@ -14,6 +14,7 @@ Source: docs/format.md, section 9.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tornpage.properties.decode.files import FileSource
@@ -22,7 +23,7 @@ from tornpage.properties.decode.record import Bad, Blank, Reason, Record
 from tornpage.properties.decode.store import RECORD_BYTES_MAX, LocatedItem, LogFile, StoreView
 from tornpage.properties.decode.walk import Unreadable, Zeros, walk_source
 
-__all__ = ["FINDINGS_MAX", "LogJudge"]
+__all__ = ["FINDINGS_MAX", "LogJudge", "flushed_until_ms"]
 
 FINDINGS_MAX = 1000
 """Bad places that are listed one by one; the rest is counted in CL_MORE_FINDINGS, as severely as the worst of them."""
@@ -30,7 +31,15 @@ FINDINGS_MAX = 1000
 _END_LOST = "the log ends here, but bytes follow"
 _CUT = "none needed: recovery cuts the log here"
 _REPAIR = "keep a copy; restore the file from a replica, or cut a copy of the log before it"
+_SAVE = "export them (`tornpage export`), or keep them in a mended copy (`tornpage audit --repair-to`)"
+_CUTTING = ("CL_BAD_RECORD", "CL_BYTES_BEYOND_END")
+_RECOVERY_MARGIN_MS = 3000
 _AGAIN = "look again when the store is closed"
+
+
+def flushed_until_ms(view: StoreView) -> int:
+    """Return the store time up to which the checkpoint proves that records were flushed; -1 without a proof."""
+    return -1 if view.checkpoint is None else view.checkpoint.physic_timestamp - _RECOVERY_MARGIN_MS
 
 
 @dataclass(slots=True)
@@ -42,6 +51,7 @@ class _Break:
     reason: Reason | None  # None: zeros to the end of a file that is not the last with bytes
     field: str
     records_before: int
+    number: int
 
 
 class LogJudge:
@@ -57,6 +67,8 @@ class LogJudge:
         self._record_bytes_max = record_bytes_max
         self._breaks: list[_Break] = []
         self._breaks_left_out = 0
+        self._flushed_ms = flushed_until_ms(view)
+        self._flushed_breaks = 0
         self._zeros: tuple[str, int] | None = None
         self._changed = False
         self._notes: list[Finding] = []
@@ -78,20 +90,26 @@ class LogJudge:
                 self._end_prefix(item.offset)
             return
         if self._zeros is not None:  # an earlier file ended in zeros, yet here is something
-            self._break(_Break(*self._zeros, None, "size", self.record_count))
+            self._break(_Break(*self._zeros, None, "size", self.record_count, len(self._breaks)))
             self._zeros = None
         if isinstance(item, Record):
             self.record_count += 1
             self.record_bytes += item.size_bytes
             self.end_offset = item.end_offset
             self.last_store_timestamp = item.store_timestamp
+            if item.store_timestamp <= self._flushed_ms:
+                self.note_flushed()
         elif isinstance(item, Blank):
             self._see_blank(file, item)
         elif isinstance(item, Bad):
             self._end_prefix(item.offset)
-            self._break(_Break(file, item.offset, item.reason, item.field, self.record_count))
+            self._break(_Break(file, item.offset, item.reason, item.field, self.record_count, len(self._breaks)))
         else:
             self.unreadable_bytes += item.size_bytes
+
+    def note_flushed(self) -> None:
+        """Note that the checkpoint proves the last record flushed, and with it all bytes before it."""
+        self._flushed_breaks = len(self._breaks)
 
     def see_file_end(self, file: LogFile, has_changed: bool, error: OSError | None) -> None:
         """Take what `iter_items` reports after each file."""
@@ -122,6 +140,7 @@ class LogJudge:
             message = f"{self._breaks_left_out} more places without a valid record are not listed"
             findings.append(Finding("CL_MORE_FINDINGS", worst, "commitlog", None, message, "see the findings listed"))
         if is_complete:
+            findings += self._judge_risk(findings)
             findings += self._judge_end(findings)
         return tuple(sorted(findings, key=lambda finding: (finding.file, finding.offset or 0, finding.code)))
 
@@ -164,6 +183,8 @@ class LogJudge:
             if not behind:
                 return Finding("CL_TAIL_MOVING", "note", place.file, place.offset, message, _AGAIN)
             return finding("damage", _REPAIR) if self._is_still_bad(place) else None
+        if self._view.is_unclean and place.number < self._flushed_breaks:
+            return finding("damage", _REPAIR)
         if self._view.is_unclean:
             remedy = f"{_CUT}; copy the {behind} records behind it first if you need them" if behind else _CUT
             return finding("tear", remedy)
@@ -187,6 +208,15 @@ class LogJudge:
                 return isinstance(next(items, None), Bad | Zeros | Unreadable)
         except OSError:
             return False
+
+    def _judge_risk(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Name the valid records that a recovery cuts: those past the first place where it ends the log."""
+        cut = [each for each in findings if each.severity == "tear" and each.code in _CUTTING]
+        places = [each for each in self._breaks if any(each.offset == found.offset for found in cut)]
+        if not places or not (behind := self.record_count - places[0].records_before):
+            return []
+        message = f"{behind} valid records after this place are cut when a store recovers"
+        return [Finding("CL_RECORDS_AT_RISK", "note", places[0].file, places[0].offset, message, _SAVE)]
 
     def _judge_end(self, findings: list[Finding]) -> list[Finding]:
         """Judge what only the end of the log can show: floor, checkpoint, a tail that moves."""

@@ -138,9 +138,7 @@ def _disk_space(directory: str) -> Check:
     check = check_disk_space(str(existing), shutil.disk_usage(existing).free)
     if os.path.isdir(directory):
         return check
-    return Check(
-        "disk space", "limited", f"{directory} is no directory; {check.detail}", "Name one that exists."
-    )
+    return Check("disk space", "limited", f"{directory} is no directory; {check.detail}", "Name one that exists.")
 
 
 def check_memory_lock(limit_bytes: int) -> Check:
