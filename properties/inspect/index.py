@@ -13,6 +13,7 @@ from tornpage.properties.decode.lookup import RecordReader
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.decode.record import Record
 from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.file_sizes import index_sizes
 from tornpage.properties.inspect.place import Document, derived_severity, part_document
 from tornpage.properties.inspect.query import Query, keys_of
 from tornpage.properties.inspect.rows import Row, hex_of, wide
@@ -31,9 +32,11 @@ def index_files(view: StoreView, query: Query) -> Document:
     rows: list[Row] = []
     findings: list[Finding] = []
     files = entries = 0
+    sizes: list[tuple[str, int]] = []
     for reader in opened_index(view.store_dir, query.slots, findings):
         files += 1
         entries += reader.entry_count
+        sizes.append((reader.file.label, reader.file.size_bytes))
         if not query.has_room(len(rows)):
             continue
         row = _file_row(reader)
@@ -42,6 +45,10 @@ def index_files(view: StoreView, query: Query) -> Document:
         try:
             if reader.slots is None and reader.entry_count:
                 findings.append(unsettled(reader, query.slots))
+            if reader.slots is None and not reader.entry_count and reader.has_content():
+                message = "the header says that there is no entry, but slots or entries are in use"
+                severity = derived_severity(view)
+                findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, message, _REMEDY))
             if reader.slots is not None:
                 words = reader.slot_words()
                 row["slotsUsed"] = len(words) - words.count(0)
@@ -50,6 +57,7 @@ def index_files(view: StoreView, query: Query) -> Document:
         except OSError as error:
             findings.append(no_access(reader.file.label, error))
         rows.append(row)
+    findings += index_sizes(view, sizes)
     return part_document({"index_files": files, "index_entries": entries}, rows, findings)
 
 

@@ -79,10 +79,11 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
     findings = [
         asdict(finding) | advice_of(finding.code)._asdict() for audited in audits for finding in audited.findings
     ]
-    extra = {"stores": [_summed(audited, show) for audited in audits], "engine": engine}
+    stores_shown = [_summed(audited, show) for audited in audits]
+    extra = {"stores": stores_shown, "engine": engine}
     extra |= show.extra
     timings = [name for name in _TIMINGS if name in figures]
-    text = _text(audits, verdict, figures, extra["stores"])
+    text = _text(audits, verdict, figures, stores_shown)
     return Outcome("audit", verdict, figures, timings, findings, extra=extra), text
 
 
