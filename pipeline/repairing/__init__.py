@@ -11,5 +11,15 @@ from __future__ import annotations
 
 from tornpage.pipeline.repairing.carrying_out import RepairDone, carry_out
 from tornpage.pipeline.repairing.plan import Prepared, RepairPlan, RepairRefused, prepare_repair
+from tornpage.pipeline.repairing.rebuilding import RebuildDone, rebuild
 
-__all__ = ["Prepared", "RepairDone", "RepairPlan", "RepairRefused", "carry_out", "prepare_repair"]
+__all__ = [
+    "Prepared",
+    "RebuildDone",
+    "RepairDone",
+    "RepairPlan",
+    "RepairRefused",
+    "carry_out",
+    "prepare_repair",
+    "rebuild",
+]

@@ -24,7 +24,16 @@ from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.index import index_file_bytes
 from tornpage.properties.judge.shape import Given, delays_of
 
-__all__ = ["IndexShape", "Prepared", "RepairPlan", "RepairRefused", "plan_repair", "prepare_repair", "unfinished_of"]
+__all__ = [
+    "IndexShape",
+    "Prepared",
+    "RepairPlan",
+    "RepairRefused",
+    "plan_repair",
+    "prepare_repair",
+    "refuse_states",
+    "unfinished_of",
+]
 
 _DEFAULT_QUEUE_FILE_BYTES = 6_000_000
 _ENTRIES_MIN = 2
@@ -203,7 +212,7 @@ def prepare_repair(
     total_bytes = bytes_to_read(store)
     rows = read_store(store, lambda read_bytes: progress(read_bytes, total_bytes))
     audit, facts = audit_rows(store, rows)
-    _refuse_states(store, facts, audit)
+    refuse_states(store, facts, audit)
     read, misnamed = renamed(store)
     if misnamed:
         rows = read_store(read)
@@ -280,7 +289,8 @@ def _refuse_places(store: StorePlan, target: Path) -> None:
         raise RepairRefused(f"cannot write to {target.parent}; give another place for the copy")
 
 
-def _refuse_states(store: StorePlan, facts: StoreFacts, found: StoreAudit) -> None:
+def refuse_states(store: StorePlan, facts: StoreFacts, found: StoreAudit) -> None:
+    """Refuse a store that is open, changes or cannot be read. Raises RepairRefused."""
     if store.view.live:
         raise RepairRefused(f"{store.name} is open; close the store first")
     if facts.may_move:

@@ -4,7 +4,7 @@ import click
 
 from tornpage.cli import options
 from tornpage.cli.document import emit, refuse
-from tornpage.outcomes.auditing import ENGINES, Asked, audit_outcome, repair_outcome
+from tornpage.outcomes.auditing import ENGINES, Asked, audit_outcome, rebuild_outcome, repair_outcome
 from tornpage.render.redacting import showing
 from tornpage.render.store_page import audit_page
 from tornpage.run.writing import new_page
@@ -28,6 +28,12 @@ __all__ = ["command"]
 @click.option(
     "--restore-quarantine", is_flag=True, help="With --repair-to: put back what the store set aside in quarantine/."
 )
+@click.option(
+    "--rebuild",
+    type=click.Choice(["queues", "index", "all"]),
+    default=None,
+    help="Rebuild this in the one STORE, from its sound log; the old files go to STORE/backup.N.",
+)
 @click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the one STORE, too.")
 @options.redact_option
 @options.json_option
@@ -36,12 +42,13 @@ def command(
     repair_to: str | None,
     only_plan: bool,
     restore_quarantine: bool,
+    rebuild: str | None,
     html: str | None,
     redact: bool,
     as_json: bool,
     **asked: str | int | bool | None,
 ) -> None:
-    """Check that log, consume queues and index of store directories agree. Locks and changes nothing.
+    """Check that log, consume queues and index of store directories agree. Changes nothing without --rebuild.
 
     \b
     auto    joins if a store has more than 2 GiB of log and queues, else plain up to 4 GiB in all, else tasks
@@ -55,6 +62,7 @@ def command(
     tornpage audit STORE --engine joins --work /big/rows --master 'local-cluster[2,1,1024]'
     tornpage audit STORE --repair-to COPY --plan    (every intact record, at its offset)
     tornpage audit STORE --repair-to COPY --restore-quarantine
+    tornpage audit STORE --rebuild queues    (in place, with a backup; the store is closed)
     tornpage audit STORE --html store.html    (findings, a map of the files, queues, index)
     tornpage audit STORE --html store.html --redact    (to be shared: no topics, keys, hosts)
     """
@@ -77,8 +85,12 @@ def command(
         refuse("--redact is about what an audit says; give it without --repair-to")
     if html is not None:
         new_page(html, option="--html", overwrite=bool(given.overwrite))
+    if rebuild is not None and (len(stores) != 1 or repair_to is not None or html is not None or redact):
+        refuse("--rebuild works on one STORE in place; give it without --repair-to, --html and --redact")
     show = showing(redact=redact)
-    if repair_to is None:
+    if rebuild is not None:
+        outcome, text = rebuild_outcome(stores[0], rebuild, given)
+    elif repair_to is None:
         outcome, text = audit_outcome(stores, given, show)
     elif len(stores) != 1:
         refuse("--repair-to mends a copy of one store; give one STORE")

@@ -1,5 +1,6 @@
 """The steps of `tornpage audit`: which engine reads the stores, and what is said of them."""
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tornpage.pipeline.stores import StorePlan
     from tornpage.properties.judge.shape import Given
 
-__all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "repair_outcome"]
+__all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "rebuild_outcome", "repair_outcome"]
 
 ENGINES = ("auto", "plain", "tasks", "joins")
 _OPEN = ("CL_RECORDS_AT_RISK",)
@@ -108,6 +109,45 @@ def repair_outcome(
     except (InspectError, RepairRefused) as error:
         refuse(_printable(str(error)))
     return _repaired(prepared, done, perf_counter() - started)
+
+
+def rebuild_outcome(store: str, part: str, asked: Asked) -> tuple[Outcome, str]:
+    """Rebuild a part of a store in place, and audit the store afterwards."""
+    from tornpage.pipeline.repairing import RepairRefused, rebuild
+    from tornpage.properties.inspect import InspectError
+
+    started = perf_counter()
+    try:
+        with bytes_progress("auditing") as show:
+            done = rebuild(
+                store,
+                part,  # type: ignore[arg-type]
+                _given(asked),
+                tell=lambda what: warn(_printable(what)),
+                progress=show,
+            )
+    except (InspectError, RepairRefused) as error:
+        refuse(_printable(str(error)))
+    figures = {**done.audit.figures, **done.figures, "seconds": perf_counter() - started}
+    backup = os.fsencode(done.backup).decode("utf-8", "replace")
+    extra = {
+        "rebuilt": part,
+        "backup": backup,
+        "store_verdict": done.before.verdict,
+        "store_findings": [asdict(finding) for finding in done.before.findings],
+    }
+    made = ", ".join(
+        f"{name.removeprefix('made_').replace('_', ' ')} {count:,}" for name, count in done.figures.items()
+    )
+    lines = [
+        f"{_printable(done.before.store)}: {done.before.verdict} before",
+        f"rebuilt: {made}",
+        f"the old files are in {_printable(backup)}",
+        "",
+        f"verdict: {done.audit.verdict}",
+    ]
+    findings = [asdict(finding) for finding in done.audit.findings]
+    return Outcome("audit", done.audit.verdict, figures, ("seconds",), findings, extra=extra), "\n".join(lines)
 
 
 def _shown(audited: "StoreAudit", show: Showing) -> "StoreAudit":

@@ -102,7 +102,7 @@ def test_inspect_and_audit_agree(tmp_path: Path, damage: Callable[[Path], None],
     damage(root)
     if is_unclean:
         (root / "abort").touch()
-    audit = {(each.code, each.severity, each.file) for each in audit_store(root).findings}
+    audit: set[tuple[str, str, str]] = {(each.code, each.severity, each.file) for each in audit_store(root).findings}
     inspect = {
         (each["code"], each["severity"], each["file"])
         for view in VIEWS
