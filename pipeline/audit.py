@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class StoreAudit:
     store: str
     findings: tuple[AuditFinding, ...]
     figures: dict[str, int]
-    summary: StoreSummary | None = None
+    summary: StoreSummary | None = field(default=None, compare=False)
 
     @property
     def verdict(self) -> Verdict:
