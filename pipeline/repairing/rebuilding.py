@@ -127,7 +127,7 @@ def _make(
 ) -> dict[str, int]:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
-    figures = {}
+    figures: dict[str, int] = {}
     if part != "index":
         tell("make the consume queues")
         names = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,13 @@ def test_truth_that_is_no_text_is_refused_in_plain_words(tmp_path: Path) -> None
 def test_doctor_names_a_directory_that_does_not_exist(tmp_path: Path) -> None:
     [check] = [each for each in examine(str(tmp_path / "no" / "such")) if each.name == "disk space"]
     assert (check.state, "is no directory" in check.detail) == ("limited", True)
+
+
+@pytest.mark.parametrize("verb", [("kills", "5"), ("restarts", "2")])
+def test_nearly_full_disk_is_no_broken_store(
+    tmp_path: Path, verb: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store without room was once called broken, or ended in a traceback of a process below."""
+    full = shutil.disk_usage(tmp_path)._replace(free=100_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    assert "100,000 bytes free" in refused("explore", *verb, "--directory", str(tmp_path))
