@@ -1,4 +1,4 @@
-"""Say for each finding what RocketMQ 4.9.3 does with such a store when it opens it, and what tornpage's store does.
+"""Say for each finding what RocketMQ 4.9.3 and tornpage do with such a store.
 
 Source: docs/holes.md, docs/departures.md and the golden stores, which record what RocketMQ 4.9.3 did.
 """

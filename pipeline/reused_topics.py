@@ -1,4 +1,4 @@
-"""Recognise topics that were deleted and used again while the log still holds records of the deleted topic.
+"""Recognise topics that were deleted and used again.
 
 RocketMQ 4.9.3 does not note which topics were deleted, and numbers the messages of a topic that is used again from 0.
 The log then has two records for one queue offset, and the queue has the units of the later ones.
@@ -24,7 +24,7 @@ NUMBER_MAX = 2**40
 
 
 def reused_finding(store: str, topic: str, offset: int) -> AuditFinding:
-    """Return the note about a topic whose records below a physical offset are those of the deleted topic."""
+    """Return the note about a topic with records of the deleted topic below an offset."""
     detail = f"its records below physical offset {offset} have no units"
     return finding_of(
         store, "CQ_TOPIC_REUSED", "note", f"consumequeue/{topic}", offset=offset, key=(topic, None), detail=detail
@@ -32,7 +32,7 @@ def reused_finding(store: str, topic: str, offset: int) -> AuditFinding:
 
 
 def reused_topics(wanted: NDArray[Any], units: NDArray[Any], keys: Sequence[QueueKey]) -> dict[str, int]:
-    """Return topics that were deleted and used again, each with the offset of its first record afterwards.
+    """Return topics that were deleted and used again, with their first later offset.
 
     The evidence: the numbers of a queue begin again, the records from there on have their units, and none before has.
     """
@@ -65,7 +65,7 @@ def reused_topics(wanted: NDArray[Any], units: NDArray[Any], keys: Sequence[Queu
 
 
 def supported(wanted: NDArray[Any], units: NDArray[Any]) -> NDArray[Any]:
-    """Tell which rows have a unit at their queue and number that points to their record with its size."""
+    """Tell which rows have a unit at their place that points to their record."""
     if not len(wanted) or not len(units):
         return np.zeros(len(wanted), bool)
     possible = units[(units["queue_offset"] >= 0) & (units["queue_offset"] < NUMBER_MAX)]

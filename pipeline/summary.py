@@ -1,4 +1,4 @@
-"""Sum up a store for its operator: messages, bytes and losses by topic and queue, and the time range of the log."""
+"""Sum up a store for its operator: messages, bytes, times and losses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class QueueSummary:
 
 @dataclass(frozen=True, slots=True)
 class TopicSummary:
-    """Records, bytes and store times (ms) of one topic; `queue_bytes` are those of its queue files."""
+    """Records, bytes of log and queue files, and store times (ms) of one topic."""
 
     topic: str
     records: int
@@ -52,7 +52,7 @@ class TopicSummary:
 
 @dataclass(frozen=True, slots=True)
 class StoreSummary:
-    """Queues in which something is lost, unreachable or at risk, and all topics, the largest first."""
+    """Queues with a message lost, unreachable or at risk; all topics, the largest first."""
 
     queues: tuple[QueueSummary, ...]
     topics: tuple[TopicSummary, ...]
@@ -105,7 +105,7 @@ def summary_of(plan: StorePlan, facts: StoreFacts, rows: StoreRows) -> StoreSumm
 
 
 def _lost(numbers: NDArray[Any], key: QueueKey, facts: StoreFacts) -> int:
-    """Return how many numbers are missing between the first and the last one of a queue, units included."""
+    """Return how many numbers are missing between the first and the last of a queue."""
     numbers = np.unique(numbers[(numbers >= 0) & (numbers < NUMBER_MAX)])
     first, end = facts.first_current.get(key), facts.next_offset.get(key, 0)
     if first is None and not len(numbers):

@@ -1,4 +1,4 @@
-"""The settings that a broker's file may have: every name from RocketMQ 4.9.3 to 5.4.0, and the kind of its value.
+"""Hold the names of all settings of a broker, from RocketMQ 4.9.3 to 5.4.0.
 
 A file is lines `name=value` as in Java's properties files. A broker passes over names that it does not have and values
 that it cannot read, and works with its default. A reader of such a file refuses both, since a typing error would
@@ -155,7 +155,7 @@ _SHOWN = 60
 
 
 def parse_lines(text: str) -> tuple[dict[str, str], str | None]:
-    """Return the settings of a file, and what is wrong with its first malformed line (None: nothing).
+    """Return the settings of a file, and the problem of its first malformed line.
 
     Comments begin with # or !. A backslash at the end of a line continues it. The last of equal names counts.
     """

@@ -1,4 +1,4 @@
-"""Build the records that stand where records of a log were lost, and change fields of records that are kept.
+"""Build records that stand for lost ones, and change fields of kept records.
 
 A filler has topic, queue and queue offset of the lost record where they are known, the store time of the record before
 it, the property TORNPAGE_LOST=true where there is room, and a body of spaces. It has no tags and no keys. A filler
@@ -47,7 +47,10 @@ _FIXED_BYTES = RECORD_BYTES_MIN - 1
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """What a filler takes over from a kept record near it: store time (ms), IPv4 store host with port, trailer."""
+    """What a filler takes over from a kept record near it.
+
+    The store time is in ms, the host is IPv4 with its port.
+    """
 
     timestamp: int = 0
     host: bytes = bytes(8)
@@ -56,7 +59,10 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Filler:
-    """A place in the log and the lost record whose number it takes; `topic` None: nothing is known of it."""
+    """A place in the log, and the lost record whose number it takes.
+
+    `topic` is None if nothing is known of that record.
+    """
 
     offset: int
     size_bytes: int
@@ -114,7 +120,10 @@ def changed(
     rolled_back: bool = False,
     no_transaction: bool = False,
 ) -> bytes:
-    """Return a record with other header fields; its trailer fits again. The topic keeps its length in bytes."""
+    """Return a record with other header fields and a trailer that fits.
+
+    Raises ValueError if the topic has another length in bytes.
+    """
     stored = bytearray(raw)
     if queue_id is not None:
         struct.pack_into(">i", stored, 12, queue_id)

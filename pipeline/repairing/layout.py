@@ -1,4 +1,4 @@
-"""Lay out the log of a copy: which valid records stay where they are, and which stretches between them are lost."""
+"""Lay out the log of a copy: the valid records, and the lost stretches between them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ class LogLayout:
 
 
 def valid_in_files(records: NDArray[Any], *, begin: int, file_bytes: int) -> NDArray[Any]:
-    """Tell which records, in order, overlap no earlier one and end within a file of a log that begins at `begin`."""
+    """Tell which records, in order, overlap no earlier one and end within their file.
+
+    The log begins at offset `begin`.
+    """
     offset, end = records["offset"], records["offset"] + records["size"]
     is_inside = (offset - begin) // file_bytes == (end + END_RESERVE_BYTES - 1 - begin) // file_bytes
     before = np.maximum.accumulate(np.concatenate([[0], np.where(is_inside, end, 0)[:-1]])) if len(records) else end
@@ -59,7 +62,10 @@ def valid_in_files(records: NDArray[Any], *, begin: int, file_bytes: int) -> NDA
 
 
 def lay_out(records: NDArray[Any], *, begin: int, file_bytes: int, reach: int = 0) -> LogLayout:
-    """Lay out valid records, in order, in a log that begins at `begin`; its files go on as far as offset `reach`."""
+    """Lay out valid records, in order, in a log that begins at `begin`.
+
+    Its files go on as far as offset `reach`.
+    """
     offset, end = records["offset"], records["offset"] + records["size"]
     last = int(end[-1]) if len(records) else begin
     bases = tuple(range(begin, max(last, reach, begin + 1), file_bytes))

@@ -1,4 +1,7 @@
-"""Write the log of a copy: kept records at their places, fillers in the holes, an end mark in every closed file."""
+"""Write the log of a copy.
+
+Kept records stand at their places, fillers in the holes, and an end mark in every closed file.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ def write_log(directory: Path, salvage: Salvage, tell: Callable[[str], object]) 
 
 
 def set_aside(directory: Path, salvage: Salvage) -> int:
-    """Keep the bytes of the image that no record of the copy holds, but zeros; return how many stretches."""
+    """Keep the bytes of the image that no record of the copy holds; return the stretches.
+
+    Stretches of zeros are left out.
+    """
     made = 0
     bases = sorted((stored.offset, stored.path) for stored in salvage.files if stored.path.parent.name == "commitlog")
     for offset, path in bases:
@@ -88,7 +94,10 @@ def _is_blank(stored: bytes) -> bool:
 
 
 def _runs(salvage: Salvage) -> Iterator[tuple[int, int, int]]:
-    """Yield (offset, bytes, number of the file) of records that lie next to each other in one file."""
+    """Yield runs of records that lie next to each other in one file.
+
+    A run is (offset, bytes, number of the file).
+    """
     records, source = salvage.records, salvage.source
     if not len(records):
         return
@@ -153,7 +162,7 @@ def _fill(directory: Path, salvage: Salvage) -> None:
 
 
 def _near(salvage: Salvage, offset: int) -> Neighbour:
-    """Return what the record before an offset says, or the first record where there is none before."""
+    """Return what the record before an offset says, or else the first record."""
     records = salvage.records
     if not len(records):
         return Neighbour()

@@ -1,4 +1,4 @@
-"""Find out which messages a store has lost, and which of the holes in its log each of them left.
+"""Find the messages that a store has lost, and the hole that each of them left.
 
 The numbers of a queue go up one by one, so that a number without a record is a lost message. Its place in the log is
 known from a unit that points into a hole, from the readable header of the damaged record, or because only one hole
@@ -40,7 +40,10 @@ HoleBytes = Mapping[int, tuple[Path, int]]
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Messages of one queue in a row, by their queue offsets, both included; where in the log they lay between."""
+    """Lost messages of one queue in a row, by their queue offsets, both included.
+
+    They lay in the log between the offsets `after` and `before`.
+    """
 
     topic: str
     queue_id: int
@@ -52,7 +55,7 @@ class Lost:
 
 @dataclass(slots=True)
 class Losses:
-    """What a copy lacks: messages by queue, and for the holes of the log the fillers that stand in them.
+    """What a copy lacks: messages by queue, and the fillers that stand for them.
 
     `unfillable` are holes too short for any record.
     """
@@ -124,7 +127,10 @@ def place_fillers(
     *,
     fills_the_end: bool,
 ) -> Losses:
-    """Decide what stands in each hole. Without `fills_the_end` the log ends with its last valid record."""
+    """Decide what stands in each hole.
+
+    Without `fills_the_end` the log ends with its last valid record.
+    """
     made = Losses(lost)
     holes = [hole for hole in layout.holes if fills_the_end or hole.start < layout.end]
     pending = _Pending(lost)
@@ -140,7 +146,7 @@ def place_fillers(
 def _float(
     pending: _Pending, lost: Sequence[Lost], holes: Sequence[Hole], known: Mapping[int, Sequence[Segment]]
 ) -> dict[int, list[tuple[str, int, int]]]:
-    """Give lost numbers without a known place to the holes between their neighbours, in order, while there is room.
+    """Give lost numbers without a known place to the holes between their neighbours.
 
     A consumer asks a queue for a number and never sees where in the log it lies. What has the fewest holes comes first.
     """
@@ -289,7 +295,7 @@ def _fill(made: Losses, hole: Hole, known: Sequence[Segment], floating: list[tup
 
 
 def _with_floating(pieces: list[list[Any]], floating: list[tuple[str, int, int]], *, is_tail: bool) -> list[list[Any]]:
-    """Cut the pieces of which nothing is known, so that lost numbers of this hole have a record each.
+    """Cut unknown pieces, so that lost numbers of this hole have a record each.
 
     What is left of the last piece of a tail is no record.
     """
@@ -329,7 +335,7 @@ def _joined(pieces: list[list[Any]]) -> list[list[Any]]:
 
 
 def _add(fillers: list[Filler], offset: int, size: int, what: tuple[str, int, int] | None) -> None:
-    """Add the fillers of one piece; a long one is cut so that none is larger than a message may be."""
+    """Add the fillers of one piece, none of them larger than a message may be."""
     while size > FILLER_BYTES_MAX:
         part = FILLER_BYTES_MAX - (RECORD_BYTES_MIN if size - FILLER_BYTES_MAX < RECORD_BYTES_MIN else 0)
         fillers.append(_filler(offset, part, what))

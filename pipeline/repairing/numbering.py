@@ -38,7 +38,7 @@ _UNSURE_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A record whose header gets other values: the queue and the queue offset that the evidence names.
+    """A record whose header gets the values that the evidence names.
 
     `before` and `after` are (topic, queue id, queue offset). `no_transaction`: its flags wrongly say that it is half of
     a transaction.
@@ -52,8 +52,9 @@ class Correction:
 
 @dataclass(slots=True)
 class Numbering:
-    """`wanted` are the units of the copy; `without_place` are offsets of records that no queue of the copy names.
+    """The places of records in the queues of a copy.
 
+    `wanted` are the units of the copy; `without_place` are offsets of records that no queue of the copy names.
     `reused` maps topics that were deleted and used again to the offset of the first record afterwards.
     """
 
@@ -151,7 +152,10 @@ class _Line:
         self._numbers = numbers
 
     def settle(self) -> None:
-        """Correct or drop what does not go on; keep one of several generations where they claim the same numbers."""
+        """Correct or drop what does not go on.
+
+        Of several generations that claim the same numbers one is kept.
+        """
         generations: list[list[int]] = [[]]
         for index, row in enumerate(self._rows):
             last = generations[-1][-1] if generations[-1] else None
@@ -217,7 +221,7 @@ class _Line:
         return following == number + 1
 
     def _expected(self, last: int | None, index: int) -> int | None:
-        """Return the number that the neighbours leave for a record, None if they leave none or several."""
+        """Return the one number that the neighbours leave for a record, else None."""
         row, following = self._rows[index], self._number(index + 1)
         if self._has_unit[row]:
             return None
@@ -233,7 +237,10 @@ class _Line:
         return None
 
     def _choose(self, generations: list[list[int]]) -> None:
-        """Keep the generation with the most units, the last one of several; of others what has units and no rival."""
+        """Keep the generation with the most units, and of several the last one.
+
+        Of the others, a row with a unit and without a rival is kept.
+        """
         support = [sum(bool(self._has_unit[row]) for row in rows) for rows in generations]
         best = max(range(len(generations)), key=lambda each: (support[each], each))
         taken = {int(self._wanted["queue_offset"][row]) for row in generations[best]}
@@ -301,7 +308,10 @@ def _unit_for(
 def _alone(
     wanted: NDArray[Any], unsure: NDArray[Any], numbers: QueueNumbers, topic_bytes: Callable[[int], int]
 ) -> list[tuple[int, int]]:
-    """Return rows that are alone in their queue and fill a gap of one other queue, each with that queue."""
+    """Return rows that are alone in their queue and fill a gap of one other queue.
+
+    Each comes with that queue.
+    """
     counts = np.bincount(wanted["queue"], minlength=len(numbers.keys)) if len(wanted) else np.zeros(0, int)
     rows = [row for row in np.flatnonzero(unsure & ~wanted["is_light"]).tolist() if counts[wanted["queue"][row]] == 1]
     found = []

@@ -1,4 +1,4 @@
-"""Find the bytes of a log: files under other names than their records state, and records in `quarantine/`.
+"""Find the bytes of a log: misnamed files, and records in `quarantine/`.
 
 Every record states its own physical offset. A log file whose first valid record states another place than the name of
 the file says has a wrong name. The salvage reads such a file at the place that its records state.
@@ -46,7 +46,7 @@ class QuarantineFile:
 
 
 def stated_base(path: Path, *, size_bytes: int, file_bytes: int, named: int) -> int | None:
-    """Return the offset at which the file begins by its first valid record, None without a valid record.
+    """Return the offset at which a file begins by its first valid record, else None.
 
     Only offsets that differ from `named` by whole files count. Cost: one record for a sound file. Raises OSError.
     """
@@ -68,7 +68,7 @@ def stated_base(path: Path, *, size_bytes: int, file_bytes: int, named: int) -> 
 
 
 def renamed(store: StorePlan) -> tuple[StorePlan, tuple[Misnamed, ...]]:
-    """Return the plan with each log file at the offset that its records state, and the files whose names are wrong.
+    """Return the plan with each log file at its stated offset, and the misnamed files.
 
     A file whose records state the place of a file with the right name keeps its own. Files of `commitlog` that have
     no name of a log file are taken where a log file is missing.
@@ -124,7 +124,7 @@ def renamed(store: StorePlan) -> tuple[StorePlan, tuple[Misnamed, ...]]:
 
 
 def quarantine_files(store_dir: Path) -> list[QuarantineFile]:
-    """Return the files of `quarantine/`, the lowest offset first; of one offset, the first copy first."""
+    """Return the files of `quarantine/` by offset, and of one offset by number."""
     directory = store_dir / "quarantine"
     found = []
     if directory.is_dir():
@@ -159,7 +159,7 @@ def _stated(file: LogFile, file_bytes: int) -> int | None:
 
 
 def _strays(store_dir: Path) -> Iterator[LogFile]:
-    """Yield the files of `commitlog` that have no name of a log file, as files that begin at 0."""
+    """Yield the files of `commitlog` without a name of a log file, with offset 0."""
     directory = store_dir / "commitlog"
     for path in sorted(directory.iterdir()) if directory.is_dir() else ():
         if path.name.isdecimal() and len(path.name) == 20:

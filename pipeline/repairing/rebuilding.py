@@ -41,7 +41,7 @@ _DERIVED_FLOOR = "config/derivedFloor"
 
 @dataclass(frozen=True, slots=True)
 class RebuildDone:
-    """The audits of the store before and after, counts of what was made, and where the old files are."""
+    """The audits before and after, counts of what was made, and the backup."""
 
     before: StoreAudit
     audit: StoreAudit
@@ -57,7 +57,10 @@ def rebuild(
     tell: Callable[[str], object] = lambda _: None,
     progress: Callable[[int, int], None] = lambda read_bytes, total_bytes: None,
 ) -> RebuildDone:
-    """Rebuild a part of a store in place. Raises properties.inspect.InspectError and RepairRefused."""
+    """Rebuild a part of a store in place.
+
+    Raises properties.inspect.InspectError and RepairRefused.
+    """
     numbers = given.numbers
     sizes = {"file_bytes": numbers.get("mappedFileSizeCommitLog"), "slots": numbers.get("maxHashSlotNum")}
     store = plan_store(0, store_dir, **sizes)
@@ -157,7 +160,7 @@ def _make(
 
 
 def _exchange(store_dir: Path, made: Path, part: Part) -> Path:
-    """Move the old directories to a backup and give the new ones their names; return the backup."""
+    """Move the old directories to a backup, and name the new ones; return the backup."""
     backup = next(path for n in range(2**20) if not os.path.lexists(path := store_dir / f"backup.{n}"))
     backup.mkdir()
     for name in ("consumequeue", "index"):

@@ -1,4 +1,4 @@
-"""Decide what a copy keeps of a store: every valid record at its place, fillers between them, and what is lost."""
+"""Decide what a copy keeps of a store: every valid record, and fillers between them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ def plan_salvage(
     deleted: Mapping[str, int],
     with_quarantine: bool,
 ) -> Salvage:
-    """Decide what becomes of each record and each hole. Cost: the rows of the store a second time, in memory."""
+    """Decide what becomes of each record and each hole.
+
+    Cost: the rows of the store a second time, in memory.
+    """
     view = store.view
     files = [Stored(file.path, file.base_offset) for file in view.files]
     records, wanted, keys = rows.records, rows.wanted, rows.keys
@@ -202,14 +205,17 @@ def _wrongly_flagged(
 
 
 def _begin(store: StorePlan, records: NDArray[Any]) -> int:
-    """Return where the log of the copy begins: with its first file, or with the file of an earlier record."""
+    """Return where the log of the copy begins: with the file of its first record or file."""
     begin, file_bytes = (store.view.files[0].base_offset if store.view.files else 0), store.view.file_bytes
     first = int(records["offset"][0]) if len(records) else begin
     return begin if first >= begin else begin - -(-(begin - first) // file_bytes) * file_bytes
 
 
 def _reach(rows: StoreRows, numbering: Numbering, layout: LogLayout) -> int:
-    """Return the end of the last lost record past the log to which a unit points that goes on with its queue."""
+    """Return the end of the last lost record past the log.
+
+    A unit that goes on with its queue points to it.
+    """
     units, wanted = rows.units, numbering.wanted
     last = np.full(len(rows.numbers.keys), -1, "i8")
     np.maximum.at(last, wanted["queue"], wanted["queue_offset"])
@@ -307,7 +313,10 @@ def _quarantined(store: StorePlan, numbers: QueueNumbers, records: NDArray[Any])
 
 
 def _free(found: NDArray[Any], records: NDArray[Any], begin: int, file_bytes: int) -> NDArray[Any]:
-    """Return which of some records, in order, overlap none of the log, none chosen before, and no file's end."""
+    """Return which records, in order, overlap neither the log nor each other.
+
+    None of them crosses the end of a log file.
+    """
     starts, ends = records["offset"], records["offset"] + records["size"]
     inside = np.ones(len(found), bool)
     for index in range(len(found)):  # several copies of one record overlap each other

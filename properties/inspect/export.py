@@ -1,4 +1,4 @@
-"""Yield the messages of a store, of a damaged one, or of bytes that were set aside, with body and properties.
+"""Yield the messages of a store or of quarantined bytes, with body and properties.
 
 Each valid record is a row, whatever lies before it. Records that a mended copy has in place of lost ones are left out.
 A compressed body is unpacked; one that cannot be unpacked stays as it is stored.
@@ -50,7 +50,7 @@ class Exported:
 
 
 class Export:
-    """The records of a place: a store directory, a directory `quarantine`, or one file with bytes of a log.
+    """The records of a store directory, of a directory `quarantine`, or of one file.
 
     `until` is the physical offset at which it ends. `with_quarantine` adds what a store set aside, `with_fillers` the
     records that stand for lost ones, `is_raw` leaves compressed bodies as they are. Raises InspectError.
@@ -84,7 +84,7 @@ class Export:
                 self._aside = _all_aside(place / "quarantine")
 
     def rows(self, progress: Progress = without_progress) -> Iterator[Row]:
-        """Yield one row per message that is asked for, in the order of the log; what was set aside comes last."""
+        """Yield one row per message, in the order of the log; quarantined ones come last."""
         for located in self._items(progress):
             item = located.item
             if not isinstance(item, Record):
@@ -178,7 +178,7 @@ def _aside(path: Path) -> tuple[Path, int]:
 
 
 def _all_aside(directory: Path) -> list[tuple[Path, int]]:
-    """Return the files of a directory that are named by an offset, in order; none for a store directory."""
+    """Return the files of a directory that are named by an offset, in order."""
     try:
         paths = sorted(path for path in directory.iterdir() if path.is_file())
     except OSError:

@@ -1,4 +1,4 @@
-"""Judge what sizes and names of queue and index files show, by the rules of the audit: same code, same file."""
+"""Judge sizes and names of queue and index files by the rules of the audit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def usual_size(sizes: Iterable[int]) -> int:
 
 
 def queue_sizes(view: StoreView, files: Sequence[QueueFile], size: int) -> list[Finding]:
-    """Return the findings about sizes and names of the files of one queue; `size` is usual for all queues."""
+    """Return the findings about sizes and names of the files of one queue.
+
+    `size` is the usual size of all queue files, in bytes.
+    """
     severity = derived_severity(view)
     findings: list[Finding] = []
     before: QueueFile | None = None
@@ -68,7 +71,7 @@ def not_contiguous(view: StoreView, files: Sequence[QueueFile]) -> list[Finding]
 
 
 def index_sizes(view: StoreView, sizes: Sequence[tuple[str, int]]) -> list[Finding]:
-    """Return the findings about index files, label and bytes, that have another size than most."""
+    """Return the findings about index files (label, bytes) of another size than most."""
     counts = Counter(size for _, size in sizes)
     usual = max(counts, key=lambda each: (counts[each], each), default=0)
     severity = derived_severity(view)

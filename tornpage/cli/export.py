@@ -61,8 +61,9 @@ def command(
     times: str | None,
     **asked: Any,
 ) -> None:
-    """Write the messages of STORE, with bodies and properties. Reads only; damage does not end it.
+    """Write the messages of STORE, with bodies and properties.
 
+    STORE is only read, and damage does not end the export.
     STORE is a store directory, its quarantine directory, or one file of either.
 
     \b

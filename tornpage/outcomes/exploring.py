@@ -179,8 +179,8 @@ def _require_room(directory: str | None) -> None:
     free = shutil.disk_usage(directory).free
     if free < _ROOM_BYTES:
         refuse(
-            f"{directory} has {free:,} bytes free, and stores under test need {_ROOM_BYTES:,}; make room there, or name "
-            "another --directory"
+            f"{directory} has {free:,} bytes free, and stores under test need {_ROOM_BYTES:,}; make room there, or "
+            "name another --directory"
         )
 
 

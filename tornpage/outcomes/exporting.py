@@ -27,7 +27,7 @@ _JSON_COLUMNS = ("storeHost", "bornHost", "properties")
 
 
 def write_rows(rows: Iterable[Row], format_: str, target: Path | None, *, redacted: bool) -> None:
-    """Write rows to a file, or to standard output where `target` is None. Refuses what cannot be written."""
+    """Write rows to a file, or to standard output where `target` is None."""
     columns = redacted_columns() if redacted else COLUMNS
     if format_ == "parquet":
         assert target is not None

@@ -21,7 +21,10 @@ _OUR_PAGE = b"tornpage"
 
 
 def new_file(path: str, *, option: str, overwrite: bool) -> Path:
-    """Return the path of a file to write; refuses what exists, what lies in a store and what has no directory."""
+    """Return the path of a file to write.
+
+    Refuses a file that exists, a place in a store, and a missing directory.
+    """
     target = Path(path)
     refuse_store_directory(target.parent, option=option)
     if target.is_dir():
@@ -42,7 +45,10 @@ def refuse_store_directory(directory: Path, *, option: str) -> None:
 
 
 def new_page(path: str, *, option: str, overwrite: bool) -> Path:
-    """Return the path of a page to write; a page that tornpage wrote before is replaced, other files are refused."""
+    """Return the path of a page to write.
+
+    A page that tornpage wrote before is replaced; other files are refused.
+    """
     target = Path(path)
     is_ours = False
     if target.is_file():
