@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.handmade import copied, overwrite
+from tornpage import MessageStore, MessageStoreConfig
 from tornpage.pipeline.audit import audit_store
 from tornpage.properties.inspect import Query, inspect_view
 
@@ -137,3 +138,24 @@ def test_one_record_is_not_both_a_tear_and_a_damage(tmp_path: Path) -> None:
     about = [each for each in audit_store(root).findings if each.code in ("CL_BAD_RECORD", "CQ_POINTS_NOWHERE")]
     assert len({each.severity for each in about}) == 1
     shutil.rmtree(root)
+
+
+def worst(severities: set[str]) -> str:
+    """Return the worst of some severities of findings about the log."""
+    return next((each for each in ("damage", "tear") if each in severities), "none")
+
+
+@pytest.mark.parametrize("is_unclean", [False, True], ids=["clean", "unclean"])
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda each: each.__name__)
+def test_store_and_audit_agree_about_the_log(tmp_path: Path, damage: Callable[[Path], None], is_unclean: bool) -> None:
+    root = copied(NAME, tmp_path / "store")
+    damage(root)
+    if is_unclean:
+        (root / "abort").touch()
+    audit = {each.severity for each in audit_store(root).findings if each.code.startswith("CL_")}
+    config = MessageStoreConfig(
+        mapped_file_size_commit_log=16384, mapped_file_size_consume_queue=400, max_hash_slot_num=100, max_index_num=120
+    )
+    with MessageStore.open(root, config) as store:
+        found = {str(each.severity) for each in store.findings}
+    assert worst(found) == worst(set(audit))
