@@ -1,1 +1,1 @@
-"""Measurements of every room: the store, its recovery, the crash lab, and the disk and memory under them."""
+"""Measurements of every room, and of the disk and memory under them."""

@@ -1,9 +1,9 @@
-"""What reading and auditing a store costs, in this process and on Spark, beside the compiled walk alone.
+"""Measure reading and auditing a store, in this process and on Spark.
 
-All of them read the same kind of store: keyed records of 1,024 random body bytes in log files of 1 GiB at most, in the
-page cache. MB are 10^6 bytes of log. A Spark figure reads the usual columns of every record and throws them away; its
-session is warm, and so is the code of the JVM, which compiles what runs often while it runs: what starting a session
-costs is a figure of its own.
+All measurements read the same kind of store: keyed records of 1,024 random body bytes in log files of at most 1 GiB, in
+the page cache. They are compared with the compiled walk alone. MB are 10^6 bytes of log. A Spark figure reads the usual
+columns of every record and discards them. Its session is warm, and so is the code of the JVM, which compiles frequent
+code while it runs. The cost of starting a session is a figure of its own.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ __all__ = [
 
 _BATCH = 32
 _ROOM = 3
-"""The store, its queues and index, and what else the disk is needed for meanwhile."""
+"""Room for the store, its queues and index, and other needs of the disk."""
 
 _LOG = "rocketmq-commitlog"
 
 
 class _Store:
-    """A store to read: its path, its log files, and what has to be found in it."""
+    """A store to read: its path, its log files, and its expected counts."""
 
     def __init__(self, path: str, records: int) -> None:
         self.path = path
@@ -62,7 +62,10 @@ class _Store:
 
 
 def kernel_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """MB of log per second through the compiled walk into columns, one core: files read, all checked, no Arrow."""
+    """MB of log per second through the compiled walk into columns, on one core.
+
+    Files are read and all records checked, without Arrow.
+    """
     with store_to_read(directory, sizes) as store:
 
         def one_round() -> float:
@@ -72,8 +75,8 @@ def kernel_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL)
 
 
 def audit_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """MB of log per second through the audit in this process: log, queues and what they say of each other."""
-    from tornpage.pipeline.audit import audit_store
+    """MB of log per second through the audit in this process: log, queues, and agreement."""
+    from tornpage.pipeline.audit.audit import audit_store
 
     with store_to_read(directory, sizes) as store:
 
@@ -100,12 +103,18 @@ def spark2_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL)
 
 
 def source2_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """MB of log per second into a Spark table, by `spark.read.format`, local[2]: planning takes two more processes."""
+    """MB of log per second into a Spark table by `spark.read.format`, local[2].
+
+    Planning uses two more processes.
+    """
     return _spark_figure("source2_mb_per_s_1024", 2, _format, directory, seconds, sizes)
 
 
 def spark2_over_kernel_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Spark on two cores (bulk reader) against the compiled walk on one, in turn on the same store."""
+    """Compare Spark on two cores (bulk reader) with the compiled walk on one.
+
+    Both read the same store in turn.
+    """
     with store_to_read(directory, sizes) as store, _session(2) as spark:
 
         def one_round() -> float:
@@ -117,7 +126,10 @@ def spark2_over_kernel_1024(directory: str, *, seconds: float, sizes: Sizes = FU
 
 
 def spark_start_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Seconds from nothing to a session that has run a Python task; once, in a process of its own."""
+    """Seconds from nothing to a session that has run a Python task.
+
+    It is measured once, in a process of its own.
+    """
     import subprocess
     import sys
 
@@ -131,7 +143,7 @@ def spark_start_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Fig
 
 
 def task_ms(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Milliseconds of wall time for each of many Python tasks that do nothing, on two slots, and write no shuffle."""
+    """Milliseconds of wall time per empty Python task, many on two slots, without shuffle."""
     tasks = sizes.spark_tasks
     with _session(2) as spark:
 
@@ -146,7 +158,7 @@ def task_ms(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
 
 
 _START = """
-from tornpage.pipeline.session import spark_session
+from tornpage.pipeline.spark.session import spark_session
 with spark_session("start", master="local[2]", short=True) as spark:
     print(spark.range(0, 1, 1, 1).mapInArrow(lambda batches: batches, "id bigint").count())
 """
@@ -194,14 +206,14 @@ def _seconds_of_kernel(store: _Store) -> float:
 
 
 def _seconds_of_spark(spark: SparkSession, store: _Store, read: _Reader) -> float:
-    """Return what reading all rows takes."""
+    """Return the time of reading all rows."""
     rows, elapsed = _read_through(read(spark, store.path))
     store.check(rows, "Spark")
     return elapsed
 
 
 def _read_through(table: DataFrame) -> tuple[int, float]:
-    """Read all rows and throw them away; return how many an observation on their way has counted, and the seconds."""
+    """Read and discard all rows; return the number counted by an observation, and the seconds."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -213,13 +225,16 @@ def _read_through(table: DataFrame) -> tuple[int, float]:
 
 
 def _warm(one_round: Callable[[], float], sizes: Sizes) -> None:
-    """Let the JVM compile what a round runs: it goes on for some ten rounds, on the cores that the round needs."""
+    """Let the JVM compile the code of a round.
+
+    It does so for some ten rounds, on the cores that the round needs.
+    """
     for _ in range(sizes.spark_warm_rounds):
         one_round()
 
 
 def _require_spark() -> None:
-    from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
+    from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
 
     try:
         require_packages("pyspark", "pyarrow", "pandas")
@@ -230,8 +245,8 @@ def _require_spark() -> None:
 
 @contextmanager
 def _session(cores: int) -> Iterator[SparkSession]:
-    """Yield a session that knows the formats. Raises Skipped where there can be none."""
-    from tornpage.pipeline.session import SparkUnavailable, spark_session
+    """Yield a session with the formats. Raises Skipped without Java or Spark."""
+    from tornpage.pipeline.spark.session import SparkUnavailable, spark_session
 
     _require_spark()
     from tornpage.pipeline.readers.sources import register
@@ -247,7 +262,10 @@ def _session(cores: int) -> Iterator[SparkSession]:
 
 @contextmanager
 def store_to_read(directory: str, sizes: Sizes) -> Iterator[_Store]:
-    """Yield a closed store of about `sizes.audit_bytes` of log, in files that are full. Raises Skipped without room."""
+    """Yield a closed store of about `sizes.audit_bytes` of log in full files.
+
+    Raises Skipped without room.
+    """
     free = shutil.disk_usage(directory).free
     if free < _ROOM * sizes.audit_bytes:
         raise Skipped(f"{directory} has {free >> 20} MiB free, and {_ROOM * sizes.audit_bytes >> 20} MiB are needed")

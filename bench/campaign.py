@@ -1,7 +1,7 @@
-"""Campaigns in Spark tasks beside the same shards in plain processes.
+"""Compare campaigns in Spark tasks with the same shards in plain processes.
 
-Both sides have two processes that are warm, and the same shards, of which both must give the same rows. What is
-compared is the time from the first shard to the last row; rounds alternate who goes first.
+Both sides have two warm processes and the same shards, and must give the same rows. The compared time is from the first
+shard to the last row. Rounds alternate which side goes first.
 """
 
 import logging
@@ -15,7 +15,7 @@ from time import perf_counter
 
 from tornpage.bench.figures import Figure, Skipped, file_system_of
 from tornpage.bench.sizes import FULL, Sizes
-from tornpage.pipeline.campaign import rows_of_shard
+from tornpage.pipeline.campaign.campaign import rows_of_shard
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.explore.crashes.rows import Row, result_hash
 from tornpage.properties.explore.crashes.shards import Shard
@@ -32,7 +32,7 @@ Run = Callable[[Sequence[Shard]], list[Row]]
 
 
 def campaign_shard_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Seconds that one of the shards of `spark2_over_multiprocessing` takes, alone. One round."""
+    """Seconds of one shard of `spark2_over_multiprocessing` alone; one round."""
     started = perf_counter()
     rows_of_shard(_shards(sizes)[0])
     spent = perf_counter() - started
@@ -40,9 +40,9 @@ def campaign_shard_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> 
 
 
 def spark2_over_multiprocessing(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Speed of a campaign in Spark tasks over that in processes, two of each: 1 is as fast, less is slower.
+    """Speed of a campaign in Spark tasks over that in processes, two of each.
 
-    Rounds go on for about `seconds`. May raise Skipped.
+    1 is equal, less is slower. Rounds run for about `seconds`. May raise Skipped.
     """
     ratios: list[float] = []
     shards = _shards(sizes)
@@ -52,7 +52,7 @@ def spark2_over_multiprocessing(directory: str, *, seconds: float, sizes: Sizes 
             order = [plain, spark] if len(ratios) % 2 else [spark, plain]
             spent = {run: _timed(run, shards) for run in order}
             if spent[plain][1] != spent[spark][1]:
-                raise HarnessError("Spark tasks and processes give other rows for the same shards")
+                raise HarnessError("Spark tasks and processes give different rows for the same shards")
             ratios.append(spent[plain][0] / spent[spark][0])
     return Figure("spark2_over_multiprocessing", median(ratios), "x", tuple(ratios), file_system_of(directory))
 
@@ -65,7 +65,7 @@ def _timed(run: Run, shards: Sequence[Shard]) -> tuple[float, str]:
 
 @cache
 def _shards(sizes: Sizes) -> tuple[Shard, ...]:
-    """Return shards of about so many seconds each; every shard has costs that are none of its states'."""
+    """Return shards of about so many seconds each; each also has fixed costs."""
     probe = Shard(0, seed=0, states=_PROBED_STATES, settings=Settings())
     rows_of_shard(replace(probe, states=1))
     started = perf_counter()
@@ -82,7 +82,7 @@ def _warming() -> list[Shard]:
 
 
 def _be_quiet() -> None:
-    """Let what stores log of the faults that are injected go nowhere."""
+    """Discard what stores log about injected faults."""
     logging.getLogger("tornpage").addHandler(logging.NullHandler())
 
 
@@ -101,8 +101,8 @@ def _in_processes() -> Iterator[Run]:
 
 @contextmanager
 def _in_spark() -> Iterator[Run]:
-    from tornpage.pipeline.jobs import Death, do_each
-    from tornpage.pipeline.session import SparkUnavailable, spark_session
+    from tornpage.pipeline.spark.jobs import Death, do_each
+    from tornpage.pipeline.spark.session import SparkUnavailable, spark_session
 
     try:
         with spark_session("tornpage bench", master=f"local[{_WORKERS}]", short=True) as spark:

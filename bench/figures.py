@@ -1,6 +1,6 @@
-"""What a measurement is made of: rounds, a median, a place to work in, and the machine it is true for.
+"""The parts of a measurement: rounds, median, directory, and machine.
 
-A round sets up, times one stretch of work, checks its result and cleans up; only the stretch counts. The first round
+A round sets up, times one stretch of work, checks its result and cleans up. Only the stretch counts. The first round
 warms up and is dropped. The figure is the median of the others, which are kept beside it.
 """
 
@@ -24,7 +24,7 @@ ROUNDS_MIN = 3
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured number. `rounds` are the values it is the median of; `file_system` is that of the directory."""
+    """One measured number, the median of `rounds`; `file_system` is that of the directory."""
 
     name: str
     value: float
@@ -35,7 +35,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the figures belong to; `commit` is empty where the sources are no checkout."""
+    """The machine of the figures; `commit` is empty if the sources are no checkout."""
 
     processor: str
     cores: int
@@ -46,12 +46,12 @@ class Machine:
 
     @property
     def is_memory_disk(self) -> bool:
-        """Whether the directory lives in memory, where a sync costs and proves nothing."""
+        """Whether the directory is in memory, where a sync costs and proves nothing."""
         return self.file_system in MEMORY_FILE_SYSTEMS
 
 
 class Skipped(Exception):
-    """A figure that this machine cannot give; the text says why, in one sentence."""
+    """A figure that this machine cannot give; the message has the reason in one sentence."""
 
 
 def figure(
@@ -63,7 +63,10 @@ def figure(
     seconds: float,
     rounds_min: int = ROUNDS_MIN,
 ) -> Figure:
-    """Repeat `one_round`, which returns a value, for about `seconds`, and at least `rounds_min` times after warm-up."""
+    """Repeat `one_round` for about `seconds`, at least `rounds_min` times after warm-up.
+
+    `one_round` returns a value.
+    """
     one_round()
     values: list[float] = []
     started = perf_counter()
@@ -74,20 +77,20 @@ def figure(
 
 @contextmanager
 def scratch(directory: str) -> Iterator[str]:
-    """Yield a new directory below `directory`; it is gone afterwards, whatever happened in between."""
+    """Yield a new directory below `directory`, which is removed at the end in any case."""
     with scratch_directory("tornpage-bench-", below=directory) as path:
         yield path
 
 
 def file_system_of(directory: str) -> str:
-    """Return the type of the file system that holds `directory`, e.g. "ext4"; "unknown" when no mount tells."""
+    """Return the file system type of `directory`, for example "ext4", or "unknown"."""
     check = check_file_system(directory, mounts_text())
     kind, found, _ = check.detail.partition(" at ")
     return kind if found else "unknown"
 
 
 def describe_machine(directory: str) -> Machine:
-    """Say which machine, and which disk, figures taken now are true for."""
+    """Return the machine and the disk of figures that are taken now."""
     system = os.uname()
     return Machine(
         processor=_processor() or system.machine,
@@ -100,7 +103,7 @@ def describe_machine(directory: str) -> Machine:
 
 
 def _processor() -> str:
-    """Return its name; nothing where the kernel tells none, or there is no /proc."""
+    """Return the name of the processor, empty if unknown or without /proc."""
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:

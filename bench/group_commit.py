@@ -1,7 +1,7 @@
-"""Synchronous puts: alone, and with others that share a sync; and what the bare disk gives.
+"""Measure synchronous puts, alone and with a shared sync, and the bare disk.
 
-Those that share are futures of `put_async`, from at most four threads: more threads would measure the interpreter. Each
-round has a new store.
+Puts that share are futures of `put_async`, from at most four threads, since more threads would measure the interpreter.
+Each round has a new store.
 """
 
 import os
@@ -26,11 +26,11 @@ PAGE_BYTES = 4096
 SYNCED_PAGES = 256
 THREADS_MAX = 4
 SHARED_PUTS = 16
-"""Puts of a round for each put of a round that has them alone."""
+"""Puts of a shared round for each put of a round that puts alone."""
 
 
 def sync_1(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Synchronous puts/s of 1,024 body bytes, each waiting alone for the disk: no group to share a sync with."""
+    """Synchronous puts/s of 1,024 body bytes, each waiting alone for the disk."""
     return figure("sync_1", "puts/s", lambda: _alone(directory, sizes), directory=directory, seconds=seconds)
 
 
@@ -45,7 +45,7 @@ def sync_64(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
 
 
 def group_commit_64_over_1(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """How many times the rate of puts alone is that of 64 outstanding ones; both are measured in each round."""
+    """Rate of 64 outstanding puts over the rate of single ones, both measured in each round."""
 
     def one_round() -> float:
         return _together(64, directory, sizes) / _alone(directory, sizes)
@@ -67,10 +67,10 @@ def _alone(directory: str, sizes: Sizes) -> float:
 
 
 def _together(outstanding: int, directory: str, sizes: Sizes) -> float:
-    """Return the rate of `outstanding` puts that wait at any time, a window of them in each thread."""
+    """Return the rate of puts with `outstanding` of them waiting, a window in each thread."""
     threads = min(THREADS_MAX, outstanding)
     message, count = message_of(1024), SHARED_PUTS * sizes.syncs // threads
-    refused = [count] * threads  # of a thread that does not come to its end, too
+    refused = [count] * threads  # also of a thread that does not finish
     with scratch(directory) as path, _open(path, sizes) as store:
         store.put(message)
 
@@ -89,7 +89,7 @@ def _together(outstanding: int, directory: str, sizes: Sizes) -> float:
 
 
 def _put_in_window(store: MessageStore, message: Message, count: int, *, window: int) -> int:
-    """Put, never with more than `window` answers open; return how many were refused."""
+    """Put with at most `window` open answers; return how many puts were refused."""
     waiting: deque[Future[PutResult]] = deque()
     refused = 0
     for _ in range(count):
@@ -112,7 +112,10 @@ def _open(path: str, sizes: Sizes) -> MessageStore:
 
 
 def fdatasync_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Bare pwrite of 4 KiB and fdatasync per second, in a reserved file: what `sync_1` cannot pass on this disk."""
+    """Bare pwrite of 4 KiB and fdatasync per second, in a reserved file.
+
+    `sync_1` cannot be faster on this disk.
+    """
     page = random.Random(1).randbytes(PAGE_BYTES)
     with scratch(directory) as path:
         fd = os.open(f"{path}/bare", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""The crash lab: crash states, bare steps without a crash, real kills, and one look for changed pages.
+"""Measure the crash lab: crash states, steps without a crash, kills, page comparisons.
 
 Steps are the standard workload of campaigns (properties/program/workload.py) without closing, reopening and failing
 syncs.
@@ -38,10 +38,10 @@ _WITHOUT_A_CRASH = (Put, Get, Flush)
 
 
 def states_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Counted crash states/s of a campaign: chosen, composed, recovered by the store, judged by all judges.
+    """Counted crash states/s of a campaign: chosen, composed, recovered, and judged.
 
-    One worker, files of 16 KiB, seed 0; the disk is in memory, so the directory does not matter. One round.
-    May raise Skipped.
+    One worker, files of 16 KiB, seed 0. The disk is in memory, so the directory does not matter. One round. May raise
+    Skipped.
     """
     states = sizes.campaign_states
     limit = seconds if states is None else None
@@ -59,7 +59,7 @@ def states_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figu
 
 
 def model_steps_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Steps/s of the model alone: what the comparison costs before a store is involved."""
+    """Steps/s of the model alone: the cost of the comparison without a store."""
     histories = _histories(sizes)
     settings = Settings()
     layout = Layout(
@@ -82,7 +82,7 @@ def model_steps_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
 
 
 def trial_steps_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Steps/s of store and model side by side, every answer and every byte compared, no crash."""
+    """Steps/s of store and model side by side, with every answer and byte compared, no crash."""
     histories = _histories(sizes)
     with choose_tracker("auto") as tracker:
 
@@ -101,7 +101,10 @@ def trial_steps_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
 
 
 def kill_cycles_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Cycles/s of fork, program, SIGKILL, recovery and judgement, in a fresh process: NumPy has threads."""
+    """Cycles/s of fork, program, SIGKILL, recovery and judgement.
+
+    They run in a fresh process, since NumPy has threads.
+    """
     with born_deaf():
         pool = multiprocessing.get_context("spawn").Pool(1)
     with pool as fresh:
@@ -111,7 +114,7 @@ def kill_cycles_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
                 try:
                     result = fresh.apply(run_kills, (sizes.kills,), {"seed": 0, "directory": path})
                 except KeyboardInterrupt:
-                    fresh.terminate()  # before its place is removed
+                    fresh.terminate()  # before its directory is removed
                     raise
             if result.interrupted:
                 raise KeyboardInterrupt
@@ -123,13 +126,16 @@ def kill_cycles_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
 
 
 def compare_look_us_16k(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Microseconds per look at 16 KiB by comparison, one page written since the look before."""
+    """Microseconds per comparison of 16 KiB with one page written since the last one."""
     with CompareTracker() as tracker:
         return _looks("compare_look_us_16k", tracker, 16 << 10, directory, seconds, sizes)
 
 
 def write_protect_look_us_1m(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Microseconds per look at 1 MiB by write-protection, one page written, its fault included. May raise Skipped."""
+    """Microseconds per check of 1 MiB by write-protection, with one page written.
+
+    The fault of the page is included. May raise Skipped.
+    """
     reason = why_not_write_protect()
     if reason is not None:
         raise Skipped(reason)

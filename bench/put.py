@@ -1,8 +1,8 @@
-"""The store's verbs, one thread, and what disk and memory under them give without a store.
+"""Measure the store's operations in one thread, and disk and memory without a store.
 
-Every put hands in the same message and looks at the answer, as a producer must. A round of puts has a new store and
-ends before its first log file is full, so creating a file is never inside the clock. Bodies are random bytes. Only
-`put_with_dispatch_1024` has queues and index made meanwhile; elsewhere that is left to the close, outside the clock.
+Every put hands in the same message and checks the answer, as a producer must. A round of puts has a new store and ends
+before its first log file is full, so that no file is created while the clock runs. Bodies are random bytes. Only
+`put_with_dispatch_1024` builds queues and index meanwhile. The others leave that to the close, after the measurement.
 """
 
 import random
@@ -42,22 +42,22 @@ _LOOK_S = 0.0005
 
 
 def message_of(body_bytes: int) -> Message:
-    """Return the message that is put again and again."""
+    """Return the message that is put repeatedly."""
     return Message("TopicBench", random.Random(body_bytes).randbytes(body_bytes))
 
 
 def put_only_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Puts/s of 1,024 body bytes, answered from the page cache; nothing dispatched behind them."""
+    """Puts/s of 1,024 body bytes, answered from the page cache, without dispatch."""
     return _puts("put_only_1024", 1024, directory, seconds, sizes)
 
 
 def put_100(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Puts/s of 100 body bytes, answered from the page cache: the cost of a put that hardly copies."""
+    """Puts/s of 100 body bytes, answered from the page cache: the cost without copying."""
     return _puts("put_100", 100, directory, seconds, sizes)
 
 
 def put_keyed_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Puts/s of 1,024 body bytes with keys, tag and unique key, each message another, as producers send them."""
+    """Puts/s of 1,024 body bytes with keys, tag and unique key, all messages different."""
     messages = [
         replace(
             message_of(1024),
@@ -76,9 +76,10 @@ def put_keyed_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Fi
 
 
 def put_with_dispatch_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Puts/s of 1,024 body bytes with a unique key and a key, until the queues and the index have them too.
+    """Puts/s of 1,024 body bytes with two keys, until queues and index have them too.
 
-    One thread puts; the store's own thread dispatches meanwhile, with compiled parts. Nothing of it is flushed.
+    One key is the unique key. One thread puts, and the store's own thread dispatches meanwhile with compiled parts.
+    Nothing is flushed.
     """
     messages = [
         replace(
@@ -107,7 +108,10 @@ def put_with_dispatch_1024(directory: str, *, seconds: float, sizes: Sizes = FUL
 
 
 def wait_for_dispatch(store: MessageStore) -> None:
-    """Return when queues and index have everything that was put. Raises HarnessError when they never will."""
+    """Return when queues and index have everything that was put.
+
+    Raises HarnessError if they never will.
+    """
     while store.dispatch_behind_bytes and store.dispatch_error is None:
         sleep(_LOOK_S)
     if store.dispatch_error is not None:
@@ -115,7 +119,10 @@ def wait_for_dispatch(store: MessageStore) -> None:
 
 
 def put_batch32_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Messages/s of 1,024 body bytes put in batches of 32, answered from the page cache, encoded by compiled code."""
+    """Messages/s of 1,024 body bytes in batches of 32, answered from the page cache.
+
+    The batches are encoded by compiled code.
+    """
     member = BatchMember(message_of(1024).body or b"", properties="KEYS\x01k\x02TAGS\x01TagA")
     batch = MessageBatch("TopicBench", encode_batch_body([member] * BATCH), properties="WAIT\x01true")
     rounds = max(1, sizes.puts // BATCH)
@@ -147,7 +154,7 @@ def _puts(name: str, body_bytes: int, directory: str, seconds: float, sizes: Siz
 
 
 def pool_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Puts/s of 1,024 body bytes into a buffer of the transient store pool, commits running behind them."""
+    """Puts/s of 1,024 body bytes into a buffer of the transient store pool, with commits."""
     message = message_of(1024)
 
     def one_round() -> float:
@@ -162,7 +169,10 @@ def pool_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
 
 
 def get_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Gets/s by physical offset in random order, checked and decoded, 1,024 body bytes, from the page cache."""
+    """Gets/s of 1,024 body bytes by physical offset in random order, checked and decoded.
+
+    Everything is in the page cache.
+    """
     message = message_of(1024)
     found = GetStatus.FOUND
     with scratch(directory) as path, _open(path, sizes) as store:
@@ -184,7 +194,7 @@ def get_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
 
 
 def memcpy_gb_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """GB/s (10^9 bytes copied) from one large buffer into another: no copy of a record can be faster."""
+    """GB/s (10^9 bytes) copied between two large buffers: the limit of copying a record."""
     source, target = bytearray(b"\xa5" * sizes.copy_bytes), bytearray(sizes.copy_bytes)
 
     def one_round() -> float:
@@ -213,7 +223,7 @@ class _Resting(ReputMessages):
     """Dispatches nothing before the store closes."""
 
     def note_readable(self, _end_offset: int = 0) -> None:
-        """Wake nobody."""
+        """Ignore readable bytes."""
 
 
 def _put_all(store: MessageStore, messages: Iterable[Message]) -> float:

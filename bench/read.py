@@ -1,6 +1,7 @@
-"""Reads: the compiled walk over a log, pulls from a queue with and without copies, and queries by key.
+"""Measure reads: the compiled walk over a log, pulls, and queries by key.
 
-Everything is in the page cache, and was checked once before: each read checks its records again, as it must.
+Pulls are measured with and without copies. Everything is in the page cache, and was checked once before. Each read
+checks its records again, as it must.
 """
 
 import random
@@ -33,7 +34,7 @@ PULL = 32
 
 
 def walk_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """GB (10^9 bytes) of log per second through the compiled walk, which checks lengths and both checksums."""
+    """GB (10^9 bytes) of log per second through the compiled walk, with both checksums."""
     with log_to_recover(directory, sizes) as (path, end_offset, _):
         files = [memoryview(file.read_bytes()) for file in sorted(Path(f"{path}/commitlog").iterdir())]
 
@@ -53,12 +54,15 @@ def walk_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -
 
 
 def get_message_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Messages/s of 1,024 body bytes in pulls of 32, as buffers on the mapped log: checked, not copied."""
+    """Messages/s of 1,024 body bytes in pulls of 32, checked and not copied.
+
+    The messages are buffers on the mapped log.
+    """
     return _pulls("get_message_1024", directory, seconds, sizes, decoded=False)
 
 
 def get_message_copy_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Messages/s of 1,024 body bytes in pulls of 32, each decoded into a message of its own."""
+    """Messages/s of 1,024 body bytes in pulls of 32, each decoded into its own message."""
     return _pulls("get_message_copy_1024", directory, seconds, sizes, decoded=True)
 
 
@@ -98,7 +102,7 @@ def _pulls(name: str, directory: str, seconds: float, sizes: Sizes, *, decoded: 
 
 
 def _pull_all(store: MessageStore, queue_id: int, *, decoded: bool) -> int:
-    """Pull a queue from its begin; return how many messages it has, or how many body bytes they have when decoded."""
+    """Pull a queue from its begin; return the number of messages, or body bytes if `decoded`."""
     found, offset, pulled = GetStatus.FOUND, 0, 0
     while True:
         with store.get_message("TopicBench", queue_id, offset, max_msg_nums=PULL) as result:
@@ -117,7 +121,7 @@ def _unique_key(number: int) -> str:
 
 @contextmanager
 def _dispatched(directory: str, sizes: Sizes) -> Iterator[MessageStore]:
-    """Yield a store whose messages, each with a unique key, are in queues and index."""
+    """Yield a store with dispatched messages, each with a unique key."""
     config = MessageStoreConfig(mapped_file_size_commit_log=sizes.log_file_bytes)
     message = message_of(1024)
     with scratch(directory) as path, MessageStore.open(f"{path}/store", config) as store:

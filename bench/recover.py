@@ -1,4 +1,4 @@
-"""What opening a store after an unclean exit costs, beside the checksum alone and the judges' own scan.
+"""Measure opening a store after an unclean exit, the checksum, and the judges' scan.
 
 All three walk the same kind of bytes: records of 1,024 random body bytes with the checksum trailer, in the page cache.
 """
@@ -38,7 +38,7 @@ _BATCH = 32
 def recover_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
     """GB (10^9 bytes) of log per second of `open`, from the lock to a store that accepts puts.
 
-    The whole log is checked, queues and index are proved, as after the loss of the derived floor.
+    The whole log is checked, and queues and index are compared with it, as after the loss of the derived floor.
     """
     config = MessageStoreConfig(mapped_file_size_commit_log=sizes.recover_file_bytes, check_whole_log_on_recover=True)
     with log_to_recover(directory, sizes) as (path, end_offset, _):
@@ -50,7 +50,10 @@ def recover_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL
 
 
 def open_4gib_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Seconds until a store of 4 GiB and 3.9 million messages takes puts again; durable, exit marked unclean."""
+    """Seconds until a store of 4 GiB and 3.9 million messages takes puts again.
+
+    Everything is durable, and the exit is marked unclean.
+    """
     member = BatchMember(message_of(1024).body or b"")
     batch = MessageBatch("TopicBench", encode_batch_body([member] * _BATCH))
     config = MessageStoreConfig(mapped_file_size_commit_log=sizes.open_file_bytes)
@@ -70,7 +73,7 @@ def open_4gib_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figur
 
 
 def _seconds_to_open(path: str, config: MessageStoreConfig, end_offset: int) -> float:
-    """Open a store as after an unclean exit, close it, and return what the open took."""
+    """Open a store as after an unclean exit, close it, and return the time of the open."""
     os.close(os.open(f"{path}/abort", os.O_CREAT | os.O_WRONLY, 0o644))  # the last exit was unclean
     started = perf_counter()
     store = MessageStore.open(path, config)
@@ -83,7 +86,10 @@ def _seconds_to_open(path: str, config: MessageStoreConfig, end_offset: int) -> 
 
 
 def judge_scan_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """GB (10^9 bytes) of log per second through the judges' scan, which shares no code and no checksum library."""
+    """GB (10^9 bytes) of log per second through the judges' independent scan.
+
+    It shares no code and no checksum library with the store.
+    """
     with log_to_recover(directory, sizes) as (path, end_offset, records):
         files = sorted(Path(f"{path}/commitlog").iterdir())
         contents = [(int(file.name), file.read_bytes()) for file in files]
@@ -101,7 +107,7 @@ def judge_scan_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = F
 
 
 def crc_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """GB (10^9 bytes) of bodies per second through the store's checksum library, 1,024 bytes a call."""
+    """GB (10^9 bytes) of bodies per second through the store's checksum, 1,024 bytes a call."""
     rng = random.Random(2)
     bodies = [rng.randbytes(1024) for _ in range(sizes.bodies)]
     expected = 0
@@ -123,9 +129,9 @@ def crc_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
 
 @contextmanager
 def log_to_recover(directory: str, sizes: Sizes) -> Iterator[tuple[str, int, int]]:
-    """Yield a closed store of several files: its path, its end offset, and how many records it holds.
+    """Yield a closed store of several files: path, end offset, number of records.
 
-    Raises Skipped where there is no room for it.
+    Raises Skipped without room for it.
     """
     _require_room(directory, sizes.recover_bytes, sizes.recover_file_bytes)
     message = message_of(1024)
@@ -143,7 +149,7 @@ def log_to_recover(directory: str, sizes: Sizes) -> Iterator[tuple[str, int, int
 
 
 def _require_room(directory: str, log_bytes: int, file_bytes: int) -> None:
-    """Raise Skipped where a log does not fit with the file that is made ahead of it, and room for its queues."""
+    """Raise Skipped without room for a log, the file made ahead of it, and its queues."""
     needed, free = log_bytes + 2 * file_bytes, shutil.disk_usage(directory).free
     if free < needed:
         raise Skipped(f"{directory} has {free >> 20:,} MiB free, and its store takes up to {needed >> 20:,} MiB")

@@ -1,7 +1,7 @@
-"""The simulator's engines: messages/s of each, and whether their traces are the same.
+"""Measure the simulator's engines, and compare their traces.
 
 The scenario is group commit at 20,000 messages/s of 1 KiB on syncs of 1 ms, the load of sim-anchors 2.8: some 20
-messages share a sync. No directory is touched. A rate counts processor time, since nothing is waited for.
+messages share a sync. No directory is used. A rate counts processor time, since there are no waits.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from tornpage.bench.figures import Figure, figure, file_system_of
 from tornpage.bench.sizes import FULL, Sizes
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
 from tornpage.properties.contract import HarnessError
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 from tornpage.sim.fast import run_fast
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop, OpenPoisson, Workload
 from tornpage.sim.workload import Sizes as RecordSizes
 
@@ -28,12 +28,12 @@ def reference_messages_per_s(directory: str, *, seconds: float, sizes: Sizes = F
 
 
 def fast_messages_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Messages/s of the compiled engine, random draws included; the first, dropped round compiles it."""
+    """Messages/s of the compiled engine, including random draws; the dropped round compiles."""
     return _rate("fast_messages_per_s", run_fast, 10 * sizes.simulated_messages, directory, seconds)
 
 
 def traces_equal(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """1 if both engines give the same trace, bit for bit, over a grid of policies and loads, else 0."""
+    """1 if both engines give equal traces, bit for bit, over a grid of scenarios, else 0."""
     cases = _grid(sizes.simulated_messages // 100)
     equal = all(run(case, seed).digest() == run_fast(case, seed).digest() for seed, case in enumerate(cases))
     return Figure("traces_equal", float(equal), "0 or 1", (float(equal),), file_system_of(directory))

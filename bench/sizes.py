@@ -1,4 +1,7 @@
-"""How much work one round of a measurement is. Tests use small numbers, published figures the defaults."""
+"""The amount of work of one round of a measurement.
+
+Tests use small numbers, published figures the defaults.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -10,10 +13,10 @@ class Sizes:
     """Work per round; `_bytes` are bytes, everything else counts.
 
     `log_file_bytes` holds all puts of a round, so that no round pays for a second file. `recover_file_bytes` is
-    smaller, so that an open maps several files. A store of `open_bytes` is opened where next to nothing has to be
+    smaller, so that an open maps several files. A store of `open_bytes` is opened where next to nothing must be
     recovered. `audit_bytes` of log are audited, in files of `audit_file_bytes`. `campaign_states` ends a campaign after
-    so many states instead of after its time. A figure of Spark runs `spark_warm_rounds` that count for nothing before
-    its first one. `shards` of about `shard_s` seconds are a campaign for Spark.
+    this many states instead of after its time. A figure of Spark first runs `spark_warm_rounds` that do not count.
+    `shards` of about `shard_s` seconds are a campaign for Spark.
     """
 
     log_file_bytes: int = 256 << 20
@@ -42,7 +45,10 @@ class Sizes:
 
 FULL = Sizes()
 QUICK = replace(FULL, audit_bytes=128 << 20, audit_file_bytes=64 << 20, shard_s=3.0)
-"""A smaller store to audit, made and read in seconds, and shorter shards; Spark's own costs weigh more in them."""
+"""A smaller store to audit, made and read in seconds, and shorter shards.
+
+Spark's own costs weigh more in them.
+"""
 
 TINY = Sizes(
     log_file_bytes=256 << 10,
@@ -68,4 +74,4 @@ TINY = Sizes(
     shards=1,
     shard_s=0.0,
 )
-"""For tests: every code path in milliseconds, no number worth quoting."""
+"""For tests: every code path in milliseconds, without meaningful numbers."""

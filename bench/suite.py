@@ -1,4 +1,7 @@
-"""All measurements by room, and a run over them that keeps what it has when it is interrupted, or a room fails."""
+"""All measurements by room, and a run over them.
+
+An interrupted run keeps its results, and so does one in which a room fails.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,14 +11,14 @@ from tornpage.bench import audit, campaign, group_commit, lab, put, read, recove
 from tornpage.bench.figures import Figure, Machine, Skipped, describe_machine
 from tornpage.bench.sizes import FULL, Sizes
 from tornpage.impl.errors import StoreError
-from tornpage.pipeline.jobs import reason_of, spark_failures
+from tornpage.pipeline.spark.jobs import reason_of, spark_failures
 from tornpage.properties.contract import HarnessError
 
 __all__ = ["SUITE", "Failed", "Measurement", "SuiteResult", "measure"]
 
 
 class Measurement(Protocol):
-    """One figure: measured below a directory for about so many seconds, with so much work in a round."""
+    """One figure, measured below a directory for about `seconds`, by rounds of given work."""
 
     __name__: str
 
@@ -80,12 +83,18 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
         campaign.spark2_over_multiprocessing,
     ),
 }
-"""Room to its figures; each is named like the function that measures it, and may stand in several rooms."""
+"""The figures of each room.
+
+A figure has the name of the function that measures it, and may be in several rooms.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A room that ended at one of its figures: the harness was at fault, else the directory could not be used."""
+    """A room that ended at one of its figures.
+
+    Either the harness failed, or the directory could not be used.
+    """
 
     room: str
     figure: str
@@ -95,7 +104,7 @@ class Failed:
 
 @dataclass
 class SuiteResult:
-    """What was measured so far, on which machine, what has to be said about it, and which rooms failed."""
+    """The results so far: figures, machine, notes, and failed rooms."""
 
     machine: Machine
     figures: list[Figure] = field(default_factory=list)
@@ -112,10 +121,10 @@ def measure(
     sizes: Sizes = FULL,
     progress: Callable[[str], None] = lambda name: None,
 ) -> SuiteResult:
-    """Take every figure of the rooms, below an existing directory; `progress` is called with each name before it.
+    """Take every figure of the rooms, below an existing directory.
 
-    A keyboard interrupt ends the run with the figures it has. A room in which a result is wrong, Spark fails or the
-    directory cannot be used ends there, and the next one begins.
+    `progress` is called with each name first. A keyboard interrupt ends the run and keeps its figures. A room ends if a
+    result is wrong, Spark fails or the directory cannot be used, and the next one begins.
     """
     result = SuiteResult(describe_machine(directory))
     if result.machine.is_memory_disk:
@@ -143,7 +152,7 @@ def measure(
 
 
 def _failed(room: str, name: str, error: Exception) -> Failed:
-    """Return what became of a room; raise what no measurement may raise."""
+    """Return the failure of a room; raise errors that no measurement may raise."""
     if isinstance(error, spark_failures()):
         return Failed(room, name, reason_of(error), is_harness=True)
     if isinstance(error, OSError):

@@ -1,1 +1,1 @@
-"""The real mmap store, one small class per responsibility. Importing the package loads nothing (docs/adr/0002)."""
+"""The mmap message store. Importing the package loads nothing (docs/adr/0002)."""

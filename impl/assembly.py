@@ -1,4 +1,4 @@
-"""The parts of one store, built in the order of their needs: directory, log, dispatch, puts, reads, services."""
+"""Building the parts of one store in the order of their dependencies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class StoreParts:
     retention: Retention
 
     def start(self) -> None:
-        """Let the services run. No service runs before."""
+        """Start the services; no service runs before."""
         self.background.start()
         self.retention.start()
         self.progress.start()
@@ -67,9 +67,9 @@ def open_parts(
     bit_map_of: FilterBitMap | None,
     memory_bytes: int | None,
 ) -> StoreParts:
-    """Open a directory, recovering it first, and build all parts. `memory_bytes` None means: ask the machine.
+    """Open and recover a directory and build all parts.
 
-    Raises what `OpenDirectory` raises, holding nothing then.
+    `memory_bytes` None means the memory of the machine. Raises what `OpenDirectory` raises; no file stays open then.
     """
     held = OpenDirectory(
         directory, config, files=files, clock=clock, parts=parts, arriving=arriving, bit_map_of=bit_map_of
@@ -145,7 +145,7 @@ def _built(
         path=held.directory,
         guard=parts.of(make_guard),
     )
-    held.derived.tell_of_runs(pull_hold.dispatched)
+    held.derived.add_follower(pull_hold.dispatched)
     delivery = DelayedDelivery(
         held,
         lifecycle,
@@ -170,7 +170,7 @@ def _built(
         reput=reput,
         commit_log=commit_log,
         buffers=reads.buffers,
-        begin_anew=progress.begin_anew,
+        restart_numbers=progress.restart_numbers,
         queues_deleted=pull_hold.queues_deleted,
     )
     return StoreParts(

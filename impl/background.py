@@ -1,4 +1,4 @@
-"""The services behind the answers of a store: timed flush, commit of the pool, dispatch, queues, pages made ready."""
+"""The background services of a store: flush, commit, dispatch, page population."""
 
 from collections.abc import Callable
 
@@ -19,10 +19,11 @@ __all__ = ["Background"]
 
 
 class Background:
-    """Builds the services that a configuration asks for; `start` lets them run, `stop` ends them.
+    """Builds the services of a configuration; `start` runs them, `stop` ends them.
 
-    `written` is to be told where each put ended: it wakes dispatch if that sleeps, and who flushes or commits once
-    there are pages enough. RocketMQ wakes at each put a service that then finds too few.
+    Call `written` with the end offset of each put. It wakes dispatch if that sleeps, and wakes the flush or commit
+    service once enough pages are written. RocketMQ wakes the service at each put, and the service then finds too few
+    pages.
     """
 
     def __init__(
@@ -81,14 +82,17 @@ class Background:
         self._timers.append((queues, queue_policy.flush_interval_consume_queue))
 
     def start(self) -> None:
-        """Have each service's first round one interval from now; dispatch begins at once if there is something left."""
+        """Start each service; its first round is one interval from now.
+
+        Dispatch starts at once if it has work.
+        """
         for runner, interval_ms in self._timers:
             runner.start(after_ms=interval_ms)
         if self._reput.behind_bytes:
             self._dispatcher.start(after_ms=0)
 
     def stop(self) -> None:
-        """End all of them; what they left undone is the caller's."""
+        """Stop all services. The caller completes their unfinished work."""
         for runner, _ in self._timers:
             runner.stop()
         for woken in self._woken:
@@ -96,10 +100,10 @@ class Background:
 
 
 def _wakes(runner: Runner, least_pages: int, reached: Callable[[], int], reput: ReputMessages) -> Callable[[int], None]:
-    """Return what wakes a service once there is enough behind `reached` for its page rule; dispatch hears of each put.
+    """Return a function that wakes a service by its page rule, and dispatch after each put.
 
-    A round under way may have begun before a put that it should have seen: until the service has moved, each further
-    page wakes it again.
+    `reached` returns the position from which pages are counted. A running round may have begun before a put that it
+    should have included. Until the service has advanced, each further page therefore wakes it again.
     """
     note_readable = reput.note_readable
     rule_bytes = least_pages * PAGE_BYTES

@@ -1,4 +1,4 @@
-"""What makes the log of a store durable: the pool is committed, files are flushed, and what is on disk is noted.
+"""Making the log durable: commit the pool, flush the files, record the flushed offset.
 
 Source: `DefaultMessageStore.flush`, `CommitLog.FlushRealTimeService`, `CommitLog.CommitRealTimeService`.
 """
@@ -17,9 +17,9 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class Durability:
-    """Commits and flushes one store. A sync that fails makes the store read-only.
+    """Commits and flushes one store. A failed sync makes the store read-only.
 
-    `guard` is held during each flush; `MessageStore.close` gives the files up under it.
+    `guard` is held during each flush; `MessageStore.close` closes the files under it.
     """
 
     def __init__(
@@ -39,14 +39,15 @@ class Durability:
         self._reput = reput
 
     def flush(self, least_pages: int = 0) -> int:
-        """Flush what is worth it, note it, and return the flushed physical offset.
+        """Flush by a page rule, record the flushed offset and return it.
 
-        A put that was appended just before `close()` may come here after it: the close has flushed the record then.
+        A put that was appended just before `close()` may call this after the close, which has flushed the record
+        already.
         """
         lifecycle, commit_log = self._lifecycle, self._commit_log
         with self.guard:
             if commit_log.interruption is not None and lifecycle.read_only_reason is None:
-                lifecycle.become_read_only(f"a put was broken off: {commit_log.interruption!r}")
+                lifecycle.become_read_only(f"a put was interrupted: {commit_log.interruption!r}")
             if lifecycle.read_only_reason is None and lifecycle.shut != "closed":
                 try:
                     commit_log.flush(least_pages)
@@ -58,15 +59,15 @@ class Durability:
             return self._log.flushed_where
 
     def make_all_durable(self) -> bool:
-        """Make durable what was put so far, and return whether it is."""
+        """Commit and flush what was put so far; return whether all of it is durable."""
         end_offset = self._log.max_offset
         self.commit_all()
         return self.flush() >= end_offset
 
     def commit(self, least_pages: int) -> bool:
-        """Commit what is worth it; return whether bytes moved.
+        """Commit by a page rule; return whether bytes moved.
 
-        What the disk refuses stays in its buffer for the next round.
+        After a failed write the bytes stay in their buffer for the next round.
         """
         try:
             moved = self._log.commit(least_pages)
@@ -78,7 +79,7 @@ class Durability:
         return moved
 
     def commit_all(self) -> str | None:
-        """Commit everything; return why that did not work, or None."""
+        """Commit everything; return why that failed, or None."""
         try:
             if self._log.commit():
                 self._reput.note_readable()

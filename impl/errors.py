@@ -1,21 +1,21 @@
-"""What the store refuses with an exception: mistakes of the caller and of the environment, never of the data.
+"""The exceptions of the store: errors of the caller or environment, never of a message.
 
     StoreError
-    ├── BadConfig          a setting that cannot work
+    ├── BadConfig          a setting with an invalid value
     ├── BadDirectory       the store directory cannot be used
-    ├── StoreInUse         another opener holds the lock
+    ├── StoreInUse         another process holds the lock
     ├── WrongFileSize      the directory was written with another mapped file size
-    ├── NoSpace            the disk cannot hold one commit log file
-    ├── BadFilter          a filter expression that means nothing
+    ├── NoSpace            the disk has no room for one commit log file
+    ├── BadFilter          a filter expression with a syntax error
     ├── BadProgress        a group, topic, queue or offset that no state file can hold
     ├── NotReadable        an operator has stopped reads
     ├── ReadOnlyStore      a change to a store that is damaged or whose disk has failed
-    ├── TooManyHeldPulls   so many pulls wait for messages that no other may
-    ├── BufferReleased     a buffer of a read that was given back, or taken back
-    ├── StoreClosed        a verb after close()
-    └── ForkedStore        a verb in a process that did not open the store
+    ├── TooManyHeldPulls   as many pulls wait for messages as the configuration allows
+    ├── BufferReleased     use of a read buffer after its release
+    ├── StoreClosed        a method called after close()
+    └── ForkedStore        a method called in a process that did not open the store
 
-Refused messages are no exceptions: `put` answers them with a status (docs/contract.md, number 8).
+A refused message is no exception: `put` returns a status (docs/contract.md, number 8).
 """
 
 __all__ = [
@@ -37,19 +37,19 @@ __all__ = [
 
 
 class StoreError(Exception):
-    """Base class; raised only through its children."""
+    """Base class of all exceptions of the store; never raised itself."""
 
 
 class BadConfig(StoreError):
-    """A setting of the configuration cannot work."""
+    """A setting of the configuration has an invalid value."""
 
     def __init__(self, name: str, value: object, remedy: str) -> None:
-        super().__init__(f"configuration {name}={value!r} cannot work: {remedy}")
+        super().__init__(f"configuration {name}={value!r} is invalid: {remedy}")
         self.name = name
 
 
 class BadDirectory(StoreError):
-    """The store directory cannot be used at all."""
+    """The store directory cannot be used."""
 
     def __init__(self, path: str, reason: str, remedy: str) -> None:
         super().__init__(f"store directory {path}: {reason}; {remedy}")
@@ -57,7 +57,7 @@ class BadDirectory(StoreError):
 
 
 class StoreInUse(StoreError):
-    """Another opener, ours or RocketMQ's, holds the lock of the store."""
+    """Another process, of this project or of RocketMQ, holds the lock of the store."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"store {path} is in use by another process: close it first (lock file {path}/lock)")
@@ -65,7 +65,7 @@ class StoreInUse(StoreError):
 
 
 class WrongFileSize(StoreError):
-    """The commit log files have another size than the configuration says."""
+    """The commit log files have another size than the configuration."""
 
     def __init__(self, path: str, *, found_bytes: int, configured_bytes: int) -> None:
         super().__init__(
@@ -89,26 +89,26 @@ class NoSpace(StoreError):
 
 
 class BadFilter(StoreError):
-    """The expression of a filter cannot be compiled."""
+    """A filter expression cannot be compiled."""
 
     def __init__(self, expression: str, reason: str) -> None:
-        super().__init__(f"filter {expression!r} means nothing: {reason}")
+        super().__init__(f"filter {expression!r} is invalid: {reason}")
         self.expression = expression
 
 
 class BadProgress(StoreError):
-    """What is to be remembered of a consumer group cannot be."""
+    """A group, topic, queue or offset cannot be stored as consumer progress."""
 
     def __init__(self, what: str, value: object, remedy: str) -> None:
-        super().__init__(f"{what} {value!r} cannot be remembered: {remedy}")
+        super().__init__(f"{what} {value!r} cannot be stored: {remedy}")
         self.what = what
 
 
 class NotReadable(StoreError):
-    """The running flag for reads is set."""
+    """The running flag NOT_READABLE is set."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"store {path} may not be read now: clear the running flag NOT_READABLE")
+        super().__init__(f"store {path} may not be read: clear the running flag NOT_READABLE")
         self.path = path
 
 
@@ -116,12 +116,12 @@ class TooManyHeldPulls(StoreError):
     """As many pulls wait for messages as the configuration allows."""
 
     def __init__(self, held_max: int) -> None:
-        super().__init__(f"{held_max} pulls wait for messages already: pull later, or raise max_held_pulls")
+        super().__init__(f"{held_max} pulls already wait for messages: pull later, or raise max_held_pulls")
         self.held_max = held_max
 
 
 class ReadOnlyStore(StoreError):
-    """Nothing may be written: the store is damaged, or a sync has failed."""
+    """The store cannot be changed: it is damaged, or a sync has failed."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"store {path} is read-only: {reason}")
@@ -129,7 +129,7 @@ class ReadOnlyStore(StoreError):
 
 
 class BufferReleased(StoreError):
-    """A buffer was released by its reader, or by the store when that was closed."""
+    """A buffer was released by its reader, or by the store during its close."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"the buffer of the bytes at offset {offset} was released: read them again")
@@ -145,7 +145,7 @@ class StoreClosed(StoreError):
 
 
 class ForkedStore(StoreError):
-    """This process did not open the store; a mapping and a lock must not be shared by accident."""
+    """This process did not open the store; mappings and locks must not be shared after a fork."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"store {path} was opened by another process: open it in this process instead")

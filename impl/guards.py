@@ -1,4 +1,7 @@
-"""The small locks inside the parts of a store, replaceable: a scheduler of interleavings has to see who holds them."""
+"""The small locks of the parts of a store.
+
+They are replaceable, so that a scheduler of interleavings can control them.
+"""
 
 import threading
 from collections.abc import Callable
@@ -7,9 +10,9 @@ from contextlib import AbstractContextManager
 __all__ = ["MakeGuard", "make_guard"]
 
 MakeGuard = Callable[[], AbstractContextManager[object]]
-"""Makes one lock, to be used in `with` statements; never taken again by its holder. `threading.Lock` is one."""
+"""Makes one lock for `with` statements. Its owner never takes it twice. `threading.Lock` is one."""
 
 
 def make_guard() -> AbstractContextManager[object]:
-    """Return the lock of a part: this one, unless the store was opened with another."""
+    """Return the lock of a part. `Parts` may replace this function."""
     return threading.Lock()

@@ -1,8 +1,9 @@
-"""The parts of a store, each replaceable by its type: by a planted bug, by the crash lab, or by a user.
+"""The parts of a store.
 
-A store asks for each part as `parts.of(MappedFile)(...)`: the class itself unless it is replaced. The same goes for
-functions: `parts.of(walk_log)(...)`. `impl.io.mapped_file.MappedFile` is RocketMQ's service provider interface: derive
-from it and open the store with `Parts({MappedFile: OtherFile})` to write log files in another way.
+Planted bugs, the crash lab or a user may replace each part by its type. A store asks for each part as
+`parts.of(MappedFile)(...)` and gets the class itself unless it is replaced. Functions are replaced in the same way:
+`parts.of(walk_log)(...)`. `impl.io.mapped_file.MappedFile` is RocketMQ's service provider interface: to write log files
+in another way, derive from it and open the store with `Parts({MappedFile: OtherFile})`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,9 +18,10 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What stands in for which part: a subclass or a factory for a class, a function for a function.
+    """Maps each replaced part to its replacement.
 
-    Raises TypeError if a replacement does not fit its part.
+    A class is replaced by a subclass or a factory, a function by a function. Raises TypeError if a replacement does not
+    fit its part.
     """
 
     replaced: Mapping[Any, Any] = field(default_factory=dict)
@@ -30,12 +32,15 @@ class Parts:
         object.__setattr__(self, "replaced", MappingProxyType(dict(self.replaced)))
 
     def of(self, kind: Kind) -> Kind:
-        """Return what a store uses as this part: a replacement, else the part itself."""
+        """Return the replacement of a part, or the part itself."""
         found: Kind = self.replaced.get(kind, kind)
         return found
 
     def replacing(self, replaced: Mapping[Any, Any]) -> "Parts":
-        """Return these parts with more of them replaced; the later replacement of a part wins."""
+        """Return these parts with more of them replaced.
+
+        A later replacement of the same part wins.
+        """
         return Parts({**self.replaced, **replaced})
 
     def __hash__(self) -> int:
@@ -46,7 +51,7 @@ class Parts:
 
 
 def _require_fit(kind: Any, replacement: Any) -> None:
-    """Raise TypeError unless `replacement` can stand in for `kind`."""
+    """Raise TypeError unless `replacement` can replace `kind`."""
     if isinstance(kind, type) and isinstance(replacement, type):
         fits = issubclass(replacement, kind)
     else:

@@ -1,7 +1,8 @@
-"""The message store: its life and its verbs. What they answer: docs/statuses.md. Source: `DefaultMessageStore`.
+"""The message store and its public methods. Source: `DefaultMessageStore`.
 
-Each verb raises StoreClosed after `close()` and ForkedStore in a forked child, except `put`, `put_batch` and
-`put_async`, which answer with a status after a close. Offsets are physical unless they are named queue offsets.
+docs/statuses.md says what each method returns. After `close()` every method raises StoreClosed, except `put`,
+`put_batch` and `put_async`, which return a status. In a forked child every method raises ForkedStore. Offsets are
+physical, in bytes from the start of the log, unless they are called queue offsets.
 """
 
 import os
@@ -43,16 +44,21 @@ _MESSAGES = 32
 
 @dataclass(frozen=True, slots=True)
 class FlushResult:
-    """`durable` says whether everything put before the call is on disk; `flushed_offset` up to where it is."""
+    """The outcome of a flush.
+
+    `durable` says whether everything put before the call is on disk. `flushed_offset` is the physical offset up to
+    which the log is on disk.
+    """
 
     durable: bool
     flushed_offset: int
 
 
 class MessageStore:
-    """A store of one directory; made by `open`, one opener at a time, usable from several threads.
+    """A store of one directory.
 
-    `running_flags` may be set by an operator. Buffers in an answer are its reader's: release them.
+    `open` creates it; its methods may be called from several threads. One process at a time may have the directory
+    open. An operator may set `running_flags`. The caller must release the buffers in an answer.
     """
 
     def __init__(
@@ -67,7 +73,7 @@ class MessageStore:
         filter_bit_map: FilterBitMap | None = None,
         memory_bytes: int | None = None,
     ) -> None:
-        """Open it; see `open`."""
+        """Open a store; call `open` instead."""
         self.directory = directory
         self.running_flags = RunningFlags()
         self._check = parts.of(check_record)
@@ -108,13 +114,14 @@ class MessageStore:
         filter_bit_map: FilterBitMap | None = None,
         memory_bytes: int | None = None,
     ) -> Self:
-        """Open or create the store in a directory, recovering it first.
+        """Open the store in a directory; create it if it does not exist, recover it otherwise.
 
-        `listeners` are called with each message that can be read from its queue; `filter_bit_map` returns what the
-        extension of the queues stores about the filters of a message; `memory_bytes` is the memory of the machine, and
-        None has the store ask the machine.
+        `listeners` are called with each message that becomes readable in its queue. `filter_bit_map` returns the bit
+        map of consumer filters that the queue extension stores for a message. `memory_bytes` is the size of the
+        machine's memory; None means that the store asks the operating system.
 
-        Raises StoreInUse, WrongFileSize, NoSpace or BadDirectory; a damaged store opens read-only with `findings`.
+        A damaged store opens read-only, and `findings` lists the damage. Raises StoreInUse, WrongFileSize, NoSpace,
+        BadConfig or BadDirectory.
         """
         root = os.path.abspath(os.fspath(directory))
         try:
@@ -139,37 +146,45 @@ class MessageStore:
     # ---- puts --------------------------------------------------------------------------------------------------------
 
     def put(self, message: Message) -> PutResult:
-        """Store one message and answer as the flush policy promises; never raises for bad data (contract 8)."""
+        """Store one message and return its status as the flush policy promises.
+
+        Never raises for bad data; the status says why a message was refused (contract 8). Raises ForkedStore.
+        """
         answer = self._puts.append(message)
         return answer if isinstance(answer, PutResult) else self._puts.wait(answer)
 
     def put_batch(self, batch: MessageBatch) -> PutResult:
-        """Store all messages of a batch or none; the answer is that of `put`."""
+        """Store all messages of a batch or none; return the status as `put` does.
+
+        Raises ForkedStore.
+        """
         answer = self._puts.append(batch)
         return answer if isinstance(answer, PutResult) else self._puts.wait(answer)
 
     def put_async(self, message: Message | MessageBatch) -> Future[PutResult]:
-        """Append a message or a batch now; the future has the answer of `put` once that is known.
+        """Append a message or a batch now; return a future of the result of `put`.
 
-        It cannot be cancelled. Its callbacks may run in a thread of the store and must not wait for another put.
+        The future cannot be cancelled. Its callbacks may run in a thread of the store and must not wait for another
+        put. Raises ForkedStore.
         """
         return self._puts.put_async(message)
 
     # ---- durability and close ----------------------------------------------------------------------------------------
 
     def flush(self) -> FlushResult:
-        """Make everything put so far durable: what is in a buffer is committed first."""
+        """Commit all buffers and flush everything put so far. Raises StoreClosed and ForkedStore."""
         self._lifecycle.require_open()
         commit_failure = self._durability.commit_all()
         flushed_offset = self._durability.flush()
         return FlushResult(self.read_only_reason is None and commit_failure is None, flushed_offset)
 
     def close(self) -> None:
-        """Answer who waits, dispatch, flush, note the clean exit, give up the lock. Idempotent.
+        """Answer waiting clients, dispatch, flush, record the clean exit and release the lock.
 
-        A store that is read-only, or whose last dispatch or flush fails, keeps its abort marker; `read_only_reason`
-        says why. Of several closers one does the work and the others return at once: one of them may be a callback the
-        first waits for. Not for signal handlers: a flush or put under way in the same thread would wait for itself.
+        Idempotent. If the store is read-only, or its last dispatch or flush fails, the abort marker stays and
+        `read_only_reason` says why. If several threads call `close`, one does the work and the others return at once,
+        since one of them may run a callback that the first one waits for. Do not call it in a signal handler: it would
+        wait for a flush or put of the interrupted thread. Raises ForkedStore.
         """
         self._lifecycle.require_opener()
         with self._close_guard:
@@ -207,7 +222,7 @@ class MessageStore:
             self._reads.note_leaks()
 
     def _dispatch_failure(self) -> str | None:
-        """Dispatch everything that is readable; return why that did not work, or None."""
+        """Dispatch everything that is readable; return why that failed, or None."""
         try:
             self._reput.drain()
         except OSError as error:
@@ -229,15 +244,19 @@ class MessageStore:
     # ---- reads by physical offset and key ----------------------------------------------------------------------------
 
     def get(self, offset: int) -> GetResult:
-        """Return the message whose record begins at a physical offset."""
+        """Return the message whose record begins at a physical offset.
+
+        `message` is None and the status says why if no valid, readable record begins there. Raises StoreClosed and
+        ForkedStore.
+        """
         self._lifecycle.require_open()
         found = self._commit_log.get(offset, readable_end=self._log.readable_end)
         if found.message is None:
-            self._lifecycle.require_open()  # nothing is found in a store that was closed meanwhile
+            self._lifecycle.require_open()  # a close meanwhile makes the answer void
         return found
 
     def messages(self) -> Iterator[StoredMessage]:
-        """Yield every record that verifies and is committed, in offset order."""
+        """Yield every valid, readable record in offset order. Raises StoreClosed and ForkedStore."""
         self._lifecycle.require_open()
         for offset in readable_records(self._log, self._check):
             message = self.get(offset).message
@@ -254,9 +273,11 @@ class MessageStore:
         message_filter: MessageFilter | None = None,
         group: str = "",
     ) -> GetMessageResult:
-        """Return messages of a queue from a queue offset on; `group` is who reads, for the statistics.
+        """Return up to `max_msg_nums` messages of a queue from a queue offset on.
 
-        Raises NotReadable while the running flag NOT_READABLE is set.
+        `message_filter` selects messages; None selects all. `group` is the reading consumer group, used in statistics
+        only. An unknown queue gives the status NO_MATCHED_LOGIC_QUEUE. Raises NotReadable while the running flag
+        NOT_READABLE is set, StoreClosed and ForkedStore.
         """
         return self._reads.get_message(
             topic, queue_id, offset, max_msg_nums=max_msg_nums, message_filter=message_filter, group=group
@@ -265,31 +286,37 @@ class MessageStore:
     def query_message(
         self, topic: str, key: str, *, max_num: int = _MESSAGES, begin_ms: int = 0, end_ms: int = _TIME_MAX
     ) -> QueryMessageResult:
-        """Return the newest messages of a topic with a key, stored in [begin_ms, end_ms], oldest first.
+        """Return the newest messages with a key, stored in [begin_ms, end_ms], oldest first.
 
-        At most `max_msgs_num_batch` of the configuration come at once.
+        Times are milliseconds since 1970. At most `max_num` messages are returned, and at most `max_msgs_num_batch` of
+        the configuration. Raises StoreClosed and ForkedStore.
         """
         with self._reads:
             return self._reads.query.by_key(topic, key, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
 
     def message_by_id(self, message_id: str) -> GetResult:
-        """Return the message of an offset message id, as `PutResult.message_id` has it; hex digits may be small.
+        """Return the message with an offset message id, as in `PutResult.message_id`.
 
-        The status is OFFSET_FOUND_NULL, and `message` None, for a text that is no offset message id, for a place where
-        no readable record begins, and for a record that another host stored.
+        Hexadecimal digits may be lower case. The status is OFFSET_FOUND_NULL and `message` None if the text is no
+        offset message id, if no readable record begins at its offset, or if another host stored that record. Raises
+        StoreClosed and ForkedStore.
         """
         with self._reads:
             return self._reads.by_id(message_id)
 
     def select_message_by_offset(self, offset: int, size: int | None = None) -> RecordBuffer | None:
-        """Return the record that begins at a physical offset, if it has that size."""
+        """Return the record that begins at a physical offset, if it has `size` bytes.
+
+        `size` None accepts any size. Returns None if there is no such record. Raises StoreClosed and ForkedStore.
+        """
         with self._reads:
             return self._reads.query.at(offset, size)
 
     def commit_log_data(self, offset: int) -> ReadBuffer | None:
-        """Return all readable bytes from a physical offset to the end of its log file, for who copies the log.
+        """Return the readable bytes from a physical offset to the end of its log file.
 
-        They were checked when the log was opened or written, and are not checked again.
+        Replication uses this. Returns None if the offset lies outside the readable log. The bytes were verified when
+        the log was opened or written, and are not verified again. Raises StoreClosed and ForkedStore.
         """
         with self._reads:
             return self._reads.query.rest_of_file(offset)
@@ -297,41 +324,57 @@ class MessageStore:
     # ---- reads by queue and queue offset -----------------------------------------------------------------------------
 
     def queues(self) -> list[tuple[str, int]]:
-        """Return topic and queue id of every queue."""
+        """Return topic and queue id of every queue, sorted. Raises StoreClosed and ForkedStore."""
         with self._reads:
             return self._reads.queues.names()
 
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """Return the queue offset of the first message; an unknown queue counts as an empty one, 0."""
+        """Return the queue offset of the first message.
+
+        Returns 0 for an unknown queue, as for an empty one.
+        """
         with self._reads:
             return self._reads.queues.range_of(topic, queue_id)[0]
 
     def max_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """Return the queue offset that the next message gets; an unknown queue counts as an empty one, 0."""
+        """Return the queue offset that the next message gets.
+
+        Returns 0 for an unknown queue, as for an empty one.
+        """
         with self._reads:
             return self._reads.queues.range_of(topic, queue_id)[1]
 
     def message_total_in_queue(self, topic: str, queue_id: int) -> int:
-        """Return how many numbers lie between minimum and maximum."""
+        """Return the maximum minus the minimum of a queue; 0 for an unknown queue.
+
+        Numbers without a message in between are counted too.
+        """
         with self._reads:
             min_offset, max_offset = self._reads.queues.range_of(topic, queue_id)
         return max_offset - min_offset
 
     def commit_log_offset_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
-        """Return the physical offset of a message, None if the queue has no such message (RocketMQ: 0)."""
+        """Return the physical offset of a message, in bytes.
+
+        Returns None if the queue has no such message, where RocketMQ returns 0.
+        """
         with self._reads:
             unit = self._reads.queues.unit(topic, queue_id, queue_offset)
         return None if unit is None else unit.offset
 
     def store_timestamp_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
-        """Return the store time of a message in ms, None if it cannot be read (RocketMQ: -1)."""
+        """Return the store time of a message in milliseconds.
+
+        Returns None if it cannot be read, where RocketMQ returns -1.
+        """
         with self._reads:
             return self._reads.queues.store_timestamp(topic, queue_id, queue_offset)
 
     def earliest_message_time(self, topic: str | None = None, queue_id: int = 0) -> int | None:
-        """Return the store time in ms of the first message of a queue, or of the log if no topic is given.
+        """Return the store time of the first message of a queue in milliseconds.
 
-        None if there is no such message, or if it cannot be read (RocketMQ: -1).
+        Without a topic, it is that of the first message in the log. Returns None if there is no such message or it
+        cannot be read, where RocketMQ returns -1.
         """
         if topic is None:
             with self._reads:
@@ -340,17 +383,23 @@ class MessageStore:
         return self.store_timestamp_in_queue(topic, queue_id, queue_offset)
 
     def offset_in_queue_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
-        """Return the queue offset of the first message stored at or after a time; the maximum if there is none."""
+        """Return the queue offset of the first message stored at or after a time in milliseconds.
+
+        Returns the maximum of the queue if there is none. An unknown queue counts as empty and gives 0.
+        """
         with self._reads:
             return self._reads.queues.offset_by_time(topic, queue_id, timestamp_ms)
 
     def message_ids_in_queue(self, topic: str, queue_id: int, begin: int, end: int) -> dict[str, int]:
-        """Return the queue offset of each message id in [begin, end), as far as there are messages."""
+        """Return the queue offset of each message in [begin, end) by its message id."""
         with self._reads:
             return self._reads.message_ids(topic, queue_id, begin, end)
 
     def is_in_disk(self, topic: str, queue_id: int, queue_offset: int) -> bool:
-        """Return whether a message is so old that it has likely left the memory; False when there is none."""
+        """Return whether a message is likely on the disk only, no longer in memory.
+
+        Returns False if there is no such message.
+        """
         with self._reads:
             return self._reads.queues.is_in_disk(topic, queue_id, queue_offset)
 
@@ -367,89 +416,106 @@ class MessageStore:
         max_msg_nums: int = _MESSAGES,
         message_filter: MessageFilter | None = None,
     ) -> Future[GetMessageResult]:
-        """Pull as `get_message` does, and wait for up to `hold_ms` where there is nothing yet; 0 is not to wait.
+        """Pull as `get_message` does; if nothing is found, wait for up to `hold_ms` milliseconds.
 
-        The future has the answer of a pull at the moment when there is a message that the filter wants, when the queue
-        was deleted, or when the time is over; StoreClosed if the store is closed before, NotReadable if nobody may
-        read then. To cancel it is to give up waiting. Its callbacks run in a thread of the store and must not wait for
-        another pull. Without `long_polling_enable` everybody who would wait does so for `short_polling_time_mills`.
+        With `hold_ms` 0 the call does not wait. The future gets the answer of a new pull as soon as a message that the
+        filter accepts is in the queue, the queue is deleted, or the time is over. It gets StoreClosed if the store is
+        closed before, and NotReadable if the running flag is set then. Cancel the future to stop waiting. Its callbacks
+        run in a thread of the store and must not wait for another pull. If `long_polling_enable` is false, every
+        waiting pull waits for `short_polling_time_mills`.
 
-        Raises NotReadable while the running flag NOT_READABLE is set, TooManyHeldPulls where nobody more may wait,
-        StoreClosed and ForkedStore.
+        Raises NotReadable while the running flag NOT_READABLE is set, TooManyHeldPulls if `max_held_pulls` pulls wait
+        already, StoreClosed and ForkedStore.
         """
         request = PullRequest((topic, queue_id), offset, max_msg_nums, message_filter, group)
         return self._pull_hold.pull(request, hold_ms)
 
     @property
     def held_pulls(self) -> int:
-        """How many pulls wait for a message."""
+        """The number of pulls that wait for a message."""
         return self._pull_hold.held_count
 
     # ---- consumer groups: a commit is saved every `flush_consumer_offset_interval` ms and by `close` -----------------
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """Note that a group wants the message `offset` of a queue next, be it less than before; return what counts.
+        """Record the next queue offset that a group will read; return the recorded offset.
 
-        An offset beyond the end of the queue counts as that end. Raises BadProgress for what no file could hold.
+        It may be lower than before. An offset past the end of the queue is lowered to that end. Raises BadProgress if
+        the state file cannot hold the names or the offset.
         """
         return self._group_offsets.commit_offset(group, topic, queue_id, offset)
 
     def query_offset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Return where a group goes on in a queue, None where the client is to decide (`QUERY_NOT_FOUND`).
+        """Return the next queue offset that a group will read in a queue.
 
-        A group that has committed nothing begins at 0 of a queue that has its first message, in memory, as in RocketMQ.
+        None lets the client decide (`QUERY_NOT_FOUND`). For a group without a commit, a queue that still has its first
+        message in memory returns 0, as in RocketMQ.
         """
         return self._group_offsets.query_offset(group, topic, queue_id)
 
     def consumer_offsets(self, topic: str) -> dict[str, dict[int, int]]:
-        """Return what each group has committed in a topic, by queue id."""
+        """Return the committed queue offsets of each group in a topic, by queue id."""
         return self._group_offsets.consumer_offsets(topic)
 
     def topics_of_group(self, group: str) -> list[str]:
-        """Return the topics in which a group has committed something. Source: `whichTopicByConsumer`."""
+        """Return the topics in which a group has committed an offset.
+
+        Source: `whichTopicByConsumer`.
+        """
         return self._group_offsets.topics_of_group(group)
 
     def diff_total(self, group: str, topic: str) -> int:
-        """Return how many messages of a topic a group has still to read: the sum over the queues of the topic.
+        """Return how many messages of a topic a group has still to read, over all its queues.
 
-        What a group has not committed counts as 0. Source: `ConsumeStats.computeTotalDiff`.
+        A queue without a commit counts from 0. Source: `ConsumeStats.computeTotalDiff`.
         """
         return self._group_offsets.diff_total(group, topic)
 
     def query_min_offset_in_all_group(self, topic: str, without: Collection[str] = ()) -> dict[int, int]:
-        """Return by queue id the least of the offsets that groups have committed there and that can be read.
+        """Return by queue id the lowest committed offset of all groups that is still readable.
 
-        The groups `without` are left out; RocketMQ deletes what they have committed.
+        The groups in `without` are left out; RocketMQ deletes their commits.
         """
         return self._group_offsets.query_min_offset_in_all_group(topic, without)
 
     def clone_offset(self, source_group: str, target_group: str, topic: str) -> None:
-        """Let a group go on where another one is in a topic. Raises BadProgress. Source: `cloneOffset`."""
+        """Copy the offsets of a group in a topic to another group. Raises BadProgress.
+
+        Source: `cloneOffset`.
+        """
         self._group_offsets.clone_offset(source_group, target_group, topic)
 
     def scan_unsubscribed_topic(self, subscribed: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Remove the offsets of groups that have left: not in `subscribed` (topic, group), and behind every message.
+        """Remove the offsets of groups that no longer subscribe.
 
-        Returns topic and group of what was removed.
+        Returns the removed pairs (topic, group). A group is removed in a topic if (topic, group) is not in `subscribed`
+        and none of its offsets lies
+        past the minimum of its queue.
         """
         return self._group_offsets.scan_unsubscribed_topic(subscribed)
 
-    # ---- topics, groups and filters: OSError if the disk refuses, ReadOnlyStore if nothing may be written ------------
+    # ---- topics, groups and filters: OSError if a write fails, ReadOnlyStore if the store is read-only ---------------
 
     def put_topic_config(self, topic: TopicConfig) -> None:
-        """Set a topic. Raises BadProgress for a name that no progress could be kept under."""
+        """Set the configuration of a topic. Raises BadProgress if no state file can hold the name."""
         self._broker_tables.put_topic_config(topic)
 
     def delete_topic_config(self, topic: str) -> bool:
-        """Remove a topic from the table; return whether it was there. `clean_unused_topics` deletes its queues."""
+        """Remove a topic from the table; return whether it was there.
+
+        `clean_unused_topics` deletes its queues.
+        """
         return self._broker_tables.delete_topic_config(topic)
 
     def topic_configs(self) -> dict[str, TopicConfig]:
-        """Return every topic by name."""
+        """Return the configuration of every topic by name."""
         return self._broker_tables.topic_configs()
 
     def put_subscription_group(self, group: SubscriptionGroupConfig) -> None:
-        """Set a consumer group. Raises BadProgress for a name that no progress could be kept under."""
+        """Set the configuration of a consumer group.
+
+        Raises BadProgress if no state file can hold the name.
+        """
         self._broker_tables.put_subscription_group(group)
 
     def delete_subscription_group(self, group: str) -> bool:
@@ -457,7 +523,7 @@ class MessageStore:
         return self._broker_tables.delete_subscription_group(group)
 
     def subscription_groups(self) -> dict[str, SubscriptionGroupConfig]:
-        """Return every consumer group by name."""
+        """Return the configuration of every consumer group by name."""
         return self._broker_tables.subscription_groups()
 
     def put_consumer_filter(self, consumer_filter: ConsumerFilterData) -> None:
@@ -468,18 +534,22 @@ class MessageStore:
         """Return every filter by topic and group."""
         return self._broker_tables.consumer_filters()
 
-    # ---- deletion on request: OSError if the disk refuses ------------------------------------------------------------
+    # ---- deletion on request: OSError if a write or unlink fails -----------------------------------------------------
 
     def delete_expired_files_manually(self) -> None:
-        """Have expired files deleted at once: the next 20 runs wait for no hour (`executeDeleteFilesManually`)."""
+        """Delete expired files at once, at any hour, during the next 20 runs.
+
+        Source: `executeDeleteFilesManually`.
+        """
         self._retention.delete_manually()
 
     def clean_unused_topics(self, topics_in_use: Collection[str]) -> tuple[str, ...]:
-        """Delete the queues of all other topics, and return their names; a deleted topic begins at number 0 again.
+        """Delete the queues of all topics not in use; return their names.
 
-        SCHEDULE_TOPIC_XXXX, RMQ_SYS_TRANS_OP_HALF_TOPIC and light queues stay. The messages stay in the log, and can be
-        read by place and key, until they expire. Raises OSError: nothing has changed where the disk refuses to remember
-        it, but for a crash that may find it; files that it refuses to remove go later. Source: `cleanUnusedTopic`.
+        Numbers of a deleted topic restart at 0. SCHEDULE_TOPIC_XXXX, RMQ_SYS_TRANS_OP_HALF_TOPIC and light queues stay.
+        The messages stay in the log until they expire, and can be read by offset and key. Raises OSError if the
+        deletion cannot be recorded; nothing is deleted then, although a crash may make the deletion effective. Files
+        that cannot be unlinked are removed later. Source: `cleanUnusedTopic`.
         """
         return self._retention.clean_unused_topics(topics_in_use)
 
@@ -488,9 +558,9 @@ class MessageStore:
         return self._retention.clean_unused_lmq_topic(topic)
 
     def clean_expired_consume_queues(self) -> tuple[tuple[str, int], ...]:
-        """Delete each queue whose messages have all expired, and return topic and queue id of them.
+        """Delete each queue whose messages have all expired; return their topics and queue ids.
 
-        Their numbers begin at 0 again. Source: `cleanExpiredConsumerQueue`.
+        Their numbers restart at 0. Source: `cleanExpiredConsumerQueue`.
         """
         return self._retention.clean_expired_consume_queues()
 
@@ -498,7 +568,7 @@ class MessageStore:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found at open."""
+        """The findings of the open."""
         return self._held.findings
 
     @property
@@ -508,59 +578,71 @@ class MessageStore:
 
     @property
     def max_offset(self) -> int:
-        """Physical offset just behind the last record that was put."""
+        """Physical offset after the last record that was put."""
         return self._log.max_offset
 
     @property
     def committed_offset(self) -> int:
-        """End of what readers may see: below the flushed end once a sync has failed."""
+        """Physical offset up to which readers may read.
+
+        Below the flushed offset after a failed sync.
+        """
         return self._log.readable_end
 
     @property
     def flushed_offset(self) -> int:
-        """Everything below this physical offset is on disk."""
+        """Physical offset up to which the log is on disk."""
         return self._log.flushed_where
 
     @property
     def read_only_reason(self) -> str | None:
-        """Why the store takes no more puts, as a sentence, or None."""
+        """Why the store accepts no more puts, as a sentence; None while it does."""
         return self._lifecycle.read_only_reason
 
     @property
     def reput_from_offset(self) -> int:
-        """Up to this physical offset messages are in their queues and in the index."""
+        """Physical offset up to which messages are in their queues and in the index."""
         return self._held.derived.reput_from_offset
 
     @property
     def dispatch_behind_bytes(self) -> int:
-        """How much of what readers may see of the log is not in queues and index yet."""
+        """Bytes of the readable log that are not in queues and index yet."""
         return self._reput.behind_bytes
 
     @property
     def dispatch_error(self) -> str | None:
-        """Why no message goes into a queue any more, as a sentence, or None. Puts are refused then."""
+        """Why dispatch has stopped for good, as a sentence, or None. Puts are refused then."""
         return self._reput.error
 
     def statistics(self) -> StatisticsSnapshot:
-        """Return counts, latencies and rates of the puts so far; times are those of the store's clock."""
+        """Return counts, latencies and rates of the puts so far.
+
+        Times are those of the store's clock.
+        """
         self._lifecycle.require_opener()
         return self._puts.statistics()
 
     def read_statistics(self) -> ReadStatisticsSnapshot:
-        """Return counts, latencies and rates of the reads by queue so far."""
+        """Return counts, latencies and rates of the queue reads so far."""
         return self._reads.statistics()
 
     def delay_offsets(self) -> dict[int, int]:
-        """Return the number of the next message to be delivered of each delay level that has ever delivered one."""
+        """Return the queue offset of the next message to deliver, by delay level.
+
+        Levels that have never delivered a message are left out.
+        """
         return self._delivery.progress()
 
     def runtime_info(self) -> dict[str, str]:
-        """Return what an operator asks, as texts under RocketMQ's names."""
+        """Return the runtime information for operators, as texts under RocketMQ's names."""
         return self._reads.runtime_info(self.statistics()) | self._delivery.runtime_info()
 
     @property
     def leaked_buffers(self) -> int:
-        """How many log files of a closed store are still mapped, because somebody keeps a view of a buffer."""
+        """The number of log files of a closed store that are still mapped.
+
+        A view of a buffer that a caller keeps holds such a mapping.
+        """
         return self._reads.buffers.leaked
 
     def check(self) -> None:
@@ -570,5 +652,5 @@ class MessageStore:
             self._log.check()
             assert self.min_offset <= self.flushed_offset <= self.committed_offset <= self.max_offset
         except AssertionError:
-            self._lifecycle.require_open()  # a store that was closed meanwhile has given its files up
+            self._lifecycle.require_open()  # a close meanwhile has released the files
             raise

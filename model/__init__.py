@@ -1,1 +1,4 @@
-"""What a store promises: frozen states and pure functions, standard library only."""
+"""Specify what a store promises: frozen states and pure functions.
+
+Only the standard library is imported.
+"""

@@ -1,12 +1,14 @@
-"""What a store answers at the return of an operation, in the form in which the model predicts it.
+"""Define the answers of a store to operations, as the model predicts them.
 
-An `Answer` of the model has None for what it does not predict, an answer of the store for what it was not asked. A
-None is not compared. `accepted` keeps the outcomes that an answer of the store allows.
+A field of an `Answer` is None where the model predicts nothing, or where the store was not asked. A None is not
+compared. `accepted` keeps the outcomes that an answer of the store allows.
 
-1. A put answers with its status and, if it is stored, with place, number and time (docs/statuses.md).
-2. A pull or a query names the records it brings by their physical offsets.
-3. Watermarks are asked of every store that is open.
-4. What the disk has left to fail is said by the disk, no store: it tells outcomes apart, and breaks no promise.
+1. A put answers with its status. If the message is stored, the answer also has place, number and time
+   (docs/statuses.md).
+2. A pull or a query names its records by their physical offsets.
+3. The watermarks are read from every open store after each operation.
+4. The number of faults left comes from the simulated disk, not from the store. It tells outcomes apart and breaks no
+   promise.
 """
 
 import ipaddress
@@ -40,11 +42,11 @@ __all__ = [
 ]
 
 ANY_REFUSAL = "any refusal"
-"""Stands for the status of every put that stored nothing, where the model does not say which one it has."""
+"""The status of a put that stored nothing, where the model does not predict which status."""
 
 
 class PutAnswer(NamedTuple):
-    """What a put was answered; numbers are -1, the rest is empty, when nothing was stored."""
+    """The answer to a put. If nothing was stored, numbers are -1 and the rest is empty."""
 
     status: str
     offset: int = -1
@@ -56,7 +58,7 @@ class PutAnswer(NamedTuple):
 
 
 def put_answer(outcome: PutOutcome) -> PutAnswer:
-    """Return the answer that a put gives."""
+    """Return the answer of a put."""
     if not outcome.records:
         return PutAnswer(outcome.status.value)
     first, last = outcome.records[0], outcome.records[-1]
@@ -78,14 +80,17 @@ def _message_id(record: Record) -> str:
 
 
 class ProducerPut(NamedTuple):
-    """One put of two producers: its answer, and for how long the other producer held the put lock when it came."""
+    """One put of two producers.
+
+    It has its answer, and how long the other producer had held the put lock when this put arrived.
+    """
 
     answer: PutAnswer
     lock_held_ms: int = 0
 
 
 class Got(NamedTuple):
-    """What a get by physical offset brings; without a record the rest is empty."""
+    """The result of a get by physical offset; without a record the rest is empty."""
 
     status: str
     topic: str = ""
@@ -96,7 +101,7 @@ class Got(NamedTuple):
 
 
 class PullAnswer(NamedTuple):
-    """What a pull says; `offsets` are where the records begin that it brings."""
+    """The answer to a pull; `offsets` are the physical offsets of its records."""
 
     status: str
     next_begin_offset: int
@@ -106,7 +111,7 @@ class PullAnswer(NamedTuple):
 
 
 def pull_answer(pulled: Pulled) -> PullAnswer:
-    """Return the answer that a pull gives."""
+    """Return the answer of a pull."""
     return PullAnswer(
         pulled.status.value,
         pulled.next_begin_offset,
@@ -117,7 +122,7 @@ def pull_answer(pulled: Pulled) -> PullAnswer:
 
 
 class RecordRead(NamedTuple):
-    """A message as a reader sees it: where its record begins, its number in the queue, and its body."""
+    """A message as a reader sees it: physical offset, number in the queue, body."""
 
     offset: int
     queue_offset: int
@@ -125,7 +130,7 @@ class RecordRead(NamedTuple):
 
 
 class QueueRead(NamedTuple):
-    """What a pull brings to a client that names the queue, and what it says of that queue."""
+    """The answer to a pull of a client that names the queue, with the bounds of that queue."""
 
     status: str
     next_begin_offset: int
@@ -135,7 +140,11 @@ class QueueRead(NamedTuple):
 
 
 class ProgressAnswer(NamedTuple):
-    """What is known of a topic: least offsets of all groups, of the others, the group's next one, what it has left."""
+    """Consumer progress of a topic.
+
+    It has the least offsets of all groups, those of the other groups, the group's next number, and the number of its
+    messages left.
+    """
 
     least: tuple[tuple[int, int], ...]
     least_of_others: tuple[tuple[int, int], ...]
@@ -144,7 +153,7 @@ class ProgressAnswer(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """The watermarks of an open store, physical offsets; readers see up to `readable`."""
+    """The watermarks of an open store as physical offsets; readers see up to `readable`."""
 
     min_offset: int
     flushed: int
@@ -158,32 +167,36 @@ def marks_of(log: CommitLog) -> Marks:
 
 
 class NextRound(NamedTuple):
-    """When a service has to come round again, by monotonic time; None when nothing waits for it."""
+    """The monotonic time of a service's next round; None when nothing waits for it."""
 
     due_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """All that is said at the return of one operation; a field is None where nothing is predicted, or was asked.
+    """Everything that is known when one operation returns.
 
-    `put` may say of a later put that it waits; `ended` has the number of each later put that ends now, and its answer.
-    `durable` is a flush's, `clean` a close's, `names` those of deleted topics. `offsets` are those that a query brings;
-    `first_times` are those of the log and of one queue. `pull` is that of a pull that may wait, and `ended_pulls` has
-    the number of each held pull that ended now.
+    A field is None where nothing is predicted, or where the store was not asked.
 
-    `failed` and `next_round` are of a service's step, `delays` is where the delay levels are. `producers` are the puts
-    of two producers, and `jumped` says whether the clock did. `refused_reads`: reads are forbidden and refused.
+    `put` may say that a later put waits. `ended` has the number and the answer of each later put that ended now.
+    `durable` belongs to a flush, `clean` to a close, `names` to a deletion of topics. `offsets` are the result of a
+    query. `first_times` are the first store timestamps of the log and of one queue. `pull` is the answer to a pull that
+    may wait. `ended_pulls` has the number of each held pull that ended now.
 
-    Under an I/O fault rule a store says further whether it is `read_only`, up to where it has `dispatched`, and the
-    `level_ends` of its delay levels. The disk says at which `oldest_offset` the log files begin, and whether the abort
-    marker is durably there (`marked`). `is_anew`: the numbers of deleted topics begin at 0.
+    `failed` and `next_round` belong to a step of a service. `delays` is the progress of the delay levels. `producers`
+    are the puts of two producers, and `jumped` says whether the clock jumped. `refused_reads` says that reads are
+    forbidden and were refused.
 
-    `client` is what one of several clients is told (`model.client_reads`): what a pull or a query brings, or a number,
-    which is a minimum, a maximum, where a group goes on, up to where a flush made the log durable, or where the log
-    begins after a clean-up; "unknown" where a group has to know itself, and "closed" by a store that is.
+    Under an I/O fault rule the store also answers whether it is `read_only`, up to where it has `dispatched`, and the
+    `level_ends` of its delay levels. The disk gives the `oldest_offset`, at which the log files begin, and whether the
+    abort marker is durable (`marked`). `is_anew` says that the numbers of deleted topics begin at 0.
 
-    `note` is how the model came to the outcome, for coverage; it is not compared.
+    `client` is the answer to one of several clients (`model.step_reads`): the result of a pull or a query, or a number.
+    The number is a minimum, a maximum, the place where a group goes on, the offset up to which a flush made the log
+    durable, or the offset at which the log begins after a clean-up. It is "unknown" where the group has to know the
+    place itself, and "closed" for a closed store.
+
+    `note` names how the model came to the outcome, for coverage. It is not compared.
     """
 
     put: PutAnswer | Literal["waits"] | None = None
@@ -218,17 +231,20 @@ class Answer:
     note: object = field(default=None, compare=False)
 
     def with_all(self, **fields_said: Any) -> "Answer":
-        """Return the answer with these fields; each step ends in one, so it is faster than `dataclasses.replace`."""
+        """Return the answer with these fields.
+
+        Every step calls this, and it is faster than `dataclasses.replace`.
+        """
         return Answer(**{name: getattr(self, name) for name in _NAMES if name not in fields_said}, **fields_said)
 
 
 _NAMES = tuple(each.name for each in fields(Answer))
 _values = attrgetter(*(each.name for each in fields(Answer) if each.compare))
-"""Returns the fields of an answer that are compared."""
+"""Return the compared fields of an answer."""
 
 
 def matches(expected: Answer, found: Answer) -> bool:
-    """Whether an answer of the store is one that the model predicts."""
+    """Return whether an answer of the store is one that the model predicts."""
     for wanted, said in zip(_values(expected), _values(found), strict=True):
         if wanted is not None and said is not None and wanted != said and _differ(wanted, said):
             return False
@@ -242,5 +258,8 @@ def _differ(expected: object, found: object) -> bool:
 
 
 def accepted(outcomes: Iterable[tuple[State, Answer]], found: Answer) -> Iterator[tuple[State, Answer]]:
-    """Yield the outcomes that an answer of the store allows: none when the store has broken a promise."""
+    """Yield the outcomes that an answer of the store allows.
+
+    None is left when the store has broken a promise.
+    """
     return (outcome for outcome in outcomes if matches(outcome[1], found))

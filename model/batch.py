@@ -1,12 +1,12 @@
-"""A batch: one body of the client with several messages for one queue, stored all or none.
+"""Specify batches: several messages for one queue in one body, stored all or none.
 
-1. The body is a row of messages without anything between: total length, magic and checksum (not looked at), flag,
+1. The body is a sequence of messages without gaps. Each has total length, magic and checksum (not checked), flag,
    length and bytes of the body, length and bytes of the properties.
-2. Each message is stored with its own flag, body and properties, behind these the properties of the batch without
-   UNIQ_KEY, and everything else from the batch; its prepared offset is 0.
-3. A batch is no transaction and not delayed, and names no further queues. DELAY of one of its messages is not looked
-   at.
-4. A row of docs/statuses.md refuses the whole batch as soon as one of its messages fits the row.
+2. Each message is stored with its own flag, body and properties. The properties of the batch, without UNIQ_KEY, follow
+   its own. Everything else comes from the batch, and the prepared offset is 0.
+3. A batch is no transaction, is not delayed, and names no further queues. The property DELAY of a single message is
+   ignored.
+4. A row of docs/statuses.md refuses the whole batch if one of its messages fits the row.
 
 Source: docs/statuses.md, "put of a batch" (`MessageDecoder.encodeMessages`, `MessageExtEncoder`).
 """
@@ -15,11 +15,11 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tornpage.model.delay import SCHEDULE_TOPIC, level_of
+from tornpage.model.admission import ends_like_trailer, fields_fit, is_topic, properties_fit, records_fit
+from tornpage.model.delay import level_of
 from tornpage.model.dispatch import names_in
-from tornpage.model.message import TRANSACTION_BITS, Batch, Message, PutStatus, record_bytes
+from tornpage.model.message import SCHEDULE_TOPIC, TRANSACTION_BITS, Batch, Message, PutStatus, record_bytes
 from tornpage.model.properties import joined, separators_inside, stored_bytes, text_of, without
-from tornpage.model.refusal import ends_like_trailer, fields_fit, is_topic, properties_fit, records_fit
 from tornpage.model.state import Layout
 
 __all__ = ["Inner", "messages_of", "parsed"]
@@ -32,7 +32,10 @@ LENGTH = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """One message of a client body; bytes of the properties that are no UTF-8 are lone surrogates in them."""
+    """One message of a client body.
+
+    Property bytes that are not UTF-8 appear as lone surrogates.
+    """
 
     flag: int
     body: bytes
@@ -40,7 +43,7 @@ class Inner:
 
 
 def parsed(body: bytes) -> tuple[Inner, ...] | None:
-    """Return the messages of a client body in order, None if it does not parse."""
+    """Return the messages of a client body in order, or None if it does not parse."""
     inners = []
     while body:
         if len(body) < HEADER.size:
@@ -60,7 +63,7 @@ def parsed(body: bytes) -> tuple[Inner, ...] | None:
 
 
 def messages_of(batch: Batch, *, layout: Layout) -> tuple[Message, ...] | PutStatus:
-    """Return what is stored of a batch, in order, or why it is refused whatever the log looks like."""
+    """Return what is stored of a batch, in order, or why it is refused whatever the log holds."""
     if not is_topic(batch.topic) or batch.topic == SCHEDULE_TOPIC:
         return PutStatus.MESSAGE_ILLEGAL
     if not batch.body or len(batch.body) > layout.record_bytes_max:
@@ -73,7 +76,7 @@ def messages_of(batch: Batch, *, layout: Layout) -> tuple[Message, ...] | PutSta
 
 
 def _is_no_plain_batch(batch: Batch, inners: Sequence[Inner], layout: Layout) -> bool:
-    """Whether a batch is a transaction, delayed, or wants to be in further queues."""
+    """Return whether a batch is a transaction, is delayed, or names further queues."""
     level = level_of(batch.properties)
     if batch.sys_flag & TRANSACTION_BITS or level is None or level > 0:
         return True

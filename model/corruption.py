@@ -1,12 +1,12 @@
-"""What corruption of a store outside the crash model means for its promises: what stands, and what is owed no more.
+"""Specify which promises remain after corruption outside the crash model.
 
-1. A store whose log is poisoned is not corrupted, since nothing says what is on its disk.
-2. A corrupted log keeps the records that verify. The store opens read-only and is closed again, as it was.
-3. A file that the log replaces takes nothing with it. A queue without a record in the log has its next number in its
-   file alone: such a queue file is not one of those.
-4. A corrupted progress file says what its backup says, or nothing without one; so does one that is lost.
-5. Overwritten progress of delay levels counts. A message that it passes is no longer owed. A slave takes it as it is;
-   any other store brings it within the bounds of its queues, as an open does (model/crash.py).
+1. A store whose log is poisoned is not corrupted, since the content of its disk is unknown.
+2. A corrupted log keeps the records that verify. The store opens read-only and is then closed again.
+3. A file that the log can replace loses nothing. The next number of a queue without a record in the log exists only in
+   its queue file, so that file is not replaceable.
+4. A corrupted or lost progress file is replaced by its backup. Without a backup the progress is empty.
+5. Overwritten progress of delay levels is used. Messages that it skips are no longer owed. A slave takes it as it is.
+   Any other store brings it within the bounds of its queues, as an open does (model/crash.py).
 6. A change of role changes nothing on the disk.
 """
 
@@ -27,7 +27,7 @@ Corruption = Damage | HarmDerived | HarmProgress | DelayOffsetsAre | ChangeRole
 
 
 def applies(state: State, operation: Corruption) -> bool:
-    """Return whether a corruption happens in a state; the store is closed before it if need be."""
+    """Return whether a corruption is carried out in a state; an open store is closed first."""
     log = state.log
     match operation:
         case Damage():
@@ -38,7 +38,7 @@ def applies(state: State, operation: Corruption) -> bool:
 
 
 def is_replaced(state: State, operation: HarmDerived, layout: Layout) -> bool:
-    """Return whether the log replaces all that a corrupted file of this kind held."""
+    """Return whether the log can replace everything that a corrupted file of this kind held."""
     if operation.file != "queue":
         return True
     bounds = all_bounds(state.log.changed(dispatched_offset=state.log.end_offset), layout)
@@ -53,9 +53,9 @@ def corrupted(
     saved_before: Offsets = (),
     delays_before: Progress = (),
 ) -> State:
-    """Return the state after a corruption, whose next open is judged by what its disk says then.
+    """Return the state after a corruption; it judges the next open by what is on the disk now.
 
-    The backups of the progress files say `saved_before` and `delays_before`, () where there are none.
+    `saved_before` and `delays_before` are the contents of the backups of the progress files, () without a backup.
     """
     match operation:
         case Damage():
@@ -75,13 +75,13 @@ def corrupted(
 
 
 def _moved(log: CommitLog, by: int, layout: Layout) -> Progress:
-    """Return the progress of every level of the table so many messages ahead, or back."""
+    """Return the progress of every delay level moved ahead or back by a number of messages."""
     levels = dict.fromkeys(schedule.units_of_levels(log, layout), 0) | dict(log.delays)
     return tuple(sorted((level, max(0, number + by)) for level, number in levels.items()))
 
 
 def _with_delays(log: CommitLog, table: Progress, layout: Layout) -> CommitLog:
-    """Return the log after its delay progress was overwritten, messages passed by that it skips."""
+    """Return the log after its delay progress was overwritten; skipped messages are passed by."""
     log = log.changed(saved_delays=table)
     if layout.role == "SLAVE":
         within = schedule.loaded(log, table, layout=layout)

@@ -1,25 +1,27 @@
-"""Every log that recovery may present after a crash (contract 1-3, 6), and what an open makes of it.
+"""Specify every log that recovery may present after a crash, and the open that follows.
 
-Power loss keeps the durable records and any longer prefix of what was appended; a process kill keeps everything that
-was committed, which is all of it where no buffer of the pool is in use. An operation that had not returned may have
-happened whole or not at all, a batch in part besides. What recovery presents is durable.
+Contracts 1 to 3 and 6. A power loss keeps the durable records, and any longer prefix of what was appended. A process
+kill keeps everything that was committed. That is everything appended, unless a buffer of the pool is in use. An
+operation that had not returned may have happened whole or not at all. A batch may also have happened in part. What
+recovery presents is durable.
 
-Where the next record goes is part of the answer: a file that was closed with a blank stays closed if the blank
-survived, even when the record after it did not.
+The place of the next record is part of the result. A file that was closed with a blank stays closed if the blank
+survived, even if the record after it did not.
 
-The records of a batch are appended as one but torn apart by a crash: each is valid by itself, and recovery keeps valid
-records up to the first that is not. So any prefix of a batch may survive as long as no answer promised more, and a
-batch that was not answered may be found whole, in part or not at all. What follows from the records follows those that
-survive: the queues go on after the last of them, light queues are known that they name, queues and index hold all of
-them and nothing else, whatever was dispatched before. Running flags are those of a fresh process.
+The records of a batch are appended together, but a crash may separate them: each record is valid by itself, and
+recovery keeps valid records up to the first invalid one. So any prefix of a batch may survive unless an answer promised
+more. A batch without an answer may be found whole, in part or not at all. Everything that is derived from records
+follows the surviving ones: queues continue after the last of them, the known light queues are those that they name, and
+queues and index hold all of them and nothing else, whatever was dispatched before. The running flags are those of a new
+process.
 
-A crash in a run that deletes files may fall after any of them, whatever else survives: each unlink is durable before
-the next. A file still held by a reader reappears. A deletion of topics has happened for all of them or for none; so has
-one that a disk refused, until the list of deleted topics is durable again.
+A crash during a clean-up may fall after any of its deletions, since each unlink is durable before the next. A file
+still held by a reader reappears. A deletion of topics has happened for all of them or for none. The same holds for a
+deletion that the disk refused, until the list of deleted topics is durable again.
 
-An open goes on where progress was saved, within the bounds of the recovered queues. The progress of delay levels is
-saved as that at once. A disk that fails may have refused the queue of a level; such a level keeps a number that lies
-before its first message until its next round. A slave takes the progress that its master has sent as it is.
+An open continues from the saved progress, within the bounds of the recovered queues. It saves the progress of delay
+levels at once if it had to correct it. If the disk fails, the queue of a level may be missing. Such a level keeps a
+number before its first message until its next round. A slave takes the progress that its master has sent as it is.
 """
 
 from collections.abc import Iterator
@@ -37,14 +39,15 @@ __all__ = ["Kind", "crash", "next_process", "opened", "recovered_from", "reopene
 
 
 Kind = Literal["power loss", "process kill"]
-"""What ends a process: the power, which takes the page cache with it, or a kill, which does not."""
+"""What ends a process. A power loss loses the page cache; a kill keeps it."""
 
 
 def crash(before: CommitLog, after: CommitLog, kind: Kind, *, layout: Layout) -> Iterator[CommitLog]:
-    """Yield each legal log after a crash while an operation leads from `before` to `after` (equal when at rest).
+    """Yield each legal log after a crash while an operation leads from `before` to `after`.
 
-    The floor is what was safe before the operation, since its answer was not given: what was durable from a power loss,
-    what was committed from a kill. The ceiling is what the operation appends.
+    The two are equal when no operation runs. At least what was safe before the operation survives, since its answer was
+    not given: what was durable for a power loss, what was committed for a kill. At most the appends of the operation
+    survive too.
     """
     floor_offset = before.flushed_offset if kind == "power loss" else before.committed_offset
     kept = sum(record.end_offset <= floor_offset for record in before.records)
@@ -53,9 +56,9 @@ def crash(before: CommitLog, after: CommitLog, kind: Kind, *, layout: Layout) ->
 
 
 def opened(log: CommitLog, *, layout: Layout, queues_came_late: bool = False) -> Iterator[CommitLog]:
-    """Yield each legal log of a process that opens a log which has survived, its saved progress being on the disk.
+    """Yield each legal log of a process that opens a log with its saved progress.
 
-    `queues_came_late` says that a failing disk may have refused queues during the open: then there are several.
+    `queues_came_late` says that a failing disk may have refused queues during the open. Then several logs are legal.
     """
     first = schedule.opened(log, layout=layout)
     yield first
@@ -69,9 +72,10 @@ def opened(log: CommitLog, *, layout: Layout, queues_came_late: bool = False) ->
 
 
 def next_process(state: State, log: CommitLog, *, layout: Layout) -> State:
-    """Return the state of the process that opens a log which has survived: its disk, and nothing else of the old one.
+    """Return the state of the process that opens a log that survived; it has only its disk.
 
-    Progress goes on where it was saved, within the bounds of the recovered queues. The environment has mended.
+    Progress continues from where it was saved, within the bounds of the recovered queues. The environment has no faults
+    any more.
     """
     there = next(opened(log, layout=layout_in(state, layout)))
     bounds = all_bounds(there, layout)
@@ -83,7 +87,7 @@ def next_process(state: State, log: CommitLog, *, layout: Layout) -> State:
 
 
 def _cleaned(before: CommitLog, after: CommitLog, layout: Layout) -> Iterator[CommitLog]:
-    """Yield the log after an operation with each part of what it may have deleted by then."""
+    """Yield the log after an operation with each part of what it may have deleted so far."""
     for min_offset in range(before.oldest_offset, after.oldest_offset + 1, layout.file_bytes):
         undecided = (*before.undecided, *after.undecided) if min_offset <= before.min_offset else ()
         for deleted in dict.fromkeys((before.deleted, after.deleted, *undecided)):
@@ -91,7 +95,7 @@ def _cleaned(before: CommitLog, after: CommitLog, layout: Layout) -> Iterator[Co
 
 
 def _with_files_back(log: CommitLog, oldest_offset: int, layout: Layout) -> CommitLog:
-    """Return the log with no held file; those from an offset on that had left it may be back."""
+    """Return the log without a held file; files from `oldest_offset` on may have reappeared."""
     if oldest_offset < log.min_offset and log.delays:
         log = expired_are_passed_by(log, oldest_offset=oldest_offset, layout=layout)
     return log.changed(hanging=None)
@@ -108,15 +112,21 @@ def _prefixes(log: CommitLog, least: int, *, layout: Layout, floor_offset: int) 
 
 
 def _next_file(offset: int, layout: Layout) -> int:
-    """Return where the file after the one that holds `offset` begins; a file begins at most at itself."""
+    """Return where the file after the one that holds `offset` begins.
+
+    If a file begins at `offset`, the result is `offset`.
+    """
     return -(-offset // layout.file_bytes) * layout.file_bytes
 
 
 def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layout) -> CommitLog:
-    """Return the log of the first `count` records that ends at `end_offset`, all of it durable, in a fresh process."""
+    """Return the log of the first `count` records, ending at `end_offset`, in a new process.
+
+    All of it is durable.
+    """
     files = -(-end_offset // layout.file_bytes)
     if log.oldest_offset:
-        files = max(files, log.oldest_offset // layout.file_bytes + 1)  # the last file stays, be it without a record
+        files = max(files, log.oldest_offset // layout.file_bytes + 1)  # the last file stays, even without a record
     disk = Disk(
         records=log.records[:count],
         end_offset=end_offset,
@@ -129,11 +139,14 @@ def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layou
         saved_delays=log.saved_delays,
         delivered=tuple(delivery for delivery in log.delivered if delivery.end_offset <= end_offset),
     )
-    return CommitLog(disk)  # of the process nothing is left
+    return CommitLog(disk)  # no memory of the process is left
 
 
 def reopened(log: CommitLog) -> CommitLog:
-    """Close cleanly and open again: all is durable and dispatched, an empty newest file stays, the rest is fresh."""
+    """Close cleanly and open again.
+
+    Everything is durable and dispatched, an empty newest file stays, and the rest is that of a new process.
+    """
     assert not log.poisoned
     disk = replace(
         log.disk,

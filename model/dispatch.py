@@ -1,19 +1,19 @@
-"""Queue offsets, and messages that count in more queues than their own: multi-dispatch and light queues.
+"""Specify queue offsets, and messages in several queues: multi-dispatch and light queues.
 
-1. A queue is a name and an id. Its next offset is one more than the greatest that a counting record was given there,
-   be it as the record's own queue or as a named one; 0 if there is none. There is one table for all queues, and it is
-   made from the records alone, so it is the same after a restart.
-2. A message names further queues in INNER_MULTI_DISPATCH, split at ",", if multi-dispatch is enabled, the property is
-   not blank, and the topic (the stored one, after delay levels) is neither the schedule topic nor a retry topic.
-3. With light queues enabled a name that begins with `%LMQ%` is a light queue, and its id is 0. Every other named queue
+1. A queue is a name and an id. Its next offset is one more than the greatest offset that a counting record has there,
+   either in the record's own queue or in a queue that it names. Without such a record it is 0. One table holds the
+   offsets of all queues. It is built from the records alone, so a restart does not change it.
+2. A message names further queues in INNER_MULTI_DISPATCH, separated by ",". They count if multi-dispatch is enabled,
+   the property is not blank, and the stored topic (after delay levels) is neither the schedule topic nor a retry topic.
+3. With light queues enabled, a name that begins with `%LMQ%` is a light queue, and its id is 0. Every other named queue
    has the id of the message.
-4. What is stored of such a message holds the next offset of each named queue in INNER_MULTI_QUEUE_OFFSET, in order,
-   and no WAIT. Equal queues get equal offsets.
-5. A name is what a topic may be. The light queues the log knows are those that a counting record was given an offset
-   for by name; with those of the message they are not more than the layout allows.
-6. Prepared and rolled-back transactions get offsets written, are refused like others, advance nothing and make no
-   light queue known.
-7. Records of a topic that was deleted behind them count as if they had never been (model/retention.py).
+4. Such a message is stored with INNER_MULTI_QUEUE_OFFSET, the next offset of each named queue in order, and without
+   WAIT. Equal queues get equal offsets.
+5. The rules for topics apply to names. The light queues known to the log are those for which a counting record has an
+   offset by name. Together with those of the message they are not more than the layout allows.
+6. Prepared and rolled-back transactions are stored with offsets and refused like other messages. They advance no queue
+   and make no light queue known.
+7. Records before a deletion of their topic count as if they had never existed (model/retention.py).
 
 Source: docs/statuses.md, "put" and "What a put changes about a message".
 """
@@ -23,10 +23,9 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tornpage.model.delay import SCHEDULE_TOPIC
-from tornpage.model.message import Message, PutStatus
+from tornpage.model.admission import is_topic
+from tornpage.model.message import SCHEDULE_TOPIC, Message, PutStatus
 from tornpage.model.properties import changed, property_of
-from tornpage.model.refusal import is_topic
 from tornpage.model.state import CommitLog, Layout, Record
 
 __all__ = [
@@ -46,13 +45,16 @@ Queue = tuple[str, int]
 
 NAMES = "INNER_MULTI_DISPATCH"
 OFFSETS = "INNER_MULTI_QUEUE_OFFSET"
-OFFSET = re.compile("[0-9]{1,18}")  # no queue reaches further: a unit has 20 bytes, and a position 63 bits
+OFFSET = re.compile("[0-9]{1,18}")  # the longest position has 63 bits, and a unit has 20 bytes
 LIGHT_PREFIX = "%LMQ%"
 RETRY_PREFIX = "%RETRY%"
 
 
 def named_queues(message: Message, *, layout: Layout) -> tuple[Queue, ...]:
-    """Return the further queues of a message (its topic is the stored one), in order, as often as they are named."""
+    """Return the further queues that a message names, in order, repeated if named repeatedly.
+
+    The topic of `message` is the stored one.
+    """
     if not layout.multi_dispatch or message.topic == SCHEDULE_TOPIC or message.topic.startswith(RETRY_PREFIX):
         return ()
     names = names_in(message.properties)
@@ -60,14 +62,14 @@ def named_queues(message: Message, *, layout: Layout) -> tuple[Queue, ...]:
 
 
 def names_in(properties: Mapping[str, str] | str) -> list[str]:
-    """Return the names that properties give, whether or not they may and can be; blank gives none."""
+    """Return the names that properties list, legal or not; a blank property lists none."""
     names = property_of(properties, NAMES) or ""
     return [] if all(map(_is_white, names)) else names.split(",")
 
 
 def _is_white(character: str) -> bool:
-    """Whether a character is white space as Java's `Character.isWhitespace` sees it."""
-    if character in "\u00a0\u2007\u202f":  # spaces that forbid a line break
+    """Return whether a character is white space for Java's `Character.isWhitespace`."""
+    if character in "\u00a0\u2007\u202f":  # no-break spaces
         return False
     return unicodedata.category(character) in ("Zs", "Zl", "Zp") or character in "\t\n\v\f\r\x1c\x1d\x1e\x1f"
 
@@ -77,7 +79,7 @@ def _is_light(name: str, layout: Layout) -> bool:
 
 
 def next_queue_offset(log: CommitLog, queue: Queue, *, layout: Layout) -> int:
-    """Return the offset that the next counting message of a queue gets there."""
+    """Return the offset that the next counting message of a queue gets."""
     return max((offset for _, found, offset in counted(log, layout) if found == queue), default=-1) + 1
 
 
@@ -92,9 +94,9 @@ def places(record: Record, layout: Layout) -> list[tuple[Queue, int]]:
 
 
 def counted(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
-    """Yield each record with a queue in which it counts still, and its offset there.
+    """Yield each record with each queue in which it still counts, and its offset there.
 
-    A record does not count in queues of a topic that was deleted behind it.
+    A record does not count in the queues of a topic that was deleted after it.
     """
     deleted = dict(log.deleted)
     for record in log.records:
@@ -104,7 +106,10 @@ def counted(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int
 
 
 def _given_by_name(record: Record, layout: Layout) -> list[tuple[Queue, int]]:
-    """Return the named queues of a record with their offsets; none if it was appended without multi-dispatch."""
+    """Return the named queues of a record with their offsets.
+
+    There are none if the record was appended without multi-dispatch.
+    """
     queues = named_queues(record.message, layout=layout)
     if not queues:
         return []
@@ -115,7 +120,7 @@ def _given_by_name(record: Record, layout: Layout) -> list[tuple[Queue, int]]:
 
 
 def light_queues(log: CommitLog, *, layout: Layout) -> frozenset[str]:
-    """Return the names of the light queues that the log knows."""
+    """Return the names of the light queues known to the log."""
     counting = [record for record in log.records if record.message.counts_in_its_queue]
     deleted = dict(log.deleted)
     given = [
@@ -128,7 +133,10 @@ def light_queues(log: CommitLog, *, layout: Layout) -> frozenset[str]:
 
 
 def rewritten(log: CommitLog, message: Message, *, layout: Layout) -> Message:
-    """Return what is stored of a message (its topic is the stored one): itself, or with offsets and without WAIT."""
+    """Return what is stored of a message: itself, or a form with offsets and without WAIT.
+
+    The topic of `message` is the stored one.
+    """
     queues = named_queues(message, layout=layout)
     if not queues:
         return message
@@ -137,7 +145,10 @@ def rewritten(log: CommitLog, message: Message, *, layout: Layout) -> Message:
 
 
 def refusal(log: CommitLog, message: Message, *, layout: Layout) -> PutStatus | None:
-    """Return why a message (its topic is the stored one) is refused for the queues it names, or None."""
+    """Return why a message is refused for the queues that it names, or None.
+
+    The topic of `message` is the stored one.
+    """
     names = [name for name, _ in named_queues(message, layout=layout)]
     if not all(is_topic(name) for name in names):
         return PutStatus.MESSAGE_ILLEGAL

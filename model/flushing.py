@@ -1,15 +1,15 @@
-"""How what was appended becomes durable: a flush of everything, and the rounds of the timer.
+"""Specify flushes: how appended records become durable, at once and by timed rounds.
 
-1. Only what is committed can be flushed; a flush of everything commits first.
-2. A timed round goes over the files from the flushed offset on, front to back, and stops at the first that it leaves
-   not durable to its end. It syncs a file with new bytes that is full or has enough new pages; a thorough round, as
-   the first one is, takes any byte. Whether a round is thorough is decided when it begins.
-3. A sync that fails moves nothing and poisons the log, whoever flushes. A poisoned log is flushed by nobody; readers
-   see what was flushed before.
-4. A put that waits for the disk is answered when a flush has covered it, or when its patience ends; what is late stays
-   in the log and becomes durable with the next flush.
-5. The checkpoint on disk says up to which store timestamp the log is durable, and up to which queues and index are; it
-   never says too much.
+1. Only committed bytes can be flushed. A flush of everything commits first.
+2. A timed round goes through the files from the flushed offset on, in order. It stops at the first file that it does
+   not make durable to its end. It syncs a file with new bytes that is full or has enough new pages. A thorough round,
+   such as the first one, syncs any new byte. Whether a round is thorough is decided when it begins.
+3. A failed sync moves no watermark and poisons the log, whichever flush met it. A poisoned log is never flushed again.
+   Readers see what was flushed before.
+4. A put that waits for the disk is answered when a flush has covered it, or at its deadline. A record whose put timed
+   out stays in the log and becomes durable with the next flush.
+5. The checkpoint on disk has the store timestamps up to which the log, the queues and the index are durable. It never
+   promises more than is durable.
 6. A close dispatches everything that can be read.
 
 Source: docs/statuses.md, "flush"; contract 2 and 9.
@@ -19,11 +19,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tornpage.model.index import keys_of
-from tornpage.model.pending import answered, settled
 from tornpage.model.pool import commit, is_worth_it
 from tornpage.model.queues import dispatch, dispatched
 from tornpage.model.state import CommitLog, Layout, Record, State
-from tornpage.model.waiting import given_up
+from tornpage.model.waiting import answered, given_up, settled
 
 __all__ = [
     "CheckpointTimes",
@@ -41,7 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Flushed:
-    """What a round did: `moved` the flushed offset, or left something alone that has too few pages."""
+    """What a round did: it `moved` the flushed offset, or skipped a file with too few pages."""
 
     thorough: bool
     moved: bool
@@ -49,9 +48,9 @@ class Flushed:
 
 
 def flush(log: CommitLog, *, sync_fails: bool = False, write_fails: bool = False) -> tuple[CommitLog, bool]:
-    """Make everything appended durable, and say whether it is.
+    """Make everything appended durable, and return whether it is.
 
-    A failed sync moves nothing and poisons the log; a failed commit leaves the rest in its buffer.
+    A failed sync moves nothing and poisons the log. After a failed commit the rest stays in its buffer.
     """
     log, _ = commit(log, write_fails=write_fails)
     if log.poisoned:
@@ -62,7 +61,7 @@ def flush(log: CommitLog, *, sync_fails: bool = False, write_fails: bool = False
 
 
 def flush_round(log: CommitLog, *, layout: Layout, now_ms: int, sync_fails: bool = False) -> tuple[CommitLog, Flushed]:
-    """One round of the timed flush of an asynchronous store."""
+    """Run one round of the timed flush of an asynchronous store."""
     if log.poisoned:
         return log, Flushed(thorough=False, moved=False, left_alone=False)
     thorough = log.flushed_ms is None or now_ms - log.flushed_ms >= layout.flush_thorough_ms
@@ -84,17 +83,21 @@ def flush_round(log: CommitLog, *, layout: Layout, now_ms: int, sync_fails: bool
 
 
 def note_round(log: CommitLog, *, layout: Layout, now_ms: int) -> tuple[CommitLog, bool]:
-    """One round of the service that flushes the queues; a thorough one, as the first one is, writes the checkpoint."""
+    """Run one round of the queue flush; a thorough round writes the checkpoint.
+
+    The first round is thorough.
+    """
     if log.noted_ms is not None and now_ms - log.noted_ms < layout.note_thorough_ms:
         return log, False
     return log.changed(noted_ms=now_ms), True
 
 
 def checkpoint_times(log: CommitLog) -> tuple[int, int]:
-    """Return the earliest and the latest store timestamp that a checkpoint written now may say the log is durable to.
+    """Return the earliest and latest legal store timestamp of the log in a checkpoint.
 
-    The latest is that of the newest durable record. It may say less, but once all of the log is durable not less than
-    the last record, unless nothing was appended since the store was opened.
+    The checkpoint is written now. The latest is that of the newest durable record. A checkpoint may have an earlier
+    one. Once all of the log is durable, the earliest is that of the last record, unless nothing was appended since the
+    store was opened.
     """
     latest = max((r.store_timestamp for r in log.records if r.end_offset <= log.flushed_offset), default=0)
     all_of_it = log.flushed_offset == log.end_offset and log.appended_in_this_life > 0
@@ -102,22 +105,25 @@ def checkpoint_times(log: CommitLog) -> tuple[int, int]:
 
 
 def queue_checkpoint_times(log: CommitLog) -> tuple[int, int]:
-    """Return the earliest and the latest store timestamp that a checkpoint written now may give for the queues.
+    """Return the earliest and latest legal store timestamp of the queues in a checkpoint.
 
-    The latest is that of the newest dispatched record. It may say less, but not less than the newest record in a queue
-    that was appended since the store was opened.
+    The checkpoint is written now. The latest is that of the newest dispatched record. The earliest is that of the
+    newest record in a queue that was appended since the store was opened.
     """
     return _newest(r for r in _dispatched_in_this_life(log) if r.message.counts_in_its_queue), _newest(dispatched(log))
 
 
 def index_checkpoint_times(log: CommitLog, *, layout: Layout) -> tuple[int, int]:
-    """Return the same for the index: the earliest is that of the newest record with a key."""
+    """Return the earliest and latest legal store timestamp of the index in a checkpoint.
+
+    The earliest is that of the newest record with a key.
+    """
     return _newest(r for r in _dispatched_in_this_life(log) if layout.index and keys_of(r)), _newest(dispatched(log))
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointTimes:
-    """The earliest and the latest store timestamps that a checkpoint may have, of the log, the queues and the index."""
+    """The earliest and latest legal store timestamps of log, queues and index in a checkpoint."""
 
     log: tuple[int, int]
     queues: tuple[int, int]
@@ -125,9 +131,9 @@ class CheckpointTimes:
 
 
 def legal_checkpoint(state: State, layout: Layout) -> CheckpointTimes:
-    """Return what a checkpoint may say that is written in a state.
+    """Return the legal contents of a checkpoint that is written in a state.
 
-    A round of dispatch that broke off may have come to the file that was refused, or not have begun.
+    A round of dispatch that broke off may have reached the file that was refused, or may not have begun.
     """
     log = state.log
     furthest = dispatch(log) if state.broke_off else log
@@ -146,11 +152,11 @@ def _newest(records: Iterable[Record]) -> int:
 
 
 def close(log: CommitLog, *, sync_fails: bool = False, write_fails: bool = False) -> tuple[CommitLog, bool]:
-    """Close, and say whether the exit is clean: all of the log is durable.
+    """Close, and return whether the exit is clean: all of the log is durable.
 
-    Prepared files that were not used are gone either way. What could not be committed is lost with its buffer. What was
-    readable before the flush, or is since, is dispatched. All that waits is answered. Progress is saved if the exit is
-    clean.
+    Unused prepared files are removed in both cases. Bytes that could not be committed are lost with their buffer.
+    Records that were readable before the flush, or have become readable, are dispatched. All waiting puts are answered.
+    Progress is saved if the exit is clean.
     """
     log, durable = flush(dispatch(log), sync_fails=sync_fails, write_fails=write_fails)
     log = settled(answered(dispatch(log.changed(prepared=0, asked=0)), given_up))

@@ -1,14 +1,16 @@
-"""Long polling: which pulls are held, when a held one ends, and with what (contract 16 and 17).
+"""Specify long polling: which pulls are held, when they end, and with which answer.
 
-1. Who may wait is held when his pull finds nothing and could find something later: at the maximum of the queue, at a
+Contracts 16 and 17.
+
+1. A pull that may wait is held when it finds nothing and could find something later: at the maximum of the queue, at a
    record that is not readable, or at number 0 of a queue without a message. Any other pull is answered at once.
-2. A held pull ends when a unit at its offset or behind it, in front of any that is not readable, is wanted by its
-   tags; how many units one pull looks at, and what lies between, does not matter.
-3. It ends when its offset is one that its queue does not have any more: the queue was deleted. Where only messages that
-   it did not want have expired, it may end, or wait on.
-4. It ends at its deadline, and not before, whatever messages come that its tags do not want.
+2. A held pull ends when its tags want a unit at its offset or after it, before the first unit that is not readable. The
+   number of units that one pull may look at does not matter, nor do the units between.
+3. It ends when its queue no longer has its offset because the queue was deleted. If only unwanted messages have
+   expired, it may end or wait on.
+4. Otherwise it ends at its deadline, whatever unwanted messages arrive before.
 5. Its answer is that of a pull at the moment when it ends.
-6. Where the service is asked before it steps, nothing ends; nothing that is to end is left behind a step.
+6. No held pull ends before a step of the service. After a step no pull is left that had to end.
 
 Source: docs/statuses.md, "pull and wait" (`PullRequestHoldService`).
 """
@@ -41,12 +43,12 @@ class Holding:
 
 
 def is_held(pulled: Pulled, offset: int) -> bool:
-    """Return whether who pulled from an offset and may wait is held after such an answer."""
+    """Return whether a pull from an offset that may wait is held after such an answer."""
     return pulled.status in _AT_THE_END or (pulled.status in _NO_MESSAGE and offset == 0)
 
 
 def fate(log: CommitLog, layout: Layout, holding: Holding, *, now_ms: int) -> Fate:
-    """Return what a step of the service has to do with a held pull."""
+    """Return what a step of the service must do with a held pull."""
     if now_ms >= holding.deadline_ms or _is_wanted(log, layout, holding):
         return "ends"
     least, most = bounds_of(log, layout, holding.queue) or (0, 0)
@@ -56,7 +58,7 @@ def fate(log: CommitLog, layout: Layout, holding: Holding, *, now_ms: int) -> Fa
 
 
 def _is_wanted(log: CommitLog, layout: Layout, holding: Holding) -> bool:
-    """Whether some readable unit at the offset or behind it is one that the tags want."""
+    """Return whether the tags want a readable unit at the offset or after it."""
     hashes = None if holding.tags is None else {java_hash(tag) % 2**32 for tag in holding.tags}
     for queue_offset, record, tags_code in queue_of(log, layout, holding.queue):
         if queue_offset >= holding.offset:

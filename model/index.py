@@ -1,12 +1,12 @@
-"""The index as a value: which records a query by key brings (contract 5).
+"""Specify the index as a value: the records that a query by key returns (contract 5).
 
-1. A record has the key UNIQ_KEY and each token of KEYS, which single spaces separate. Rolled-back transactions have
-   none; prepared ones have theirs.
-2. A query names topic, key and a window of store timestamps, both ends included. What matters is the record itself: its
-   topic, its keys and its time. Equal hashes, rounded times and clocks that went back change no answer.
-3. Of the records that match, the newest are brought, at most `max_num` and no more than the layout allows, in
-   ascending order, each once.
-4. Only records that were dispatched and that readers see are found, those of deleted topics among them.
+1. The keys of a record are UNIQ_KEY and each token of KEYS, which single spaces separate. Rolled-back transactions have
+   no keys. Prepared ones have theirs.
+2. A query names topic, key and a window of store timestamps, both ends included. Only topic, keys and time of the
+   record decide. Equal hashes, rounded times and clocks that went back change no answer.
+3. The newest matching records are returned, each once, in ascending order. There are at most `max_num`, and no more
+   than the layout allows.
+4. Only dispatched records that readers see are found. Records of deleted topics are found too.
 
 Source: docs/format.md, "Index" (`IndexService`, `DefaultMessageStore.queryMessage`).
 """
@@ -22,7 +22,7 @@ __all__ = ["keys_of", "last_update", "query"]
 def query(
     log: CommitLog, layout: Layout, topic: str, key: str, max_num: int, begin_ms: int, end_ms: int
 ) -> tuple[Record, ...]:
-    """Return the records that a query brings, in ascending order."""
+    """Return the records that match a query, in ascending order."""
     found = [
         record
         for record in dispatched(log)
@@ -38,7 +38,7 @@ def query(
 
 
 def keys_of(record: Record) -> tuple[str, ...]:
-    """Return the keys that a record is indexed by, in order, as often as it names them."""
+    """Return the keys by which a record is indexed, in order, repeated if named repeatedly."""
     message = record.message
     if message.sys_flag & TRANSACTION_BITS == ROLLBACK:
         return ()
@@ -47,7 +47,7 @@ def keys_of(record: Record) -> tuple[str, ...]:
     return (*([unique] if unique is not None else []), *filter(None, tokens))
 
 
-def last_update(log: CommitLog, layout: Layout) -> tuple[int, int]:
-    """Return store timestamp and physical offset of the last record that was indexed, 0 and 0 if there is none."""
+def last_update(log: CommitLog, layout: Layout) -> tuple[int, int] | None:
+    """Return store timestamp and physical offset of the last indexed record, if any."""
     indexed = [record for record in dispatched(log) if layout.index and keys_of(record)]
-    return (indexed[-1].store_timestamp, indexed[-1].offset) if indexed else (0, 0)
+    return (indexed[-1].store_timestamp, indexed[-1].offset) if indexed else None

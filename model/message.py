@@ -1,9 +1,10 @@
-"""What producers hand in, how many bytes the record of a message takes, and every answer a put can get.
+"""Define messages and batches, the length of their records, and every answer of a put.
 
-1. A record is 91 bytes plus 12 for each IPv6 host, plus body, topic and properties; a body of None counts as empty.
+1. A record has 91 bytes, 12 more for each IPv6 host, and the bytes of body, topic and properties. A body of None counts
+   as empty.
 2. Prepared and rolled-back transactions have no place in a queue.
-3. A synchronous store, and a master that replicates, answer at once only when the property WAIT is there and is not
-   "true" in any spelling of its letters. A batch waits as its own properties say.
+3. In a synchronous store, and in a master that replicates, the answer waits unless the property WAIT is present and is
+   not "true" in any spelling of its letters. The properties of the batch decide for a batch.
 
 Source: docs/format.md, "Commit log record"; docs/statuses.md.
 """
@@ -16,6 +17,7 @@ from tornpage.model.properties import TRAILER_BYTES, property_of, stored_bytes
 
 __all__ = [
     "ROLLBACK",
+    "SCHEDULE_TOPIC",
     "TRANSACTION_BITS",
     "Batch",
     "Message",
@@ -25,6 +27,7 @@ __all__ = [
     "waits_for_disk",
 ]
 
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 TRANSACTION_BITS = 0x0C
 PREPARED = 0x04
 ROLLBACK = 0x0C
@@ -48,7 +51,10 @@ class PutStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What the producer handed in; every field that reaches the record or decides the answer."""
+    """A message as the producer hands it in.
+
+    It has every field that reaches the record or decides the answer.
+    """
 
     topic: str
     body: bytes | None
@@ -64,13 +70,13 @@ class Message:
 
     @property
     def counts_in_its_queue(self) -> bool:
-        """Prepared and rolled-back transactions have no place in a queue."""
+        """Whether the message is neither a prepared nor a rolled-back transaction."""
         return self.sys_flag & TRANSACTION_BITS not in (PREPARED, ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Several messages for one queue in one body, and what they have in common (`MessageExtBatch`)."""
+    """Several messages for one queue in one body, and their common fields (`MessageExtBatch`)."""
 
     topic: str
     body: bytes | None
@@ -84,13 +90,19 @@ class Batch:
 
 
 def waits_for_disk(given: Message | Batch) -> bool:
-    """Whether the answer waits for disk and replica where these are promised, unless the property WAIT says no."""
+    """Return whether the answer waits for disk and replica, if the store has them wait.
+
+    It does unless the property WAIT says no.
+    """
     wait = property_of(given.properties, "WAIT")
     return wait is None or wait.lower() == "true"
 
 
 def stored_properties(message: Message, *, trailer: bool) -> bytes:
-    """Return the properties as stored, up to the trailer. Raises UnicodeEncodeError for what is no text."""
+    """Return the properties as stored, up to the trailer.
+
+    Raises UnicodeEncodeError if they are not text.
+    """
     return stored_bytes(message.properties, trailer=trailer)
 
 

@@ -1,17 +1,17 @@
-"""Every operation and every fault of the environment, as frozen values with their JSON names.
+"""Define every operation and every fault of the environment as frozen values.
 
-Fields are numbers, words and tuples, so that a case is readable JSON. A default keeps the meaning of older cases. Where
-an operation names a record, a queue or a key by number, the number counts modulo those there are.
+Fields are numbers, words and tuples, so that a case is readable JSON. Defaults keep the meaning of older cases. Where
+an operation names a record, a queue or a key by number, the number is taken modulo their count.
 
 1. Clients: `Put`, `PutBatch`, `Concurrent`, reads, pulls that wait, consumer progress, buffers, deletions.
 2. The process: `Step` of a service, `Flush`, `Close`, `Open`, `OpenTwice`.
 3. The environment: `SwitchFlag`, `DiskUsed`, `ReplicaIs`, `ClockStep`, faults of the disk.
 4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmProgress`, `DelayOffsetsAre`, `ChangeRole`.
-5. Several clients at once, by plain offsets: `GetAt`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`,
-   `QueryProgress`. A client that asks for a `GetRecord`, or for offset -1, has worked the offset out before it asks.
+5. Several clients at once, by physical or queue offset: `GetAt`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`,
+   `QueryProgress`. A client that asks for a `GetRecord`, or for offset -1, computes the offset before it asks.
 
-`model.step` gives the meaning of groups 1 to 3 and 5, `model.crash` that of group 4, and `model.parts` takes the
-operations of several clients apart.
+`model.step` gives the meaning of groups 1 to 3 and 5, and `model.crash` that of group 4. `model.parts` splits the
+operations of several clients at their linearisation points.
 """
 
 from collections.abc import Mapping
@@ -87,12 +87,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Put a message. The body has `body_bytes` bytes drawn from `fill`, hides a whole record, is zero, or is None.
+    """Put a message.
 
-    With `sums to zero` the body is drawn too, but for the bytes that give its record the checksum 0 at its place.
+    The body has `body_bytes` bytes drawn from `fill`, contains a whole record, is zero, or is None. With `sums to zero`
+    the body is drawn too, except for the bytes that give its record the checksum 0 at its place.
 
-    Properties are the string `properties`, or the mapping of `pairs` when there are any. `later` puts with `put_async`,
-    so that the answer comes with a `Step`. `born_now` leaves the born time to the store's clock.
+    Properties are the string `properties`, or the mapping of `pairs` if there are any. `later` puts with `put_async`,
+    so that the answer comes with a `Step`. `born_now` takes the born time from the store's clock.
     """
 
     topic: str = "T"
@@ -127,7 +128,7 @@ BatchDefect = Literal["", "no body", "empty", "cut short", "wrong total", "negat
 
 @dataclass(frozen=True, slots=True)
 class PutBatch:
-    """Put a batch; its client body is well-formed but for `defect`."""
+    """Put a batch; its client body is well-formed except for `defect`."""
 
     topic: str = "T"
     queue_id: int = 0
@@ -145,7 +146,7 @@ class PutBatch:
 
 @dataclass(frozen=True, slots=True)
 class Concurrent:
-    """Two producers put at the same time; `schedule` names the task that runs on at each yield point.
+    """Two producers put at the same time; `schedule` names the task at each yield point.
 
     `jump_step` is the yield point at which the clock jumps by `jump_ms`; 0 is none. Born times are always given. In a
     store with a pool that `commits`, the commit service takes a step after the puts of the first producer, and the
@@ -175,9 +176,10 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class GetMessage:
-    """Read queue `queue` from its minimum plus `shift` on; a `shift` of -1 is before the minimum.
+    """Read queue `queue` from its minimum plus `shift` on; -1 is before the minimum.
 
-    `queue` -1 is a queue without any put. `tags` are the wanted tags, separated by `||`; none means all.
+    `queue` -1 is a queue without any put. `tags` are the wanted tags, separated by `||`; without tags every message is
+    wanted.
     """
 
     queue: int = 0
@@ -191,7 +193,7 @@ class GetMessage:
 class QueryKey:
     """Query key `key` for `max_num` messages; -1 is a key that no message has.
 
-    The window begins `begin_ms` after the first message that was put and is `window_ms` long; -1 is without an end.
+    The window begins `begin_ms` after the first message that was put and is `window_ms` long; -1 is no end.
     """
 
     key: int = 0
@@ -203,7 +205,10 @@ class QueryKey:
 
 @dataclass(frozen=True, slots=True)
 class OffsetByTime:
-    """Ask for the offset in queue `queue` (as in GetMessage) at the time of record `record` there, plus `shift_ms`."""
+    """Ask for the offset in a queue at the time of record `record` there, plus `shift_ms`.
+
+    `queue` is as in GetMessage.
+    """
 
     queue: int = 0
     record: int = 0
@@ -213,7 +218,7 @@ class OffsetByTime:
 
 @dataclass(frozen=True, slots=True)
 class HoldBuffer:
-    """A reader takes a buffer of record `record`, and keeps it."""
+    """A reader takes a buffer of record `record` and keeps it."""
 
     record: int = 0
     op: Literal["hold_buffer"] = "hold_buffer"
@@ -231,9 +236,9 @@ class ReleaseBuffer:
 
 @dataclass(frozen=True, slots=True)
 class PullHeld:
-    """Pull from the maximum of a queue plus `shift`, and wait for `hold_ms`. The queue need not exist.
+    """Pull from the maximum of a queue plus `shift`, and wait for up to `hold_ms`.
 
-    `tags` are the wanted tags, separated by `||`; none means all.
+    The queue need not exist. `tags` are the wanted tags, separated by `||`; without tags every message is wanted.
     """
 
     topic: str = "T"
@@ -255,9 +260,9 @@ class CancelPull:
 
 @dataclass(frozen=True, slots=True)
 class PullWhileDispatching:
-    """A consumer pulls at the maximum of a queue and waits, while dispatch takes a step.
+    """A consumer pulls at the maximum of a queue and waits while dispatch takes a step.
 
-    `schedule` names the task that runs on at each yield point.
+    `schedule` names the task to resume at each yield point.
     """
 
     topic: str = "T"
@@ -274,7 +279,7 @@ class PullWhileDispatching:
 class CommitOffset:
     """A group commits an offset in queue `queue`, `behind` messages before its end.
 
-    A negative `behind` is past the end. An offset before 0 is 0. `queue` -1 is a queue without any put.
+    A negative `behind` is past the end. An offset below 0 is 0. `queue` -1 is a queue without any put.
     """
 
     group: str = "g"
@@ -285,7 +290,10 @@ class CommitOffset:
 
 @dataclass(frozen=True, slots=True)
 class QueryOffsets:
-    """Ask where a group goes on in queue `queue` (as in CommitOffset), and how many messages it has left."""
+    """Ask where a group goes on in a queue, and how many messages it has left there.
+
+    `queue` is as in CommitOffset.
+    """
 
     group: str = "g"
     queue: int = 0
@@ -297,10 +305,10 @@ class QueryOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """Time passes, then the clean-up makes a whole run; hours are of the clock, whose zone is UTC.
+    """Time passes, then the clean-up makes a whole run.
 
-    With `manual` an operator asks for it before. `percent` is how full the disk is from then on; 0 leaves it as it is.
-    The run comes in the middle of a query for key `query`, -1 being none.
+    Hours are those of the wall clock in UTC. With `manual` an operator asks for the run first. `percent` is the disk
+    usage from then on; 0 leaves it unchanged. The run happens in the middle of a query for key `query`; -1 is no query.
     """
 
     after_hours: int = 0
@@ -312,7 +320,7 @@ class Clean:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopics:
-    """Delete all topics but those in use."""
+    """Delete all topics except those in use."""
 
     in_use: tuple[str, ...] = ()
     op: Literal["delete_topics"] = "delete_topics"
@@ -337,9 +345,9 @@ ServiceName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Time passes, then a service takes one step; a service that the store does not have takes none.
+    """Time passes, then a service takes one step.
 
-    A step of group commit answers all puts that wait for the disk.
+    A service that the store does not have takes none. A step of group commit answers all puts that wait for the disk.
     """
 
     service: ServiceName = "group-commit"
@@ -392,7 +400,10 @@ class SwitchFlag:
 
 @dataclass(frozen=True, slots=True)
 class DiskUsed:
-    """The disk is used to so many percent, and so much time passes that the store notices before the next put."""
+    """The disk usage becomes a number of percent.
+
+    Enough time passes for the store to notice it before the next put.
+    """
 
     percent: int = 0
     op: Literal["disk_used"] = "disk_used"
@@ -400,7 +411,7 @@ class DiskUsed:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaIs:
-    """From now on the best replica confirms, gives up at once, never answers, lags too far, or is not there."""
+    """Set the best replica: it confirms, times out at once, never answers, lags, or is gone."""
 
     state: ReplicaState = "none"
     op: Literal["replica_is"] = "replica_is"
@@ -408,7 +419,7 @@ class ReplicaIs:
 
 @dataclass(frozen=True, slots=True)
 class ClockStep:
-    """An operator sets the clock, forward or back."""
+    """An operator moves the wall clock forward or back."""
 
     by_ms: int = 0
     op: Literal["clock_step"] = "clock_step"
@@ -416,35 +427,38 @@ class ClockStep:
 
 @dataclass(frozen=True, slots=True)
 class FailAppend:
-    """The mapped file refuses the bytes of the next put that gets so far."""
+    """The append to the mapped file fails for the next put that reaches it."""
 
     op: Literal["fail_append"] = "fail_append"
 
 
 @dataclass(frozen=True, slots=True)
 class FailSync:
-    """The next file sync answers EIO."""
+    """The next file sync fails with EIO."""
 
     op: Literal["fail_sync"] = "fail_sync"
 
 
 @dataclass(frozen=True, slots=True)
 class FailWrite:
-    """The next write to a log file that does not go through its mapping, a commit, ends half way with EIO."""
+    """The next commit ends half way with EIO.
+
+    A commit is a write to a log file that does not go through its mapping.
+    """
 
     op: Literal["fail_write"] = "fail_write"
 
 
 @dataclass(frozen=True, slots=True)
 class RefuseFile:
-    """The disk is full for the next file that dispatch makes for a queue or for the index."""
+    """The disk is full for the next queue or index file that dispatch makes."""
 
     op: Literal["refuse_file"] = "refuse_file"
 
 
 @dataclass(frozen=True, slots=True)
 class AimFault:
-    """An I/O fault rule: from now on calls of the disk fail as `effect` says, those that `where` selects.
+    """Enable an I/O fault rule: disk calls that `where` selects fail in the way of `effect`.
 
     The rule ends with the next crash or open. `where` is a predicate (docs/faults.md, "Aiming"); its draws begin with
     `seed`. Under a rule an operation has a set of legal outcomes.
@@ -457,17 +471,20 @@ class AimFault:
 
     @property
     def text(self) -> str:
-        """The rule as `tornpage explore --fault` takes it."""
+        """The rule in the syntax of `tornpage explore --fault`."""
         return f"{self.effect}: {self.where}" if self.where else self.effect
 
 
 # ---- crash faults and corruption -------------------------------------------------------------------------------------
 
 Choice = int | tuple[int, int, int]
-"""Which version of an in-flight write reached the disk: its number, or two versions and the mask of their sectors."""
+"""The version of an in-flight write that reached the disk.
+
+It is a number, or two versions and the mask of their sectors.
+"""
 
 Others = Literal["lost", "kept"]
-"""What becomes of in-flight writes that no choice names."""
+"""The fate of in-flight writes that no choice names."""
 
 DamageKind = Literal["truncate", "flip", "misdirect", "zero_page", "stale_page", "misdirect_page", "missing"]
 DerivedFile = Literal["queue", "index", "extension", "checkpoint", "floor", "derived-floor", "marker"]
@@ -477,11 +494,11 @@ ProgressHarm = Literal["lost", "empty", "torn", "both", "stale", "misdirected"]
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """Power loss, or kill of the process, then recovery: `back` events before the last answer; 0 is at rest.
+    """Power loss or process kill, then recovery.
 
-    `survived` names in-flight writes, and the version of each that reached the disk: 0 is the one of its last sync. The
-    rest is as `others` says: lost, or kept in its latest version (in a kill all are kept). The recovery begins
-    `later_ms` after the last operation.
+    The crash comes `back` events before the last answer; 0 is at rest. `survived` names in-flight writes and the
+    version of each that reached the disk; version 0 is that of its last sync. `others` decides the rest: lost, or kept
+    in the latest version. After a kill all are kept. The recovery begins `later_ms` after the last operation.
     """
 
     kill: bool = False
@@ -494,15 +511,16 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Corrupt the closed store outside the crash model, then open it: it must say so and serve only what verifies.
+    """Corrupt the closed store outside the crash model, then open it.
 
-    `truncate` cuts the newest log file at `amount` (modulo its size), `flip` flips bit `amount` of record `record`,
-    `misdirect` writes another record of equal size over record `record`. The page in which record `record` begins is
-    zeros after `zero_page`, holds one of its earlier contents after `stale_page`, and another page of the log after
-    `misdirect_page`, number `amount` of those there are (modulo). `missing` takes the file of record `record` away.
+    The store must report the damage and serve only what verifies. `truncate` cuts the newest log file at `amount`
+    (modulo its size). `flip` flips bit `amount` of record `record`. `misdirect` writes another record of equal size
+    over record `record`. The other kinds change the page in which record `record` begins: it is zero after `zero_page`,
+    holds one of its earlier contents after `stale_page`, and holds another page of the log after `misdirect_page`,
+    number `amount` of them (modulo). `missing` removes the file of record `record`.
 
-    A file `beside` the log is corrupted as well (`beside_harm`, as in `HarmDerived`): of its kind number `record`, at
-    byte `amount`. A store that opens read-only rebuilds nothing, so that its readers meet the corruption there.
+    A file `beside` the log is corrupted too (`beside_harm`, as in `HarmDerived`): number `record` of its kind, at byte
+    `amount`. A store that opens read-only rebuilds nothing, so that its readers meet the corruption there.
     """
 
     kind: DamageKind = "flip"
@@ -515,12 +533,13 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class HarmDerived:
-    """Corrupt a file of the closed store that the log can replace, then open it: all is there, read-write.
+    """Corrupt a file of the closed store that the log can replace, then open it.
 
-    Of the files of that kind it is number `number` (modulo). It is `lost`, `zeroed` from byte `amount` on (modulo its
-    size), `torn` (a sector of it is zero, the one with byte `amount`), `stale` (as the last recovery found it, or as it
-    was made), `misdirected` (the page with byte `amount` holds a page of another file), `resized` to `amount` bytes, or
-    a `stray` file lies beside it. A marker can only be stale: there, although the exit was clean.
+    Nothing may be missing, and the store is read-write. The file is number `number` (modulo) of its kind. It is `lost`,
+    `zeroed` from byte `amount` on (modulo its size), `torn` (the sector with byte `amount` is zero), `stale` (as the
+    last recovery found it, or as it was made), `misdirected` (the page with byte `amount` holds a page of another
+    file), `resized` to `amount` bytes, or has a `stray` file beside it. A marker can only be stale: present after a
+    clean exit.
     """
 
     file: DerivedFile = "queue"
@@ -534,8 +553,9 @@ class HarmDerived:
 class HarmProgress:
     """Corrupt the progress file of the closed store, then open it: its backup counts.
 
-    It is `lost`, `empty`, `torn` (its second half is zeros), or `misdirected` (it holds the begin of a log file);
-    `both`: so is the backup, and nothing is known. A `stale` file says what its backup says, and that counts.
+    The file is `lost`, `empty`, `torn` (its second half is zeros), or `misdirected` (it holds the beginning of a log
+    file). With `both` the backup has the same fate, and the progress is empty. A `stale` file has the content of its
+    backup, and that counts.
     """
 
     harm: ProgressHarm = "lost"
@@ -544,10 +564,11 @@ class HarmProgress:
 
 @dataclass(frozen=True, slots=True)
 class DelayOffsetsAre:
-    """Overwrite `delayOffset.json`: the master of an open slave does, else an operator while the store is closed.
+    """Overwrite `delayOffset.json`.
 
-    Every level of the table is set `by` messages ahead, or back; a level without an entry begins at 0. Or the file is
-    `lost` (its backup stays), or it and its backup are `garbage`.
+    The master of an open slave does this, or an operator while the store is closed. Every level of the table moves
+    ahead or back `by` a number of messages; a level without an entry begins at 0. Or the file is `lost` (its backup
+    stays), or it and its backup are `garbage`.
     """
 
     kind: Literal["moved", "lost", "garbage"] = "moved"
@@ -557,7 +578,7 @@ class DelayOffsetsAre:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRole:
-    """The store is closed, and opened again in another role."""
+    """Close the store, and open it in another role."""
 
     role: Role = "ASYNC_MASTER"
     op: Literal["change_role"] = "change_role"
@@ -568,9 +589,9 @@ class ChangeRole:
 
 @dataclass(frozen=True, slots=True)
 class GetRecord:
-    """Get record `record` of those that were answered by then; -1 is the end of the log.
+    """Get record `record` of those answered so far; -1 is the end of the log.
 
-    `behind` is how many bytes past its begin to look.
+    `behind` is the number of bytes past its begin.
     """
 
     record: int = 0
@@ -588,7 +609,7 @@ class GetAt:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """Read a queue from `offset` on; -1 is where the last pull of this task said to go on."""
+    """Read a queue from `offset` on; -1 is the next offset of the task's last pull."""
 
     topic: str = "T"
     queue_id: int = 0
@@ -627,7 +648,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Consumer group "g" commits an offset of a queue; -1 is where the last pull of this task said to go on."""
+    """Consumer group "g" commits an offset; -1 is the next offset of the task's last pull."""
 
     topic: str = "T"
     queue_id: int = 0
@@ -686,7 +707,7 @@ Operation = (
 )
 
 OPERATIONS: dict[str, Any] = {kind().op: kind for kind in get_args(Operation)}
-"""The operations of a case by their names in the JSON."""
+"""The operations of a case by their JSON names."""
 
 WITHOUT_A_VERB = (
     Get,
@@ -709,7 +730,7 @@ WITHOUT_A_VERB = (
     CommitOffset,
     QueryOffsets,
 )
-"""Operations that ask nothing of the disk: no crash falls into them."""
+"""Operations that make no disk call: no crash can fall into them."""
 
 InterleavedOperation = (
     Put
@@ -731,4 +752,4 @@ InterleavedOperation = (
 AnyOperation = Operation | InterleavedOperation
 
 INTERLEAVED_OPERATIONS: dict[str, Any] = {kind().op: kind for kind in get_args(InterleavedOperation)}
-"""The operations of several clients at once by their names in the JSON."""
+"""The operations of several clients at once by their JSON names."""

@@ -1,23 +1,27 @@
-"""Every operation of several clients, taken apart at its linearisation points: where it takes effect for the others.
+"""Split the operations of several clients at their linearisation points.
 
-`parts` says which points an operation has, in order; `step_part` yields each legal state and answer after one of them.
-The meaning of each is `model.step`, carried out on the log as it is seen at that point. All parts of an operation in
-order, with nothing between them, are one `step` (tests/model/test_parts.py).
+At a linearisation point an operation takes effect for the other clients. `parts` returns the points of an operation in
+order. `step_part` yields each legal state and answer after one point. The meaning of a point is that of `model.step` on
+the log as it is seen there. All parts of an operation in order, with nothing between them, are one `step`
+(tests/model/test_parts.py).
 
-1. A put is one point. A put that goes on in a new log file closes the old one at a point before: readers see its blank.
-2. Without a pool readers see all of the log. With one they see up to some place that moves only while a commit is under
-   way, bit by bit; at its end they see all that a thorough one found at its begin. What was seen is never taken back.
-3. Each queue, and the index, shows the log up to a place of its own, which only rises, up to what readers see. A step
-   of dispatch brings all of them to what readers surely see. A queue may be known before it shows its first unit.
-4. A clean-up takes files from the head at one point. Which of them depends on what is durable, and no client is told.
-   The queues follow each in its own time: before that a pull passes by what is gone.
-5. A deletion of topics stops their commits, takes their numbers away, then one queue after the other, then their
-   progress.
-6. A close refuses puts first, then makes all of the log visible, then refuses everything.
-7. What is not known is kept as a range. `found`, the answer of a store, narrows it by as little as explains the answer.
-   Without `found` a part yields an outcome for each place in the range.
+1. A put is one point. A put that needs a new log file closes the old one at an earlier point, where readers see its
+   blank.
+2. Without a pool readers see all of the log. With a pool they see it up to a place that moves only during a commit,
+   byte by byte. At the end of a thorough commit they see everything that was appended when it began. Records that were
+   seen stay visible.
+3. Each queue, and the index, shows the log up to a place of its own. This place only rises, and never past what readers
+   see. A step of dispatch moves all places up to what readers certainly see. A queue may be known before it shows its
+   first unit.
+4. A clean-up removes files from the head at one point. Which files it removes depends on what is durable, which no
+   client learns. Each queue follows later, in its own time. Until then a pull skips the records that are gone.
+5. A deletion of topics first stops their commits, then resets their numbers, then removes one queue after the other,
+   then their progress.
+6. A close first refuses puts, then makes all of the log visible, then refuses everything.
+7. What is unknown is kept as a range. The answer of a store, `found`, narrows the range only as far as the answer
+   requires. Without `found` a part yields an outcome for each place in the range.
 
-Services that only write to the disk change nothing that a client is told, and are one point.
+Services that only write to the disk change nothing that a client sees. They are one point.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,13 +55,13 @@ from tornpage.model.step_under_faults import places_of
 __all__ = ["Part", "Shared", "Shown", "parts", "step_part"]
 
 INDEX: Queue = ("/", 0)
-"""Stands for the index among the queues: no topic has this name."""
+"""The key of the index among the queues; no topic has this name."""
 FAR = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a queue shows: records in front of `end_offset`, numbers from `least` on, topics that were `deleted`."""
+    """What a queue shows: records before `end_offset`, numbers from `least`, topics `deleted`."""
 
     end_offset: int = 0
     least: int = 0
@@ -66,13 +70,13 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The state of a store, and how much of it each of several clients may see. All offsets are physical.
+    """The state of a store, and how much of it each of several clients may see.
 
-    With a pool readers surely see the log up to `least`, and up to `most` at most. `commits` are those under way: the
-    caller of each, what has to be seen at its end, and where the log ended at its begin. `rolling` is the caller whose
-    put has closed a log file and appended nothing yet, -1 for none. `shown` is what each queue shows, where it is not
-    what the log says; all queues have followed the deletions `deleted`, and a log that began at `min_offset`. In topics
-    that `begin_anew` commits of offsets count for nothing.
+    All offsets are physical. With a pool readers certainly see the log up to `least`, and possibly up to `most`.
+    `commits` are those in progress: the caller of each, the offset that must be visible at its end, and the end of the
+    log when it began. `rolling` is the caller whose put has closed a log file and appended nothing yet, -1 for none.
+    `shown` is what each queue shows, where that differs from the log. All queues have followed the deletions `deleted`,
+    and a log that began at `min_offset`. In the topics `begin_anew` commits of offsets have no effect.
     """
 
     state: State
@@ -88,12 +92,12 @@ class Shared:
 
     @classmethod
     def of(cls, state: State) -> "Shared":
-        """Return a state while no operation is under way, with all that clients may see of it known."""
+        """Return the shared state while no operation runs; everything that clients see is known."""
         log, readable = state.log, state.log.readable_end
         return cls(state, readable, readable, deleted=log.deleted, min_offset=log.min_offset, takes_puts=state.is_open)
 
     def __hash__(self) -> int:
-        """Hash what tells most states apart; records are compared only where that is equal."""
+        """Hash the fields that tell most states apart; only equal hashes compare records."""
         disk, state = self.state.log.disk, self.state
         return hash(
             (
@@ -116,14 +120,14 @@ class Shared:
         )
 
     def bounds(self, layout: Layout) -> tuple[int, int]:
-        """Return up to where readers surely see the log, and up to where they may."""
+        """Return up to where readers certainly see the log, and up to where they possibly do."""
         end_offset = self.state.log.end_offset
         if not layout.has_pool:
             return end_offset, end_offset
         return self.least, end_offset if self.commits else self.most
 
     def seen(self, at_least: int, at_most: int, layout: Layout) -> "Shared":
-        """Return the state after a reader has told up to where it sees the log."""
+        """Return the state after a reader's answer has shown up to where it sees the log."""
         if not layout.has_pool:
             return self
         least, most = max(self.least, at_least), self.most if self.commits else min(self.most, at_most)
@@ -136,7 +140,7 @@ class Shared:
         return shown if shown.end_offset >= dispatched else replace(shown, end_offset=dispatched)
 
     def showing(self, queue: Queue, shown: Shown) -> "Shared":
-        """Return the state in which a queue shows something else."""
+        """Return the state in which a queue shows the log as given."""
         if shown == self.shown_of(queue):
             return self
         return replace(self, shown=tuple(sorted({**dict(self.shown), queue: shown}.items())))
@@ -168,8 +172,8 @@ def parts(
 ) -> tuple[Part, ...]:
     """Return the linearisation points of an operation in order.
 
-    `caller` tells operations apart that are under way at once. An outcome that the answer `found` rules out is left
-    out. `queues` are those that a deletion of topics may take away.
+    `caller` identifies one of several concurrent operations. Outcomes that the answer `found` rules out are left out.
+    `queues` are those that a deletion of topics may remove.
     """
     if found is not None and found.client == "closed":
         return (Part("is refused", partial(_refused, found=found)),)
@@ -210,7 +214,10 @@ def parts(
 
 
 def step_part(shared: Shared, part: Part) -> Outcomes:
-    """Yield every legal state and answer after a part; an answer says nothing of what other parts decide."""
+    """Yield every legal state and answer after a part.
+
+    The answer is empty in fields that other parts decide.
+    """
     return part.outcomes(shared)
 
 
@@ -229,7 +236,7 @@ def _whole(shared: Shared, *, operation: AnyOperation, layout: Layout, found: An
 
 
 def _refused(shared: Shared, *, found: Answer | None) -> Outcomes:
-    """Refuse what is asked of a closed store."""
+    """Refuse an operation on a closed store."""
     if not shared.state.is_open and (found is None or found.client == "closed"):
         yield shared, Answer(client="closed")
 
@@ -251,7 +258,10 @@ def _rolled(shared: Shared, *, layout: Layout, caller: int, found: Answer | None
 
 
 def _put(shared: Shared, *, operation: Put | PutBatch, layout: Layout, caller: int, found: Answer | None) -> Outcomes:
-    """Put, unless another put is about to begin a new file; a store that is being closed gives no service."""
+    """Put, unless another put is about to begin a new file.
+
+    A store that is closing answers SERVICE_NOT_AVAILABLE.
+    """
     is_open = shared.state.is_open
     if not shared.takes_puts:
         closed = replace(shared.state, is_open=False)
@@ -276,13 +286,16 @@ def _commit(operation: AnyOperation, layout: Layout, caller: int, *, is_thorough
 
 
 def _commit_begins(shared: Shared, *, caller: int, is_thorough: bool) -> Outcomes:
-    """Owe readers what is in the log by now, if the commit takes everything."""
+    """Note that readers must see the log up to here at the end of a thorough commit."""
     end = shared.state.log.end_offset
     yield replace(shared, commits=(*shared.commits, (caller, end if is_thorough else 0, end))), Answer()
 
 
 def _commit_ends(shared: Shared, *, operation: AnyOperation, layout: Layout, caller: int) -> Outcomes:
-    """End the commit of a caller. Which buffers are empty is known where nothing was appended meanwhile."""
+    """End the commit of a caller.
+
+    Which buffers are empty is known only if nothing was appended meanwhile.
+    """
     for number, owed, end_then in shared.commits:
         if number != caller:
             continue
@@ -294,14 +307,17 @@ def _commit_ends(shared: Shared, *, operation: AnyOperation, layout: Layout, cal
 
 
 def _dispatched(shared: Shared, *, operation: Step, layout: Layout) -> Outcomes:
-    """Show everything that readers surely see in its queues and in the index."""
+    """Show everything that readers certainly see in its queues and in the index."""
     least, _ = shared.bounds(layout)
     for state, answer in step(_as_seen(shared.state, least), operation, layout):
         yield shared.with_log(dispatched_offset=state.log.dispatched_offset), answer
 
 
 def _flushed(shared: Shared, *, operation: Flush, layout: Layout, found: Answer | None) -> Outcomes:
-    """Flush up to where readers see the log, and never less than before; answer with that place."""
+    """Flush up to where readers see the log, and answer with that place.
+
+    The place is never lower than before.
+    """
     end, flushed = shared.state.log.end_offset, shared.state.log.flushed_offset
     for place in _places_seen(shared, layout):
         seen = shared.state if place == end else _as_seen(shared.state, place)
@@ -324,7 +340,7 @@ def _places_seen(shared: Shared, layout: Layout) -> Sequence[int]:
 
 
 def _as_seen(state: State, end_offset: int, **changes: Any) -> State:
-    """Return the state as readers find it that see the log up to an offset."""
+    """Return the state in which readers see the log up to an offset."""
     log = state.log
     if log.buffers or end_offset != log.end_offset:
         changes |= {"end_offset": end_offset, "buffers": ()}
@@ -340,7 +356,7 @@ def _takes_no_puts(shared: Shared) -> Outcomes:
 
 
 def _cleaned(shared: Shared, *, layout: Layout, found: Answer | None) -> Outcomes:
-    """Let the log begin at another of its files, or at the same; the last one stays."""
+    """Move the begin of the log to one of its files; the last file stays."""
     log = shared.state.log
     for begin in range(log.min_offset, max(log.end_offset, log.min_offset + 1), layout.file_bytes):
         answer = Answer(client=begin)
@@ -356,7 +372,7 @@ def _deletion(
     known = sorted({queue for queue in queues if names is None or queue[0] in names})
     return (
         Part("commits stop", partial(_commits_stop, operation=operation, layout=layout, found=found)),
-        _answered("numbers begin anew", begin_anew, found),
+        _answered("numbers restart", begin_anew, found),
         *(Part(f"{topic}/{number} is gone", partial(_gone, queue=(topic, number))) for topic, number in known),
         Part("progress is forgotten", _progress_forgotten),
     )
@@ -376,7 +392,7 @@ def _numbers_begin_anew(shared: Shared, *, operation: DeleteTopics, layout: Layo
 
 
 def _gone(shared: Shared, *, queue: Queue) -> Outcomes:
-    """Take a queue away: it shows no record from before the deletion any more."""
+    """Remove a queue: it no longer shows a record from before the deletion."""
     if queue[0] in shared.begin_anew:
         shown = replace(shared.shown_of(queue), least=0, deleted=shared.state.log.deleted)
         shared = shared.showing(queue, shown)
@@ -392,7 +408,10 @@ def _progress_forgotten(shared: Shared) -> Outcomes:
 
 
 def _got(shared: Shared, *, operation: GetAt, layout: Layout, found: Answer | None) -> Outcomes:
-    """Get by physical offset: the answer says up to where the log is seen, which may be several places."""
+    """Get by physical offset.
+
+    The answer shows up to where the log is seen, which may be one of several places.
+    """
     legal: list[tuple[int, Answer]] = []
     places_seen = _places_seen(shared, layout)
     for place in places_seen:
@@ -407,7 +426,7 @@ def _got(shared: Shared, *, operation: GetAt, layout: Layout, found: Answer | No
 
 
 def _queue_read(shared: Shared, *, operation: QueueOperation, layout: Layout, found: Answer | None) -> Outcomes:
-    """Read a queue that shows the log up to some place, and begins at some number."""
+    """Read a queue that shows the log up to some place and begins at some number."""
     queue = operation.topic, operation.queue_id
     if isinstance(operation, Commit) and queue[0] in shared.begin_anew:
         if found is None or found.committed == 0:
@@ -433,14 +452,17 @@ _SAYS_BEGIN = Pull, AskMinimum, QueryProgress
 
 
 def _least(answer: Answer, operation: QueueOperation, shown: Shown) -> int:
-    """Return the number at which a queue begins at least, after an answer that says so."""
+    """Return the lowest number at which a queue can begin after an answer."""
     if isinstance(answer.client, QueueRead):
         return answer.client.min_offset
     return answer.client if isinstance(operation, AskMinimum) and isinstance(answer.client, int) else shown.least
 
 
 def _places_shown(shared: Shared, queue: Queue, shown: Shown, layout: Layout) -> Iterator[int]:
-    """Yield each place up to which a queue may show the log, lowest first: as it is, or after one of its units."""
+    """Yield each place up to which a queue may show the log, lowest first.
+
+    The queue shows the log as before, or up to the end of a later unit.
+    """
     yield shown.end_offset
     _, most = shared.bounds(layout)
     for record in shared.state.log.records:
@@ -449,9 +471,9 @@ def _places_shown(shared: Shared, queue: Queue, shown: Shown, layout: Layout) ->
 
 
 def _begins(shared: Shared, queue: Queue, shown: Shown, place: int, layout: Layout) -> Iterator[int | None]:
-    """Yield the offset of each record that is gone and with which a queue may still begin; None where it has caught up.
+    """Yield the offset of each removed record with which a queue may still begin.
 
-    A queue begins no earlier than it said before.
+    None stands for a queue that has followed the log. A queue never begins earlier than it did before.
     """
     log = shared.state.log
     deleted = dict(shown.deleted).get(queue[0], 0)
@@ -467,7 +489,10 @@ def _begins(shared: Shared, queue: Queue, shown: Shown, place: int, layout: Layo
 def _read_at(
     shared: Shared, operation: QueueOperation, layout: Layout, place: int, begin: int | None, shown: Shown
 ) -> Iterator[tuple[State, Answer]]:
-    """Yield what a read brings where a queue shows the log up to a place, and begins with the record at `begin`."""
+    """Yield the answers of a read of a queue that shows the log up to `place`.
+
+    The queue begins with the record at `begin`.
+    """
     least, _ = shared.bounds(layout)
     here = partial(_as_seen, shared.state, max(least, place), dispatched_offset=place, deleted=shown.deleted)
     log_begin = shared.state.log.min_offset
@@ -482,7 +507,7 @@ def _read_at(
 
 
 def _without_gone(state: State, operation: Pull, layout: Layout, pulled: QueueRead) -> QueueRead:
-    """Return what a pull brings that passes by records which are gone, in a queue that has not followed the log yet."""
+    """Return the answer of a pull that skips removed records in a queue that lags the log."""
     ((_, begin),) = step(state, AskMinimum(operation.topic, operation.queue_id), layout)
     assert isinstance(begin.client, int)
     ((_, answer),) = step(state, replace(operation, offset=begin.client), layout)

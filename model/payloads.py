@@ -1,4 +1,4 @@
-"""The messages that put operations stand for: bodies, hosts and times as functions of small numbers.
+"""Build the messages of put operations: bodies, hosts and times from small numbers.
 
 Equal operations give equal bytes on every machine, so that a case stays small.
 """
@@ -19,12 +19,12 @@ _WHOLE_RECORD = bytes.fromhex(
     "0000005cdaa320a700000000000000000000000000000000000000000000000000000000000000000000018bcfe56800"
     "7f0000010000c3500000018bcfe568017f00000100002a9f0000000000000000000000000000000001540000"
 )
-"""A complete, valid record with physical offset 0: what a body may contain without being taken for one."""
+"""A valid record with physical offset 0, for bodies that must not be taken for records."""
 
 
 @lru_cache(maxsize=4096)
 def body_of(kind: str, size_bytes: int, fill: int) -> bytes:
-    """Return the body a Put asks for; equal arguments give equal bytes on every machine."""
+    """Return the body of a Put; equal arguments give equal bytes on every machine."""
     match kind:
         case "zeros":
             return bytes(size_bytes)
@@ -40,7 +40,7 @@ def given_of(put: Put | PutBatch) -> Message | Batch:
 
 
 def born_at(put: Put | PutBatch, given: Message | Batch, now_ms: int) -> Message | Batch:
-    """Return what is put when the clock says `now_ms`: a put may leave its born time to the store's clock."""
+    """Return what is put at clock time `now_ms`; a put may take its born time from the clock."""
     return replace(given, born_timestamp=now_ms) if put.born_now else given
 
 
@@ -74,7 +74,7 @@ def batch_of(put: PutBatch) -> Batch:
 
 
 def _client_body(put: PutBatch) -> bytes | None:
-    """Return the client batch body (docs/format.md, "Batch body"), with the defect that was asked for."""
+    """Return the client batch body (docs/format.md, "Batch body") with the wanted defect."""
     if put.defect == "no body":
         return None
     frames = [

@@ -1,13 +1,13 @@
-"""What consumer groups have read, in memory and on disk, and what a crash may leave of that (contract 13, 17).
+"""Specify consumer progress in memory, on disk, and after a crash (contracts 13, 17).
 
-1. A group commits the number it wants next in a queue; it counts up to the end of the queue as it can be read. The last
-   commit counts, be it less than the one before. A light group has one number for each topic.
-2. Everything is saved at once: when the service comes round and something was committed since, and at a clean close.
-   The next round is due so long after the one that came, or a second later when the disk refused. A store that is
-   poisoned saves nothing.
-3. A crash leaves what was saved last, or what was being saved. Beyond the end of a recovered queue there is nothing: an
-   offset there is brought back to the end, and saved as that before anything else happens.
-4. Where the numbers of a topic begin again, the offsets in it are saved as 0, and then forgotten.
+1. A group commits the number that it wants next in a queue. The number counts up to the end of the readable queue. The
+   last commit counts, even if it is lower than the one before. A light group has one number for each topic.
+2. All progress is saved together: in a round of the service if something was committed since the last save, and at a
+   clean close. The next round is due one interval after the last one, or a second later if the save failed. A poisoned
+   store saves nothing.
+3. A crash leaves what was saved last, or what was being saved. An offset past the end of a recovered queue is set back
+   to the end, and saved as such before anything else happens.
+4. Where the numbers of a topic begin at 0 again, its offsets are saved as 0 and then removed.
 
 Source: docs/statuses.md, "progress" (`ConsumerOffsetManager`).
 """
@@ -38,17 +38,18 @@ QueueKey = tuple[str, str, int]
 """Topic, group, queue id."""
 
 Offsets = tuple[tuple[QueueKey, int], ...]
-"""Each key and the number that is wanted next, ascending by key."""
+"""Each key with the number that is wanted next, ascending by key."""
 
 EndOf = Callable[[str, int], int]
-"""The end of a queue, from topic and queue id; 0 of one that nobody knows."""
+"""The end of a queue by topic and queue id; 0 for an unknown queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerProgress:
-    """`committed` is in memory, `saved` on disk; `is_changed` says whether a save has something to write.
+    """Progress in memory (`committed`) and on disk (`saved`).
 
-    `due_ms` is when the service saves next, None before its first round.
+    `is_changed` says whether a save has something to write. `due_ms` is the time of the service's next save, None
+    before its first round.
     """
 
     committed: Offsets = ()
@@ -68,23 +69,30 @@ def _key(group: str, topic: str, queue_id: int, *, light: bool) -> QueueKey:
 def commit(
     progress: ConsumerProgress, group: str, topic: str, queue_id: int, offset: int, *, end_of: EndOf, light: bool
 ) -> tuple[ConsumerProgress, int]:
-    """Return the progress after a commit, and the number that counts; `end_of` is as far as each queue can be read."""
+    """Return the progress after a commit, and the number that counts.
+
+    `end_of` is the end of each readable queue.
+    """
     key = _key(group, topic, queue_id, light=light)
     counts = min(offset, end_of(topic, key[2]))
     return replace(progress, committed=_with(progress.committed, key, counts), is_changed=True), counts
 
 
 def query(progress: ConsumerProgress, group: str, topic: str, queue_id: int, *, begin: int, light: bool) -> int | None:
-    """Return where a group goes on, None where its client has to know.
+    """Return where a group goes on, None where its client has to know the place.
 
-    Without a commit that is the first message, if the queue still `begin`s with it and it is in memory: here it is.
+    Without a commit that is the first message, if the queue still begins with it (`begin`) and it is in memory. In the
+    model it always is.
     """
     known = dict(progress.committed).get(_key(group, topic, queue_id, light=light))
     return known if known is not None else 0 if begin <= 0 else None
 
 
 def diff_total(progress: ConsumerProgress, group: str, topic: str, *, ends: Iterable[tuple[int, int]]) -> int:
-    """Return how far a group is behind in the queues of a topic: (queue id, end) of each."""
+    """Return how many messages a group has left in the queues of a topic.
+
+    `ends` has (queue id, end) of each queue.
+    """
     known = dict(progress.committed)
     return sum(end - known.get((topic, group, queue_id), 0) for queue_id, end in ends)
 
@@ -92,7 +100,10 @@ def diff_total(progress: ConsumerProgress, group: str, topic: str, *, ends: Iter
 def least_offsets(
     progress: ConsumerProgress, topic: str, *, begin_of: EndOf, without: Iterable[str] = ()
 ) -> dict[int, int]:
-    """Return by queue id the least number that a group wants and that is still there, some groups left out."""
+    """Return by queue id the least number that a group wants and that still exists.
+
+    The groups `without` are left out.
+    """
     least: dict[int, int] = {}
     for (name, group, queue_id), offset in progress.committed:
         if name == topic and group not in without and offset >= begin_of(topic, queue_id):
@@ -101,7 +112,7 @@ def least_offsets(
 
 
 def save(progress: ConsumerProgress, *, sync_fails: bool = False) -> ConsumerProgress:
-    """Return the progress after a save; one that fails at its first sync leaves what was there."""
+    """Return the progress after a save; a save whose first sync fails leaves the old one."""
     if sync_fails or not progress.is_changed:
         return progress
     return replace(progress, saved=progress.committed, is_changed=False)
@@ -110,7 +121,7 @@ def save(progress: ConsumerProgress, *, sync_fails: bool = False) -> ConsumerPro
 def save_round(
     progress: ConsumerProgress, *, now_ms: int, poisoned: bool, sync_fails: bool = False
 ) -> ConsumerProgress:
-    """Return the progress after the service has looked whether it has to save."""
+    """Return the progress after a round of the service, which saves if that is due."""
     if progress.due_ms is not None and now_ms < progress.due_ms:
         return progress
     fails = sync_fails and progress.is_changed and not poisoned
@@ -119,13 +130,16 @@ def save_round(
 
 
 def loaded(saved: Offsets, *, end_of: EndOf) -> ConsumerProgress:
-    """Return the progress of a store that has just opened on what was saved; `end_of` is of the recovered queues."""
+    """Return the progress of a store that has just opened with what was saved.
+
+    `end_of` is the end of each recovered queue.
+    """
     there = corrected(saved, end_of=end_of)
     return ConsumerProgress(committed=there, saved=there)
 
 
 def corrected(offsets: Offsets, *, end_of: EndOf) -> Offsets:
-    """Return the offsets with those beyond the end of their queue brought back to it."""
+    """Return the offsets, with those past the end of their queue set back to it."""
     return tuple((key, min(offset, end_of(key[0], key[2]))) for key, offset in offsets)
 
 

@@ -1,19 +1,19 @@
-"""Consume queues as values: what each queue holds of the records that were dispatched (contract 4 and 17).
+"""Specify consume queues as values: the units of each queue (contracts 4 and 17).
 
-1. A queue holds one unit for each record that counts there, be it as the record's own queue or as one that it names, in
-   the order of the log. The unit has the number that the record was given there.
-2. Prepared and rolled-back transactions are in no queue. A queue that a record names twice, or that is its own as well,
-   holds it once.
-3. Units of a queue are numbered without a gap from its minimum; its maximum is one more than the last number, and never
+1. A queue has one unit for each dispatched record that counts there, as the record's own queue or as one that it names.
+   Units are in the order of the log. A unit has the number that the record was given there.
+2. Prepared and rolled-back transactions are in no queue. A queue that a record names twice, or that is also its own,
+   has one unit for it.
+3. Units of a queue are numbered without a gap from its minimum. Its maximum is one more than the last number, and never
    goes down while the store is open.
-4. A unit carries a tags code: the hash of the property TAGS, 0 without one; for a message in the schedule topic that
-   has a level above 0, the time at which it is due.
-5. Dispatch goes as far as readers see. Whoever opens a store finds everything dispatched, and a close dispatches all
-   that can be read before it flushes.
-6. A step that the disk refuses may have filled queues in part. Nothing is in a queue twice, whatever follows.
-7. The queues follow from the records alone: a restart or a crash changes nothing about units whose record survives.
-8. A unit whose record is gone is gone too. What was numbered before stays numbered: a queue without any unit left is at
-   the number behind the last one it had.
+4. A unit has a tags code. It is the hash of the property TAGS, 0 without one. For a message in the schedule topic with
+   a level above 0 it is the time at which the message is due.
+5. Dispatch goes as far as readers see. After an open everything is dispatched. A close dispatches all that can be read
+   before it flushes.
+6. A step that the disk refuses may have filled some queues. No record is in a queue twice, whatever follows.
+7. Queues follow from the records alone: a restart or a crash changes nothing about units whose record survives.
+8. A unit is removed with its record, but numbers are kept: a queue without any unit left continues with the number
+   after its last one.
 
 Source: docs/format.md, "Consume queue"; docs/statuses.md, "What a put changes about a message" (`ReputMessageService`,
 `CommitLogDispatcherBuildConsumeQueue`).
@@ -25,8 +25,9 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from tornpage.model.delay import SCHEDULE_TOPIC, level_of
+from tornpage.model.delay import level_of
 from tornpage.model.dispatch import Queue, counted, places
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.properties import property_of
 from tornpage.model.state import CommitLog, Layout, Record
 
@@ -49,7 +50,7 @@ UNKNOWN_DELAY_MS = 1000
 
 
 class Unit(NamedTuple):
-    """One unit of a queue: its number there, the record it points at, and its tags code."""
+    """A unit of a queue: its number there, its record, and its tags code."""
 
     queue_offset: int
     record: Record
@@ -57,20 +58,23 @@ class Unit(NamedTuple):
 
 
 def dispatch(log: CommitLog) -> CommitLog:
-    """Return the log after a step of the dispatcher: everything that readers see is in its queues and in the index."""
+    """Return the log after a step of the dispatcher.
+
+    Every record that readers see is in its queues and in the index.
+    """
     return log.changed(dispatched_offset=max(log.dispatched_offset, log.readable_end))
 
 
 def dispatched(log: CommitLog) -> Iterator[Record]:
-    """Yield the records that were dispatched, in order."""
+    """Yield the dispatched records in order."""
     return (record for record in log.records if record.end_offset <= log.dispatched_offset)
 
 
 def failed_dispatch(log: CommitLog, layout: Layout) -> Iterator[CommitLog]:
-    """Yield each legal log after a step that the disk refused somewhere; the next step goes on from any of them.
+    """Yield each legal log after a step that the disk refused at some point.
 
-    The dispatcher goes from one end of a log file to the next. What came first of the part that failed may be in its
-    queues; it is not yet in the index.
+    The next step continues from any of them. The dispatcher works from one end of a log file to the next. The first
+    records of the part that failed may be in their queues. They are not yet in the index.
     """
     ends = range(log.dispatched_offset // layout.file_bytes + 1, log.readable_end // layout.file_bytes + 1)
     stops = [log.dispatched_offset, *(number * layout.file_bytes for number in ends)]
@@ -84,7 +88,10 @@ def failed_dispatch(log: CommitLog, layout: Layout) -> Iterator[CommitLog]:
 
 
 def queues_of(log: CommitLog, layout: Layout, *, topic: str | None = None) -> dict[Queue, tuple[Unit, ...]]:
-    """Return the units of each queue that has any, or of those of one topic, in the order of their first unit."""
+    """Return the units of each queue that has any, or of the queues of one topic.
+
+    The queues are in the order of their first unit.
+    """
     queues: dict[Queue, dict[int, Record]] = {}
     for record, queue, number in _retained(log, layout):
         if topic is None or queue[0] == topic:
@@ -93,17 +100,17 @@ def queues_of(log: CommitLog, layout: Layout, *, topic: str | None = None) -> di
 
 
 def queue_of(log: CommitLog, layout: Layout, queue: Queue) -> tuple[Unit, ...]:
-    """Return the units of one queue, none if nobody knows it."""
+    """Return the units of one queue; an unknown queue has none."""
     return _units({number: record for record, found, number in _retained(log, layout) if found == queue}, layout)
 
 
 def bounds_of(log: CommitLog, layout: Layout, queue: Queue) -> tuple[int, int] | None:
-    """Return the number of the first unit of a queue and the one behind its last; None if nobody knows the queue."""
+    """Return the first number of a queue and the one after its last; None if it is unknown."""
     return all_bounds(log, layout).get(queue)
 
 
 def all_bounds(log: CommitLog, layout: Layout) -> dict[Queue, tuple[int, int]]:
-    """Return `bounds_of` each queue that is known."""
+    """Return `bounds_of` each known queue."""
     queued: dict[Queue, list[tuple[int, int]]] = {}
     for record, queue, number in _queued(log, layout):
         queued.setdefault(queue, []).append((record.offset, number))
@@ -121,7 +128,7 @@ def _retained(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, i
 
 
 def _queued(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
-    """Yield each record with a queue that it is in and its number there."""
+    """Yield each record with each queue that it is in and its number there."""
     end, queued = log.dispatched_offset, log.queued
     for position, found in enumerate(counted(log, layout)):
         if position < queued or found[0].end_offset <= end:
@@ -133,9 +140,9 @@ def _units(records: Mapping[int, Record], layout: Layout) -> tuple[Unit, ...]:
 
 
 def empty_queues(log: CommitLog, layout: Layout) -> frozenset[Queue]:
-    """Return the queues that a store may know although nothing is in them.
+    """Return the queues that a store may know although they are empty.
 
-    A recovery cut all they held, or their first unit is the next one and the disk refused it.
+    Either a recovery removed all their units, or the disk refused their first unit, which is the next one.
     """
     filled = list(_queued(log, layout))
     following = islice(counted(log, layout), len(filled), len(filled) + 1)
@@ -144,7 +151,7 @@ def empty_queues(log: CommitLog, layout: Layout) -> frozenset[Queue]:
 
 
 def tags_code(record: Record, layout: Layout) -> int:
-    """Return what a unit says about a record: when it is due, or the hash of its tag."""
+    """Return the tags code of a unit: when its record is due, or the hash of its tag."""
     properties = record.message.properties
     if record.message.topic == SCHEDULE_TOPIC:
         level = min(level_of(properties) or 0, layout.delay_levels)
@@ -156,7 +163,7 @@ def tags_code(record: Record, layout: Layout) -> int:
 
 @lru_cache(maxsize=1024)
 def java_hash(text: str) -> int:
-    """Return the hash of a Java string (`String.hashCode`): 32 bits with a sign, over UTF-16 code units."""
+    """Return the hash of a Java string (`String.hashCode`): 32 bits, signed, over UTF-16."""
     code = 0
     for (unit,) in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
         code = (31 * code + unit) % 2**32

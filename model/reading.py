@@ -1,21 +1,23 @@
-"""Reads through a queue: one pull, looking a time up, and what a queue says of itself (contract 8 and 17).
+"""Specify reads through a queue: pulls, looking up a time, and the bounds of a queue.
 
-1. A queue that nobody dispatched to is unknown; asking for it changes nothing. After a crash that cut all its records,
-   or a disk that refused its first unit, a store may know it without a message.
-2. Outside of its range a queue says where to go on: at the minimum for what is too small, at the maximum for whatever
-   lies beyond it. A slave that does not check offsets says the offset it was asked for.
-3. A pull looks at one unit after the other and ends before the first that is not readable (yet), when the batch is
-   full, or when it has looked at as many as it may. It goes on at the first unit that it did not look at.
-4. A batch is full when it has as many messages as asked for, or one more would exceed the limits; these are lower for
-   messages that have left the memory. The first message always fits.
-5. A filter of tags looks at the lower 32 bits of tags codes alone, so a tag with an equal hash passes.
-6. Only readable records are brought: after a failed sync a pull ends where the flushed part ends, while the maximum
-   stays, and nobody is led past a record he has not seen.
-7. The offset of a time is the first unit that is not older, the maximum if all are; where times go back, any place
-   between an older unit and one that is not.
+Contracts 8 and 17.
 
-Records below the minimum of the log are in no queue here: the queues follow it in the same run. So nobody is told that
-a message is being removed.
+1. A queue without any dispatched record is unknown, and a read does not create it. A store may know an empty queue
+   after a crash that removed all its records, or after the disk refused its first unit.
+2. For an offset outside its range a queue answers where to go on: at the minimum for an offset below it, at the maximum
+   for one past it. A slave that does not check offsets answers with the offset of the request.
+3. A pull looks at one unit after the other. It ends before the first unit that is not readable, when the batch is full,
+   or when it has looked at as many units as it may. It goes on at the first unit that it did not look at.
+4. A batch is full when it has as many messages as requested, or when one more would exceed the limits. The limits are
+   lower for messages that are no longer in memory. The first message always fits.
+5. A filter of tags compares only the lower 32 bits of tags codes, so a tag with an equal hash passes.
+6. Only readable records are returned. After a failed sync a pull ends where the flushed part ends, while the maximum
+   stays, and no pull moves a reader past a record that it has not received.
+7. The offset of a time is the first unit that is not older, or the maximum if all are older. Where times go back, any
+   place between an older unit and one that is not older is legal.
+
+Records below the minimum of the log are in no queue here, since the queues follow the log in the same clean-up run. So
+no reader gets an answer that a message is being removed.
 
 Source: docs/statuses.md, "get from a queue" (`DefaultMessageStore.getMessage`).
 """
@@ -41,7 +43,10 @@ __all__ = [
 
 
 class Pulled(NamedTuple):
-    """The answer to a pull: `next_begin_offset` is where to go on, minimum and maximum are the queue's."""
+    """The answer to a pull; `next_begin_offset` is where to go on.
+
+    Minimum and maximum are those of the queue.
+    """
 
     status: GetStatus
     next_begin_offset: int
@@ -60,7 +65,10 @@ def get_message(
     max_msg_nums: int = 32,
     tags: Collection[str] | None = None,
 ) -> Pulled:
-    """Pull up to `max_msg_nums` messages of a queue from a queue offset on; `tags` of None takes any."""
+    """Pull up to `max_msg_nums` messages of a queue from a queue offset on.
+
+    `tags` of None wants every message.
+    """
     bounds = bounds_of(log, layout, (topic, queue_id))
     if bounds is None:
         return Pulled(GetStatus.NO_MATCHED_LOGIC_QUEUE, _corrected(offset, 0, layout), 0, 0)
@@ -85,7 +93,10 @@ def legal_answers(
     max_msg_nums: int = 32,
     tags: Collection[str] | None = None,
 ) -> tuple[Pulled, ...]:
-    """Return every legal answer to a pull: two for a queue that may be known but holds nothing, else one."""
+    """Return every legal answer to a pull.
+
+    There are two for a queue that may be known but is empty, otherwise one.
+    """
     pulled = get_message(log, layout, topic, queue_id, offset, max_msg_nums, tags)
     if pulled.max_offset == 0 and (topic, queue_id) in empty_queues(log, layout):
         return pulled, pulled._replace(status=GetStatus.NO_MESSAGE_IN_QUEUE)
@@ -125,7 +136,7 @@ def _pulled(
 
 
 def _is_full(records: Sequence[Record], record: Record, layout: Layout, max_msg_nums: int, is_far: bool) -> bool:
-    """Whether a batch takes no further record."""
+    """Return whether a batch takes no further record."""
     if not records:
         return False
     bytes_max = layout.transfer_bytes_in_disk if is_far else layout.transfer_bytes_in_memory
@@ -135,12 +146,12 @@ def _is_full(records: Sequence[Record], record: Record, layout: Layout, max_msg_
 
 
 def min_offset(log: CommitLog, layout: Layout, topic: str, queue_id: int) -> int:
-    """Return the number of the first unit of a queue, 0 if nobody knows it."""
+    """Return the number of the first unit of a queue, 0 for an unknown queue."""
     return (bounds_of(log, layout, (topic, queue_id)) or (0, 0))[0]
 
 
 def max_offset(log: CommitLog, layout: Layout, topic: str, queue_id: int) -> int:
-    """Return the number that the next unit of a queue will have, 0 if nobody knows it."""
+    """Return the number that the next unit of a queue will have, 0 for an unknown queue."""
     return (bounds_of(log, layout, (topic, queue_id)) or (0, 0))[1]
 
 
@@ -152,14 +163,17 @@ def unit_at(log: CommitLog, layout: Layout, topic: str, queue_id: int, queue_off
 def store_timestamp_in_queue(
     log: CommitLog, layout: Layout, topic: str, queue_id: int, queue_offset: int
 ) -> int | None:
-    """Return when a message of a queue was stored, None if there is none or it is not readable."""
+    """Return when a message of a queue was stored, None if it is missing or not readable."""
     unit = unit_at(log, layout, topic, queue_id, queue_offset)
     readable = unit is not None and unit.record.end_offset <= log.readable_end
     return unit.record.store_timestamp if unit is not None and readable else None
 
 
 def earliest_message_time(log: CommitLog, layout: Layout, queue: tuple[str, int] | None = None) -> int | None:
-    """Return when the first message of a queue, or of the whole log, was stored; None without a readable one."""
+    """Return when the first message of a queue, or of the log, was stored.
+
+    None stands for no readable message.
+    """
     if queue is not None:
         return store_timestamp_in_queue(log, layout, *queue, min_offset(log, layout, *queue))
     readable = [record for record in log.retained if record.end_offset <= log.readable_end]
@@ -167,9 +181,10 @@ def earliest_message_time(log: CommitLog, layout: Layout, queue: tuple[str, int]
 
 
 def offset_by_time(log: CommitLog, layout: Layout, topic: str, queue_id: int, timestamp: int) -> frozenset[int]:
-    """Return every legal answer to which offset a time has in a queue: one unless times go back there.
+    """Return every legal queue offset of a time: one unless times go back there.
 
-    A record that is not readable counts as younger than any time, so nobody is led past it. An unknown queue says 0.
+    A record that is not readable counts as younger than any time, so no reader is moved past it. An unknown queue has
+    offset 0.
     """
     units = queue_of(log, layout, (topic, queue_id))
     if not units:

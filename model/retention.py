@@ -1,17 +1,17 @@
-"""What a store deletes, and when: log files from the head, the queues of topics on request (contract 10).
+"""Specify deletions: log files from the head, and queues of topics (contract 10).
 
-1. A run begins in one of the hours of the day (UTC) that the layout names, when the disk is used above a limit, or
-   because somebody asked for it, which he may do for the next 20 runs at once.
-2. It takes files from the head, ten at most, and never the last one. A file goes when all of it is durable and
-   dispatched, and when the first record behind it was stored so long ago: whatever is in the file is older. On a disk
-   that is used above a higher limit its age does not count.
-3. A file that a reader holds leaves the log at once and stays on the disk, in the way of those behind it, until it is
-   given back or two minutes have passed. A crash before that brings it back.
-4. What is gone is gone for every reader: get, pull, query, time. A queue begins at its first record that is left; one
-   that has none left ends where it ended, so that its numbers go on.
-5. A deleted topic has no queues. Its records before the deletion count in none any more, be it after a crash or a
-   restart, and its numbers begin at 0. They stay in the log and under their keys.
-6. A store that is poisoned deletes nothing. A fuller disk takes no puts, whoever looked.
+1. A run begins in one of the hours of the day (UTC) that the layout names, when disk usage is above a limit, or when an
+   operator asks for it. An operator may ask for up to 20 runs at once.
+2. A run removes files from the head, ten at most, and never the last one. A file is removed when all of it is durable
+   and dispatched, and when the first record after it is old enough, since everything in the file is older. When disk
+   usage is above a higher limit, age does not count.
+3. A file that a reader holds leaves the log at once but stays on the disk. It blocks the files after it until the
+   reader releases it or two minutes have passed. A crash before that makes it reappear.
+4. A removed record is gone for every reader: get, pull, query, time. A queue begins at its first record that is left. A
+   queue without any record left ends at the same number as before, so that its numbers continue.
+5. A deleted topic has no queues. Its records before the deletion no longer count in any queue, not even after a crash
+   or a restart. Its numbers begin at 0. The records stay in the log and under their keys.
+6. A poisoned store deletes nothing. A disk above the warning limit takes no puts, whatever found out its usage.
 
 Source: docs/statuses.md, "clean-up" and "delete topics" (`DefaultMessageStore.CleanCommitLogService`,
 `cleanUnusedTopic`).
@@ -20,8 +20,8 @@ Source: docs/statuses.md, "clean-up" and "delete topics" (`DefaultMessageStore.C
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from tornpage.model.delay import SCHEDULE_TOPIC
 from tornpage.model.dispatch import counted
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.state import CommitLog, Hanging, Layout
 
 __all__ = ["Cleaned", "ask_for_runs", "clean", "delete_topics", "is_expired", "refuse_deletion"]
@@ -37,7 +37,7 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What a run did: how many files it took out of the log, and how it came to that."""
+    """The result of a run: how many files it removed from the log, and why."""
 
     files: int = 0
     urgent: bool = False
@@ -45,7 +45,7 @@ class Cleaned:
 
 
 def ask_for_runs(log: CommitLog) -> CommitLog:
-    """Return the log after somebody asked for clean-up."""
+    """Return the log after an operator asked for clean-up."""
     return log.changed(manual_runs=RUNS)
 
 
@@ -58,10 +58,11 @@ def clean(
     percent: int,
     held: Collection[int] = (),
 ) -> tuple[CommitLog, Cleaned]:
-    """Return the log after one run; `percent` is how full the disk is, `held` where the files begin that readers hold.
+    """Return the log after one run, and what the run did.
 
-    Hours and ages are those of the wall clock, `now_ms`. A file hangs by monotonic time, `timer_ms`; without it by the
-    wall clock. No time passes during a run.
+    `percent` is the disk usage, `held` the offsets at which files begin that readers hold. Hours and ages use the wall
+    clock, `now_ms`. The time that a held file blocks is counted in monotonic time, `timer_ms`, or in `now_ms` without
+    it. No time passes during a run.
     """
     timer_ms = now_ms if timer_ms is None else timer_ms
     if log.poisoned:
@@ -88,7 +89,7 @@ def clean(
 
 
 def is_expired(log: CommitLog, *, layout: Layout, now_ms: int, urgent: bool) -> bool:
-    """Return whether the first file of the log may go."""
+    """Return whether the first file of the log may be removed."""
     end = log.min_offset + layout.file_bytes
     if end > min(log.flushed_offset, log.dispatched_offset, (log.files - 1) * layout.file_bytes):
         return False
@@ -97,7 +98,7 @@ def is_expired(log: CommitLog, *, layout: Layout, now_ms: int, urgent: bool) -> 
 
 
 def _tried(log: CommitLog, *, now_ms: int, held: Collection[int]) -> tuple[CommitLog, bool]:
-    """Try to remove the file that hangs; also return whether readers lost it by that."""
+    """Try to remove the held file that blocks; also return whether its readers lost it."""
     assert log.hanging is not None
     is_held = log.hanging.offset in held
     if is_held and now_ms < log.hanging.since_ms + HANGS_MS:
@@ -106,7 +107,7 @@ def _tried(log: CommitLog, *, now_ms: int, held: Collection[int]) -> tuple[Commi
 
 
 def delete_topics(log: CommitLog, *, layout: Layout, in_use: Collection[str]) -> tuple[CommitLog, tuple[str, ...]]:
-    """Return the log after a deletion of all topics but those in use, and the names of the deleted ones."""
+    """Return the log after deleting all topics except those in use, and the deleted names."""
     if log.poisoned:
         return log, ()
     known = {name for _, (name, _), _ in counted(log, layout)}
@@ -118,8 +119,8 @@ def delete_topics(log: CommitLog, *, layout: Layout, in_use: Collection[str]) ->
 
 
 def refuse_deletion(before: CommitLog, after: CommitLog) -> CommitLog:
-    """Return the log behind a deletion that leads from one log to another, and that the disk has refused.
+    """Return the log after a deletion that the disk refused.
 
-    The disk may have taken it all the same.
+    `before` and `after` are the logs around it. The disk may have done it anyway.
     """
     return before.changed(undecided=tuple(dict.fromkeys((*before.undecided, after.deleted))))

@@ -1,19 +1,20 @@
-"""Delivery of delayed messages: each appears in its own topic once it is due (contract 12).
+"""Specify the delivery of delayed messages to their own topics (contract 12).
 
-1. Each queue of the schedule topic is a level. Its messages are delivered in their order, one after the other, from the
-   level's progress on; a level without progress begins at its first message, and none lies in front of that.
-2. A message is due at the time that its unit says. It is not delivered before, whatever the clock did; one that is not
-   due holds back those behind it.
-3. A round delivers what is due, 64 messages of a level at most; levels are served in their order. The copy
-   (model/delayed_copy.py) is put like any message, and nobody waits for disk or replica.
-   Asynchronous delivery puts as producers do who wait, and does not wait: a level goes on as model/pending.py says.
-4. A message without a copy, or whose copy is refused for what it is, is passed by for good. Any other refusal leaves
-   the level where it is, to be tried again after 100 ms, where delivery is asynchronous after 100 ms more each time, a
-   minute at most; it does not concern the other levels.
-5. Saved progress never speaks of a copy that is not durable: a save makes the log durable first, or saves nothing.
-6. Whoever opens a store has the progress that was saved, within the bounds of each queue as it is then. So after a
-   crash messages may be delivered again, and none is left out; after a clean close none is delivered twice.
-7. A log that is poisoned delivers nothing, and a slave nothing at any time.
+1. Each queue of the schedule topic is a level. Its messages are delivered one after the other, in order, from the
+   level's progress on. A level without progress begins at its first message. Progress is never before the first
+   message.
+2. A message is due at the time in its unit. It is not delivered earlier, whatever the clock did. A message that is not
+   due blocks those after it.
+3. A round delivers what is due, at most 64 messages of a level, levels in order. The copy (model/delay.py) is put like
+   any message, without waiting for disk or replica. Asynchronous delivery puts copies as a waiting producer does, but
+   continues while they wait. The level's progress then follows the answers (model/waiting.py).
+4. A message without a copy is skipped for good, and so is one whose copy is refused for its content. After any other
+   refusal the level stays where it is and tries again after 100 ms. With asynchronous delivery the pause grows by
+   100 ms each time, up to a minute. The other levels are not affected.
+5. Saved progress never covers a copy that is not durable: a save makes the log durable first, or saves nothing.
+6. An open continues from the saved progress, within the current bounds of each queue. So after a crash messages may be
+   delivered again, and none is left out. After a clean close none is delivered twice.
+7. A poisoned log delivers nothing, and a slave never delivers.
 
 Source: docs/statuses.md, "delivery of delayed messages" (`ScheduleMessageService`).
 """
@@ -22,14 +23,12 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tornpage.model import commitlog
-from tornpage.model.delay import SCHEDULE_TOPIC
-from tornpage.model.delayed_copy import copy_of
+from tornpage.model.delay import copy_of
 from tornpage.model.flushing import flush
-from tornpage.model.message import PutStatus
-from tornpage.model.pending import in_line, is_answered, is_full, joined, settled
+from tornpage.model.message import SCHEDULE_TOPIC, PutStatus
 from tornpage.model.queues import Unit, all_bounds, queues_of
 from tornpage.model.state import CommitLog, Conditions, Delivery, Layout, Pending, Progress, Record
-from tornpage.model.waiting import Waiting
+from tornpage.model.waiting import Waiting, in_line, is_answered, is_full, joined, settled
 
 __all__ = [
     "Delivered",
@@ -52,15 +51,16 @@ RETRY_MS_MAX = 60_000
 SAVE_INTERVAL_MS = 10_000
 PAUSE_AFTER_FAILURE_MS = 1_000
 LOOK_AGAIN_MS = 1_000
-"""How long the service sleeps at most while something waits, so that a clock that was set forward is noticed."""
+"""The longest sleep while a message waits, so that a clock set forward is noticed."""
 FINAL = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED, PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What a round did: the copies it put, in order, how many messages it passed by, and how many levels were refused.
+    """The result of a round.
 
-    `due_ms` is when the next round has to be, None when nothing waits.
+    It has the copies in order, the number of skipped messages, and the number of levels that were refused. `due_ms` is
+    the time of the next round, None when nothing waits.
     """
 
     records: tuple[Record, ...] = ()
@@ -77,9 +77,10 @@ def deliver_round(
     timer_ms: int | None = None,
     conditions: Conditions = commitlog.NO_TROUBLE,
 ) -> tuple[CommitLog, Delivered]:
-    """Return the log after one round, and what the round did. A mapped file that refuses bytes does so once.
+    """Return the log after one round, and what the round did.
 
-    `timer_ms` is the time that nobody sets, in which answers are late; `now_ms` is the same where that is not said.
+    A failing append to the mapped file fails once. `timer_ms` is monotonic time, which decides when answers are late.
+    Without it `now_ms` is used.
     """
     if log.poisoned:
         return log, Delivered()
@@ -123,15 +124,16 @@ def deliver_round(
 
 
 def units_of_levels(log: CommitLog, layout: Layout) -> dict[int, tuple[Unit, ...]]:
-    """Return the messages of each level that are there, levels in order."""
+    """Return the messages of each level that are left in its queue, levels in order."""
     queues = queues_of(log, layout, topic=SCHEDULE_TOPIC)
     return {queue[1] + 1: queues[queue] for queue in sorted(queues)}
 
 
 def earliest_due(log: CommitLog, layout: Layout) -> int | None:
-    """Return when the first of the messages is due that are next in their level; None if nothing waits for its time.
+    """Return when the first of the next messages of all levels is due.
 
-    Where a line is full the next message waits for an answer.
+    None means that no message waits for its time. In a level with a full line the next message waits for an answer
+    instead.
     """
     heads = (
         next(_left_of(log, level, units), None)
@@ -142,20 +144,20 @@ def earliest_due(log: CommitLog, layout: Layout) -> int | None:
 
 
 def has_work(log: CommitLog, layout: Layout) -> bool:
-    """Whether the service has to come round: a message waits for its time, or an answer has come."""
+    """Return whether the service needs a round: a message may become due, or an answer came."""
     levels = {pending.level for pending in log.pending}
     return earliest_due(log, layout) is not None or any(is_answered(in_line(log, level)[0]) for level in levels)
 
 
 def _left_of(log: CommitLog, level: int, units: Iterable[Unit]) -> Iterator[Unit]:
-    """Yield the messages of a level that were not delivered yet."""
+    """Yield the messages of a level that are not delivered yet."""
     first = max((pending.number + 1 for pending in in_line(log, level)), default=0)
     first = max(first, dict(log.delays).get(level, 0))
     return (unit for unit in units if unit.queue_offset >= first)
 
 
 def _moved(log: CommitLog, level: int, number: int | None, units: tuple[Unit, ...]) -> CommitLog:
-    """Have a level with progress go on at its first message at least: what was in front is gone."""
+    """Move a level with progress to its first message at least: earlier ones are gone."""
     if number is None or not units or number >= units[0].queue_offset:
         return log
     return _at(log, level, units[0].queue_offset)
@@ -173,7 +175,7 @@ def _refused(log: CommitLog, level: int) -> CommitLog:
 
 
 def retry_ms(log: CommitLog, level: int, *, layout: Layout) -> int:
-    """Return after which time a level tries a copy again that was just refused."""
+    """Return the pause before a level tries again a copy that was just refused."""
     times = dict(log.refusals)[level] if layout.pending_copies else 1
     return min(times * RETRY_MS, RETRY_MS_MAX)
 
@@ -188,7 +190,7 @@ def _at(log: CommitLog, level: int, number: int) -> CommitLog:
 def save_round(
     log: CommitLog, *, now_ms: int, sync_fails: bool = False, write_fails: bool = False
 ) -> tuple[CommitLog, bool]:
-    """Return the log after the service has looked whether it has to save, and whether nothing has failed.
+    """Return the log after a round of the save, and whether no save failed.
 
     The first sync may fail, and the first commit.
     """
@@ -204,8 +206,10 @@ def save_round(
 
 
 def loaded(log: CommitLog, saved: Progress, *, layout: Layout, unheard: Container[int] = ()) -> Progress:
-    """Return what an open makes of saved progress: no level is behind its end, or in front of its first message, but
-    for one whose queue the open could not make: it hears of its first message with its next round.
+    """Return saved progress as an open takes it: within the bounds of the queues.
+
+    A level in `unheard` has no queue, because the open could not make it. Its progress may be before its first message,
+    and its next round corrects that.
     """
     bounds = all_bounds(log, layout) if saved else {}
     return tuple(
@@ -223,18 +227,21 @@ def _within(number: int, bounds: tuple[int, int] | None, *, is_heard: bool) -> i
 
 
 def opened(log: CommitLog, *, layout: Layout, unheard: Container[int] = ()) -> CommitLog:
-    """Return a log just opened with the progress that was saved; where that had to be corrected it is saved anew.
+    """Return a log just opened with the saved progress; corrected progress is saved at once.
 
     `unheard` are the levels whose queues the open could not make.
     """
     if layout.role == "SLAVE":
-        return log.changed(delays=log.saved_delays)  # its master's
+        return log.changed(delays=log.saved_delays)  # the progress of its master
     table = loaded(log, log.saved_delays, layout=layout, unheard=unheard)
     return log.changed(delays=table, saved_delays=table)
 
 
 def left_out(log: CommitLog, *, layout: Layout) -> list[tuple[int, int]]:
-    """Return level and number of each message in front of its level's progress of which the log has no copy: none."""
+    """Return level and number of each message before its level's progress without a copy.
+
+    A correct store has none.
+    """
     done, table = {delivery[:2] for delivery in log.delivered}, dict(log.delays)
     return [
         (level, unit.queue_offset)
@@ -245,8 +252,9 @@ def left_out(log: CommitLog, *, layout: Layout) -> list[tuple[int, int]]:
 
 
 def expired_are_passed_by(log: CommitLog, *, oldest_offset: int, layout: Layout) -> CommitLog:
-    """Return a log of which older files may be back: a level that goes on behind their messages, which had expired, has
-    passed them by for good.
+    """Return a log whose older files may have reappeared.
+
+    A level whose progress is after their expired messages has passed these by for good.
     """
     back = log.changed(min_offset=oldest_offset, hanging=None)
     done = {delivery[:2] for delivery in log.delivered}
@@ -260,7 +268,10 @@ def expired_are_passed_by(log: CommitLog, *, oldest_offset: int, layout: Layout)
 
 
 def passed_by(log: CommitLog, *, layout: Layout) -> CommitLog:
-    """Return a log whose progress somebody else has written: what that leaves out is nobody's any more."""
+    """Return the log after its delay progress was overwritten from outside.
+
+    Messages that the progress skips are no longer owed.
+    """
     units = units_of_levels(log, layout)
     ends = {(level, unit.queue_offset): unit.record.end_offset for level, of in units.items() for unit in of}
     given_up = (Delivery(*place, ends[place]) for place in left_out(log, layout=layout))

@@ -1,17 +1,16 @@
-"""The values of the commit log: what it was opened with, what surrounds it, and what it holds.
+"""Define the values of the model: layout, environment, log, and the whole state.
 
-1. A record knows its place, its number in its queue, and the message as stored.
-2. `0 <= flushed_offset <= committed_offset <= end_offset`; readers see no further than `readable_end`.
-3. A file with a buffer of the pool keeps what is not committed in the memory of the process alone; any other file has
-   all of it in the page cache (model/pool.py).
-4. Prepared files follow those of the log and hold nothing (model/allocation.py).
-5. Running flags 2, 4, 8 and 16 forbid writing; they live as long as the process, as buffers and times do.
-6. Queues and index know the records below `dispatched_offset` and no others (model/queues.py); it never goes down, so
-   after a failed sync it may lie beyond what readers see.
-7. Readers see no record in front of `min_offset`. `records` are all that were ever appended and not cut, those that are
-   gone included: what is numbered goes on behind them.
-8. Which delayed messages were delivered is a number for each level; a saved one outlives the process
-   (model/schedule.py).
+1. A record has its place, its number in its queue, and the message as stored.
+2. `0 <= flushed_offset <= committed_offset <= end_offset`. Readers see up to `readable_end`.
+3. A file with a buffer of the pool keeps its uncommitted bytes in the memory of the process. Any other file has all its
+   bytes in the page cache (model/pool.py).
+4. Prepared files follow those of the log and are empty (model/commitlog.py).
+5. Running flags 2, 4, 8 and 16 forbid writing. They last as long as the process, like buffers and times.
+6. Queues and index have the records below `dispatched_offset` and no others (model/queues.py). This offset never goes
+   down, so after a failed sync it may lie past what readers see.
+7. Readers see no record before `min_offset`. `records` are all that were ever appended and not cut, including removed
+   ones, so that numbers continue after them.
+8. The progress of delivery is a number for each level. Saved progress outlives the process (model/schedule.py).
 
 Source: docs/statuses.md, "every put".
 """
@@ -56,31 +55,31 @@ __all__ = [
 
 BLANK_BYTES = 8
 DELAYS_MS = tuple(1000 * seconds for seconds in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200))
-"""The delay of each level, 1 to 18, where nothing else is asked for."""
+"""The delay of each level, 1 to 18, by default."""
 PAGE_BYTES = 4096
-"""The unit of the page rules, whatever pages the machine has."""
+"""The unit of the page rules, whatever page size the machine has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The sizes and promises a store was opened with.
+    """The sizes and promises with which a store was opened.
 
-    `files_max` is how many files the disk has room for; `delay_levels` is the highest delay level. `pool_buffers` is
-    the size of the transient store pool, 0 without one; `fast_fail` refuses a new file when no buffer is left for it.
-    `files_ahead` is how many files are made before they are needed.
+    `files_max` is the number of files for which the disk has room. `delay_levels` is the highest delay level.
+    `pool_buffers` is the size of the transient store pool, 0 without one. `fast_fail` refuses a new file when no buffer
+    is left for it. `files_ahead` is how many files are made before they are needed.
 
-    `delays_ms` are the delays of the levels from 1 on; a level beyond them waits for a second. `index` says whether
-    keys are indexed; one query brings at most `query_max` records. One pull brings at most so many messages and bytes
-    as `transfer_…` say, fewer when they lie further than `memory_ratio` hundredths of `memory_bytes` behind the end of
-    the log, and looks at no more than `pull_units_max` units unless it asks for more messages.
+    `delays_ms` are the delays of the levels from 1 on. A level past them waits for a second. `index` says whether keys
+    are indexed. One query returns at most `query_max` records. One pull returns at most as many messages and bytes as
+    `transfer_…` allow. It returns fewer when they are further than `memory_ratio` hundredths of `memory_bytes` before
+    the end of the log. It looks at no more than `pull_units_max` units unless it asks for more messages.
 
-    Expired files go in the hours `delete_hours` of a day, when the record behind them is `file_reserved_ms` old; at any
-    hour above `disk_used_percent`, at any age above `disk_forcibly_percent`, and no put is taken above
-    `disk_warning_percent`.
+    Expired files are removed in the hours `delete_hours` of a day, when the record after them is `file_reserved_ms`
+    old. Above `disk_used_percent` they are removed at any hour, and above `disk_forcibly_percent` at any age. Above
+    `disk_warning_percent` no put is taken.
 
-    `java_delays`: delayed messages are taken in as RocketMQ 4.9.3 takes them, whatever will become of their copies.
-    `pending_copies` is how many copies of a delay level may wait for their answers; 0 is delivery that waits for none.
-    `held_pulls_max` is how many pulls may wait; the disk is looked at every `clean_interval_ms`.
+    `java_delays` takes delayed messages as RocketMQ 4.9.3 does, without a check of their copies. `pending_copies` is
+    how many copies of a delay level may wait for their answers; 0 is delivery that waits for none. `held_pulls_max` is
+    how many pulls may wait. The disk usage is checked every `clean_interval_ms`.
     """
 
     file_bytes: int
@@ -128,19 +127,18 @@ class Layout:
 
     @property
     def has_pool(self) -> bool:
-        """Whether files may have buffers: an asynchronous master alone uses the pool."""
+        """Whether files may have buffers: only an asynchronous master uses the pool."""
         return self.pool_buffers > 0 and not self.sync_flush and self.role != "SLAVE"
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the surroundings will do to one put, or to one step of a service.
+    """What the environment does to one put, or to one step of a service.
 
-    `sync_fails`: the next file sync of the disk, if there is one, fails: that of a new file (which is then refused) or
-    that of a flush. `no_room`: the disk says it has less room than a file needs. `append_fails`: the mapped file
-    refuses the bytes. `replica`: what the best replica of a `SYNC_MASTER` does: it confirms in time, gives up, never
-    answers, is too far behind, or is not there. `lock_held_ms`: for how long the put lock has been held when this put
-    arrives.
+    `sync_fails`: the next file sync, if there is one, fails. It is that of a new file, which is then refused, or that
+    of a flush. `no_room`: the disk has less room than a file needs. `append_fails`: the append to the mapped file
+    fails. `replica`: the best replica of a `SYNC_MASTER` confirms in time, times out, never answers, lags too far, or
+    is not there. `lock_held_ms`: how long the put lock has been held when this put arrives.
     """
 
     sync_fails: bool = False
@@ -152,7 +150,10 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One appended message at its physical offset, `size_bytes` long; `message` is what is stored of it."""
+    """One appended message at its physical offset, `size_bytes` long.
+
+    `message` is the stored form.
+    """
 
     offset: int
     size_bytes: int
@@ -162,13 +163,16 @@ class Record:
 
     @property
     def end_offset(self) -> int:
-        """Physical offset just behind the record."""
+        """Physical offset just after the record."""
         return self.offset + self.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """The buffer of the file from `base_offset` to `end_offset`; what lies below `committed_offset` was copied out."""
+    """The buffer of the file from `base_offset` to `end_offset`.
+
+    Bytes below `committed_offset` were copied to the file.
+    """
 
     base_offset: int
     end_offset: int
@@ -177,7 +181,10 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Hanging:
-    """A log file that begins at `offset` and has left the log while a reader held it; when it was tried last."""
+    """A log file that begins at `offset` and left the log while a reader held it.
+
+    It also has the time of the last attempt to remove it.
+    """
 
     offset: int
     since_ms: int
@@ -185,16 +192,20 @@ class Hanging:
 
 
 Progress = tuple[tuple[int, int], ...]
-"""Levels in order, each with the number of the message in its queue that is to be delivered next."""
+"""Levels in order, each with the queue number of its next message to deliver."""
 
 
 Deleted = tuple[tuple[str, int], ...]
-"""Topics that were deleted, in order, each with the offset below which its records count in no queue."""
+"""Deleted topics in order.
+
+Each has the offset below which its records count in no queue.
+"""
 
 
 class Delivery(NamedTuple):
-    """Message `number` of a level was delivered by a copy that ends at a physical offset, or passed by for good; the
-    offset is the end of the message itself then.
+    """Message `number` of a level was delivered, or was passed by for good.
+
+    The physical offset is the end of its copy. For a message that was passed by it is the end of the message itself.
     """
 
     level: int
@@ -203,7 +214,7 @@ class Delivery(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """Message `number` of a level was handled, and its level goes on behind it once `waits`, if any, have ended."""
+    """Message `number` of a level was handled; the level goes on once its `waits` have ended."""
 
     level: int
     number: int
@@ -212,17 +223,17 @@ class Pending(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """What a log has on the disk, or in the page cache: what a process that opens it may find.
+    """What a log has on the disk or in the page cache: what the next process may find.
 
     `end_offset` is where the next record goes unless it needs a new file. `dispatched_offset` is up to where queues and
-    index were built. `cut` are the records that recoveries took away.
+    index were built. `cut` are the records that recoveries removed.
 
-    `files` counts those before `min_offset` too, which are gone but for the one that is `hanging`. `deleted` has each
-    topic that was ever deleted; `undecided` is what a crash may find in its place, after a deletion was refused by a
-    disk that may have taken it all the same.
+    `files` includes those before `min_offset`, which are gone except the one that is `hanging`. `deleted` has each
+    topic that was ever deleted. `undecided` is what a crash may find in its place after the disk refused a deletion,
+    since the disk may have done it anyway.
 
-    `saved_delays` is the progress of the delay levels that was saved last; `delivered` has every delivery whose copy is
-    in the log.
+    `saved_delays` is the last saved progress of the delay levels. `delivered` has every delivery whose copy is in the
+    log.
     """
 
     records: tuple[Record, ...] = ()
@@ -241,16 +252,16 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What the process holds in memory: a crash loses all of it.
+    """What the process has in memory: a crash loses all of it.
 
-    `poisoned` says a sync has failed; `flags` are the running flags (`RunningFlags`). `buffers` are those in use,
-    lowest file first. `prepared` files are there after the `files` of the log, and `asked` are wanted there, made or
-    not. `appended_in_this_life` records are of this process. After a step that the disk refused, the first `queued`
-    units of all the log are in their queues besides what was dispatched. `manual_runs` is how many runs of the clean-up
-    were asked for.
+    `poisoned` says that a sync has failed. `flags` are the running flags (`RunningFlags`). `buffers` are those in use,
+    lowest file first. `prepared` files exist after the `files` of the log, and `asked` are wanted there, made or not.
+    `appended_in_this_life` counts the records of this process. After a step that the disk refused, the first `queued`
+    units of the whole log are in their queues in addition to what was dispatched. `manual_runs` is the number of
+    clean-up runs that operators asked for.
 
     `delays` is the progress of the delay levels. `pending` are the deliveries after the progress of their levels, in
-    order; `refusals` counts, for each level, how often in a row the copy was refused that comes next.
+    order. `refusals` counts for each level how often in a row its next copy was refused.
     """
 
     poisoned: bool = False
@@ -268,11 +279,11 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Timers:
-    """When services of the process did something last, or try again; None is never.
+    """When services of the process last did something, or try again; None is never.
 
-    `retry_ms` is when a file that could not be made is tried again. `flushed_ms`, `committed_ms` and `noted_ms` are
-    when the timed flush, the timed commit and the flush of the queues were last thorough. `delays_due_ms` is when the
-    progress of the delay levels is saved next.
+    `retry_ms` is the next try to make a file that could not be made. `flushed_ms`, `committed_ms` and `noted_ms` are
+    the last thorough rounds of the timed flush, the timed commit and the flush of the queues. `delays_due_ms` is the
+    next save of the progress of the delay levels.
     """
 
     retry_ms: int = 0
@@ -283,7 +294,7 @@ class Timers:
 
 
 class _Changes(TypedDict, total=False):
-    """The fields of a log by name, in whichever part they are."""
+    """The fields of a log by name, whichever part has them."""
 
     records: tuple[Record, ...]
     end_offset: int
@@ -330,9 +341,9 @@ _DISK, _PROCESS, _TIMERS = (frozenset(part.__dataclass_fields__) for part in _FR
 
 @dataclass(frozen=True, slots=True, init=False)
 class CommitLog:
-    """A log: what is on disk, what the process holds, and its timers. After a crash it is `CommitLog(log.disk)`.
+    """A log: its disk, its process, and its timers. After a crash it is `CommitLog(log.disk)`.
 
-    Each field of a part can be read here by its name, and given or changed by it.
+    Each field of a part can be read by its name, and given or changed by it.
     """
 
     disk: Disk
@@ -472,12 +483,12 @@ class CommitLog:
 
     @property
     def oldest_offset(self) -> int:
-        """Physical offset of the first byte that is on the disk: where the log begins after a crash."""
+        """Physical offset of the first byte on the disk: where the log begins after a crash."""
         return self.min_offset if self.hanging is None else self.hanging.offset
 
     @property
     def retained(self) -> tuple[Record, ...]:
-        """The records that are not gone."""
+        """The records that were not removed."""
         return tuple(record for record in self.records if record.offset >= self.min_offset)
 
     @property
@@ -497,23 +508,27 @@ class CommitLog:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """`now_ms` is monotonic time, which timers use; the wall clock is ahead of it by `ahead_ms`, or before it."""
+    """The time: `now_ms` is monotonic, for timers; the wall clock is `ahead_ms` ahead of it.
+
+    `ahead_ms` may be negative.
+    """
 
     now_ms: int = 0
     ahead_ms: int = 0
 
     @property
     def wall_ms(self) -> int:
-        """What the wall clock says, from which records get their times."""
+        """The time of the wall clock, which records are stamped with."""
         return self.now_ms + self.ahead_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What the environment has left to fail: `append` is the next append; `syncs`, `writes` and `files` are counts.
+    """The faults left in the environment.
 
-    `fired` says whether an I/O fault rule has let a call fail. `half_written_end` is the physical offset up to which
-    the last failed write came. The disk itself says all of these after an operation.
+    `append` says whether the next append fails; `syncs`, `writes` and `files` are counts. `fired` says whether an I/O
+    fault rule has made a call fail. `half_written_end` is the physical offset up to which the last failed write got.
+    The disk gives all of these after an operation.
     """
 
     append: bool = False
@@ -526,7 +541,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What surrounds the store: the best `replica`, how full the disk is, its faults, and I/O fault `rules`."""
+    """The environment: the best `replica`, disk usage, faults, and I/O fault `rules`."""
 
     replica: ReplicaState = "none"
     percent_used: int = 0
@@ -535,7 +550,10 @@ class Environment:
 
 
 class OpenPut(NamedTuple):
-    """A later put that is not answered: its number in the session, what was appended, and what it waits for."""
+    """A later put without an answer yet.
+
+    It has its number in the session, what was appended, and what it waits for.
+    """
 
     number: int
     appended: "Appended"
@@ -543,7 +561,7 @@ class OpenPut(NamedTuple):
 
 
 class HeldPull(NamedTuple):
-    """A pull that waits: its number in the session, and what it asks for."""
+    """A pull that waits: its number in the session, and its request."""
 
     number: int
     asked: "Holding"
@@ -554,13 +572,14 @@ NO_PROGRESS = ConsumerProgress()
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A store, its clients and its environment: all that an operation needs to have its meaning (`model.step`).
+    """A store, its clients and its environment: all that an operation needs (`model.step`).
 
-    `puts` and `pulls` wait; `puts_later` and `pulls_begun` count what was numbered in the session. `buffers` are the
-    records that readers hold, oldest first. `role` is the role since a change, None before the first one.
+    `puts` and `pulls` wait. `puts_later` and `pulls_begun` count those numbered in the session. `buffers` are the
+    records that readers hold, oldest first. `role` is the role since a change, None before the first change.
 
-    After dispatch `broke_off`, how far it came is unknown until a step of it succeeds; nothing that depends on it is
-    asked meanwhile. After a flush of the queues failed (`queue_sync_failed`), a close may be unclean for that.
+    After dispatch `broke_off`, how far it came is unknown until one of its steps succeeds. No operation that depends on
+    it is carried out meanwhile. After a flush of the queues failed (`queue_sync_failed`), a close may be unclean
+    because of that.
     """
 
     log: CommitLog = CommitLog()

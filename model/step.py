@@ -1,12 +1,12 @@
-"""What every operation means: each legal state and answer of a store after it.
+"""Specify every operation: each legal state and answer of a store after it.
 
-1. `begin` lets time pass and sets the environment as the operation finds it; `applies` says whether it reaches the
-   store at all. `step` yields every legal outcome; `model.answers.accepted` keeps those that an answer allows.
-2. Most operations have one outcome. Several are legal where the order of two clients, a disk that fails, or clocks that
+1. `begin` lets time pass and sets the environment for the operation. `applies` says whether the operation reaches the
+   store at all. `step` yields every legal outcome. `model.answers.accepted` keeps those that an answer allows.
+2. Most operations have one outcome. Several are legal where the order of two clients, a failing disk, or clocks that
    went back leave it open.
-3. Under an I/O fault rule nothing says where the rule strikes: `model.step_under_faults` has those outcomes.
-4. A fault that is set once is struck or left: what the disk has left to fail tells these outcomes apart.
-5. An outcome that `found` rules out need not be yielded. That saves time and changes nothing that is accepted.
+3. Under an I/O fault rule the failing call is unknown: `model.step_under_faults` has those outcomes.
+4. A single fault either strikes or is left. The number of faults left tells these outcomes apart.
+5. An outcome that `found` rules out may be left out. That saves time and does not change what is accepted.
 
 Crashes and recoveries are in `model.crash`.
 """
@@ -18,7 +18,6 @@ from itertools import product
 from typing import Any, Literal
 
 from tornpage.model import (
-    client_reads,
     commitlog,
     flushing,
     index,
@@ -30,7 +29,6 @@ from tornpage.model import (
     waiting,
 )
 from tornpage.model import step_under_faults as under_faults
-from tornpage.model.allocation import allocate_round
 from tornpage.model.answers import (
     Answer,
     NextRound,
@@ -40,7 +38,7 @@ from tornpage.model.answers import (
     marks_of,
     put_answer,
 )
-from tornpage.model.commitlog import Appended, PutOutcome
+from tornpage.model.commitlog import Appended, PutOutcome, allocate_round
 from tornpage.model.message import Batch, Message, PutStatus
 from tornpage.model.operations import (
     AimFault,
@@ -83,11 +81,10 @@ from tornpage.model.operations import (
     SwitchFlag,
 )
 from tornpage.model.payloads import born_at, given_of
-from tornpage.model.pending import answered
 from tornpage.model.queues import dispatch
 from tornpage.model.state import Clock, CommitLog, Conditions, Faults, Layout, OpenPut, State
 from tornpage.model.step_under_faults import places_of
-from tornpage.model.waiting import Waiting
+from tornpage.model.waiting import Waiting, answered
 
 __all__ = [
     "EndedPulls",
@@ -115,10 +112,10 @@ def step(
     given: Message | Batch | None = None,
     found: Answer | None = None,
 ) -> Outcomes:
-    """Yield every legal state and answer after an operation; crashes, opens and corruption are not among these.
+    """Yield every legal state and answer after an operation.
 
-    `given` is what a put hands in, where that is not what the operation says by itself. An outcome that the answer
-    `found` rules out may be left out.
+    Crashes, opens and corruption are not among these operations. `given` is the message of a put, if it is not the one
+    that the operation stands for. Outcomes that the answer `found` rules out may be left out.
     """
     begun, layout = begin(state, operation, layout), layout_in(state, layout)
     is_ruled = bool(begun.environment.rules)
@@ -182,18 +179,18 @@ def _outcomes(
         case QueryOffsets():
             return iter(((state, Answer(progress=step_reads.query_offsets(state, operation, layout))),))
         case GetAt() | Pull() | AskMaximum() | AskMinimum() | Query() | Commit() | QueryProgress():
-            return client_reads.told(state, operation, layout)
+            return step_reads.client_read(state, operation, layout)
         case AimFault():
             return _aim(state, operation)
         case _:
-            return iter(((state, Answer()),))  # `begin` has done all there is to it
+            return iter(((state, Answer()),))  # `begin` has done everything
 
 
 # ---- how an operation begins -----------------------------------------------------------------------------------------
 
 
 def begin(state: State, operation: AnyOperation, layout: Layout) -> State:
-    """Return the state as the operation finds it: time has passed, and the environment is as it will be meanwhile."""
+    """Return the state as the operation finds it: time has passed, the environment is set."""
     layout = layout_in(state, layout)
     ruled = bool(state.environment.rules)
     match operation:
@@ -249,7 +246,10 @@ def begin(state: State, operation: AnyOperation, layout: Layout) -> State:
 
 
 def applies(state: State, operation: AnyOperation, layout: Layout) -> bool:
-    """Return whether an operation is carried out in a state; one that is not lets time pass at most."""
+    """Return whether an operation is carried out in a state.
+
+    Otherwise only time passes, at most.
+    """
     layout = layout_in(state, layout)
     if state.environment.rules:
         return _applies_under_rules(state, operation, layout)
@@ -286,9 +286,9 @@ def _applies_under_rules(state: State, operation: AnyOperation, layout: Layout) 
             if not state.is_open:
                 return False
             after, gone = retention.delete_topics(state.log, layout=layout, in_use=in_use)
-            # an empty log has no record that tells whether a topic was deleted after it or not
+            # without a record in the log nothing shows a later deletion of a topic
             return not (gone and after.end_offset == after.min_offset)
-        case CommitOffset(behind=behind):  # an end of a queue is not known, so none is passed
+        case CommitOffset(behind=behind):  # an unknown end of a queue bounds no commit
             return behind >= 0 and state.is_open and not state.broke_off
         case Step(service):
             is_known = service in under_faults.STEPS or (service == "schedule" and not layout.pending_copies)
@@ -297,12 +297,12 @@ def _applies_under_rules(state: State, operation: AnyOperation, layout: Layout) 
 
 
 def layout_in(state: State, layout: Layout) -> Layout:
-    """Return the layout in the role that the store has by now."""
+    """Return the layout with the present role of the store."""
     return layout if state.role is None or state.role == layout.role else replace(layout, role=state.role)
 
 
 def services_of(layout: Layout) -> tuple[ServiceName, ...]:
-    """Return the services that a store has to have."""
+    """Return the services that a store must have."""
     mode: tuple[ServiceName, ...] = ("group-commit",) if layout.sync_flush else ("flush",)
     commit: tuple[ServiceName, ...] = ("commit",) if layout.has_pool else ()
     ahead: tuple[ServiceName, ...] = ("allocate",) if layout.files_ahead else ()
@@ -322,7 +322,7 @@ def conditions(state: State, layout: Layout) -> Conditions:
 
 
 def _after(state: State, by_ms: int) -> State:
-    """Let time pass; a negative time sets the wall clock back, monotonic time never goes back."""
+    """Let time pass; a negative time sets the wall clock back, but never monotonic time."""
     if not by_ms:
         return state
     clock = state.clock
@@ -347,11 +347,11 @@ def _flagged(log: CommitLog, bit: int, *, on: bool) -> CommitLog:
     return log.changed(flags=log.flags | bit if on else log.flags & ~bit)
 
 
-# ---- what every outcome says -----------------------------------------------------------------------------------------
+# ---- what every outcome has ------------------------------------------------------------------------------------------
 
 
 def _with_what_all_say(outcomes: Outcomes, begun: State, found: Answer | None, *, is_ruled: bool) -> Outcomes:
-    """Add watermarks, and what the disk has left to fail; forget buffers of files that are gone."""
+    """Add watermarks and the faults left; drop buffers of removed files."""
     for state, answer in outcomes:
         added: dict[str, Any] = {}
         if state.is_open:
@@ -368,7 +368,7 @@ def _with_what_all_say(outcomes: Outcomes, begun: State, found: Answer | None, *
 
 
 def _left(faults: Faults, found: Answer | None, *, is_ruled: bool) -> Iterable[Faults]:
-    """Return what may be left of faults; nothing that was not set appears, but for a rule that fires."""
+    """Return which faults may be left; no fault appears that was not set, except by a rule."""
     if found is not None and found.faults is not None:
         left = found.faults
         fits = left.append <= faults.append and left.syncs <= faults.syncs and left.writes <= faults.writes
@@ -396,7 +396,10 @@ def _as_left(state: State, faults: Faults) -> State:
 
 
 def _put(state: State, given: Message | Batch, layout: Layout, *, later: bool) -> tuple[State, Answer]:
-    """Append, then wait for disk and replica as the message says; a closed store gives no service."""
+    """Append, then wait for disk and replica as the message requires.
+
+    A closed store answers SERVICE_NOT_AVAILABLE.
+    """
     if not state.is_open:
         return state, Answer(put=put_answer(PutOutcome(PutStatus.SERVICE_NOT_AVAILABLE)))
     around, clock = conditions(state, layout), state.clock
@@ -410,7 +413,7 @@ def _put(state: State, given: Message | Batch, layout: Layout, *, later: bool) -
         return _put_later(replace(state, log=log), appended, waits)
     state = replace(state, log=log)
     ended: Ended = ()
-    if waits.disk is None:  # group commit takes a step, which answers all that wait for the disk
+    if waits.disk is None:  # group commit takes a step, which answers all puts that wait for the disk
         log, _ = flushing.flush(log, sync_fails=around.sync_fails)
         waits = waiting.flushed(waits, log)
         state, ended = _end_waits(replace(state, log=log), lambda each: waiting.flushed(each, log))
@@ -419,7 +422,10 @@ def _put(state: State, given: Message | Batch, layout: Layout, *, later: bool) -
 
 
 def _put_later(state: State, appended: Appended, waits: Waiting) -> tuple[State, Answer]:
-    """Put with `put_async`: a put that waits for disk or replica is answered later, any other at once."""
+    """Put with `put_async`.
+
+    A put that waits for disk or replica is answered later, any other at once.
+    """
     number = state.puts_later
     state = _numbered(state, later=True)
     if waits.answer is not None:
@@ -438,14 +444,17 @@ def _put_answer(appended: Appended, waits: Waiting) -> PutAnswer:
 
 
 def _by_monotonic_time(before: CommitLog, after: CommitLog, clock: Clock) -> CommitLog:
-    """Return the log after puts at the wall clock's time: the service of new files tries again by monotonic time."""
+    """Return the log after puts at wall clock time.
+
+    The allocation service tries again by monotonic time.
+    """
     if after.retry_ms in (0, before.retry_ms):
         return after
     return after.changed(retry_ms=after.retry_ms - clock.ahead_ms)
 
 
 def _end_waits(state: State, change: Callable[[Waiting], Waiting]) -> tuple[State, Ended]:
-    """End waits of puts and of delayed copies; return the answers that come by that, with their numbers."""
+    """End waits of puts and of delayed copies; return the puts' answers with their numbers."""
     if not state.puts:
         return replace(state, log=answered(state.log, change)) if state.log.pending else state, ()
     after = [each._replace(waits=change(each.waits)) for each in state.puts]
@@ -455,10 +464,10 @@ def _end_waits(state: State, change: Callable[[Waiting], Waiting]) -> tuple[Stat
 
 
 def _concurrent(state: State, operation: Concurrent, layout: Layout, found: Answer | None) -> Outcomes:
-    """Yield each state to which some order of the puts of two producers leads, each producer's own puts in order.
+    """Yield each state after the puts of two producers in some order.
 
-    The clock may jump between any two of the puts, or not at all. A commit and a flush at the end take all there is;
-    what the other producer put meanwhile need not be flushed.
+    Each producer's own puts stay in order. The clock may jump between any two of the puts, or not at all. A commit and
+    a flush at the end cover everything; what the other producer put meanwhile need not be flushed.
     """
     commits = operation.commits and layout.has_pool
     given = tuple(
@@ -496,9 +505,10 @@ def _orders(
     *,
     commits: bool,
 ) -> Iterator[tuple[CommitLog, Answers, bool]]:
-    """Yield log, answers, and whether an append is still to fail, after each order of the puts that are left.
+    """Yield each order of the remaining puts.
 
-    With `commits` the puts of each producer end with a commit, which a put that needs a buffer may have waited for.
+    Each result has the log, the answers, and whether an append is still to fail. With `commits` the puts of each
+    producer end with a commit. A put that needs a buffer may have waited for that commit.
     """
     if all(len(done) == len(puts) + commits for done, puts in zip(answers, given, strict=True)):
         plain = tuple(done[: len(puts)] for done, puts in zip(answers, given, strict=True))
@@ -529,7 +539,10 @@ def _put_of_two(
     wanted: ProducerPut | None,
     times: Sequence[int],
 ) -> Iterator[tuple[State, CommitLog, ProducerPut]]:
-    """Yield each outcome of the next put of one producer: it has a time of the operation, and its turn of the lock."""
+    """Yield each outcome of the next put of one producer.
+
+    Its time is one of the operation's times, and it takes its turn of the lock.
+    """
     held_ms = 0 if wanted is None else wanted.lock_held_ms
     if wanted is not None and wanted.answer.message_count:
         times = [each for each in times if each == wanted.answer.store_timestamp]
@@ -547,7 +560,10 @@ def _put_of_two(
 def _flushed_meanwhile(
     state: State, log: CommitLog, answers: Answers, layout: Layout, *, commits: bool
 ) -> Iterator[CommitLog]:
-    """Yield each log after the flushes of two producers: one of them may have covered a record of the other."""
+    """Yield each log after the flushes of two producers.
+
+    One flush may have covered a record of the other producer.
+    """
     if commits:
         after, durable = flushing.flush(log.changed(committed_ms=state.clock.now_ms))
         yield after
@@ -566,17 +582,17 @@ def _flushed_meanwhile(
 
 
 def _flush(state: State) -> tuple[State, Answer]:
-    """Make all of the log durable; a failed sync, or a commit that fails, is answered as such and moves nothing."""
+    """Make all of the log durable; a failed sync or commit moves nothing and is reported."""
     faults = state.environment.faults
     log, durable = flushing.flush(state.log, sync_fails=faults.syncs > 0, write_fails=faults.writes > 0)
     return replace(state, log=log), Answer(durable=durable)
 
 
 def _close(state: State) -> Outcomes:
-    """Close: every wait ends, by what is durable then; buffers are taken back; progress is saved if all is durable.
+    """Close the store.
 
-    A flush of the queues that failed may have hit a file whose state only the store knows: then the exit is clean or
-    not.
+    Every wait ends with what is durable then. Buffers are taken back. Progress is saved if everything is durable. A
+    failed flush of the queues may have hit a file whose state only the store knows. Then the exit may be clean or not.
     """
     faults = state.environment.faults
     log, clean = flushing.close(state.log, sync_fails=faults.syncs > 0, write_fails=faults.writes > 0)
@@ -622,23 +638,30 @@ def _stepped(state: State, service: ServiceName, layout: Layout) -> Outcomes:
 
 
 def _dispatched(state: State) -> Outcomes:
-    """Dispatch all that readers see; a disk that refuses a file breaks it off, and how far it came is unknown."""
+    """Dispatch everything that readers see.
+
+    A refused file breaks the step off, and how far it came is unknown.
+    """
     yield replace(state, log=dispatch(state.log), broke_off=False), Answer(failed=False)
     for files in range(state.environment.faults.files):
         yield _with_faults(replace(state, broke_off=True), files=files), Answer(failed=True)
 
 
 def _noted(state: State, layout: Layout) -> Outcomes:
-    """Flush the queues, and write the checkpoint if that is due; a file that cannot be synced leaves both alone."""
+    """Flush the queues, and write the checkpoint if that is due.
+
+    A file that cannot be synced prevents both.
+    """
     log, thorough = flushing.note_round(state.log, layout=layout, now_ms=state.clock.now_ms)
     yield replace(state, log=log), Answer(failed=False, note=thorough)
     yield replace(state, queue_sync_failed=True), Answer(failed=True)
 
 
 def _progress_saved(state: State, layout: Layout) -> tuple[State, Answer]:
-    """Save consumer progress if that is due, then that of the delay levels, whose copies are made durable first.
+    """Save consumer progress if that is due, then that of the delay levels.
 
-    The next sync to fail is the first one of the two saves that is made.
+    The copies of delayed messages are made durable first. A set fault strikes the first sync of the first save that is
+    made.
     """
     faults, now_ms, others = state.environment.faults, state.clock.now_ms, state.consumers
     poisoned = state.log.poisoned
@@ -653,7 +676,7 @@ def _progress_saved(state: State, layout: Layout) -> tuple[State, Answer]:
 
 
 def _delivered(state: State, layout: Layout) -> tuple[State, Answer]:
-    """Put the copies of delayed messages that are due, in order, and none that is not."""
+    """Put the copies of delayed messages that are due, in order, and no others."""
     clock = state.clock
     log, outcome = schedule.deliver_round(
         state.log,
@@ -671,7 +694,7 @@ def _delivered(state: State, layout: Layout) -> tuple[State, Answer]:
 
 
 def _clean(state: State, operation: Clean, layout: Layout) -> Outcomes:
-    """Let the clean-up make a run; a query in the middle of which it comes brings what is left."""
+    """Let the clean-up make a run; a query during the run returns what is left."""
     log = retention.ask_for_runs(state.log) if operation.manual else state.log
     log, cleaned = retention.clean(
         log,
@@ -691,7 +714,7 @@ def _clean(state: State, operation: Clean, layout: Layout) -> Outcomes:
 
 
 def _delete(state: State, operation: DeleteTopics, layout: Layout) -> Outcomes:
-    """Delete all topics but those in use; their numbers begin at 0 again."""
+    """Delete all topics except those in use; their numbers begin at 0 again."""
     log, names = retention.delete_topics(state.log, layout=layout, in_use=operation.in_use)
     consumers = progress.delete_topics(state.consumers, names)
     yield replace(state, log=log, consumers=consumers), Answer(names=names)
@@ -701,7 +724,7 @@ def _delete(state: State, operation: DeleteTopics, layout: Layout) -> Outcomes:
 
 
 def _aim(state: State, rule: AimFault) -> Outcomes:
-    """Enable a fault rule beside those that are enabled; a store that takes no puts any more gets none."""
+    """Enable a further fault rule, unless the store takes no puts any more."""
     yield _with_environment(state, rules=(*state.environment.rules, rule)), Answer(read_only=False)
     if state.queue_sync_failed:
         yield state, Answer(read_only=True)

@@ -1,18 +1,21 @@
-"""Operations under an I/O fault rule: every legal outcome, since nothing says where the rule strikes.
+"""Specify operations under an I/O fault rule: every legal outcome.
 
-1. An operation happens whole, in part, or not at all; what was promised before stands. None of these outcomes is
-   legal for a disk that has let nothing fail, but for the first.
-2. A put is stored where and as it would have been, or refused; a refusal may close the last file for the next one.
-3. The flushed offset goes up to any place at which a flush may have ended. Readers see as far as the store says, not
-   less than is flushed. A log may be poisoned; what a poisoned log has committed past its flushed offset is not known.
-4. "Stored" in a synchronous store, a durable flush and a clean close promise that everything is flushed.
-5. Progress that is being saved counts as saved; a crash may find the one before (model/crash.py).
+The model does not know which call a rule makes fail.
+
+1. An operation happens whole, in part, or not at all. Earlier promises stand. If the disk has not made any call fail,
+   only the first outcome is legal.
+2. A put is stored where and as it would be without the rule, or refused. A refused put may have closed the last file.
+3. The flushed offset rises to any place at which a flush may end. Readers see as far as the store answers, but not less
+   than is flushed. A log may be poisoned. What a poisoned log has committed past its flushed offset is unknown.
+4. A put answered "stored" by a synchronous store, a durable flush, and a clean close promise that everything is
+   flushed.
+5. Progress that is being saved counts as saved. A crash may find the one before (model/crash.py).
 6. A clean-up ends after any of the files that it may delete, and may leave files on the disk that have left the log.
-7. A deletion of topics is done for all of them or for none, and refused wherever it is not done.
-8. Each delay level goes on as far as it says, over messages that are due, each with its copy in the log. It stops at a
-   message that is not due, at the end of what was dispatched, or at a copy that the disk has refused.
+7. A deletion of topics happens for all of them or for none. If it has not happened, it is refused.
+8. Each delay level goes on as far as the store answers, over messages that are due, each with its copy in the log. It
+   stops at a message that is not due, at the end of what was dispatched, or at a copy that the disk refused.
 
-Queues may lack what could not be dispatched: how far dispatch has come is not part of these states.
+Queues may lack records that could not be dispatched. How far dispatch has come is not part of these states.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,15 +25,14 @@ from itertools import product
 from tornpage.model import commitlog, progress, retention, schedule
 from tornpage.model.answers import ANY_REFUSAL, Answer, Marks, PutAnswer, put_answer
 from tornpage.model.commitlog import Appended, PutOutcome
-from tornpage.model.delay import SCHEDULE_TOPIC
-from tornpage.model.delayed_copy import copy_of
+from tornpage.model.delay import copy_of
 from tornpage.model.dispatch import next_queue_offset
-from tornpage.model.message import Batch, Message, PutStatus
+from tornpage.model.message import SCHEDULE_TOPIC, Batch, Message, PutStatus
 from tornpage.model.operations import Clean, DeleteTopics, ServiceName
-from tornpage.model.pending import in_line
 from tornpage.model.queues import Unit
 from tornpage.model.schedule import DELIVERIES_OF_A_ROUND, FINAL
 from tornpage.model.state import Buffer, CommitLog, Delivery, Faults, Hanging, Layout, Progress, State
+from tornpage.model.waiting import in_line
 
 __all__ = [
     "STEPS",
@@ -48,7 +50,10 @@ __all__ = [
 Outcomes = Iterator[tuple[State, Answer]]
 
 STEPS = ("group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "progress")
-"""Services whose steps append nothing; held pulls and asynchronous delivery are not stepped under a rule."""
+"""Services whose steps append nothing.
+
+Held pulls and asynchronous delivery take no steps under a rule.
+"""
 STORED = (
     PutStatus.PUT_OK,
     PutStatus.FLUSH_DISK_TIMEOUT,
@@ -60,7 +65,7 @@ FAR = 1 << 62
 
 
 def places_of(log: CommitLog, layout: Layout) -> tuple[int, ...]:
-    """Return the places at which a flush or a commit may have ended: ends of records and of files, and the marks."""
+    """Return where a flush or a commit may have ended: ends of records and files, watermarks."""
     ends = {record.end_offset for record in log.records}
     ends |= {number * layout.file_bytes for number in range(log.files + 1)}
     ends |= {0, log.flushed_offset, log.committed_offset, log.end_offset}
@@ -68,7 +73,10 @@ def places_of(log: CommitLog, layout: Layout) -> tuple[int, ...]:
 
 
 def marked(before: CommitLog, log: CommitLog, layout: Layout, found: Answer | None) -> Iterator[CommitLog]:
-    """Yield a log with each legal pair of watermarks, poisoned or not; `before` has those that were promised."""
+    """Yield a log with each legal pair of watermarks, poisoned or not.
+
+    `before` has those that were promised.
+    """
     wanted = None if found is None else found.marks
     places = [place for place in places_of(log, layout) if place >= before.flushed_offset]
     for flushed in places if wanted is None else {wanted.flushed}.intersection(places):
@@ -82,17 +90,17 @@ def marked(before: CommitLog, log: CommitLog, layout: Layout, found: Answer | No
 
 
 def _said(state: State, log: CommitLog, answer: Answer) -> tuple[State, Answer]:
-    """Return an outcome with what the store says of a log under a rule: watermarks, and whether it is read-only."""
+    """Return an outcome with the store's watermarks under a rule, and whether it is read-only."""
     marks = Marks(log.min_offset, log.flushed_offset, log.readable_end, log.end_offset)
     return replace(state, log=log), replace(answer, marks=marks, read_only=log.poisoned)
 
 
 FIRED = Faults(fired=True)
-"""Marks an outcome that is legal only where the disk has let a call fail."""
+"""Marks an outcome that is legal only if the disk has made a call fail."""
 
 
 def _has_fired(state: State, found: Answer | None) -> bool:
-    """Whether the disk has let a call fail, or may have."""
+    """Return whether the disk has made a call fail, or may have."""
     if found is None or found.faults is None:
         return True
     return found.faults.fired
@@ -127,14 +135,17 @@ def _stored(state: State, after: CommitLog, appended: Appended, layout: Layout, 
 
 
 def _with_last_file_closed(log: CommitLog, layout: Layout) -> Iterator[CommitLog]:
-    """Yield the log with its last file closed for a next one that was refused, if it does not end with it anyway."""
+    """Yield the log with its last file closed for a next one that was refused.
+
+    Nothing is yielded if the log ends with the file anyway.
+    """
     end_offset = log.files * layout.file_bytes
     if end_offset > log.end_offset:
         yield log.changed(end_offset=end_offset, files=log.files + 1)
 
 
 def flush(state: State, layout: Layout, found: Answer | None) -> Outcomes:
-    """Flush what the disk lets be flushed; a flush that is called durable has flushed everything."""
+    """Flush as much as the disk allows; a flush reported durable has flushed everything."""
     for log in marked(state.log, state.log, layout, found):
         if log.flushed_offset == log.end_offset:
             yield _said(state, log, Answer(durable=True))
@@ -143,7 +154,7 @@ def flush(state: State, layout: Layout, found: Answer | None) -> Outcomes:
 
 
 def stepped(state: State, service: ServiceName, layout: Layout, found: Answer | None) -> Outcomes:
-    """Let a service take a step; only a disk that has let something fail is a reason to give up."""
+    """Let a service take a step; it may give up only after the disk has made a call fail."""
     if service == "schedule":
         yield from _delivered(state, layout, found)
         return
@@ -157,9 +168,9 @@ def stepped(state: State, service: ServiceName, layout: Layout, found: Answer | 
 
 
 def close(state: State, layout: Layout, found: Answer | None) -> Outcomes:
-    """Close; an exit that is called clean, or whose abort marker is durably gone, has made everything durable.
+    """Close; a clean exit, or a durably removed abort marker, means everything is durable.
 
-    All waits end, and each level goes on after copies that stood in line, as far as it says.
+    All waits end, and each level goes on after the copies in its line, as far as the store answers.
     """
     closed = replace(state, consumers=progress.save(state.consumers), is_open=False, puts=(), pulls=(), buffers=())
     fired = _has_fired(state, found)
@@ -181,7 +192,7 @@ def close(state: State, layout: Layout, found: Answer | None) -> Outcomes:
 
 
 def _after_answered_copies(state: State, layout: Layout, found: Answer | None) -> Iterator[CommitLog]:
-    """Yield the log with each level gone on after none, some or all of the copies that stood in its line."""
+    """Yield the log with each level moved after none, some or all of the copies in its line."""
     log = state.log
     if layout.role == "SLAVE":
         yield log
@@ -202,9 +213,9 @@ def _after_answered_copies(state: State, layout: Layout, found: Answer | None) -
 
 
 def clean(state: State, operation: Clean, layout: Layout, found: Answer | None) -> Outcomes:
-    """Delete files from the head of the log, as many as the run may and the disk lets it.
+    """Delete files from the head of the log, as many as the run may and the disk allows.
 
-    Dispatch may have come further than is known, and so may a commit that was broken off: all of the log counts.
+    Dispatch may have come further than is known, and so may a commit that broke off: the whole log counts.
     """
     before = retention.ask_for_runs(state.log) if operation.manual else state.log
     clock = state.clock
@@ -229,16 +240,17 @@ def clean(state: State, operation: Clean, layout: Layout, found: Answer | None) 
                 hanging=None if oldest == begin else Hanging(oldest, clock.now_ms, clock.now_ms),
                 dispatched_offset=max(before.dispatched_offset, begin),
                 buffers=before.buffers,
-                undecided=before.undecided if begin == before.min_offset else (),  # decided before a file goes
+                undecided=before.undecided if begin == before.min_offset else (),  # decided before any file is removed
             )
             for each in marked(state.log, log, layout, found):
                 yield _said(state, each, Answer(oldest_offset=oldest))
 
 
 def delete(state: State, operation: DeleteTopics, layout: Layout, found: Answer | None) -> Outcomes:
-    """Delete all topics but those in use, or none: the disk refuses to remember it, or to remove a file after it.
+    """Delete all topics except those in use, or none.
 
-    The offsets of consumers may be 0 on the disk although a deletion was refused.
+    The disk may refuse to store the deletion, or to remove a file after it. The offsets of consumers may be 0 on the
+    disk although the deletion was refused.
     """
     before = state.log
     after, gone = retention.delete_topics(before, layout=layout, in_use=operation.in_use)
@@ -259,7 +271,7 @@ def delete(state: State, operation: DeleteTopics, layout: Layout, found: Answer 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What a round may have made of the log by then, where its levels are, and whether a copy was refused."""
+    """A possible state during a round: its log, its levels, and whether a copy was refused."""
 
     log: CommitLog
     delays: Progress
@@ -267,7 +279,7 @@ class _Round:
 
 
 def _delivered(state: State, layout: Layout, found: Answer | None) -> Outcomes:
-    """Let each level go on, as far as it says where it says so."""
+    """Let each level go on, as far as the store answers if it does."""
     before, levels = state.log, messages_of_levels(state.log, layout)
     said = {} if found is None or found.delays is None else dict(found.delays)
     is_said = found is not None and found.delays is not None
@@ -290,14 +302,15 @@ def _delivered(state: State, layout: Layout, found: Answer | None) -> Outcomes:
 
 
 def messages_of_levels(log: CommitLog, layout: Layout) -> dict[int, tuple[Unit, ...]]:
-    """Return the messages of each level, those too that dispatch may have come to or not."""
+    """Return the messages of each level, including those that dispatch may not have reached."""
     return schedule.units_of_levels(log.changed(dispatched_offset=log.end_offset, buffers=()), layout)
 
 
 def numbers_of_level(state: State, level: int, units: Sequence[Unit], layout: Layout) -> tuple[int | None, ...]:
-    """Return each number to which a level may have gone on after a round, ascending; None is no progress.
+    """Return each number that a level may have reached after a round, ascending.
 
-    `units` are its messages. A level without a message may pass what its queue still has of those that have expired.
+    None is no progress. `units` are the messages of the level. A level without a message may pass expired messages that
+    its queue still has.
     """
     log = state.log
     known = dict(log.delays).get(level)
@@ -325,7 +338,7 @@ def _gone_on(
     layout: Layout,
     found: Answer | None,
 ) -> Iterator[_Round]:
-    """Yield each round in which a level has gone on to a number, with the copies of the messages it has passed."""
+    """Yield each round in which a level has reached a number, with the copies on the way."""
     delays = by_then.delays if number is None else (*by_then.delays, (level, number))
     if not units:
         yield replace(by_then, delays=delays)
@@ -357,7 +370,7 @@ def _put_copy(log: CommitLog, copy: Message, layout: Layout, wall_ms: int) -> tu
 
 
 def _was_tried(state: State, unit: Unit, level: int, found: Answer | None) -> bool:
-    """Whether a message is due, in its queue and readable, so that its copy was put, or refused."""
+    """Return whether a message is due, in its queue and readable, so that its copy was tried."""
     ends = None if found is None or found.level_ends is None else dict(found.level_ends)
     in_queue = ends is None or unit.queue_offset < ends.get(level, 0)
     is_there = in_queue and unit.record.end_offset <= state.log.readable_end
@@ -365,9 +378,10 @@ def _was_tried(state: State, unit: Unit, level: int, found: Answer | None) -> bo
 
 
 def _may_be_refused(state: State, log: CommitLog, unit: Unit, layout: Layout, found: Answer | None) -> bool:
-    """Whether a level may stop at a message that was tried: the disk fails, or the store takes no puts.
+    """Return whether a level may stop at a message that was tried.
 
-    Its level may not have heard of a message whose dispatch the disk has broken off.
+    It may if the disk fails, or if the store takes no puts. Its level may not have seen a message whose dispatch broke
+    off.
     """
     if found is not None and found.dispatched is not None and unit.record.end_offset > found.dispatched:
         return True

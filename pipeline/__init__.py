@@ -1,1 +1,4 @@
-"""Stores as tables, audits, campaigns and sweeps on Spark. Importing this needs neither Java nor Spark."""
+"""Stores as tables, audits, campaigns and sweeps on Spark.
+
+Importing this package needs neither Java nor Spark.
+"""

@@ -1,1 +1,1 @@
-"""The comparison: machines, crash lab, judges and planted bugs that hold a store against the model."""
+"""The crash lab: it compares a store with the model by runs, explorers and judges."""

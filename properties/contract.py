@@ -1,6 +1,6 @@
-"""Three verdicts, and the two ways a run can end early.
+"""The verdicts of a run, and the two exceptions that end one early.
 
-`GuaranteeBroken` is the store's fault: a numbered promise does not hold. `HarnessError` is ours.
+`GuaranteeBroken` is a fault of the store: a numbered promise does not hold. `HarnessError` is a fault of this lab.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class Verdict(Enum):
-    """What a run established; "unknown" and "vacuous" are never green."""
+    """What a run established. "unknown" and "vacuous" are never green."""
 
     HOLDS = "holds"
     BROKEN = "broken"
@@ -24,13 +24,13 @@ class Verdict(Enum):
 
     @property
     def exit_code(self) -> int:
-        """Exit code of the command line."""
+        """Return the exit code of the command line."""
         return {"holds": 0, "broken": 1, "vacuous": 3, "unknown": 3, "harness": 4}[self.value]
 
 
 @dataclass
 class GuaranteeBroken(AssertionError):
-    """Contract number `contract` does not hold: one sentence, and what was expected against what was found."""
+    """The store breaks contract `contract`: a sentence, the expected and the found value."""
 
     contract: int
     sentence: str
@@ -43,11 +43,17 @@ class GuaranteeBroken(AssertionError):
 
 
 class HarnessError(Exception):
-    """Our own tooling failed: an illegal image, a run that does not repeat, a case that cannot be carried out."""
+    """The lab itself failed.
+
+    Examples: an illegal image, a run that does not repeat, a case that cannot run.
+    """
 
 
 def observed(verb: str, call: Callable[[], Result]) -> Result:
-    """Run a verb of the store: no exception may escape for what the model calls an answer."""
+    """Call an operation of the store.
+
+    Raises GuaranteeBroken (8) if it raises where the model expects an answer.
+    """
     try:
         return call()
     except GuaranteeBroken:

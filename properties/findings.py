@@ -13,7 +13,10 @@ Severity = Literal["broken", "harness", "vacuous", "unknown", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a run established in one sentence; `more` are further keys of its document, in their order."""
+    """What a run established.
+
+    `sentence` states it; `more` are further keys of its document, in order.
+    """
 
     code: str
     severity: Severity
@@ -22,9 +25,9 @@ class Finding:
 
     @classmethod
     def of_broken(cls, broken: GuaranteeBroken, **more: Any) -> "Finding":
-        """Return the finding of a broken promise."""
+        """Return the finding for a broken promise."""
         return cls(f"contract-{broken.contract}", "broken", broken.sentence, more)
 
     def document(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the finding as plain values."""
         return {"code": self.code, "severity": self.severity, "sentence": self.sentence, **self.more}

@@ -1,8 +1,8 @@
-"""Interrupts while processes are started.
+"""Hold interrupts back while processes are started.
 
-An interrupt of a terminal comes to all its processes. A child that has not said yet what it does about that prints a
-traceback of its own; one that was forked unwinds the stack of its parent, and ends what the parent has begun. And the
-parent may be interrupted between the start of a process and the line that remembers it.
+An interrupt on a terminal reaches all its processes. A child that has not set its handling yet prints a traceback, and
+a forked child unwinds the stack of its parent and ends what the parent began. The parent may also be interrupted
+between the start of a process and the line that stores its handle.
 """
 
 import signal
@@ -17,16 +17,16 @@ __all__ = ["born_deaf", "held_interrupts"]
 
 @contextmanager
 def held_interrupts() -> Iterator[None]:
-    """Hold an interrupt back until this is over. Processes that are started meanwhile never hear one.
+    """Hold an interrupt back until the block ends.
 
-    They are born with SIGINT blocked; one that is to hear it has to unblock it.
+    They start with SIGINT blocked. A process that is to receive interrupts has to unblock it.
     """
     held: list[int] = []
 
     def hold(number: int, _frame: FrameType | None) -> None:
         held.append(number)
 
-    is_main = threading.current_thread() is threading.main_thread()  # nobody else is interrupted
+    is_main = threading.current_thread() is threading.main_thread()  # only the main thread receives interrupts
     before = signal.signal(signal.SIGINT, hold) if is_main else None
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -41,7 +41,7 @@ def held_interrupts() -> Iterator[None]:
 
 @contextmanager
 def born_deaf() -> Iterator[None]:
-    """Hold interrupts back while multiprocessing starts processes, which never hear one."""
-    resource_tracker.ensure_running()  # it would be started in here, and unblocks interrupts behind that
+    """Hold interrupts back while multiprocessing starts processes, which never receive one."""
+    resource_tracker.ensure_running()  # it would be started inside the block, and unblocks interrupts after its start
     with held_interrupts():
         yield

@@ -1,7 +1,7 @@
-"""Temporary directories that an interrupt does not leave behind.
+"""Temporary directories that are removed even after an interrupt.
 
-`tempfile.TemporaryDirectory` forgets its directory before it removes it, and the removal of many files, or of large
-ones, takes long enough to be interrupted more often than by chance.
+`tempfile.TemporaryDirectory` forgets its directory before it removes it. The removal of many or large files takes long
+enough for an interrupt to fall into it regularly.
 """
 
 import os
@@ -20,8 +20,11 @@ _ROOM_BYTES = 256 << 20
 
 @contextmanager
 def scratch_directory(prefix: str, *, below: str | None = None) -> Iterator[str]:
-    """Yield a new directory below `below`, or in the system's place; it is gone afterwards, whatever happened. Raises
-    OSError where none can be made.
+    """Yield a new directory below `below`, and always remove it at the end.
+
+    Without `below` it is in the system's temporary directory.
+
+    Raises OSError if it cannot be created.
     """
     path = ""
     try:
@@ -34,7 +37,7 @@ def scratch_directory(prefix: str, *, below: str | None = None) -> Iterator[str]
 
 
 def remove_tree(path: str) -> None:
-    """Remove a directory with all that can be removed of it, and be interrupted afterwards."""
+    """Remove as much of a directory as can be removed; an interrupt is raised only after that."""
     try:
         shutil.rmtree(path, ignore_errors=True)
     except KeyboardInterrupt:
@@ -43,9 +46,10 @@ def remove_tree(path: str) -> None:
 
 
 def memory_directory() -> str | None:
-    """Return a directory on a file system in memory that has room; None where there is none.
+    """Return a directory on a memory file system with enough room, or None.
 
-    A kill takes nothing from the page cache, so what dies there dies as on a disk, and no cycle waits for a disk.
+    A process kill takes nothing from the page cache, so it leaves the same files there as on a disk, without waiting
+    for a disk.
     """
     try:
         has_room = shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES and os.access(_MEMORY, os.W_OK | os.X_OK)

@@ -1,1 +1,4 @@
-"""Numbers, plots and the HTML page of a run. Reads result tables only; importing this loads neither plots nor pages."""
+"""Numbers, plots and HTML pages of runs, from result tables only.
+
+Importing this package loads neither plots nor pages.
+"""

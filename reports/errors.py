@@ -1,4 +1,4 @@
-"""What goes wrong with a report, told in one line.
+"""Errors of reports, each with a message of one line.
 
 ReportError
 """
@@ -7,7 +7,7 @@ __all__ = ["ReportError"]
 
 
 class ReportError(Exception):
-    """`file` cannot be used: `what` says why, `remedy` what to do about it."""
+    """`file` cannot be used; `what` is the reason, `remedy` what to do about it."""
 
     def __init__(self, file: str, what: str, remedy: str) -> None:
         super().__init__(f"{file}: {what}; {remedy}")

@@ -1,8 +1,8 @@
-"""The colours of figures and pages: each has a name, and a value for light and for dark paper.
+"""The colours of figures and pages, each with a name and values for light and dark paper.
 
 Figures are drawn in the light values. In a page they become CSS classes of the name, so that one figure serves light,
-dark and print. Series colours differ in lightness as well as in hue (readable without colour vision) and have a
-contrast of 3:1 at least with their paper, text colours one of 4.5:1.
+dark and print. Series colours differ in lightness as well as in hue (readable without colour vision). They have a
+contrast of at least 3:1 with their paper, and text colours one of 4.5:1.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Colour:
 
 @dataclass(frozen=True, slots=True)
 class SeriesStyle:
-    """How one series looks: `colour` (light value), marker and line of matplotlib."""
+    """The look of one series: `colour` (light value), marker and line of matplotlib."""
 
     colour: str
     marker: str
@@ -49,7 +49,7 @@ class SeriesStyle:
 
 @dataclass(frozen=True, slots=True)
 class FateStyle:
-    """How one fate of a page looks: its letter, `colour` (light value), hatch, and whether the cell is filled."""
+    """The look of one fate of a page: letter, `colour` (light value), hatch, filled or not."""
 
     letter: str
     colour: str
@@ -82,7 +82,10 @@ FATES = {
     "torn": FateStyle("T", _PURPLE.light, "xxx", filled=False),
     "gone": FateStyle("G", _SLATE.light, "--", filled=False),
 }
-"""The fates of a page, in the order of a legend; gone is a page of a file that has no name any more."""
+"""The fates of a page, in the order of a legend.
+
+Gone is a page of a file that has no name any more.
+"""
 
 
 def series_style(number: int) -> SeriesStyle:

@@ -1,7 +1,7 @@
-"""From JSON values to frozen dataclasses, checked field by field.
+"""Convert JSON values to frozen dataclasses, checked field by field.
 
-What a field may be is its type: str, int, float (finite; an int will do), bool, `X | None`, `tuple[X, ...]`,
-`dict[str, X]`, a dataclass, Scalar. Unknown keys are ignored; a key is optional if its field has a default.
+The type of a field decides its values: str, int, float (finite; an int is accepted), bool, `X | None`, `tuple[X, ...]`,
+`dict[str, X]`, a dataclass, Scalar. Unknown keys are ignored. A key is optional if its field has a default.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 
 class _Mismatch(Exception):
-    """The value at a place is not what its type asks for."""
+    """The value at a place does not have its type."""
 
 
 def read_json(path: Path) -> Any:

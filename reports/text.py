@@ -1,17 +1,23 @@
-"""Text and numbers for people: nothing that steers a terminal, a page or the reading direction gets through."""
+"""Text and numbers for people, without characters that control terminals or pages.
+
+Characters that change the reading direction are made visible too.
+"""
 
 __all__ = ["listed", "number", "shortened", "tick", "visible"]
 
 
 def visible(text: str) -> str:
-    r"""Return `text` with each unseen character written out (`\x1b`, `\u202e`); line ends and tabs stay."""
+    r"""Return `text` with each invisible character written out, as `\x1b` or `\u202e`.
+
+    Line ends and tabs stay.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else _escape(ord(c)) for c in text)
 
 
 def shortened(text: str, *, length: int) -> str:
-    """Return `text` on one visible line of at most `length` characters; the middle goes first."""
+    """Return `text` on one visible line of at most `length` characters, cut in the middle."""
     line = visible(" ".join(text.split()))
     if len(line) <= length:
         return line
@@ -37,7 +43,7 @@ def tick(value: float) -> str:
 
 
 def listed(words: list[str]) -> str:
-    """Return words as they stand in a sentence: a, b and c."""
+    """Return words as a list in a sentence: a, b and c."""
     return " and ".join([*[", ".join(words[:-1])][: len(words) > 1], *words[-1:]])
 
 

@@ -1,5 +1,5 @@
-"""A timing model of the store: what a flush or preallocation policy costs its producers, and what a crash would lose.
+"""Simulate the timing of the store: the cost of its policies, and the losses in a crash.
 
-A run is a function of (scenario, seed). Time is integer nanoseconds; messages are rows of arrays, never processes.
-The policies are the store's own (`impl.config.policy`); the times come from a `sim.device.DeviceTimes`.
+A run is a function of (scenario, seed). Time is integer nanoseconds. Messages are rows of arrays, never processes. The
+policies are the store's own (`impl.config.policy`). The times come from a `sim.device.device.DeviceTimes`.
 """

@@ -1,7 +1,8 @@
-"""Policies from a RocketMQ broker's properties file (`name=value` lines), with 4.9.3's names, defaults and rules.
+"""Read policies from a RocketMQ broker's properties file (`name=value` lines).
 
-A name that nobody knows is refused, with those that look like it: a knob with a typing error would otherwise be
-simulated with its default. Names of the broker that the simulator has no use for are told, not refused.
+Names, defaults and rules are those of 4.9.3. An unknown name is refused, and the message lists similar names: a
+misspelt setting would otherwise be simulated with its default. Known names that the simulator does not use are
+reported, not refused.
 """
 
 from collections.abc import Mapping
@@ -30,29 +31,32 @@ DEFAULTS: Mapping[str, str] = {
     "flushLeastPagesWhenWarmMapedFile": "4096",
     "mappedFileSizeCommitLog": str(1 << 30),
 }
-"""What the simulator uses, with the store's defaults."""
+"""The settings that the simulator uses, with the store's defaults."""
 WITHOUT_EFFECT = KNOWN - frozenset(DEFAULTS)
 _BOOLEANS = {"true": True, "false": False}
 
 
 class BadBrokerConfig(ValueError):
-    """A file of settings cannot be simulated; the message says which line and why."""
+    """The settings cannot be simulated; the message names the line and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerPolicies:
-    """What a file of settings comes to."""
+    """The policies of a file of settings."""
 
     flush: FlushPolicy
     allocation: AllocationPolicy
     pool: Pool | None
     file_bytes: int
     notes: tuple[str, ...]
-    """Settings that the simulation leaves out, one sentence each."""
+    """Settings that the simulation ignores, one sentence each."""
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Return the settings of a properties file; the last of equal names counts. Raises BadBrokerConfig."""
+    """Return the settings of a properties file; of equal names the last one counts.
+
+    Raises BadBrokerConfig.
+    """
     settings, problem = parse_lines(text)
     if problem is not None:
         raise BadBrokerConfig(problem)
@@ -60,14 +64,14 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def require_known(names: Mapping[str, str]) -> None:
-    """Raise BadBrokerConfig for a name that no broker knows, with the nearest ones, and for an impossible value."""
+    """Raise BadBrokerConfig for an unknown name, with the nearest known ones, or a bad value."""
     problem = problem_of(names)
     if problem is not None:
         raise BadBrokerConfig(problem)
 
 
 def policies_of(settings: Mapping[str, str]) -> BrokerPolicies:
-    """Return the policies that a broker with these settings follows. Raises BadBrokerConfig."""
+    """Return the policies of a broker with these settings. Raises BadBrokerConfig."""
     require_known(settings)
     chosen = {**DEFAULTS, **settings}
     notes = [f"{name} has no effect here" for name in settings if name in WITHOUT_EFFECT]

@@ -1,7 +1,7 @@
-"""Random durations: what a draw gives, and the exact figures that the formulas of `sim.analytic` need.
+"""Random durations: draws, and exact values for the formulas of `results.analytic`.
 
-Draws are whole nanoseconds, at least 0; the formulas use the real-valued law behind them. "Residual" is what is left of
-a duration met at a random moment: its distribution function is the integral of (1 - cdf) over the mean.
+Draws are whole nanoseconds, at least 0. The formulas use the real-valued law. "Residual" is the rest of a duration that
+is met at a random moment. Its distribution function is the integral of (1 - cdf) over the mean.
 """
 
 from dataclasses import dataclass
@@ -36,10 +36,13 @@ class Distribution(Protocol):
         """Return the share of residual durations that are at most `at_ns`."""
 
     def quantile(self, share: Floats) -> Floats:
-        """Return the duration that `share` (0 < share < 1) of all do not exceed."""
+        """Return the duration that a `share` (0 < share < 1) of all durations do not exceed."""
 
     def laplace(self, per_ns: float) -> float:
-        """Return the mean of exp(-per_ns * duration): the chance that no event of a Poisson stream falls into it."""
+        """Return the mean of exp(-per_ns * duration).
+
+        It is the chance that no event of a Poisson stream falls into a duration.
+        """
 
     def draw(self, rng: np.random.Generator, count: int) -> Int64s:
         """Return `count` independent durations."""

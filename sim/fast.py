@@ -1,8 +1,8 @@
-"""The same runs, compiled: `run_fast` gives the trace of `sim.run.run`, bit for bit, many times as fast.
+"""The compiled engine: `run_fast` gives the trace of `sim.run.run`, bit for bit, faster.
 
-No events: what each actor does follows from times, so each is one recursion over arrays (`sim.kernels`). Puts depend on
-arrivals and files alone, so they are computed first, and flushing after them; only closed producers that wait for the
-disk are computed together with it. What is random is drawn here, from the same streams in the same order.
+There are no events. What each actor does follows from times, so each is one recursion over arrays (`sim.kernels`). Puts
+depend on arrivals and files alone, so they are computed first, and flushing after them. Only closed producers that wait
+for the disk are computed together with it. Random values are drawn here, from the same streams in the same order.
 """
 
 from collections.abc import Callable
@@ -11,22 +11,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tornpage.impl.config.policy import FlushDiskType
-from tornpage.sim.answers import answers_ns
-from tornpage.sim.device import STREAMS, Device
+from tornpage.sim.actors.answers import answers_ns
+from tornpage.sim.actors.preallocation import making_ns
+from tornpage.sim.actors.producers import Progress, watched, without_progress
+from tornpage.sim.device.device import STREAMS, Device
+from tornpage.sim.device.empirical import Uniform32
 from tornpage.sim.distributions import Int64s
-from tornpage.sim.empirical import Uniform32
 from tornpage.sim.fast_arrays import fixed_of, state_of, table_arrays
 from tornpage.sim.kernels import layout as at
 from tornpage.sim.kernels.closed import flush_groups, laps
 from tornpage.sim.kernels.flushes import flush_behind
 from tornpage.sim.kernels.layout import Arrays
 from tornpage.sim.kernels.puts import ask_first, plan
-from tornpage.sim.preallocation import making_ns
-from tornpage.sim.producers import Progress, watched, without_progress
+from tornpage.sim.results.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
 from tornpage.sim.run import open_arrivals
 from tornpage.sim.scenario import Scenario
 from tornpage.sim.streams import Law, stream
-from tornpage.sim.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
 from tornpage.sim.workload import ClosedLoop
 
 __all__ = ["can_run_fast", "run_fast"]
@@ -40,13 +40,16 @@ PRODUCER_DRAWS = 1 << 20
 
 
 def can_run_fast(scenario: Scenario) -> bool:
-    """Return whether this engine knows all that is asked for: no pool, no write-back, no measured puts, no stalls."""
+    """Return whether this engine supports a scenario.
+
+    It has no pool, no write-back, no measured puts and no stalls.
+    """
     beyond = (scenario.pool, scenario.writeback, scenario.puts, scenario.stalls)
     return all(part is None for part in beyond)
 
 
 def run_fast(scenario: Scenario, seed: int, *, progress: Progress = without_progress) -> Trace:
-    """Simulate `scenario`, which `can_run_fast`; tell `progress` now and then how many messages were sent.
+    """Simulate `scenario`, which `can_run_fast`; report the messages sent to `progress`.
 
     Cost: tens of nanoseconds per message and per flush, and a second for the first call.
     """
@@ -68,7 +71,10 @@ def run_fast(scenario: Scenario, seed: int, *, progress: Progress = without_prog
 
 @dataclass(slots=True)
 class _Refill:
-    """Drawn values that a kernel uses up; `take` keeps what is left of them and draws as many again, or more."""
+    """Drawn values that a kernel consumes.
+
+    `take` keeps the unused ones and draws as many again, or more.
+    """
 
     law: Law
     rng: np.random.Generator
@@ -81,7 +87,7 @@ class _Refill:
 
 @dataclass(slots=True)
 class _Engine:
-    """The arrays of one run, and what to do when a kernel lacks something."""
+    """The arrays of one run, and the supply of what a kernel lacks."""
 
     scenario: Scenario
     seed: int
@@ -189,7 +195,7 @@ class _Engine:
     def _table(
         self, dtype: "np.dtype[np.void]", files: int, *columns: int
     ) -> "np.ndarray[tuple[int], np.dtype[np.void]]":
-        """Return one row for each file behind the first one: its number, then the columns asked for."""
+        """Return one row for each file after the first one: its number, then the wanted columns."""
         table = np.zeros(files, dtype)
         for name, values in zip(
             dtype.names or (),

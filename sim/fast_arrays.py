@@ -1,13 +1,16 @@
-"""What the fast engine's kernels are given at first: scenario and table as the arrays of `sim.kernels.layout`."""
+"""Build the first arrays of the fast engine's kernels from scenario and tables.
+
+The layout is that of `sim.kernels.layout`.
+"""
 
 import numpy as np
 
 from tornpage.impl.config.policy import FlushDiskType
+from tornpage.sim.device.gap_table import GAP_BINS, GapTable
+from tornpage.sim.device.sync_table import LAYER_BINS, Layer, SyncTable
 from tornpage.sim.distributions import NO_TIME, Int64s
-from tornpage.sim.gap_table import GAP_BINS, GapTable
 from tornpage.sim.kernels import layout as at
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.sync_table import LAYER_BINS, Layer, SyncTable
 
 __all__ = ["fixed_of", "state_of", "table_arrays"]
 
@@ -18,7 +21,7 @@ NO_GAPS = GapTable("", NO_LAYER.values, NO_LAYER.bins)
 
 
 def fixed_of(scenario: Scenario) -> Int64s:
-    """Return what never changes while the scenario runs."""
+    """Return the values that never change while the scenario runs."""
     flush, times, touches = scenario.flush, scenario.device, not scenario.is_warmed
     has_stalls = touches and times.read_ahead_bytes > 0
     fixed = np.zeros(at.FIXED, np.int64)
@@ -51,9 +54,10 @@ def fixed_of(scenario: Scenario) -> Int64s:
 
 
 def table_arrays(scenario: Scenario) -> dict[str, Int64s]:
-    """Return the tables of the device: values in one array, rows (start, count) in another, layer by layer.
+    """Return the tables of the device, layer by layer.
 
-    First the syncs of written and of reserved blocks, then puts, then wakes; what there is no table for is not there.
+    Values are in one array, rows (start, count) in another. The order is: syncs of written and of reserved blocks,
+    puts, wakes. Missing tables are left out.
     """
     times, puts = scenario.device, scenario.put_times.put
     table = times.measured or NO_TABLE

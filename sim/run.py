@@ -1,9 +1,9 @@
-"""One run: a `Scenario` and a seed in, a `Trace` out. Equal arguments give equal traces, on any day and in any process.
+"""One run: from a `Scenario` and a seed to a `Trace`; equal arguments give equal traces.
 
-The store is found with its first log file in place and the files behind it asked for as the allocation policy says.
-After the last message it runs on until everything is durable. Left out, beside what the device leaves out: producers
-that do not wait for the disk (WAIT=false), answers that time out (`syncFlushTimeout`), and giving up on a file that is
-not ready within 5 s.
+At the start the first log file exists, and the files after it are requested by the allocation policy. After the last
+message the run continues until everything is durable. Left out, beside what the device leaves out, are producers that
+do not wait for the disk (WAIT=false), answers that time out (`syncFlushTimeout`), and giving up on a file that is not
+ready within 5 s.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,16 +16,11 @@ from simpy import Environment
 from simpy.events import ProcessGenerator
 
 from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
-from tornpage.sim.answers import answers_ns
-from tornpage.sim.committer import committer
-from tornpage.sim.device import Device
-from tornpage.sim.distributions import Int64s
-from tornpage.sim.flushers import group_commit_flusher, timed_flusher, woken_flusher
-from tornpage.sim.log import Log
-from tornpage.sim.pooled_log import Buffers, PooledLog
-from tornpage.sim.preallocation import Files, allocator, put_lock
-from tornpage.sim.probe import Probe, Rows
-from tornpage.sim.producers import (
+from tornpage.sim.actors.answers import answers_ns
+from tornpage.sim.actors.committer import committer
+from tornpage.sim.actors.flushers import group_commit_flusher, timed_flusher, woken_flusher
+from tornpage.sim.actors.preallocation import Files, allocator, put_lock
+from tornpage.sim.actors.producers import (
     Progress,
     Turnstile,
     arrivals,
@@ -34,22 +29,27 @@ from tornpage.sim.producers import (
     watched,
     without_progress,
 )
-from tornpage.sim.put_table import Serving
+from tornpage.sim.actors.writeback import writeback
+from tornpage.sim.device.device import Device
+from tornpage.sim.device.put_table import Serving
+from tornpage.sim.device.stalls import Stalls
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.events.probe import Probe, Rows
+from tornpage.sim.log.log import Log
+from tornpage.sim.log.pooled_log import Buffers, PooledLog
+from tornpage.sim.results.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.stalls import Stalls
 from tornpage.sim.streams import Draws, stream
-from tornpage.sim.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
 from tornpage.sim.workload import ClosedLoop, OpenLoad
-from tornpage.sim.writeback import writeback
 
 __all__ = ["open_arrivals", "run"]
 
 
 def run(scenario: Scenario, seed: int, *, probe: Probe | None = None, progress: Progress = without_progress) -> Trace:
-    """Simulate `scenario`. Cost: some microseconds per flush and per roll, tens of nanoseconds per open message.
+    """Simulate `scenario`.
 
-    A closed loop costs some microseconds per message. `probe` is told what happens as well, `progress` now and then how
-    many messages were sent.
+    Cost: some microseconds per flush and per roll, tens of nanoseconds per open message, some microseconds per message
+    of a closed loop. `probe` also receives the events, and `progress` now and then the number of messages sent.
     """
     env = Environment()
     rows = Rows()
@@ -94,7 +94,10 @@ def _start_actors(
     probe: Probe,
     progress: Progress,
 ) -> None:
-    """Start everyone; who acts first at one moment is a matter of ranks (`sim.turns`), not of who began first."""
+    """Start the actors.
+
+    Ranks (`sim.events.turns`) decide which acts first at one moment, not the order of starts.
+    """
     pool = scenario.pool
     files = Files(env, buffers, fast_fail=pool is not None and pool.fast_fail)
     if pool is not None:
@@ -150,7 +153,7 @@ def _flusher(policy: FlushPolicy) -> Callable[..., ProcessGenerator]:
 
 @dataclass(frozen=True, slots=True)
 class _Both:
-    """A probe that tells two."""
+    """A probe that passes everything to two probes."""
 
     first: Probe
     second: Probe

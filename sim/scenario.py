@@ -1,14 +1,14 @@
-"""What is simulated: everything a run depends on but the seed."""
+"""The input of a simulation: everything a run depends on except the seed."""
 
 from dataclasses import asdict, dataclass, replace
 from math import inf
 
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.device.put_table import PutTable
+from tornpage.sim.device.stalls import StallLaw
 from tornpage.sim.distributions import Distribution
-from tornpage.sim.log import BLANK_BYTES
-from tornpage.sim.put_table import PutTable
-from tornpage.sim.stalls import StallLaw
+from tornpage.sim.log.log import BLANK_BYTES
 from tornpage.sim.workload import ClosedLoop, Workload
 
 __all__ = ["MESSAGES_MAX", "SHIPPED_SCRIPT", "ImpossibleScenario", "Pool", "Replica", "Scenario", "Writeback"]
@@ -19,31 +19,37 @@ BUFFERS_TO_ROLL = 2
 DEFAULT_COMMIT = CommitPolicy()
 
 MESSAGES_MAX = 20_000_000
-"""Messages that one run may hold: eight columns of 8 bytes each are 1.2 GiB, and summaries take as much again twice."""
+"""The limit of messages of one run.
+
+Eight columns of 8 bytes each are 1.2 GiB, and summaries take twice as much again.
+"""
 
 
 SETTING_MAX = 2**31 - 1
-"""The greatest value of a broker's settings, and the greatest length of a record, which are numbers of 32 bits."""
+"""The greatest value of a broker's settings and of a record's length: numbers of 32 bits."""
 FILE_BYTES_MAX = 1 << 42
-"""Far more than a broker takes: formulas want loads that fit one file."""
+"""Far more than a broker allows: formulas need loads that fit one file."""
 
 SPAN_MAX_NS = 10**17
-"""Three years: what a run or one of its waits may last, so that no moment is beyond 64 bits."""
+"""Three years: the limit of a run and of each wait, so that times fit 64 bits."""
 
 
 class ImpossibleScenario(ValueError):
-    """The parts of a scenario do not go together; the message says which and why."""
+    """The parts of a scenario do not fit together; the message says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A transient store pool: puts go to buffers of one file each, which the committer copies to the page cache."""
+    """A transient store pool.
+
+    Puts go to buffers of one file each, which the committer copies to the page cache.
+    """
 
     buffers: int = 5
     """`transientStorePoolSize`."""
     commit: CommitPolicy = DEFAULT_COMMIT
     fast_fail: bool = False
-    """`fastFailIfNoBufferInStorePool`: a put is refused rather than that its file is made without a buffer."""
+    """`fastFailIfNoBufferInStorePool`: refuse a put if its file would have no buffer."""
 
     def __post_init__(self) -> None:
         if self.buffers < 1:
@@ -55,7 +61,7 @@ class Pool:
 
     @property
     def name(self) -> str:
-        """The pool in a few words: "5 buffers, 200 ms, 4 pages, 200 ms"; behind it "fail fast"."""
+        """The pool in a few words: "5 buffers, 200 ms, 4 pages, 200 ms", then "fail fast"."""
         commit = self.commit
         return (
             f"{self.buffers} buffers, {commit.commit_interval_commit_log} ms, "
@@ -66,26 +72,29 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A slave whose answer a put waits for (`brokerRole=SYNC_MASTER`).
+    """A slave for whose answer a put waits (`brokerRole=SYNC_MASTER`).
 
-    It is sent what is in the master's page cache, in order, whether or not the master has flushed it.
-    Source: `HAConnection`, `GroupTransferService`.
+    It receives what is in the master's page cache, in order, whether or not the master has flushed it. Source:
+    `HAConnection`, `GroupTransferService`.
     """
 
     delay: Distribution
-    """From the page cache of the master to the answer of the slave at the master."""
+    """From the page cache of the master to the slave's answer at the master."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writeback:
-    """Settings of the kernel (`/proc/sys/vm`); the defaults are those of the measured machine, sim-anchors 2."""
+    """Settings of the kernel (`/proc/sys/vm`).
+
+    The defaults are those of the measured machine, sim-anchors 2.
+    """
 
     wake_ms: int = 5_000
-    """`dirty_writeback_centisecs`: how often pages are looked at for their age."""
+    """`dirty_writeback_centisecs`: how often the age of pages is checked."""
     expire_ms: int = 30_000
-    """`dirty_expire_centisecs`: how old a dirty page gets at least."""
+    """`dirty_expire_centisecs`: the age from which a dirty page is written."""
     background_bytes: int = round(2.31 * GIB)
-    """`dirty_background_ratio` of the available memory: with more dirty, writing begins at once."""
+    """`dirty_background_ratio` of the available memory: above it, writing begins at once."""
 
     def __post_init__(self) -> None:
         for name, least in (("wake_ms", 1), ("expire_ms", 0), ("background_bytes", 1)):
@@ -94,12 +103,15 @@ class Writeback:
 
 
 SHIPPED_SCRIPT = Writeback(wake_ms=3_600_000, background_bytes=12 * GIB)
-"""RocketMQ's script for the system: once an hour, and half of 24 GiB of memory."""
+"""The settings of RocketMQ's system script: once an hour, and half of 24 GiB of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Everything a run depends on but the seed. `messages` and `duration_ns` both end the load; one may be None."""
+    """Everything a run depends on except the seed.
+
+    `messages` and `duration_ns` both end the load. One may be None.
+    """
 
     flush: FlushPolicy
     allocation: AllocationPolicy
@@ -111,11 +123,11 @@ class Scenario:
     """`transientStorePoolEnable`; None: puts go to the page cache."""
     replica: Replica | None = None
     writeback: Writeback | None = None
-    """What the kernel writes by itself; None: nothing."""
+    """The kernel's own write-back; None: none."""
     puts: PutTable | None = None
-    """When puts of one driving thread were measured to begin and what they took; None: what the device says of puts."""
+    """Measured begins and durations of one thread's puts; None: those of the device."""
     stalls: StallLaw | None = None
-    """When the disk answers nobody for a while; None: what the device says of a sync is all."""
+    """Times at which the disk completes no request; None: only the syncs of the device."""
     messages: int | None = None
     duration_ns: int | None = None
 
@@ -141,12 +153,15 @@ class Scenario:
             raise ImpossibleScenario("a run needs at least one message and some time")
         expected = self.expected_messages
         if expected == inf:
-            raise ImpossibleScenario("producers that need no time at all would send for ever; bound the messages")
+            raise ImpossibleScenario("producers that need no time at all would send forever; bound the messages")
         if expected > MESSAGES_MAX:
             raise ImpossibleScenario(f"about {expected:.3g} messages are too many for one run; at most {MESSAGES_MAX}")
 
     def _require_bounds(self) -> None:
-        """Refuse numbers that no broker takes and times that 64 bits cannot tell. Raises ImpossibleScenario."""
+        """Refuse numbers that no broker allows and times beyond 64 bits.
+
+        Raises ImpossibleScenario.
+        """
         commit = () if self.pool is None else (self.pool.commit,)
         settings = {name: value for policy in (self.flush, *commit) for name, value in asdict(policy).items()}
         settings |= {} if self.pool is None else {"transient_store_pool_size": self.pool.buffers}
@@ -170,7 +185,7 @@ class Scenario:
 
     @property
     def expected_messages(self) -> float:
-        """How many messages the run will have, about; a bound from above for a closed loop."""
+        """The approximate number of messages of the run; an upper bound for a closed loop."""
         counted = inf if self.messages is None else float(self.messages)
         if self.duration_ns is None:
             return counted
@@ -183,7 +198,7 @@ class Scenario:
 
     @property
     def put_times(self) -> DeviceTimes:
-        """The device as puts meet it: those that wait for the disk make a request of group commit."""
+        """The device as puts meet it: puts that wait for the disk make a request of group commit."""
         if self.device.waiting_put is None or not self.answers_after_flush:
             return self.device
         return replace(self.device, put=self.device.waiting_put)
@@ -195,7 +210,7 @@ class Scenario:
 
     @property
     def is_forced(self) -> bool:
-        """Whether they come with every page on the disk."""
+        """Whether files come with every page on the disk."""
         sync = self.flush.flush_disk_type is FlushDiskType.SYNC_FLUSH
         return sync and self.allocation.warm_up is WarmUp.TOUCH_AND_FORCE
 

@@ -1,7 +1,7 @@
 """Random streams: one per actor and purpose, made from the seed and a name.
 
-A stream does not know how many others there are, so that a new actor, or one that draws more, shifts nobody else:
-two policies under one seed meet the same arrivals and the same sizes.
+A stream is independent of the number of other streams. So a new actor, or more draws of one, does not change the values
+of the others: two policies under one seed meet the same arrivals and the same sizes.
 """
 
 from typing import Protocol
@@ -21,10 +21,10 @@ def stream(seed: int, name: str) -> np.random.Generator:
 
 
 class Law(Protocol):
-    """What values can be drawn from: durations, sizes."""
+    """A law from which values can be drawn: durations, sizes."""
 
     def draw(self, rng: np.random.Generator, count: int) -> Int64s:
-        """Return `count` independent values; two calls give what one for as many together gives."""
+        """Return `count` independent values; two calls give the values of one longer call."""
 
 
 class Draws:
@@ -37,7 +37,10 @@ class Draws:
         self._ready: list[int] = []
 
     def next(self) -> int:
-        """Return the next value. Drawn in blocks, since a call for each would cost more than the rest of a flush."""
+        """Return the next value.
+
+        Values are drawn in blocks, since a call for each would cost more than the rest of a flush.
+        """
         if self._constant is not None:
             return self._constant
         if not self._ready:

@@ -1,7 +1,7 @@
-"""A grid of policies and loads: points are values, `run_point` is a pure function of one. Whoever runs them, wherever,
-gets the same rows; a point can be pickled and sent to another process.
+"""A grid of policies and loads: points are values, `run_point` is a pure function of one.
 
-All points of a grid share their seeds, so that policies are compared under the same arrivals and sizes.
+The rows of a point do not depend on the process that runs it. A point can be pickled and sent to another process. All
+points of a grid share their seeds, so that policies are compared under the same arrivals and sizes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,23 +11,26 @@ from itertools import product
 import numpy as np
 
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim import alarms, crashes, rows, tables
-from tornpage.sim.analytic import Estimate, put_law
-from tornpage.sim.device import DeviceTimes
-from tornpage.sim.producers import Progress, without_progress
+from tornpage.sim.actors.producers import Progress, without_progress
+from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.results import alarms, crashes, rows, tables
+from tornpage.sim.results.analytic import Estimate, put_law
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Pool, Replica, Scenario, Writeback
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop, Workload
 
 __all__ = ["Cell", "Point", "PointTables", "flush_name", "grid", "run_point", "run_points", "run_tables", "simulate"]
 
 WORTH_COMPILING = 2_000_000
-"""Messages of a grid for which the compiled engine is loaded: that takes a second, and far longer the first time."""
+"""The number of messages of a grid from which the compiled engine is loaded.
+
+Loading takes a second, and far longer the first time.
+"""
 Cell = str | int | float
 Row = dict[str, Cell]
 TablesProgress = Callable[[int, str], None]
-"""Whom to tell how many messages were sent, and the name of the table that is made of them (or nothing)."""
+"""Called with the number of messages sent, and the name of the table being made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +41,18 @@ class Point:
     scenario: Scenario
     seed: int
     crashes: int = 0
-    """Crashes at moments drawn evenly from the load, beside those of `crash_at_ns`."""
+    """The number of crashes at moments drawn evenly from the load, besides `crash_at_ns`."""
     crash_at_ns: tuple[int, ...] = ()
     is_compiled: bool = False
-    """Whether the compiled engine is to run it, if it can; the row is the same."""
+    """Whether to use the compiled engine if it supports the point; the row is the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointTables:
-    """A point's row, and its long tables for plots; each long row begins with the point's index as `point`."""
+    """A point's row, and its long tables for plots.
+
+    Each long row begins with the point's index as `point`.
+    """
 
     row: Row
     put_cdf: list[Row]
@@ -56,7 +62,7 @@ class PointTables:
     put_histogram: list[Row]
     crashes: list[Row]
     crash_figures: dict[str, float | int]
-    """What the crashes come to; empty if none was asked for."""
+    """The summary of the crashes; empty without crashes."""
 
 
 def grid(
@@ -73,9 +79,9 @@ def grid(
     duration_ns: int | None = None,
     seeds: Sequence[int] = (0,),
 ) -> list[Point]:
-    """Return every combination once, in the order of the arguments. Raises ImpossibleScenario.
+    """Return every combination once, in the order of the arguments.
 
-    A large grid is for the compiled engine.
+    A large grid uses the compiled engine. Raises ImpossibleScenario.
     """
     combinations = dict.fromkeys(product(flushes, allocations, pools, devices, workloads, file_bytes, seeds))
     chosen = [
@@ -101,10 +107,11 @@ def grid(
 
 
 def run_point(point: Point) -> Row:
-    """Run one point; return its row: what was asked, the figures of `tables.figures`, the law it has to meet.
+    """Run one point; return its row.
 
-    The columns and their types are the same for all points: strings, ints, floats, none missing. `law` is empty where
-    no formula is exact; then `law_mean_us` and `law_errors` are 0.
+    The row has the settings, the figures of `tables.figures`, and the law that the point must meet. The columns and
+    their types are the same for all points: strings, ints, floats, none missing. `law` is empty where no formula is
+    exact; then `law_mean_us` and `law_errors` are 0.
     """
     return _row(point, simulate(point))
 
@@ -156,12 +163,12 @@ def flush_name(policy: FlushPolicy) -> str:
 
 
 def simulate(point: Point, progress: Progress = without_progress) -> Trace:
-    """Run a point, compiled if that is wanted and can be: the traces are equal."""
+    """Run a point with the wanted engine if it supports it: the traces are equal."""
     if not point.is_compiled:
         return run(point.scenario, point.seed, progress=progress)
     try:
         from tornpage.sim.fast import can_run_fast, run_fast
-    except (ImportError, RuntimeError):  # no Numba for this Python; no place for what it compiles
+    except (ImportError, RuntimeError):  # no Numba for this Python, or no place for its compiled code
         return run(point.scenario, point.seed, progress=progress)
     return (run_fast if can_run_fast(point.scenario) else run)(point.scenario, point.seed, progress=progress)
 

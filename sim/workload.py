@@ -1,4 +1,7 @@
-"""Who sends what, when: values only. The actors that live by them are in `sim.producers`."""
+"""Workloads as values: what producers send and when.
+
+The actors are in `sim.actors.producers`.
+"""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -15,7 +18,7 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Bytes of whole records, evenly spread over `smallest_bytes` to `largest_bytes`, both included."""
+    """Bytes of whole records, spread evenly over `smallest_bytes` to `largest_bytes`."""
 
     smallest_bytes: int
     largest_bytes: int
@@ -36,7 +39,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class OpenPoisson:
-    """Many producers that know nothing of each other: arrivals at random, `rate_per_s` in the mean, whatever waits."""
+    """Many independent producers: random arrivals, `rate_per_s` on average, whatever waits."""
 
     rate_per_s: float
     sizes: Sizes
@@ -54,19 +57,20 @@ class OpenPoisson:
         return _Poisson(1e9 / self.rate_per_s, rng)
 
     def expected_messages(self, duration_ns: int) -> float:
-        """Return how many messages arrive in so much time, in the mean."""
+        """Return the mean number of messages that arrive in `duration_ns`."""
         return self.rate_per_s * duration_ns / NS_PER_S
 
     def lasts_ns(self, messages: int) -> float:
-        """Return how long so many messages take to come, in the mean."""
+        """Return the mean time in which `messages` arrive."""
         return messages / self.rate_per_s * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
 class OnOffBursts:
-    """Open producers in bursts: `burst_rate_per_s` for `burst_ns`, then `rest_rate_per_s` for `rest_ns`, and again.
+    """Open producers in bursts.
 
-    The first burst begins at once. Within a burst, and between two, arrivals come at random.
+    They send `burst_rate_per_s` for `burst_ns`, then `rest_rate_per_s` for `rest_ns`, in a loop. The first burst begins
+    at once. Within a burst, and between two, arrivals are random.
     """
 
     burst_rate_per_s: float
@@ -99,12 +103,15 @@ class OnOffBursts:
         return _Bursts(self, rng)
 
     def expected_messages(self, duration_ns: int) -> float:
-        """Return how many messages arrive in so much time, in the mean; a begun period counts whole."""
+        """Return the mean number of messages that arrive in `duration_ns`.
+
+        A period that has begun counts whole.
+        """
         period_ns = self.burst_ns + self.rest_ns
         return self.rate_per_s * period_ns * -(-duration_ns // period_ns) / NS_PER_S
 
     def lasts_ns(self, messages: int) -> float:
-        """Return how long so many messages take to come, in the mean; a begun period counts whole."""
+        """Return the mean time in which `messages` arrive; a period that has begun counts whole."""
         return messages / self.rate_per_s * NS_PER_S + self.burst_ns + self.rest_ns
 
 
@@ -125,7 +132,10 @@ class ClosedLoop:
         return f"closed {self.producers}"
 
     def lasts_ns(self, messages: int) -> float:
-        """Return how long so many messages take to come if answers took no time, in the mean; a begun lap is whole."""
+        """Return the mean time in which `messages` arrive if answers took no time.
+
+        A lap that has begun counts whole.
+        """
         return (messages / self.producers + 1) * self.think.mean_ns
 
 
@@ -159,14 +169,14 @@ class _Poisson:
 
 
 class _Bursts:
-    """A Poisson stream of one message per unit, whose units pass as fast as the rate of the moment says."""
+    """A Poisson stream of one message per unit; units pass at the current rate."""
 
     def __init__(self, load: OnOffBursts, rng: np.random.Generator) -> None:
         self._load = load
         self._rng = rng
         self._periods = 0
         self._units = 0.0
-        """Passed since the start of that period."""
+        """The units passed since the start of that period."""
 
     def take(self, count: int) -> Int64s:
         load = self._load

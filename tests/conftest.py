@@ -1,4 +1,4 @@
-"""What all tests share: settings, the order of the long files, where temporary files lie."""
+"""Settings, the order of the long files and temporary directories of all tests."""
 
 import os
 import shutil
@@ -10,53 +10,53 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tornpage.properties.explore.machines.equal_draws import draw_from_seeds_alone
+from tornpage.properties.explore.machines.equal_draws import use_seeds_only
 
-# A loaded machine must not turn a slow example into a failure. Runs of the same sources take the same examples; others,
-# and many more, are for those who hunt: `--hypothesis-profile=hunt`, maybe with `--hypothesis-seed` (ADR 47).
+# A loaded machine must not turn a slow example into a failure. Runs of the same sources take the same examples.
+# `--hypothesis-profile=hunt`, maybe with `--hypothesis-seed`, takes others and many more (ADR 47).
 settings.register_profile("tests", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("hunt", deadline=None, print_blob=True, derandomize=False, max_examples=2_000)
 settings.load_profile("tests")
-draw_from_seeds_alone()
+use_seeds_only()
 
 TESTS = Path(__file__).resolve().parent
 FIRST = (
-    "properties/test_planted.py",
-    "properties/test_sigkill.py",
+    "properties/planted/test_planted.py",
+    "properties/explore/kills/test_sigkill.py",
     "tornpage/test_cli.py",
     "pipeline/test_jobs_spark.py",
-    "properties/test_machines.py",
-    "properties/test_campaign.py",
+    "properties/explore/machines/test_machines.py",
+    "properties/campaign/test_campaign.py",
     "reports/test_pages.py",
-    "impl/test_golden_answers.py",
+    "impl/golden/test_golden_answers.py",
     "pipeline/test_commands.py",
-    "properties/test_machine.py",
-    "impl/test_stress.py",
+    "properties/explore/machines/test_machine.py",
+    "impl/store/test_stress.py",
     "sim/test_laws.py",
     "reports/test_browser.py",
-    "impl/test_dispatch_kernel.py",
-    "impl/test_multi_path_power_loss.py",
+    "impl/kernels/test_dispatch_kernel.py",
+    "impl/log/test_multi_path_power_loss.py",
 )
-"""The files that take longest begin, each in one process, so that none is left alone with one of them at the end."""
+"""The longest files begin, each in one process, so that no process is left with a long file at the end."""
 MEMORY = "/dev/shm"
 ROOM_BYTES = 4 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let `tmp_path` lie in memory where that has room, and what tests start hear interrupts.
+    """Put `tmp_path` into memory where that has room; let child processes receive interrupts.
 
-    Thousands of small stores sync all that they write. Tests whose subject is the disk take `disk_path`; `--basetemp`
-    or PYTEST_DEBUG_TEMPROOT names another place.
+    Thousands of small stores sync all their writes. Tests whose subject is the disk take `disk_path`. `--basetemp` or
+    PYTEST_DEBUG_TEMPROOT names another place.
     """
     if has_room(MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
-    # A shell has what it starts in the background ignore interrupts, and so would every process of the tests.
+    # A shell starts background commands with interrupts ignored, and all processes of the tests would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def has_room(directory: str) -> bool:
-    """Return whether files may be written there, a few GiB of them."""
+    """Return whether a directory is writable and has a few GiB of room."""
     try:
         return os.access(directory, os.W_OK | os.X_OK) and shutil.disk_usage(directory).free >= ROOM_BYTES
     except OSError:
@@ -78,6 +78,9 @@ def repository() -> Path:
 
 @pytest.fixture
 def disk_path() -> Iterator[Path]:
-    """Return a directory where temporary files usually lie, on a disk; `tmp_path` may lie in memory."""
+    """Return a temporary directory on a disk, in the usual place.
+
+    `tmp_path` may lie in memory.
+    """
     with tempfile.TemporaryDirectory(prefix="tornpage-test-") as directory:
         yield Path(directory)

@@ -1,6 +1,7 @@
-"""docs/coverage.md: every name on it exists, and every row has a test or says what comes later, or why it is left out.
+"""Test docs/coverage.md: every name exists, and every row has a test or a reason.
 
-Names are looked up in the sources, which are parsed and not run.
+A row without a test says what comes later, or why it is left out. Names are looked up in the parsed sources, which are
+not run.
 """
 
 import ast
@@ -40,7 +41,7 @@ ELSEWHERE = frozenset(
 )
 """Bugs of those modules that are about an open of a store, which is not on this page."""
 NO_BUGS = ("__init__", "lockstep", "perturb", "programs", "record", "registry")
-"""Modules that tell of planted bugs and plant none."""
+"""Modules about planted bugs that plant none."""
 
 _CODE = re.compile(r"`([^`]+)`")
 _DEFINITION = re.compile(r"^\[([^\]]+)\]: (\S+)$", re.MULTILINE)
@@ -62,7 +63,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Return the rows of all tables with our header."""
+    """Return the rows of all tables with this header."""
     found, section, inside = [], "", False
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
@@ -90,7 +91,7 @@ def tree_of(path: str) -> ast.Module:
 
 
 def names_in(body: list[ast.stmt]) -> dict[str, ast.stmt]:
-    """Return what a module or a class defines itself, by name."""
+    """Return the definitions of a module or a class by name."""
     found: dict[str, ast.stmt] = {}
     for node in body:
         match node:
@@ -102,7 +103,7 @@ def names_in(body: list[ast.stmt]) -> dict[str, ast.stmt]:
 
 
 def missing(dotted: str) -> str:
-    """Return what of `room.module.Name.member` does not exist, or nothing."""
+    """Return the missing part of `room.module.Name.member`, or nothing."""
     path, *rest = ROOT, *dotted.split(".")
     while rest and (path / rest[0]).is_dir():
         path /= rest.pop(0)
@@ -201,7 +202,7 @@ def test_a_row_has_a_test_or_says_later() -> None:
 
 
 def wrong_names(row: Row) -> Iterator[str]:
-    """Yield what is wrong with each name of a row."""
+    """Yield the errors in the names of a row."""
     for room, cell in (("impl", row.code), ("model", row.model)):
         for name in _CODE.findall(cell):
             if not name.startswith(f"{room}."):

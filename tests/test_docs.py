@@ -1,4 +1,7 @@
-"""The pages of docs/: every command shown is run, or parsed where it stands in prose; the site builds."""
+"""Test the pages of docs/: each command runs, or parses where it stands in prose.
+
+The site builds.
+"""
 
 import importlib.util
 import re
@@ -25,7 +28,7 @@ IN_PROSE = re.compile(r"`(tornpage [^`…]+)`")
 
 @dataclass(frozen=True)
 class Shown:
-    """A command of a page, and the lines that stand below it."""
+    """A command of a page, and the lines below it."""
 
     command: str
     printed: tuple[str, ...]
@@ -38,13 +41,16 @@ def commands_in(block: str) -> Iterator[Shown]:
 
 
 def is_printed(line: str, output: list[str]) -> bool:
-    """A line stands for one that has its parts in this order; `…` is for whatever is left out."""
+    """A line matches if it has these parts in order; `…` stands for any text."""
     pattern = ".*".join(map(re.escape, line.rstrip().split("…")))
     return any(re.fullmatch(pattern, other.rstrip()) for other in output)
 
 
 def runs_as_shown(page: Path, directory: Path) -> None:
-    """Run a page from top to bottom in one directory. `.venv` of a reader is the Python that runs the tests."""
+    """Run a page from top to bottom in one directory.
+
+    `.venv` of a reader is the Python of the tests.
+    """
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     environment = {"PATH": path, "HOME": str(directory), "PYTHONPATH": str(REPOSITORY)}  # this tree, installed or not
     for saved_as, language, block in BLOCK.findall(page.read_text()):
@@ -82,11 +88,17 @@ def test_a_guide_runs_word_for_word(page: Path, tmp_path: Path) -> None:
 
 
 RUN_ELSEWHERE = {"cluster.md": "pipeline/test_cluster_page.py", "test-your-store.md": "test_your_store_page.py"}
-"""Pages with commands in other blocks, which need a cluster, or an edit between them; and the tests that run those."""
+"""Pages with commands in other blocks, and the tests of these pages.
+
+They need a cluster or an edit.
+"""
 
 
 def test_every_command_that_is_shown_is_run() -> None:
-    """In a console block, in an indented list (tests/test_docs_lists.py), or by a test of that page alone."""
+    """Each command is in a console block, an indented list, or a test of that page alone.
+
+    tests/test_docs_lists.py runs the indented lists.
+    """
     is_command = re.compile(rf"\s*tornpage ({'|'.join(cli.list_commands(click.Context(cli)))})\b")
     for page in [*DOCS.glob("*.md"), *(DOCS / "adr").glob("*.md")]:
         text = page.read_text()
@@ -120,7 +132,7 @@ def lines_in_prose() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "line"), lines_in_prose())
 def test_a_command_in_prose_is_there_with_its_options(page: str, line: str) -> None:
-    """Prose names commands without all that they need, or with letters for it."""
+    """Prose names commands without all their arguments, or with letters for them."""
     command: click.Command = cli
     for word in line.split()[1:]:
         if isinstance(command, click.Group):

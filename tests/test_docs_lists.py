@@ -1,6 +1,6 @@
-"""Commands that a page lists in an indented block, each with a remark: all of them run, the long ones until Ctrl-C.
+"""Run the commands of indented lists of a page; long ones get Ctrl-C.
 
-What a console block shows is run by tests/test_docs.py.
+tests/test_docs.py runs console blocks.
 """
 
 import os
@@ -18,7 +18,7 @@ DOCS = REPOSITORY / "docs"
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LISTED = re.compile(r"^    (tornpage \S.*?)(?:  .*)?$", re.MULTILINE)
 ENOUGH_S = 12.0
-"""After so long a command is at work, and has read all its options; then it hears Ctrl-C."""
+"""After this time a command is at work and has read all its options; then it gets Ctrl-C."""
 NOT_RUN = {"tornpage replay ti1-…": "it stands for a token that another run has printed"}
 
 

@@ -1,7 +1,6 @@
-"""The Makefile's set-up: made once, made again when something changed, healed when it was cut short.
+"""Test the set-up of the Makefile: made once, repeated after changes, healed after a cut.
 
-A shell script plays Python: it writes down how it was called and makes a venv that holds itself, so that nothing is
-installed here.
+A shell script stands for Python: it records its calls and makes a venv with itself, so that nothing is installed.
 """
 
 import os
@@ -32,7 +31,7 @@ echo "$call" >> calls
 
 
 class Checkout:
-    """A directory with the Makefile and the fake Python; `make` returns the calls that one run made."""
+    """A directory with the Makefile and the fake Python; `make` returns the calls of one run."""
 
     def __init__(self, root: Path, source: Path) -> None:
         self.root = root
@@ -49,7 +48,7 @@ class Checkout:
         path.chmod(0o755)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run make, as a user would who has never heard of the variables of the make around this test."""
+        """Run make without the variables of the make that runs this test."""
         inherited = {name: value for name, value in os.environ.items() if name not in INHERITED}
         path = f"{self.root / 'bin'}{os.pathsep}{os.environ['PATH']}"
         return subprocess.run(
@@ -63,7 +62,7 @@ class Checkout:
         )
 
     def calls(self, *arguments: str) -> list[str]:
-        """Run make and return what it asked the fake Python to do."""
+        """Run make and return its calls of the fake Python."""
         log = self.root / "calls"
         log.unlink(missing_ok=True)
         done = self.run(*arguments)

@@ -1,8 +1,9 @@
-"""One meaning, one place: operations are declared in `model.operations`, and `model.step` alone gives them a meaning.
+"""Test that operations have one meaning, in `model.step`, and one declaration.
 
-A transition is a public function of the model, below `step`, `crash` and `corruption`, that takes a log or consumer
-progress and returns the next one. Modules of `properties` get states from these three: from `model.step` after an
-operation, from `model.crash` after a crash or an open, from `model.corruption` after a corruption.
+They are declared in `model.operations`. A transition is a public function of the model, below `step`, `crash` and
+`corruption`, that takes a log or consumer progress and returns the next one. Modules of `properties` get states from
+these three: from `model.step` after an operation, from `model.crash` after a crash or an open, from `model.corruption`
+after a corruption.
 """
 
 import ast
@@ -40,7 +41,7 @@ def transitions() -> set[tuple[str, str]]:
 
 
 def calls(source: str, known: set[tuple[str, str]]) -> Iterator[str]:
-    """Yield each transition that a module calls or hands on, as `module.name`."""
+    """Yield each transition that a module calls or passes on, as `module.name`."""
     tree = ast.parse(source)
     modules: dict[str, str] = {}
     for node in ast.walk(tree):

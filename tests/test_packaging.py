@@ -1,4 +1,4 @@
-"""Wheel and source distribution: one name at the top level, and at home beside packages named like our rooms."""
+"""Test wheel and source distribution: one top-level name, packages named like rooms."""
 
 import os
 import subprocess
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tornpage.pipeline.agreement import versions
-from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
-from tornpage.properties.explore.exhaustive.kept import source_fingerprint
+from tornpage.pipeline.spark.agreement import versions
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
+from tornpage.properties.explore.exhaustive.resume import source_fingerprint
 
 ROOMS = ("bench", "impl", "model", "pipeline", "properties", "reports", "sim")
 BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{kind}(sys.argv[1]))"
@@ -20,7 +20,10 @@ BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{kind
 
 @pytest.fixture(scope="module")
 def sources(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of what is tracked, in which to build: `build/` in the checkout could hold old modules."""
+    """Return a copy of the tracked files for a build.
+
+    `build/` in the checkout may hold old modules.
+    """
     home = tmp_path_factory.mktemp("packaging") / "sources"
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=False)
     if listed.returncode:
@@ -61,7 +64,10 @@ def wheels(sources: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def installed(wheels: dict[str, Path], sources: Path) -> Path:
-    """Return a directory with the content of a wheel, and beside it a working directory with packages of a user."""
+    """Return a directory with the content of a wheel.
+
+    Beside it is a working directory with user packages.
+    """
     home = sources.parent / "installed"
     with zipfile.ZipFile(wheels["sdist"]) as archive:
         archive.extractall(home / "site")
@@ -73,7 +79,7 @@ def installed(wheels: dict[str, Path], sources: Path) -> Path:
 
 
 def run(installed: Path, *command: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """Run Python in the working directory of the user, on what is installed and not on the checkout."""
+    """Run Python in the user's working directory with the installed package, not the checkout."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     path = os.pathsep.join((str(installed / "site"), sysconfig.get_path("purelib")))
     return subprocess.run(
@@ -128,8 +134,8 @@ def test_check_runs_beside_packages_named_like_our_rooms(installed: Path) -> Non
 
 def test_source_has_one_digest_however_it_is_installed(installed: Path) -> None:
     program = (
-        "from tornpage.pipeline.agreement import versions\n"
-        "from tornpage.properties.explore.exhaustive.kept import source_fingerprint\n"
+        "from tornpage.pipeline.spark.agreement import versions\n"
+        "from tornpage.properties.explore.exhaustive.resume import source_fingerprint\n"
         "print(versions()['code of tornpage'], source_fingerprint())"
     )
     done = run(installed, "-c", program)

@@ -1,4 +1,4 @@
-"""Folders of the user that are named like our rooms are harmless; a system that cannot run tornpage is named."""
+"""Test that folders named like rooms are harmless, and that an unfit system is named."""
 
 import ast
 import os
@@ -18,7 +18,7 @@ SCRIPT = [str(Path(sys.executable).with_name("tornpage"))]
 
 @pytest.fixture
 def decoys(tmp_path: Path) -> Path:
-    """Return a directory with a package for each of our rooms that ends the process."""
+    """Return a directory with a package for each room that ends the process."""
     for name in ROOMS:
         package = tmp_path / "decoys" / name
         package.mkdir(parents=True)
@@ -27,14 +27,14 @@ def decoys(tmp_path: Path) -> Path:
 
 
 def run(command: list[str], *, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run `command` in `cwd`, without the settings of Python's path that this process was started with."""
+    """Run `command` in `cwd`, without the Python path settings of this process."""
     inherited = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONSAFEPATH"}}
     environment = {**inherited, **variables}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def assert_works(done: subprocess.CompletedProcess[str]) -> None:
-    """Check that a command ended well and imported no decoy."""
+    """Check that a command succeeded and imported no decoy."""
     assert "decoy imported" not in done.stdout + done.stderr
     assert done.returncode == 0, done.stderr
 
@@ -80,7 +80,7 @@ def test_unsupported_machine_is_named(platform: str, version: tuple[int, ...], r
 
 
 def test_guard_can_be_read_by_an_old_python() -> None:
-    """Otherwise an old Python would answer with a syntax error instead of the sentence."""
+    """Otherwise an old Python would fail with a syntax error instead of the sentence."""
     for name in ("guard.py", "__main__.py"):
         source = Path(guard.HOME, "tornpage", name).read_text(encoding="utf-8")
         ast.parse(source, feature_version=(3, 7))

@@ -1,15 +1,21 @@
-"""Helpers for tests of other stores: a store in memory that does what the model says, and one assertion."""
+"""Helpers for tests of your store: an assertion, and a reference store in memory."""
 
 from tornpage.model.state import CommitLog
 from tornpage.outcomes.targets import assert_store_holds
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.foreign.protocol import TargetUnusable
-from tornpage.properties.foreign.reference_store import SAFE_AFTER, Disaster, ReferenceState, ReferenceStore, SafeAfter
+from tornpage.properties.foreign.reference_store import (
+    SAFE_AFTER,
+    CrashFault,
+    ReferenceState,
+    ReferenceStore,
+    SafeAfter,
+)
 
 __all__ = [
     "SAFE_AFTER",
     "CommitLog",
-    "Disaster",
+    "CrashFault",
     "HarnessError",
     "ReferenceState",
     "ReferenceStore",

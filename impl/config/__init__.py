@@ -1,1 +1,1 @@
-"""The configuration of a store, its defaults and checks, and the policies that decide from values."""
+"""The configuration of a store, its defaults, its checks and its policies."""

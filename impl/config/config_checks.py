@@ -1,4 +1,7 @@
-"""Which values of a configuration cannot work, asked when it is made. Each error names field, value and remedy."""
+"""Checks of a configuration when it is created.
+
+Each error names the field, the value and the remedy.
+"""
 
 import ipaddress
 from typing import TYPE_CHECKING
@@ -9,7 +12,7 @@ from tornpage.impl.config.retention_policy import RetentionPolicy
 from tornpage.impl.errors import BadConfig
 from tornpage.impl.message.dispatching import UNIT_BYTES
 
-if TYPE_CHECKING:  # it asks here when it is made
+if TYPE_CHECKING:  # that module imports this one
     from tornpage.impl.config.message_store_config import MessageStoreConfig
 
 __all__ = ["require_possible"]
@@ -57,14 +60,14 @@ _SIZES = {
     "flush_consumer_offset_interval": 1,
     "schedule_async_deliver_max_pending_limit": 1,
 }
-"""The smallest value of each; the greatest is 2 GiB - 1."""
+"""The smallest value of each setting; the greatest is 2 GiB - 1."""
 _POOL_BUFFERS_MAX = 1_000
 _BUFFERS_TO_ROLL = 2
 _PERCENT_MAX = 100
 
 
 def require_possible(config: "MessageStoreConfig") -> None:
-    """Raise BadConfig for the first value that cannot work."""
+    """Raise BadConfig for the first invalid setting."""
     _require_messages(config)
     _require_numbers(config)
     _require_pages(config)

@@ -1,4 +1,4 @@
-"""Every default of the store in one place, with RocketMQ's name and the reason.
+"""Every default of the store, with RocketMQ's name and the unit.
 
 Source: `MessageStoreConfig` of RocketMQ 4.9.3.
 """
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 MAPPED_FILE_SIZE_COMMIT_LOG = 1 << 30
-"""`mappedFileSizeCommitLog`, bytes. Reserved when the first message arrives; examples and tests use a few KiB."""
+"""`mappedFileSizeCommitLog`, bytes. Allocated with the first message; examples and tests use a few KiB."""
 
 MAX_MESSAGE_SIZE = 4 << 20
 """`maxMessageSize`, bytes of the whole encoded record."""
@@ -52,23 +52,27 @@ MAX_LMQ_CONSUME_QUEUE_NUM = 20_000
 """`maxLmqConsumeQueueNum`, light queues."""
 
 HA_SLAVE_FALLBEHIND_MAX = 256 << 20
-"""`haSlaveFallbehindMax`, bytes that a usable replica may be behind."""
+"""`haSlaveFallbehindMax`, bytes that a usable replica may lag."""
 
 SLAVE_TIMEOUT = 3_000
 """`slaveTimeout`, ms that a put waits for a replica."""
 
 CLEAN_RESOURCE_INTERVAL = 10_000
-"""`cleanResourceInterval`, ms between two looks at how full the disk is."""
+"""`cleanResourceInterval`, ms between two checks of the disk space."""
 
 DISK_SPACE_CLEAN_FORCIBLY_RATIO = 0.85
-"""System property `rocketmq.broker.diskSpaceCleanForciblyRatio`: a fuller disk gets no new log file while another can
-take it."""
+"""System property `rocketmq.broker.diskSpaceCleanForciblyRatio`, share of the disk.
+
+No new log file is created on a fuller disk while another disk has room.
+"""
 
 DISK_SPACE_WARNING_LEVEL_RATIO = 0.90
-"""System property `rocketmq.broker.diskSpaceWarningLevelRatio`: a fuller disk takes no more messages."""
+"""System property `rocketmq.broker.diskSpaceWarningLevelRatio`, share of the disk: a fuller disk accepts no
+messages.
+"""
 
 POPULATE_AHEAD_BYTES = 64 << 10
-"""Ours: pages made ready ahead of the records of a log that grows slowly; a fast one has more (`log/populating`)."""
+"""Not in RocketMQ: bytes of pages populated ahead of the records of a slowly growing log; see `log/populating`."""
 
 TRANSIENT_STORE_POOL_SIZE = 5
 """`transientStorePoolSize`, buffers of the size of one log file."""
@@ -95,25 +99,25 @@ MAX_TRANSFER_COUNT_ON_MESSAGE_IN_MEMORY = 32
 """`maxTransferCountOnMessageInMemory`, messages of such an answer."""
 
 MAX_TRANSFER_BYTES_ON_MESSAGE_IN_DISK = 64 << 10
-"""`maxTransferBytesOnMessageInDisk`, bytes of one answer whose messages are likely on the disk only."""
+"""`maxTransferBytesOnMessageInDisk`, bytes of one answer whose messages are likely on disk only."""
 
 MAX_TRANSFER_COUNT_ON_MESSAGE_IN_DISK = 8
 """`maxTransferCountOnMessageInDisk`, messages of such an answer."""
 
 ACCESS_MESSAGE_IN_MEMORY_MAX_RATIO = 40
-"""`accessMessageInMemoryMaxRatio`, percent of the memory of the machine that the end of the log is taken to fill."""
+"""`accessMessageInMemoryMaxRatio`, percent of the machine's memory that the end of the log is assumed to occupy."""
 
 SCHEDULE_ASYNC_DELIVER_MAX_PENDING_LIMIT = 2_000
-"""`scheduleAsyncDeliverMaxPendingLimit`, copies of one delay level whose answers may be open at a time."""
+"""`scheduleAsyncDeliverMaxPendingLimit`, copies of one delay level that may be unanswered at a time."""
 
 FLUSH_DELAY_OFFSET_INTERVAL = 10_000
-"""`flushDelayOffsetInterval`, ms between two saves of how far delayed messages were delivered."""
+"""`flushDelayOffsetInterval`, ms between two saves of the progress of delayed delivery."""
 
 SHORT_POLLING_TIME_MILLS = 1_000
 """`shortPollingTimeMills`, ms that a pull waits where long polling is off."""
 
 MAX_HELD_PULLS = 100_000
-"""No setting of RocketMQ's, where nothing bounds the pulls that wait: some 230 MB of them."""
+"""Not in RocketMQ: pulls that may wait at a time, about 230 MB of memory; RocketMQ has no limit."""
 
 FLUSH_CONSUMER_OFFSET_INTERVAL = 5_000
 """`flushConsumerOffsetInterval` of `BrokerConfig`, ms between two saves of consumer offsets."""

@@ -1,7 +1,7 @@
-"""When log files may go, decided from values: time of day, age, and how full the disks are.
+"""When log files may be deleted: functions of time of day, age and used disk space.
 
-Names and defaults are those of `MessageStoreConfig` 4.9.3, in snake case, and of its system properties; times are
-milliseconds where nothing else is said. Source: `DefaultMessageStore.CleanCommitLogService`.
+Names and defaults are those of `MessageStoreConfig` 4.9.3 and of its system properties, in snake case. Times are
+milliseconds unless another unit is named. Source: `DefaultMessageStore.CleanCommitLogService`.
 """
 
 import zoneinfo
@@ -12,10 +12,10 @@ from functools import lru_cache
 __all__ = ["DELETE_FILES_BATCH_MAX", "MAX_MANUAL_DELETE_FILE_TIMES", "RetentionPolicy", "Room", "zone_of"]
 
 DELETE_FILES_BATCH_MAX = 10
-"""So many log files go in one run."""
+"""The greatest number of log files deleted in one run."""
 
 MAX_MANUAL_DELETE_FILE_TIMES = 20
-"""So many runs follow when somebody asks for them."""
+"""The number of runs that delete expired files at any hour after a manual request."""
 
 _HOUR_MS = 3_600_000
 _HOURS = range(24)
@@ -24,8 +24,10 @@ _RATIO_LEAST, _RATIO_MOST = 10, 95
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a look at the disks says: `is_full` forbids puts, `wants_deletion` begins a run, and that run asks no file
-    for its age when it is `urgent`."""
+    """The result of a disk space check.
+
+    `is_full` forbids puts. `wants_deletion` starts a run of deletions. An `urgent` run ignores the age of files.
+    """
 
     is_full: bool = False
     wants_deletion: bool = False
@@ -34,57 +36,62 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """How long messages stay. Raises ValueError for hours and zones that there are not.
+    """How long messages stay. Raises ValueError for invalid hours or an unknown time zone.
 
-    `disk_max_used_space_ratio` is per cent, and counts as 10 below it and as 95 above; the other two ratios are shares.
+    `disk_max_used_space_ratio` is percent, clamped to 10 to 95. The other two ratios are shares.
     """
 
     file_reserved_time: int = 72
     """`fileReservedTime`, hours."""
     delete_when: str = "04"
-    """`deleteWhen`: the hours of the day at which expired files go, separated by `;`."""
+    """`deleteWhen`: the hours of the day at which expired files are deleted, separated by `;`."""
     time_zone: str = ""
-    """Ours: where it is that hour; an IANA name, or empty for the zone of the machine."""
+    """Not in RocketMQ: the IANA time zone of `delete_when`; empty means the zone of the machine."""
     clean_resource_interval: int = 10_000
-    """`cleanResourceInterval`: the pause between two runs."""
+    """`cleanResourceInterval`, ms between two runs."""
     delete_commit_log_files_interval: int = 100
-    """`deleteCommitLogFilesInterval`: the pause between two deletions of a run."""
+    """`deleteCommitLogFilesInterval`, ms between two deletions of a run."""
     destroy_maped_file_interval_forcibly: int = 120_000
-    """`destroyMapedFileIntervalForcibly`: how long a reader may keep a file that is to go."""
+    """`destroyMapedFileIntervalForcibly`, ms that a reader may hold a file that is to be deleted."""
     redelete_hanged_file_interval: int = 120_000
-    """`redeleteHangedFileInterval`: how often such a file is tried again when nothing else is to go."""
+    """`redeleteHangedFileInterval`, ms between two attempts to delete such a file while no other file is to be
+    deleted.
+    """
     delete_consume_queue_files_interval: int = 100
-    """`deleteConsumeQueueFilesInterval`: the pause behind a queue that lost files."""
+    """`deleteConsumeQueueFilesInterval`, ms of pause after a queue whose files were deleted."""
     clean_file_forcibly_enable: bool = True
-    """`cleanFileForciblyEnable`: whether a disk that is too full takes files that are not expired."""
+    """`cleanFileForciblyEnable`: whether files that have not expired are deleted from a full disk."""
     disk_max_used_space_ratio: int = 75
-    """`diskMaxUsedSpaceRatio`, per cent: above it expired files go at any hour."""
+    """`diskMaxUsedSpaceRatio`, percent: above it expired files are deleted at any hour."""
     disk_space_clean_forcibly_ratio: float = 0.85
-    """Above it files go at any age."""
+    """Share of the disk above which files of any age are deleted."""
     disk_space_warning_level_ratio: float = 0.90
-    """Above it no put is taken."""
+    """Share of the disk above which no put is accepted."""
 
     def __post_init__(self) -> None:
         self.hours()
         zone_of(self.time_zone)
 
     def hours(self) -> frozenset[int]:
-        """Return the hours of `delete_when`. Raises ValueError; RocketMQ's run ends there, each time."""
+        """Return the hours of `delete_when`.
+
+        Raises ValueError if one is invalid; RocketMQ aborts each run then.
+        """
         return _hours_of(self.delete_when)
 
     def is_time_to_delete(self, now_ms: int) -> bool:
-        """Return whether this is one of the hours, all of it."""
+        """Return whether a time lies within one of the hours."""
         return datetime.fromtimestamp(now_ms / 1000, zone_of(self.time_zone)).hour in self.hours()
 
     def is_expired(self, *, newest_ms: int, now_ms: int) -> bool:
-        """Return whether a file may go whose newest message is not younger than `newest_ms`."""
+        """Return whether a file has expired whose newest message was stored at `newest_ms`."""
         return now_ms >= newest_ms + self.file_reserved_time * _HOUR_MS
 
     def room(self, log_ratio: float | None, queue_ratio: float | None) -> Room:
-        """Return what follows from the used share of the log's disk and of the queues'; None is one that does not say.
+        """Decide by the used shares of the disks of log and queues.
 
-        RocketMQ does not look at the second one while the first one wants a run, and takes a disk that does not say
-        for one that wants it.
+        None is a disk whose usage cannot be read. RocketMQ does not check the second disk while the first one wants a
+        run, and starts a run if the usage cannot be read.
         """
         ratios = [ratio for ratio in (log_ratio, queue_ratio) if ratio is not None]
         return Room(
@@ -103,15 +110,15 @@ class RetentionPolicy:
 def _hours_of(text: str) -> frozenset[int]:
     hours = frozenset(int(hour) for hour in text.split(";"))
     if not hours <= set(_HOURS):
-        raise ValueError(f"a day has no hour {max(hours, key=lambda hour: abs(hour - 12))}")
+        raise ValueError(f"no hour of the day: {max(hours, key=lambda hour: abs(hour - 12))}")
     return hours
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """Return a time zone, None for that of the machine. Raises ValueError for one that nobody knows."""
+    """Return a time zone, None for that of the machine. Raises ValueError for an unknown name."""
     if name in ("", "UTC"):
         return UTC if name else None
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, OSError) as error:
-        raise ValueError(f"no time zone is called {name!r}") from error
+        raise ValueError(f"unknown time zone {name!r}") from error

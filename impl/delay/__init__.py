@@ -1,1 +1,1 @@
-"""Delayed delivery: messages wait in the schedule topic and are put again once they are due."""
+"""Delayed delivery: messages of the schedule topic are put again when they are due."""

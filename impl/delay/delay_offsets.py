@@ -1,11 +1,12 @@
-"""Which delayed message of each level is delivered next: the table behind `config/delayOffset.json`.
+"""The number of the next message to deliver for each delay level.
 
-RocketMQ notes the message at which a round began, and saves whatever it has noted. Here each delivered message counts,
-and **a saved number never speaks of a copy that is not durable**: a save makes the log durable first. Otherwise a power
-loss takes the copy and leaves the number, and an acknowledged message never comes (hole A5).
+It is stored in `config/delayOffset.json`. RocketMQ records the message at which a round began, and saves that number at
+any time. Here each delivered message counts, and **a saved number never covers a copy that is not durable**: a save
+flushes the log first. Otherwise a power loss could lose the copy and keep the number, and an acknowledged message would
+never be delivered (hole A5).
 
-The numbers are brought within the bounds of their queues once, after the queues were recovered (RMQ-B57, RMQ-B58).
-Source: `ScheduleMessageService`, spec: services, sections 1.3, 1.6 and 1.8.
+The numbers are limited to the range of their queues once, after the queues were recovered (RMQ-B57, RMQ-B58). Source:
+`ScheduleMessageService`, spec: services, sections 1.3, 1.6 and 1.8.
 """
 
 import errno
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.progress_owner import QueueRange
 from tornpage.impl.guards import MakeGuard
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, queue_of_level
 
 __all__ = ["DelayOffsets"]
@@ -26,7 +27,7 @@ _NUMBER_MAX = (1 << 63) - 1
 class DelayOffsets:
     """Owns table and file. One thread delivers, another one may save.
 
-    `make_copies_durable` makes durable all that was put so far, and returns whether it is.
+    `make_copies_durable` flushes everything put so far, and returns whether that succeeded.
     """
 
     def __init__(
@@ -49,32 +50,38 @@ class DelayOffsets:
     # ---- the table -----------------------------------------------------------------------------------------------
 
     def next_number(self, level: int) -> int | None:
-        """Return the number of the message that a level delivers next; None if it never delivered one."""
+        """Return the number of the next message to deliver of a level.
+
+        Returns None if it never delivered one.
+        """
         return self._table.get(level)
 
     def advance(self, level: int, number: int) -> None:
-        """Note that a level goes on at a number: everything in front of it has its copy, or will never have one."""
+        """Set the next number of a level.
+
+        Every message before it has its copy or will never have one.
+        """
         self._table[level] = number
 
     def by_level(self) -> Mapping[int, int]:
-        """Return the table as it is now, levels in order."""
+        """Return a copy of the table, levels in order."""
         return dict(sorted(self._table.items()))
 
     # ---- the file ------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """What log lines call it."""
+        """The name used in log lines."""
         return "delay-offsets"
 
     @property
     def interval_ms(self) -> int:
-        """How long a delivery may wait for its save."""
+        """The longest time in milliseconds from a delivery to its save."""
         return self._interval_ms
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was wrong with the file, and what was corrected."""
+        """The defects of the file, and the corrected numbers."""
         return (*self._file.findings, *self._corrected)
 
     def load(self) -> None:
@@ -83,11 +90,11 @@ class DelayOffsets:
         self._saved = dict(self._table)
 
     def make_durable(self) -> None:
-        """Have what was loaded durable. Raises OSError."""
+        """Make the loaded file durable. Raises OSError."""
         self._file.make_durable()
 
     def correct(self, range_of: QueueRange) -> None:
-        """Bring each number within the bounds of its queue: who comes next would be passed over, or waited for."""
+        """Limit each number to the range of its queue. Otherwise later messages could be skipped."""
         corrected: list[str] = []
         for level, number in self._table.items():
             first, end = range_of(SCHEDULE_TOPIC, queue_of_level(level))
@@ -95,15 +102,18 @@ class DelayOffsets:
             if within != number:
                 self._table[level] = within
                 corrected.append(f"level {level}: {number} is now {within}")
-        self._settled = dict(self._table)  # whatever it speaks of was recovered, and is durable
+        self._settled = dict(self._table)  # all copies before these numbers were recovered and are durable
         if corrected:
-            message = f"{len(corrected)} delay offsets lay outside of their queues; {corrected[0]}"
-            self._corrected = (Finding("note", "progress_corrected", self._file.path, -1, message),)
+            message = f"{len(corrected)} delay offsets were outside their queues; {corrected[0]}"
+            self._corrected = (Finding("note", "progress_corrected", self._file.path, NO_OFFSET, message),)
 
     def save(self) -> None:
-        """Save what has changed, once the copies are durable that it speaks of. Raises OSError: it is still unsaved."""
+        """Save changes after making the copies durable.
+
+        Raises OSError; the changes are then still unsaved.
+        """
         with self._save_guard:
-            table = self.by_level()  # before the flush: what it says of copies was put by then
+            table = self.by_level()  # read before the flush, which covers the copies put until then
             if table == self._saved:
                 return
             if table != self._settled and not self._make_copies_durable():
@@ -113,15 +123,15 @@ class DelayOffsets:
 
 
 def _read(document: object) -> dict[int, int]:
-    """Return the table of a document. Raises ValueError."""
+    """Return the table of a document. Raises ValueError if the document has another shape."""
     match document:
         case {"offsetTable": dict(levels)}:
             pass
         case _:
-            raise ValueError("no table of offsets")
+            raise ValueError("the document has no offsetTable")
     table: dict[int, int] = {}
     for level, number in levels.items():
         if type(number) is not int or not 0 <= number <= _NUMBER_MAX:
-            raise ValueError("an offset that is none")
+            raise ValueError("an offset that is no number from 0 to 2^63 - 1")
         table[int(str(level))] = number
     return dict(sorted(table.items()))

@@ -1,7 +1,7 @@
-"""Delayed delivery of one store: who delivers, what of it is saved, and what an operator is told.
+"""Delayed delivery of one store: the service, its saved progress, its runtime information.
 
-A master delivers; a slave leaves delivery, and the file of its progress, to its master (RMQ-B64). Whoever opens a store
-as a master reads the file.
+A master delivers. A slave leaves delivery, and the file of its progress, to its master (RMQ-B64). A store that opens as
+a master reads the file.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,10 @@ __all__ = ["DelayedDelivery"]
 
 
 class DelayedDelivery:
-    """Builds the delivery of one store. `owners` has the owner of the delay offsets, in a master only."""
+    """Builds the delivery of one store.
+
+    In a master, `owners` holds the owner of the delay offsets.
+    """
 
     def __init__(
         self,
@@ -79,28 +82,28 @@ class DelayedDelivery:
         )
         self._runner = parts.of(ThreadRunner)(self._service)
         self._service.wake = self._runner.wake
-        held.derived.tell_of_runs(self._service.note_runs)
+        held.derived.add_follower(self._service.note_runs)
 
     def start(self) -> None:
-        """Let the service run. Source: `ScheduleMessageService.start`."""
+        """Start the service. Source: `ScheduleMessageService.start`."""
         if self._runner is not None:
             self._runner.start(after_ms=FIRST_DELAY_MS)
 
     def stop(self) -> None:
-        """Deliver nothing from here on; a round that is under way ends first. Every put was answered before."""
+        """Stop delivery; waits for a running round. Every put must have been answered before."""
         if self._runner is not None:
             self._runner.stop()
         if self._service is not None:
             self._service.finish()
 
     def progress(self) -> dict[int, int]:
-        """Return the number of the message that each level delivers next, levels in order."""
+        """Return the number of the next message to deliver of each level, levels in order."""
         return {level: number for offsets in self.owners for level, number in offsets.by_level().items()}
 
     def runtime_info(self) -> dict[str, str]:
-        """Return the progress of each level as a text "stored,max", and what was passed by.
+        """Return the progress of each level as a text "stored,max", and counts.
 
-        Source: `ScheduleMessageService.buildRunningStats`.
+        The counts are of skipped and unconfirmed messages. Source: `ScheduleMessageService.buildRunningStats`.
         """
         info = {
             f"scheduleMessageOffset_{level}": f"{number},{self._end_of(level)}"

@@ -1,14 +1,16 @@
-"""The service that delivers delayed messages: each is put again, under its own topic, once it is due (contract 12).
+"""The service that delivers delayed messages (contract 12).
 
-1. Each queue of SCHEDULE_TOPIC_XXXX is a level, and on its own: a level whose next message cannot be put, or fails,
-   holds up no other.
-2. A message is due when the clock says what its unit says, never before: RocketMQ takes what lies further ahead than
-   the delay of its level for due at once, as after a clock that was set back.
-3. What is due is put, in order, 64 messages of a level in a round at most. The next round is wanted when the next
-   message is due, a second later at the latest, in case the clock is set forward; the dispatcher wakes it for a message
-   that is due earlier.
-4. What will never be delivered is named in the log and passed by: RocketMQ tries it ten times a second for ever, and
-   nothing behind it comes (RMQ-B22). What is refused for now is tried again after 100 ms (RMQ-B61).
+Each is put again, under its own topic, when it is due.
+
+1. Each queue of SCHEDULE_TOPIC_XXXX is a level. Levels are independent: a level whose next message cannot be put, or
+   fails, delays no other.
+2. A message is due at the time in its unit, never before. RocketMQ treats a message as due at once if its time is
+   further ahead than the delay of its level, as after a clock that was set back.
+3. Due messages are put in order, at most 64 messages of a level in a round. The next round is due when the next
+   message is, and after a second at the latest, in case the clock is set forward. The dispatcher wakes the service for
+   a message that is due earlier.
+4. A message that can never be delivered is logged and skipped. RocketMQ tries it ten times a second forever, and no
+   later message is delivered (RMQ-B22). A message that is refused for now is tried again after 100 ms (RMQ-B61).
 
 Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`; spec: services, section 1.4.
 """
@@ -25,7 +27,7 @@ from tornpage.impl.message.codec import decode_record
 from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels
 from tornpage.impl.message.dispatching import QueueRun
 from tornpage.impl.message.message import Message, PutResult, PutStatus, StoredMessage
-from tornpage.impl.put.delayed_copy import stored_as
+from tornpage.impl.put.delayed_copy import as_stored
 from tornpage.impl.queue.consume_queue_ext import is_address
 from tornpage.impl.queue.units import units_in
 from tornpage.impl.read.log_reader import LogReader
@@ -36,11 +38,11 @@ __all__ = ["FIRST_DELAY_MS", "RETRY_MS", "DeliverDelayedMessages", "DeliveryRoun
 _LOG = logging.getLogger("tornpage.store")
 
 FIRST_DELAY_MS = 1_000
-"""`FIRST_DELAY_TIME`."""
+"""`FIRST_DELAY_TIME`, milliseconds."""
 RETRY_MS = 100
-"""`DELAY_FOR_A_WHILE`."""
+"""`DELAY_FOR_A_WHILE`, milliseconds."""
 _PAUSE_AFTER_ERROR_MS = 10_000
-"""`DELAY_FOR_A_PERIOD`."""
+"""`DELAY_FOR_A_PERIOD`, milliseconds."""
 _SLEEP_MS_MAX = 1_000
 _DELIVERIES_OF_A_ROUND = 64
 _NEVER_MS = 1 << 63
@@ -51,11 +53,11 @@ _TOPIC = SCHEDULE_TOPIC.encode()
 
 
 class DeliveryRounds(ABC):
-    """The rounds of delivery; how a copy is put is left open.
+    """The rounds of delivery; subclasses decide how a copy is put.
 
-    `delivered`, `skipped` and `unconfirmed` count messages: put again, passed by, and put again with an answer other
-    than PUT_OK where that is waited for. `clock` is the time of records, in which messages are due; `may_deliver` says
-    no once the store takes no more puts.
+    `delivered` counts messages put again, `skipped` those skipped, `unconfirmed` those whose awaited answer was not
+    PUT_OK. `clock` is the time of records, in which messages are due. `may_deliver` is False once the store accepts no
+    puts.
     """
 
     name = "schedule"
@@ -85,22 +87,28 @@ class DeliveryRounds(ABC):
         self._clock = clock
         self._may_deliver = may_deliver
         self._queue_ids = {queue.queue_id for queue in queues.all() if queue.key[0] == _TOPIC}
-        self._looks_again_ms = clock() + FIRST_DELAY_MS
+        self._next_round_ms = clock() + FIRST_DELAY_MS
 
     # ---- rounds --------------------------------------------------------------------------------------------------
 
     def note_runs(self, runs: Sequence[QueueRun]) -> None:
-        """Hear of units that can be read now; wakes the service for a message that is due before it would look."""
+        """Note units that are readable now.
+
+        Wake the service for a message that is due before its next round.
+        """
         for run in runs:
             if run.key[0] == _TOPIC:
                 if run.key[1] not in self._queue_ids:
                     self._queue_ids = {*self._queue_ids, run.key[1]}
-                if min(_due_times(run)) < self._looks_again_ms and self.wake is not None:
+                if min(_due_times(run)) < self._next_round_ms and self.wake is not None:
                     self.wake()
 
     def step(self, now_ms: int) -> int | None:
-        """Deliver what is due; return when the next round is wanted, None if nothing waits."""
-        self._looks_again_ms = _NEVER_MS  # who comes during the round has to wake
+        """Deliver due messages.
+
+        Return when the next round is due in milliseconds, None if no message waits.
+        """
+        self._next_round_ms = _NEVER_MS  # a message that arrives during the round has to wake the service
         if not self._may_deliver():
             return None
         clock_ms = self._clock()
@@ -111,11 +119,14 @@ class DeliveryRounds(ABC):
         ]
         if not pauses_ms:
             return None
-        self._looks_again_ms = clock_ms + min(pauses_ms)
+        self._next_round_ms = clock_ms + min(pauses_ms)
         return now_ms + min(pauses_ms)
 
     def _round_of(self, queue_id: int, clock_ms: int) -> int | None:
-        """Deliver what is due of one level; return when to look again, in ms from now, None if nothing waits."""
+        """Deliver due messages of one level.
+
+        Return the ms until its next round, None if no message waits.
+        """
         queue = self._queues.find(SCHEDULE_TOPIC, queue_id)
         if queue is None:
             return None
@@ -142,17 +153,20 @@ class DeliveryRounds(ABC):
                     return self._pause_ms(level)
                 handled += 1
             elif queue.min_offset > number:
-                return RETRY_MS  # the file of it has just gone
+                return RETRY_MS  # its file was just deleted
             number += 1
             self._advance(level, number)
         return None
 
     def _is_full(self, level: int) -> bool:
-        """Whether a level may put no more for now; who ends that wakes the service."""
+        """Return whether a level may put no more for now.
+
+        The event that ends this wakes the service.
+        """
         return False
 
     def _pause_ms(self, level: int) -> int:
-        """Return when a level tries a message again that could not be put."""
+        """Return the ms until a level tries a refused message again."""
         return RETRY_MS
 
     # planted: progress-of-the-round
@@ -161,10 +175,10 @@ class DeliveryRounds(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Note what was answered since the last round; no round follows."""
+        """Record the answers since the last round; no round follows."""
 
     def _first_number(self, queue: ReadableQueue, level: int) -> int:
-        """Return where a level goes on: at its first message at least, for those in front have expired."""
+        """Return the next number of a level, at least that of its first message."""
         number, first = self._offsets.next_number(level), queue.min_offset
         if number is None or first == queue.max_offset:
             return max(number or 0, first)
@@ -175,7 +189,10 @@ class DeliveryRounds(ABC):
     # ---- one message ---------------------------------------------------------------------------------------------
 
     def _due_ms(self, queue: ReadableQueue, number: int, offset: int, code: int) -> int:
-        """Return when a message is due: what its unit says, or its extension, or else its record."""
+        """Return when a message is due in milliseconds.
+
+        It is taken from the unit, the extension or the record.
+        """
         if not is_address(code):
             return code
         ext = None if queue.ext is None else queue.ext.get(code)
@@ -193,25 +210,25 @@ class DeliveryRounds(ABC):
         return None
 
     def _is_done(self, queue: ReadableQueue, number: int, offset: int) -> bool:
-        """Put the copy of a message that is due; return whether the level may go on behind it."""
+        """Put the copy of a due message; return whether the level may go on to the next message."""
         if offset >= self._reader.readable_end:
             return False
         record = self._record(queue, number, offset)
-        copy = "its record fails a check, or has expired" if record is None else self._copy_of(stored_as(record))
+        copy = "its record fails a check, or has expired" if record is None else self._copy_of(as_stored(record))
         if isinstance(copy, str):
-            return self._pass_by(queue, number, offset, copy)
+            return self._skip(queue, number, offset, copy)
         refused = self._refusal_of(copy)
         if refused in _FINAL:
-            return self._pass_by(queue, number, offset, f"its copy is {refused.value}")
+            return self._skip(queue, number, offset, f"its copy is {refused.value}")
         self.delivered += refused is None
         return refused is None
 
     @abstractmethod
     def _refusal_of(self, copy: Message) -> PutStatus | None:
-        """Put a copy; return why it is not in the log, or None."""
+        """Put a copy; return the status that refuses it, or None if it is in the log."""
 
-    def _pass_by(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
-        """Name a message that will not be delivered."""
+    def _skip(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
+        """Log a message that will not be delivered; return True."""
         self.skipped += 1
         _LOG.warning(
             "delayed_message_skipped level=%d queue_offset=%d offset=%d why=%r", queue.queue_id + 1, number, offset, why
@@ -220,7 +237,7 @@ class DeliveryRounds(ABC):
 
 
 class DeliverDelayedMessages(DeliveryRounds):
-    """One service of one store. `put` puts a copy, and waits neither for disk nor replica."""
+    """The delivery of one store. `put` puts a copy without a wait for flush or replica."""
 
     def __init__(self, *parts: Any, put: Callable[[Message], PutResult], **settings: Any) -> None:
         super().__init__(*parts, **settings)
@@ -232,11 +249,11 @@ class DeliverDelayedMessages(DeliveryRounds):
         return None if result.stored else result.status
 
     def finish(self) -> None:
-        """Nothing is left to be answered."""
+        """Do nothing; no answer is open."""
 
 
 def _due_times(run: QueueRun) -> Iterator[int]:
-    """Yield when the messages of a run are due."""
+    """Yield when the messages of a run are due, in milliseconds."""
     if run.ext:
         return (draft.tags_code for draft in run.ext)
     return (unit.tags_code for unit in units_in(run.units))

@@ -1,15 +1,14 @@
-"""Asynchronous delivery: copies wait for disk and replica as any message does, and no level waits for them.
+"""Asynchronous delivery: copies wait for flush and replica while their levels go on.
 
-1. A copy whose answer is open stands in the line of its level, `pending_max` of them at most; a level whose line is
-   full puts no more until its first copy is answered (RocketMQ: `scheduleAsyncDeliverMaxPendingLimit`).
-2. A level goes on behind a message once its copy is answered, and those before it are: so nothing that is saved speaks
-   of a copy that is not answered. An answer wakes the service and does nothing else; RocketMQ puts again in the
-   callback of a put that failed, which never ends while the store refuses (RMQ-B59), and asks an open answer again and
-   again without a pause (RMQ-B60).
-3. A copy that is refused is put again after 100 ms, 200 ms and so on, a minute at most, and nothing behind it is put
-   before it. RocketMQ goes on behind it, and what comes later overtakes it.
-4. A copy that is stored is not put again, whatever its answer: it would come twice. Those that are not confirmed by
-   disk or replica are counted, and the first of a row is named in the log.
+1. A copy without an answer is pending, at most `pending_max` of a level. A level with so many pending copies puts no
+   more until its first copy is answered (RocketMQ: `scheduleAsyncDeliverMaxPendingLimit`).
+2. The progress of a level passes a message once its copy and all earlier ones are answered, so saved progress never
+   covers an unanswered copy. An answer only wakes the service. RocketMQ puts again in the callback of a failed put,
+   which never ends while the store refuses (RMQ-B59), and polls an open answer without a pause (RMQ-B60).
+3. A refused copy is put again after 100 ms, 200 ms and so on, at most a minute, and no later message is put before it.
+   RocketMQ goes on to later messages, which overtake it.
+4. A copy that is in the log is not put again, whatever its answer, since it would be delivered twice. Copies that flush
+   or replica do not confirm are counted, and the first of consecutive ones is logged.
 
 Source: `ScheduleMessageService.PutResultProcess`, `HandlePutResultTask`; spec: services, section 1.7.
 """
@@ -32,7 +31,10 @@ _RETRY_MS_MAX = 60_000
 
 
 class _Pending(NamedTuple):
-    """A message that was handled: its level goes on at `next_number` once `answer`, if there is one, is known."""
+    """A handled message.
+
+    Its level goes on at `next_number` once `answer`, if there is one, is known.
+    """
 
     next_number: int
     answer: Future[PutResult] | None
@@ -43,7 +45,10 @@ class _Pending(NamedTuple):
 
 
 class DeliverDelayedMessagesAsync(DeliveryRounds):
-    """One service of one store. `put` puts a copy, whose answer may come later, in whatever thread."""
+    """The asynchronous delivery of one store.
+
+    `put` puts a copy; its answer may come later, in any thread.
+    """
 
     def __init__(
         self, *parts: Any, put: Callable[[Message], Future[PutResult]], pending_max: int, **settings: Any
@@ -57,13 +62,16 @@ class DeliverDelayedMessagesAsync(DeliveryRounds):
         self._last_status = PutStatus.PUT_OK
 
     def step(self, now_ms: int) -> int | None:
-        """Note what was answered, deliver what is due; return when the next round is wanted, None if nothing waits."""
+        """Record answers and deliver due messages.
+
+        Return when the next round is due in ms, None if none waits.
+        """
         if self._may_deliver():
             self.finish()
         return super().step(now_ms)
 
     def finish(self) -> None:
-        """Note what was answered."""
+        """Record the answers of pending copies."""
         for level in self._lines:
             self._note_answers(level)
 
@@ -71,13 +79,13 @@ class DeliverDelayedMessagesAsync(DeliveryRounds):
         line = self._lines[level]
         while line and line[0].is_answered:
             next_number, answer = line.popleft()
-            # what stood in line may have expired, and the level gone on behind it
+            # pending messages may have expired, and the level gone past them
             self._offsets.advance(level, max(next_number, self._offsets.next_number(level) or 0))
             if answer is not None:
                 self._note_status(level, next_number - 1, answer.result().status)
 
     def _note_status(self, level: int, number: int, status: PutStatus) -> None:
-        """Count who is not confirmed, and name the first of a row."""
+        """Count an unconfirmed copy, and log the first of consecutive ones."""
         self.unconfirmed += status is not PutStatus.PUT_OK
         if status not in (PutStatus.PUT_OK, self._last_status):
             _LOG.warning("delayed_copy_unconfirmed level=%d queue_offset=%d status=%s", level, number, status.value)
@@ -102,7 +110,7 @@ class DeliverDelayedMessagesAsync(DeliveryRounds):
         answer = self._put(copy)
         if answer.done() and not answer.result().stored:
             return answer.result().status
-        self._answer = answer  # whoever is not answered at once is in the log
+        self._answer = answer  # a copy that is not answered at once is in the log
         return None
 
     def _advance(self, level: int, number: int) -> None:

@@ -1,1 +1,1 @@
-"""Dispatch: what the log has goes into consume queues and index, in log order."""
+"""Dispatch of log records to consume queues and the index, in log order."""

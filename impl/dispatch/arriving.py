@@ -1,8 +1,8 @@
-"""Who is told that messages have arrived in queues, such as consumers that wait for them.
+"""Notifying listeners, such as waiting consumers, of messages that arrived in queues.
 
-A listener hears of each record once it can be read from its queue, and a second time for each queue that it names. As
-in RocketMQ it also hears of transactions that were only prepared or rolled back, which no queue has.
-Source: `MessageArrivingListener`, `ReputMessageService.notifyMessageArrive4MultiQueue`.
+A listener is called for each record once the record can be read from its queue, and again for each queue that the
+record names. As in RocketMQ, it is also called for transactions that were only prepared or rolled back, which are in no
+queue. Source: `MessageArrivingListener`, `ReputMessageService.notifyMessageArrive4MultiQueue`.
 """
 
 import logging
@@ -19,7 +19,11 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class Arrival(NamedTuple):
-    """A message in a queue: `next_offset` is the queue offset behind it, `bit_map` that of the filters, or empty."""
+    """A message that arrived in a queue.
+
+    `next_offset` is the queue offset after it. `store_timestamp` is in milliseconds. `bit_map` is the bit map of the
+    consumer filters, or empty.
+    """
 
     topic: str
     queue_id: int
@@ -31,11 +35,11 @@ class Arrival(NamedTuple):
 
 
 MessageArrivingListener = Callable[[Arrival], object]
-"""Called in the thread that dispatches, which waits for it. What it raises is logged and stops nothing."""
+"""Called in the dispatch thread, which waits for it. An exception is logged and stops nothing."""
 
 
 def arrivals_in(view: memoryview, position: int, end: int, rules: DispatchRules) -> list[Arrival]:
-    """Return what listeners hear about the dispatched records in [position, end) of a log file."""
+    """Return the arrivals of the dispatched records in [position, end) of a log file."""
     arrivals: list[Arrival] = []
     while position < end:
         record = read_record(view, position, end)
@@ -61,7 +65,7 @@ def arrivals_in(view: memoryview, position: int, end: int, rules: DispatchRules)
 
 
 def tell(listeners: Sequence[MessageArrivingListener], arrivals: Sequence[Arrival]) -> None:
-    """Tell every listener of every arrival, in order."""
+    """Call every listener with every arrival, in order. Exceptions of listeners are logged."""
     for arrival in arrivals:
         for listener in listeners:
             try:

@@ -1,10 +1,10 @@
-"""Topics that were deleted, each with the physical offset below which its records are not dispatched any more.
+"""Deleted topics, each with the offset below which its records are not dispatched.
 
-The records of a deleted topic stay in the log until they expire. Whoever opens the store dispatches them again, and
-RocketMQ then has the topic back, or two numberings in one queue (RMQ-B39, hole C14). So a topic is remembered, durably,
-before a message can get a number of the new numbering; it is forgotten once the log begins behind its offset.
+The records of a deleted topic stay in the log until they expire. The next open dispatches the log again. RocketMQ then
+has the topic back, or two numberings in one queue (RMQ-B39, hole C14). Here the deletion is recorded durably before a
+message can get a number of the new numbering. It is forgotten once the log begins past the recorded offset.
 
-`config/deletedTopics` is written as a new file that takes the place of the old one (numbers big-endian):
+`config/deletedTopics` is replaced as a whole by renaming a new file (numbers big-endian):
 
     0 "TPDELTP1" (8)   8 count (i32)   then for each topic, ascending: offset (i64), length (i16), topic (bytes)
     and at the end the CRC-32 of everything before it (u32)
@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from isal.isal_zlib import crc32
 
 from tornpage.impl.io.files import Files
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_directories import directory_of
 from tornpage.impl.message.dispatching import UNIT_BYTES, Dispatched, QueueRun
 
@@ -32,9 +32,10 @@ _MAGIC = b"TPDELTP1"
 
 
 class DeletedTopics:
-    """Owns the file; its directory exists when something is written. Names are topics as bytes.
+    """Owns the file of deleted topics. Topic names are bytes.
 
-    `offsets` is replaced and never changed, so any thread may look while one adds.
+    The directory must exist before a write. `offsets` maps topics to physical offsets. It is replaced and never changed
+    in place, so any thread may read it.
     """
 
     def __init__(self, files: Files, path: str) -> None:
@@ -47,7 +48,10 @@ class DeletedTopics:
     # ---- the file ------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read what is remembered. A file that cannot be read is named, and what it said is lost. Raises OSError."""
+        """Read the file. An unreadable file gives a finding, and its deletions are lost.
+
+        Raises OSError.
+        """
         stat = self._files.stat(self._path)
         if stat is None:
             return
@@ -59,31 +63,37 @@ class DeletedTopics:
         offsets = _read(data)
         if offsets is None:
             message = f"{self._path} is damaged: topics that were deleted may be back"
-            self.findings = (Finding("note", "deleted_topics_unreadable", self._path, -1, message),)
+            self.findings = (Finding("note", "deleted_topics_unreadable", self._path, NO_OFFSET, message),)
         self.offsets = offsets or {}
 
     def _write(self, offsets: dict[bytes, int]) -> None:
-        """Put them in the place of the old ones, durably; they count from then on.
+        """Replace the recorded offsets durably; they are valid from then on.
 
-        Raises OSError: the old ones count then, and the file says so again unless the disk refuses that too.
+        Raises OSError if that fails. The old offsets then stay valid. They are written back if that is possible.
         """
         try:
             self._replace(offsets)
         except OSError:
             with contextlib.suppress(OSError):
-                self.make_certain()
+                self.write_if_doubtful()
             raise
         self.offsets = offsets
 
-    def make_certain(self) -> None:
-        """Have the file say what counts, durably, where a disk may have taken what does not count. Raises OSError."""
+    def write_if_doubtful(self) -> None:
+        """Write the valid offsets durably if a failed write left the file in doubt.
+
+        Raises OSError.
+        """
         if self._is_doubtful:
             self._replace(self.offsets)
 
     def _replace(self, offsets: dict[bytes, int]) -> None:
-        """Replace the file. Behind the rename nobody knows what is on the disk, until the directory is synced."""
+        """Replace the file.
+
+        Between the rename and the directory sync either version may be on disk. Raises OSError.
+        """
         new = f"{self._path}.new"
-        with contextlib.suppress(FileNotFoundError):  # of an attempt that was broken off
+        with contextlib.suppress(FileNotFoundError):  # left by an interrupted attempt
             self._files.unlink(new)
         file = self._files.create(new)
         try:
@@ -96,42 +106,47 @@ class DeletedTopics:
         self._files.sync_directory(directory_of(self._path))
         self._is_doubtful = False
 
-    # ---- what is remembered --------------------------------------------------------------------------------------
+    # ---- the recorded deletions----------------------------------------------------------------------------------
 
     def add(self, topics: Collection[bytes], offset: int) -> None:
-        """Remember that topics were deleted while the log ended at an offset. Raises OSError: nothing has changed then.
+        """Record topics as deleted below a physical offset, the end of the log.
 
-        No message is put meanwhile. A crash may find what was refused, until something else is remembered or
-        `make_certain` has come through.
+        No put may run meanwhile. Raises OSError, and nothing has changed in memory. After a crash the refused change
+        may still take effect, unless a later write or `write_if_doubtful` succeeded.
         """
         self._write({**self.offsets, **dict.fromkeys(topics, offset)})
 
     def settle(self, *, log_min: int, log_max: int) -> None:
-        """Follow a log that was just recovered, its queues too, before it is appended to. Raises OSError.
+        """Adjust the recorded offsets to the recovered log, before the first append.
 
-        Where a crash cut it, what comes next belongs to no deleted topic.
+        An offset past the end of a log that recovery has cut is lowered to that end, so that new messages are
+        dispatched. Raises OSError.
         """
         settled = {topic: min(offset, log_max) for topic, offset in self.offsets.items() if offset > log_min}
         if settled != self.offsets:
             self._write(settled)
 
     def forget_expired(self, log_min: int) -> None:
-        """Forget the topics of which the log has no record from before. Raises OSError."""
+        """Drop topics whose records below their offset have all left the log. Raises OSError."""
         left = {topic: offset for topic, offset in self.offsets.items() if offset > log_min}
         if left != self.offsets:
             self._write(left)
 
-    def are_in(self, queue_files: Iterable[str]) -> bool:
-        """Return whether one of these is a queue file of a topic that is remembered; paths below the store's own.
+    def any_deleted(self, queue_files: Iterable[str]) -> bool:
+        """Return whether a queue file of a deleted topic is among these.
 
-        It may be one of before: whatever was said of it then does not count.
+        Paths are relative to the store directory. Such a file may date from before the deletion, so its checksum proves
+        nothing.
         """
         return bool(self.offsets) and any(os.fsencode(path.split("/")[1]) in self.offsets for path in queue_files)
 
-    # ---- what is dispatched --------------------------------------------------------------------------------------
+    # ---- filtering dispatch -----------------------------------------------------------------------------------
 
     def without_deleted(self, given: Dispatched) -> Dispatched:
-        """Return what a stretch of the log gives without the units of deleted messages; the index keeps their keys."""
+        """Return dispatched records without the units of deleted messages.
+
+        The index keeps their keys.
+        """
         return given._replace(runs=tuple(self._left_of(given.runs)))
 
     def _left_of(self, runs: Sequence[QueueRun]) -> Iterable[QueueRun]:

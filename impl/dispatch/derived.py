@@ -1,10 +1,10 @@
-"""What is derived from the log: consume queues with their extension, the index, and how far both have come.
+"""Data derived from the log: consume queues, their extension, the index, the position.
 
-1. Everything here is a function of the log and the configuration. `reconcile` proves that at each writable open: what
-   is stored and right stays, the rest is written anew. Neither the kind of the last exit nor any time is believed.
-2. `reput_from_offset` goes on after queues and index have taken a whole batch. A batch that failed half-way is given to
-   them again; both know what they have.
-3. The bounds of a batch are those of its log file and `DispatchRules.batch_bytes_max`.
+1. Queues and index are functions of the log and the configuration. `reconcile` verifies that at each writable open:
+   stored data that is right stays, the rest is rewritten. It trusts neither the kind of the last exit nor any time.
+2. `reput_from_offset` advances after queues and index have taken a whole batch. A batch that failed in the middle is
+   dispatched again; queues and index skip what they already have.
+3. A batch ends at the end of its log file or at `DispatchRules.batch_bytes_max`.
 
 Source: `DefaultMessageStore.ReputMessageService.doReput`, `recoverConsumeQueue`, `IndexService`.
 """
@@ -35,7 +35,7 @@ from tornpage.impl.message.dispatching import (
     joined,
 )
 from tornpage.impl.message.multi_dispatch import QueueKey
-from tornpage.impl.queue.consume_queue import TOLD_BY_THE_LOG
+from tornpage.impl.queue.consume_queue import LOG_INCONSISTENCY_CODES
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 
 __all__ = ["Derived", "Progress"]
@@ -47,11 +47,12 @@ _NOTHING = Dispatched(0, 0, (), NO_INDEX_PUTS, 0, None)
 
 
 class Derived:
-    """Owns queues, index and cursor; `index` is None when the configuration has none.
+    """Owns queues, index and dispatch position.
 
-    `progress` is replaced as a whole once queues and index have a whole batch. `error` is a sentence once dispatch has
-    met what cannot be there: it goes no further then. `named_queues` are those that records name besides their own,
-    with the offset of the first such record, or one in front of it. Dispatched to by one thread at a time.
+    `index` is None if the configuration disables it. `progress` is replaced as a whole after queues and index have
+    taken a whole batch. `error` is a sentence after dispatch has met bytes that cannot be a record; dispatch stops
+    there. `named_queues` maps queues that records name besides their own to the offset of the first such record or an
+    earlier offset. One thread at a time may dispatch.
     """
 
     def __init__(
@@ -75,16 +76,17 @@ class Derived:
         self._followers: list[Callable[[Sequence[QueueRun]], object]] = []
         self._deleted = deleted
 
-    def tell_of_runs(self, follower: Callable[[Sequence[QueueRun]], object]) -> None:
-        """Have somebody told of the units of each batch once they can be read; he must neither raise nor wait.
+    def add_follower(self, follower: Callable[[Sequence[QueueRun]], object]) -> None:
+        """Register a function to call with the runs of each batch once they are readable.
 
-        This costs no look at the records, as the listeners of the store do, and goes for every role.
+        It must neither raise nor wait. Unlike the listeners of the store it needs no look at the records, and it is
+        called in every broker role.
         """
         self._followers.append(follower)
 
     @property
     def reput_from_offset(self) -> int:
-        """Where the next record to be dispatched begins."""
+        """The physical offset at which the next record to dispatch begins."""
         return self.progress.offset
 
     @property
@@ -95,38 +97,47 @@ class Derived:
     # ---- open ----------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read what is there. Raises OSError."""
+        """Load queues and index from disk. Raises OSError."""
         self.queues.load()
         if self.index is not None:
             self.index.load()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found in queues and index, now and since the store was opened."""
+        """The findings about queues and index since the store was opened."""
         return (*self.queues.findings, *(self.index.findings if self.index is not None else ()))
 
     @property
     def is_provable(self) -> bool:
-        """Whether checksums can tell later what the log would: not of bit maps, nor of what no queue can hold."""
-        return not self._rules.ext and not any(finding.code in TOLD_BY_THE_LOG for finding in self.queues.findings)
+        """Whether checksums can later replace a walk of the log.
 
-    def leave_alone(self, log: MappedFileQueue) -> None:
-        """Dispatch nothing of a log that may not be changed: what is in queues and index is there."""
+        They cannot with bit maps, nor if the log has records that no queue can hold.
+        """
+        return not self._rules.ext and not any(
+            finding.code in LOG_INCONSISTENCY_CODES for finding in self.queues.findings
+        )
+
+    def skip_all(self, log: MappedFileQueue) -> None:
+        """Mark the whole log as dispatched, without changing queues or index.
+
+        Use it for a log that must not be changed.
+        """
         self._move_to(log.max_offset)
 
     def reconcile(
         self, log: MappedFileQueue, table: QueueOffsetTable, *, index_timestamp: int, proof: DerivedProof | None
     ) -> None:
-        """Make queues and index what the log says, and teach the table of queue offsets.
+        """Make queues and index equal to the log, and load the table of queue offsets.
 
-        `index_timestamp` is the store time up to which the index is said to be durable. With a proof that is still true
-        the log is asked from there on. When the disk refuses what is missing, as a full one does, the rest is left to
-        the service: the store can be opened. Raises OSError when it refuses to erase what is wrong.
+        `index_timestamp` is the store time in milliseconds up to which the checkpoint says the index is durable. With a
+        valid `proof` the log is read from the offset of the proof on. If a missing unit or entry cannot be written, for
+        example on a full disk, the rest is left to the dispatch service and the store still opens. Raises OSError if
+        wrong data cannot be erased.
         """
         offset, end_offset, refused = log.min_offset, log.max_offset, False
         if proof is not None:
             offset = proof.offset
-            self.queues.believe(proof.queue_files, log.min_offset)
+            self.queues.trust(proof.queue_files, log.min_offset)
             for name, queue_id in proof.named_queues:
                 self.named_queues[bytes.fromhex(name), queue_id] = 0
                 table.learn_named((bytes.fromhex(name), queue_id))
@@ -138,22 +149,22 @@ class Derived:
             self.index.begin_reconcile(offset, durable_timestamp=index_timestamp, proofs=proofs)
         while offset < end_offset and self.error is None:
             batch = self._read(log, offset, end_offset)
-            batch = batch._replace(given=batch.given._replace(runs=joined(batch.given.runs)))  # nobody reads meanwhile
+            batch = batch._replace(given=batch.given._replace(runs=joined(batch.given.runs)))  # no reader yet
             for run in batch.given.runs:
                 table.learn(run)
             try:
                 if not refused:
                     self._reconcile(batch.given)
-                    self._took(batch)
+                    self._advance(batch)
             except OSError as error:
                 _LOG.warning("reconcile_refused offset=%d error=%s", offset, error)
                 refused = True
             if refused:
-                self.queues.heard_of(batch.given.runs)
+                self.queues.note_unstored(batch.given.runs)
             self.error = batch.error
             offset = batch.next_offset
         self._end_reconcile(log.min_offset)
-        self._move_to(self.reput_from_offset, self.store_timestamp)  # the index is mended only now
+        self._move_to(self.reput_from_offset, self.store_timestamp)  # the index is complete only now
         for queue in self.queues.all():
             table.learn_maximum(queue.key, queue.max_offset)
 
@@ -171,8 +182,11 @@ class Derived:
     # ---- dispatch ------------------------------------------------------------------------------------------------
 
     def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
-        """Dispatch one batch; return whether there was one. Raises the OSError of a file that cannot be written."""
-        offset = max(self.progress.offset, log.min_offset)  # what is gone will never be dispatched (RMQ-B04)
+        """Dispatch one batch; return whether there was one.
+
+        Raises OSError if a queue or index file cannot be written.
+        """
+        offset = max(self.progress.offset, log.min_offset)  # expired records are never dispatched (RMQ-B04)
         if offset >= readable_end or self.error is not None:
             return False
         batch = self._read(log, offset, readable_end)
@@ -181,12 +195,12 @@ class Derived:
         if self.index is not None:
             self.index.put(batch.given.index)
         tell(self._listeners, batch.arrivals)
-        self._took(batch)
+        self._advance(batch)
         for follower in self._followers:
             follower(batch.given.runs)
         return True
 
-    def _took(self, batch: "_Batch") -> None:
+    def _advance(self, batch: "_Batch") -> None:
         for run in batch.given.runs:
             if run.named:
                 self.named_queues.setdefault(run.key, self.reput_from_offset)
@@ -200,13 +214,13 @@ class Derived:
         self.progress = Progress(offset, store_timestamp, last, header, times)
 
     def _read(self, log: MappedFileQueue, offset: int, end_offset: int) -> "_Batch":
-        """Read what may be dispatched at once from `offset` on, which is below the end."""
+        """Read the batch that begins at `offset`, which must be below `end_offset`."""
         file = log.find(offset)
         if file is None or not file.hold():
             return _Batch(_NOTHING, offset, (), _stopped(offset, "no_file"))
         try:
             position = offset - file.base_offset
-            if not _says_position(file.view, position, offset):
+            if not _has_own_position(file.view, position, offset):
                 return _Batch(_NOTHING, offset, (), _stopped(offset, "bad_position"))
             given = self._dispatch(
                 file.view, position, min(end_offset - file.base_offset, file.size_bytes), self._rules
@@ -225,25 +239,28 @@ class Derived:
     # ---- flush and close -----------------------------------------------------------------------------------------
 
     def flushables(self) -> Iterator[Flushable]:
-        """Yield what can be made durable: every queue, then the index."""
+        """Yield the parts that can be flushed: every queue, then the index."""
         yield from self.queues.all()
         if self.index is not None:
             yield self.index
 
     def flush(self) -> None:
-        """Make everything durable. Raises OSError."""
+        """Make queues and index durable. Raises OSError."""
         for each in self.flushables():
             each.flush()
 
     def close(self) -> None:
-        """Give everything up; nothing is synced here."""
+        """Close queues and index without a sync."""
         self.queues.close()
         if self.index is not None:
             self.index.close()
 
 
 class Progress(NamedTuple):
-    """Where dispatch goes on, the newest store time (milliseconds) before, and how far the index was then."""
+    """The dispatch position and the state of the index there.
+
+    `store_timestamp` is the newest store time before the position, in milliseconds.
+    """
 
     offset: int
     store_timestamp: int
@@ -253,7 +270,11 @@ class Progress(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """What was read at once: where the next batch begins, what listeners hear, why there is no next one or None."""
+    """One batch read from the log.
+
+    `next_offset` is where the next batch begins, `arrivals` are for the listeners. `error` says why dispatch stops
+    after this batch, or is None.
+    """
 
     given: Dispatched
     next_offset: int
@@ -265,8 +286,11 @@ def _stopped(offset: int, reason: str) -> str:
     return f"dispatch stopped at offset {offset}: {reason}"
 
 
-def _says_position(view: memoryview, position: int, offset: int) -> bool:
-    """Return whether a record at `position` says that it was written there; a blank says nothing."""
+def _has_own_position(view: memoryview, position: int, offset: int) -> bool:
+    """Return whether a record at `position` holds `offset` as its own physical offset.
+
+    Returns True for a blank.
+    """
     if position + SMALLEST_RECORD_BYTES > len(view) or _MAGIC.unpack_from(view, position + 4)[0] != MESSAGE_MAGIC:
         return True
     return bool(_I64.unpack_from(view, position + 28)[0] == offset)

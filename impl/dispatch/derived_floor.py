@@ -1,12 +1,11 @@
-"""The derived floor: an offset below which queues and index were once on disk, and the checksums of their bytes.
+"""The derived floor: the offset up to which queues and index were durable, with checksums.
 
-Whoever opens the store reads those bytes, twenty for each message and key, and walks the log only from the offset on
-when they are what they were. A file that is gone, torn or older does not have its checksum, and then the whole log is
-walked: the floor saves time and is never needed. It is written after the flush it speaks of, as a new file that
-takes the place of the old one.
+An open reads the bytes of queues and index, twenty for each message and key. If the checksums hold, it walks the log
+only from the offset on. A removed, torn or older file has another checksum, and then the whole log is walked. The floor
+saves time; nothing depends on it. It is written after the flush that it describes, by renaming a new file.
 
-`config/derivedFloor` is a line `TPDERIVED1 CRC`, the CRC-32 in hexadecimal of what follows, and a JSON object. RocketMQ
-believes times in its checkpoint instead (holes C3, C4, H5).
+`config/derivedFloor` is a line `TPDERIVED1 CRC`, with the CRC-32 in hexadecimal of the bytes that follow, and a JSON
+object. RocketMQ trusts times in its checkpoint instead (holes C3, C4, H5).
 """
 
 import json
@@ -27,11 +26,12 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class DerivedProof:
-    """What was durable of the records below `offset`, the newest of them stored at `store_timestamp` (milliseconds).
+    """The durable state of queues and index for the records below `offset`.
 
-    `blanks` are base offset and position of the blank of each log file in front that has one, `named_queues` the queues
-    that those records name (the bytes of the name in hexadecimal, and the queue id). Queue files of one queue
-    and index files stand in the order of their names.
+    `store_timestamp` is the newest store time among those records, in milliseconds. `blanks` are pairs of base offset
+    and position of the blank, for each earlier log file that has one. `named_queues` are the queues named by those
+    records (the bytes of the name in hexadecimal, and the queue id). Queue files of one queue, and index files, are
+    ordered by name.
     """
 
     offset: int
@@ -43,7 +43,10 @@ class DerivedProof:
 
 
 class DerivedFloor:
-    """Owns the file; its directory exists. `settings` are what the bytes depend on besides the log, as JSON has it."""
+    """Owns the file of the derived floor; its directory must exist.
+
+    `settings` are the settings on which the bytes of queues and index depend, as JSON values.
+    """
 
     def __init__(self, files: Files, path: str, *, settings: dict[str, object]) -> None:
         self._files = files
@@ -51,7 +54,10 @@ class DerivedFloor:
         self._settings = settings
 
     def load(self) -> DerivedProof | None:
-        """Return what was said, or None where nothing was, not under these settings, or not to its end."""
+        """Return the stored proof.
+
+        Returns None if there is none, it is damaged, or the settings differ. Raises OSError.
+        """
         if self._files.stat(self._path) is None:
             return None
         head, _, body = self._whole().partition(b"\n")
@@ -73,10 +79,10 @@ class DerivedFloor:
         )
 
     def forget(self) -> None:
-        """Have nothing said, before files are written that were not what was said. Raises OSError.
+        """Remove the floor before files that it describes are written. Raises OSError.
 
-        Whoever opens the store behind a sync that has failed would find in the page cache that it is true again. A
-        power loss may bring the floor back, and leaves no page cache.
+        After a failed sync, the next open would find in the page cache that the floor holds again. A power loss may
+        bring the removed floor back, but it also clears the page cache.
         """
         if self._files.stat(self._path) is not None:
             self._files.unlink(self._path)
@@ -92,10 +98,10 @@ class DerivedFloor:
         return data
 
     def write(self, proof: DerivedProof) -> None:
-        """Put a proof in the place of the one before, durably. Raises OSError; the one before is there then."""
+        """Replace the stored proof durably. Raises OSError; the previous proof then stays."""
         body = json.dumps({"settings": self._settings, **asdict(proof)}, separators=(",", ":")).encode()
         new = f"{self._path}.new"
-        if self._files.stat(new) is not None:  # of an attempt that was broken off
+        if self._files.stat(new) is not None:  # left by an interrupted attempt
             self._files.unlink(new)
         file = self._files.create(new)
         try:

@@ -1,10 +1,11 @@
-"""The dispatcher without a compiler: record by record, each with runs of its own.
+"""The interpreted dispatcher: from log records to queue units and index entries.
 
-What a record gives: a unit in its queue unless it is a prepared or rolled-back transaction; the same unit in each
-queue that it names, at the offset noted there; index entries for its UNIQ_KEY and each of its KEYS unless it was rolled
-back. The checksums of what is readable were checked when it was put or recovered; here lengths and positions have to
-hold. Source: `CommitLog.checkMessageAndReturnSize`, `DefaultMessageStore.CommitLogDispatcherBuildConsumeQueue`,
-`CommitLogDispatcherBuildIndex`, `IndexService.buildIndex`, docs/format.md.
+A record gives a unit in its queue unless it is a prepared or rolled-back transaction. It gives the same unit in each
+queue that it names, at the queue offset noted in the record. It gives index entries for its UNIQ_KEY and each of its
+KEYS unless it was rolled back. Checksums of readable records were verified at put or recovery; here only lengths and
+positions are checked. Source: `CommitLog.checkMessageAndReturnSize`,
+`DefaultMessageStore.CommitLogDispatcherBuildConsumeQueue`, `CommitLogDispatcherBuildIndex`, `IndexService.buildIndex`,
+docs/format.md.
 """
 
 import logging
@@ -53,7 +54,7 @@ assert _UNIT.size == UNIT_BYTES
 
 
 class DispatchedRecord(NamedTuple):
-    """What dispatch looks at in a record."""
+    """The fields of a record that dispatch needs. `store_timestamp` is in milliseconds."""
 
     offset: int
     size_bytes: int
@@ -66,9 +67,9 @@ class DispatchedRecord(NamedTuple):
 
 
 def dispatch_records(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
-    """Say what the records from `position` on give; stop at `end`, at a blank, at what is no record, or when enough.
+    """Dispatch the records of a log file from `position` on.
 
-    A batch is enough with the record that reaches `rules.batch_bytes_max`.
+    Stops at `end`, at a blank, at bytes that are no record, or with the record that reaches `rules.batch_bytes_max`.
     """
     start, records, store_timestamp, base_offset = position, 0, 0, 0
     runs: list[QueueRun] = []
@@ -94,7 +95,10 @@ def dispatch_records(view: memoryview, position: int, end: int, rules: DispatchR
 
 
 def read_record(view: memoryview, position: int, end: int) -> DispatchedRecord | str:
-    """Read the record at `position`, which has to end at or before `end`; or say "blank", or what is wrong."""
+    """Read the record at `position`, which must end at or before `end`.
+
+    Otherwise return "blank" or the defect.
+    """
     if position + BLANK_BYTES > end:
         return "past_end"
     total, magic = _BLANK.unpack_from(view, position)
@@ -129,7 +133,7 @@ def read_record(view: memoryview, position: int, end: int) -> DispatchedRecord |
 
 
 def _runs(record: DispatchedRecord, pairs: Mapping[str, str], rules: DispatchRules) -> list[QueueRun]:
-    """Return one run for each queue that the record counts in, its own first."""
+    """Return one run for each queue that holds the record, its own queue first."""
     if not has_consume_queue(record.sys_flag):
         return []
     tags_code = tags_code_of(record.topic, pairs, record.store_timestamp, rules.delay_levels)
@@ -146,13 +150,16 @@ def _runs(record: DispatchedRecord, pairs: Mapping[str, str], rules: DispatchRul
         *(
             QueueRun(key, queue_offset, unit, end_offset, named=True)
             for key, queue_offset in named.items()
-            if key != own  # that unit is there already: equal queues get equal offsets
+            if key != own  # the own run has that unit: equal queues get equal offsets
         ),
     ]
 
 
 def named_queues(record: DispatchedRecord, rules: DispatchRules) -> dict[QueueKey, int]:
-    """Return the queues that a record names, with its offset in each; none if the two lists do not fit together."""
+    """Return the queues that a record names, with its offset in each.
+
+    The result is empty if the two lists differ in length.
+    """
     if rules.multi_dispatch is None:
         return {}
     topic = record.topic.decode(errors="replace")
@@ -162,9 +169,10 @@ def named_queues(record: DispatchedRecord, rules: DispatchRules) -> dict[QueueKe
 
 
 def tags_code_of(topic: bytes, pairs: Mapping[str, str], store_timestamp: int, levels: DelayLevels) -> int:
-    """Return the tags code of a record: the hash of TAGS, or when a delayed message is due, in milliseconds.
+    """Return the tags code of a record.
 
-    Source: `MessageExtBrokerInner.tagsString2tagsCode`, `ScheduleMessageService.computeDeliverTimestamp`.
+    That is the hash of TAGS, or for a delayed message its due time in milliseconds. Source:
+    `MessageExtBrokerInner.tagsString2tagsCode`, `ScheduleMessageService.computeDeliverTimestamp`.
     """
     if topic == _SCHEDULE_TOPIC and "DELAY" in pairs:
         level = min(delay_level_of(pairs["DELAY"]) or 0, levels.highest)
@@ -174,12 +182,15 @@ def tags_code_of(topic: bytes, pairs: Mapping[str, str], store_timestamp: int, l
 
 
 def _int64(number: int) -> int:
-    """Return the number as 64 bits hold it."""
+    """Wrap a number to a signed 64-bit integer."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def bit_map_of_record(record: DispatchedRecord, pairs: Mapping[str, str], bit_map_of: FilterBitMap | None) -> bytes:
-    """Return the bit map of the filters that a record passes; a provider that fails costs the bit map only."""
+    """Return the bit map of the filters that a record passes.
+
+    If the provider raises, the bit map is empty.
+    """
     if bit_map_of is None:
         return b""
     try:

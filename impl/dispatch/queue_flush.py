@@ -1,4 +1,7 @@
-"""Consume queues to the disk, the checkpoint behind them. Source: `DefaultMessageStore.FlushConsumeQueueService`."""
+"""The service that flushes consume queues, then the checkpoint.
+
+Source: `DefaultMessageStore.FlushConsumeQueueService`.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -10,27 +13,31 @@ __all__ = ["FlushConsumeQueues", "Flushable", "RaisesFloor"]
 
 
 class Flushable(Protocol):
-    """Files that can be made durable as far as they are worth it."""
+    """Files that can be flushed by a page rule."""
 
     def flush(self, least_pages: int = 0) -> int:
-        """Flush by a page rule. Raises OSError."""
+        """Flush if at least `least_pages` pages of 4 KiB are unflushed; 0 flushes everything.
+
+        Raises OSError.
+        """
 
 
 class RaisesFloor(Protocol):
-    """Who says how far queues and index are durable."""
+    """The part that raises the derived floor."""
 
     def sample(self) -> None:
-        """Remember how far dispatch has come: before a thorough round."""
+        """Record the progress of dispatch before a thorough round."""
 
     def raise_floor(self) -> None:
-        """Say that this much is durable, once the log is too."""
+        """Write the sampled floor once the log is durable that far."""
 
 
 class FlushConsumeQueues:
-    """Flushes what `queues` yields; a thorough round, as the first one is, then writes the checkpoint.
+    """Flushes what `queues` yields.
 
-    `dispatched` says the newest store timestamp in the queues and in the index, in milliseconds. The checkpoint may say
-    of them only what was dispatched before the round began. The derived floor rises once the log is durable as far.
+    After a thorough round it writes the checkpoint; the first round is thorough. `dispatched` returns the newest store
+    time in queues and index, in milliseconds. The checkpoint gets the value from before the round, because only that
+    much is durable after it. The derived floor rises once the log is durable that far.
     """
 
     name = "flush-queues"
@@ -52,7 +59,10 @@ class FlushConsumeQueues:
         self._thorough_ms: int | None = None
 
     def step(self, now_ms: int) -> int:
-        """Flush one round. Raises OSError, and leaves the checkpoint as it is then."""
+        """Flush one round; return when the next is due, in milliseconds.
+
+        Raises OSError, and the checkpoint then stays.
+        """
         least_pages = self._least_pages(now_ms)
         if least_pages == 0:
             self._floor.sample()
@@ -62,7 +72,7 @@ class FlushConsumeQueues:
         if least_pages == 0:
             self._checkpoint.note_dispatched(dispatched_timestamp)
             self._checkpoint.flush()
-            self._thorough_ms = now_ms  # last: a round that fails is tried again as it was
+            self._thorough_ms = now_ms  # last, so that a failed round is repeated
         self._floor.raise_floor()
         return now_ms + self._policy.flush_interval_consume_queue
 

@@ -1,7 +1,7 @@
-"""The service that dispatches: whatever readers may see of the log goes into the queues and the index, in log order.
+"""The dispatch service: puts readable records into queues and index, in log order.
 
-It runs when it is woken. Who makes bytes readable calls `note_readable` behind that; while a round runs this costs a
-look at a flag, since a round looks at the log once more behind saying that it sleeps. RocketMQ looks each millisecond.
+The service runs when it is woken. Call `note_readable` after making bytes readable. During a round this only reads a
+flag: the round sets `_sleeps`, then checks the log again, so no wake-up is lost. RocketMQ polls each millisecond.
 Source: `DefaultMessageStore.ReputMessageService`.
 """
 
@@ -21,7 +21,10 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class ReputMessages:
-    """Dispatches up to the readable end of the log. That goes down after a failed sync; nothing is taken back then."""
+    """Dispatches up to the readable end of the log.
+
+    After a failed sync that end moves back; dispatched units stay.
+    """
 
     name = "reput"
 
@@ -43,34 +46,37 @@ class ReputMessages:
 
     @property
     def behind_bytes(self) -> int:
-        """How much of what is readable is still to be dispatched. Source: `dispatchBehindBytes`."""
+        """Bytes that are readable and not dispatched yet. Source: `dispatchBehindBytes`."""
         return max(0, self._log.readable_end - self._derived.reput_from_offset)
 
     @property
     def error(self) -> str | None:
-        """Why nothing is dispatched any more, as a sentence, or None."""
+        """Why dispatch has stopped for good, as a sentence, or None."""
         return self._derived.error
 
     def note_readable(self, _end_offset: int = 0) -> None:
-        """Say that more of the log may be readable now; wakes the service if it sleeps and there is work."""
+        """Wake the service if it sleeps and there is something to dispatch.
+
+        Call it after bytes became readable.
+        """
         if self._sleeps and self._log.committed_where > self._derived.progress.offset and self.wake is not None:
             self.wake()
 
     def step(self, now_ms: int) -> int | None:
-        """Dispatch until nothing is left, then sleep until woken.
+        """Dispatch until nothing is left; return None to sleep until woken.
 
-        Raises the OSError of a queue or index file that cannot be written; then, and behind an error, nobody is asked
-        to wake it: the runner tries again after its pause.
+        Raises OSError if a queue or index file cannot be written. The runner then tries again after its pause. After
+        that, and after dispatch has stopped for good, `note_readable` does not wake the service.
         """
         self.drain()
         return None
 
-    def alone(self) -> AbstractContextManager[object]:
-        """Return what keeps dispatch out while it is entered: queues and index change for another reason then."""
+    def without_dispatch(self) -> AbstractContextManager[object]:
+        """Return a context that keeps dispatch out, for other changes to queues and index."""
         return self._guard
 
     def drain(self) -> None:
-        """Dispatch until nothing is left. Raises OSError. One at a time does so."""
+        """Dispatch until nothing is left, one thread at a time. Raises OSError."""
         with self._guard:
             self._sleeps = False
             log, derived = self._log, self._derived

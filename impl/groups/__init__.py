@@ -1,1 +1,1 @@
-"""What a store remembers of consumer groups and of what a broker is told: offsets, topics, groups, filters."""
+"""Consumer groups and broker tables: offsets, topics, groups, filters, state files."""

@@ -1,4 +1,4 @@
-"""What a broker is told of topics, consumer groups and their filters, with RocketMQ's fields and defaults.
+"""The configuration of topics, groups and filters, with RocketMQ's fields and defaults.
 
 Source: `TopicConfig`, `SubscriptionGroupConfig`, `ConsumerFilterData`, `DataVersion`.
 """
@@ -14,7 +14,10 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True, slots=True)
 class DataVersion:
-    """How often a table has changed, and when it last did (milliseconds); slaves compare it."""
+    """The number of changes of a table and the time of the last one (milliseconds).
+
+    Slaves compare it.
+    """
 
     counter: int = 0
     timestamp: int = 0
@@ -22,7 +25,7 @@ class DataVersion:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """Queues and rights of a topic; `perm` is 4 to read plus 2 to write."""
+    """Queues and permissions of a topic; `perm` is 4 for reads plus 2 for writes."""
 
     topic_name: str
     read_queue_nums: int = 16
@@ -35,7 +38,7 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionGroupConfig:
-    """What a consumer group may do."""
+    """The permissions and limits of a consumer group."""
 
     group_name: str
     consume_enable: bool = True
@@ -50,9 +53,9 @@ class SubscriptionGroupConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFilterData:
-    """The filter of a group in a topic, and its place in the bit maps of the queues.
+    """The filter of a group in a topic, and its bits in the bit maps of the queues.
 
-    Born and died at milliseconds since the epoch; `dead_time` is 0 for one that lives.
+    `born_time` and `dead_time` are milliseconds since 1970; `dead_time` is 0 while the filter is in use.
     """
 
     consumer_group: str
@@ -66,25 +69,28 @@ class ConsumerFilterData:
 
 
 def fields_of(entry: Any) -> dict[str, Any]:
-    """Return the fields of an entry under RocketMQ's names, in the order in which it writes them."""
+    """Return the fields of an entry under RocketMQ's names, in RocketMQ's order."""
     return dict(sorted((_camel(each.name), getattr(entry, each.name)) for each in fields(entry)))
 
 
 def entry_from(kind: type[Entry], document: object) -> Entry:
-    """Return an entry from what `fields_of` has given, or RocketMQ; other fields are left out. Raises ValueError."""
+    """Return an entry from the fields that `fields_of` or RocketMQ wrote, ignoring others.
+
+    Raises ValueError.
+    """
     match document:
         case dict():
             names = {_camel(each.name): each for each in fields(kind)}  # type: ignore[arg-type]
             known = {names[name].name: value for name, value in document.items() if name in names}
         case _:
-            raise ValueError(f"no {kind.__name__}")
+            raise ValueError(f"not a {kind.__name__}")
     try:
         entry = kind(**known)
     except TypeError as error:
-        raise ValueError(f"no {kind.__name__}: {error}") from error
+        raise ValueError(f"not a {kind.__name__}: {error}") from error
     for each in fields(kind):  # type: ignore[arg-type]
         if not isinstance(getattr(entry, each.name), _TYPES[str(getattr(each.type, "__name__", each.type))]):
-            raise ValueError(f"{each.name} of a {kind.__name__} is of the wrong type")
+            raise ValueError(f"{each.name} of a {kind.__name__} has the wrong type")
     return entry
 
 

@@ -1,8 +1,8 @@
-"""What a broker is told: topics, consumer groups and filters. Source: `AdminBrokerProcessor`.
+"""The broker tables: topics, consumer groups and filters. Source: `AdminBrokerProcessor`.
 
-A change to a topic or a group is on disk when its verb returns; it raises OSError when the disk refuses, and changes
-nothing then. Filters are saved by the service. Each verb raises StoreClosed after `close()`, ForkedStore in a forked
-child, and ReadOnlyStore where nothing may be written.
+A change to a topic or a group is on disk when its method returns. It raises OSError if the write fails, and changes
+nothing then. The service saves filters. Each method raises StoreClosed after `close()`, ForkedStore in a forked child,
+and ReadOnlyStore in a read-only store.
 """
 
 from tornpage.impl.errors import BadProgress, ReadOnlyStore
@@ -22,22 +22,28 @@ class BrokerTables:
         self._lifecycle = lifecycle
 
     def put_topic_config(self, topic: TopicConfig) -> None:
-        """Set a topic. Raises BadProgress for a name that no progress could be kept under."""
+        """Set the configuration of a topic. Raises BadProgress if no state file can hold the name."""
         self._change("topic", topic.topic_name)
         self._progress.topics.put(topic.topic_name, topic)
 
     def delete_topic_config(self, topic: str) -> bool:
-        """Remove a topic from the table; return whether it was there. `clean_unused_topics` deletes its queues."""
+        """Remove a topic from the table; return whether it was there.
+
+        `clean_unused_topics` deletes its queues.
+        """
         self._change("topic", topic)
         return self._progress.topics.delete(topic)
 
     def topic_configs(self) -> dict[str, TopicConfig]:
-        """Return every topic by name."""
+        """Return the configuration of every topic by name."""
         self._lifecycle.require_open()
         return self._progress.topics.all()
 
     def put_subscription_group(self, group: SubscriptionGroupConfig) -> None:
-        """Set a consumer group. Raises BadProgress for a name that no progress could be kept under."""
+        """Set the configuration of a consumer group.
+
+        Raises BadProgress if no state file can hold the name.
+        """
         self._change("group", group.group_name)
         self._progress.groups.put(group.group_name, group)
 
@@ -47,7 +53,7 @@ class BrokerTables:
         return self._progress.groups.delete(group)
 
     def subscription_groups(self) -> dict[str, SubscriptionGroupConfig]:
-        """Return every consumer group by name."""
+        """Return the configuration of every consumer group by name."""
         self._lifecycle.require_open()
         return self._progress.groups.all()
 

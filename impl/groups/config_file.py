@@ -1,13 +1,14 @@
-"""A JSON state file below `config/`, which is the old version or the new one after a crash, never less (contract 13).
+"""A JSON state file below `config/`, whole after a crash (contract 13).
 
-RocketMQ writes NAME.tmp and NAME.bak, removes NAME, renames NAME.tmp, and syncs nothing: a crash can leave no file, an
-empty one, or two that say nothing, and then the broker does not start (RMQ-B63). Here:
+A crash leaves its old or its new version. RocketMQ writes NAME.tmp and NAME.bak, removes NAME, renames NAME.tmp, and
+syncs nothing. A crash can leave no file, an empty one, or two unreadable ones, and then the broker does not start
+(RMQ-B63). Here:
 
-1. The new version goes to NAME.tmp and the last one to NAME.bak.tmp; both are synced before a name changes.
-2. NAME.bak.tmp takes the place of NAME.bak, NAME.tmp that of NAME, and the directory is synced.
+1. The new version is written to NAME.tmp and the last one to NAME.bak.tmp; both are synced before any rename.
+2. NAME.bak.tmp replaces NAME.bak, NAME.tmp replaces NAME, and the directory is synced.
 
-So at any moment each of the two names has a whole version, whichever renames the disk has seen. A backup that the state
-was loaded from stays as it is until NAME says the same or more. Java reads what is written, and its files are read.
+So each of the two names has a whole version at any time, whichever renames are on disk. A backup from which the state
+was loaded stays until NAME holds that state or a later one. Java can read the files, and its files can be read.
 
 Source: `ConfigManager`, `MixAll.string2File`; spec: services, section 7.
 """
@@ -17,7 +18,7 @@ from typing import TypeVar
 
 from tornpage.impl.groups.fastjson import parse, written
 from tornpage.impl.io.files import Files
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_directories import directory_of
 
 __all__ = ["ConfigFile"]
@@ -28,9 +29,9 @@ State = TypeVar("State")
 
 
 class ConfigFile:
-    """Owns NAME, NAME.bak and what they are made of; the directory exists when something is saved.
+    """Owns NAME, NAME.bak and their temporary files. The directory must exist before a save.
 
-    One caller at a time. `findings` says what was wrong at the last load.
+    One thread at a time may call it. `findings` lists the defects found by the last load.
     """
 
     def __init__(self, files: Files, path: str) -> None:
@@ -45,8 +46,8 @@ class ConfigFile:
     def load(self, read: Callable[[object], State]) -> State | None:
         """Return what `read` makes of the document, None for an empty state.
 
-        Where NAME is missing, empty or says nothing, NAME.bak speaks; `read` raises ValueError for a document that
-        has another shape, and that counts as saying nothing. Raises OSError when the disk does not read.
+        If NAME is missing, empty or invalid, NAME.bak is used. `read` raises ValueError for a document of another
+        shape, which counts as invalid. Raises OSError if a file cannot be read.
         """
         self.findings, self._last, self._in_backup = (), None, None
         main = self._bytes(self.path)
@@ -58,9 +59,9 @@ class ConfigFile:
         state = _read(backup, read)
         if state is not None:
             self._last = self._in_backup = backup
-            self._find("config_file_from_backup", f"{self.path} is missing or says nothing: its backup counts")
+            self._find("config_file_from_backup", f"{self.path} is missing or invalid: its backup is used")
         elif main is not None or backup is not None:
-            self._find("config_file_unreadable", f"{self.path} and its backup say nothing: what they said is lost")
+            self._find("config_file_unreadable", f"{self.path} and its backup are invalid: their content is lost")
         return state
 
     def _bytes(self, path: str) -> bytes | None:
@@ -78,12 +79,12 @@ class ConfigFile:
         return data
 
     def _find(self, code: str, message: str) -> None:
-        self.findings = (Finding("note", code, self.path, -1, message),)
+        self.findings = (Finding("note", code, self.path, NO_OFFSET, message),)
 
     def make_durable(self) -> None:
-        """Sync what was loaded, before something is built on it: whoever wrote it may have been killed before his sync.
+        """Sync the loaded file before new state depends on it.
 
-        Raises OSError.
+        Its writer may have been killed before the sync. Raises OSError.
         """
         if self._last is None:
             return
@@ -97,9 +98,9 @@ class ConfigFile:
     # ---- save ----------------------------------------------------------------------------------------------------
 
     def save(self, document: object) -> None:
-        """Put a document (see impl.groups.fastjson) in the place of the last one, durably.
+        """Replace the stored document (see impl.groups.fastjson) durably.
 
-        Raises OSError: a load then gives the last one, or this one.
+        Raises OSError; a load then returns the last document or this one.
         """
         new = written(document).encode()
         self._write(f"{self.path}.tmp", new)
@@ -112,8 +113,8 @@ class ConfigFile:
         self._last, self._in_backup = new, self._last
 
     def _write(self, path: str, content: bytes) -> None:
-        """Write a whole new file, durably but for its name."""
-        if self._files.stat(path) is not None:  # of an attempt that was broken off
+        """Write a whole new file and sync it; its name is not durable yet. Raises OSError."""
+        if self._files.stat(path) is not None:  # left by an interrupted attempt
             self._files.unlink(path)
         file = self._files.create(path)
         try:
@@ -124,7 +125,7 @@ class ConfigFile:
 
 
 def _read(stored: bytes | None, read: Callable[[object], State]) -> State | None:
-    """Return what a file says, None if it says nothing."""
+    """Return the state in some bytes, None if they are invalid."""
     if not stored:
         return None
     try:

@@ -1,7 +1,7 @@
-"""A table of what a broker is told: topics, consumer groups, or the filters of groups, each in its state file.
+"""A broker table in its state file: topics, consumer groups, or the filters of groups.
 
-A change to topics and groups is durable when its verb returns, and has not happened if that fails; filters, which
-consumers register again, are saved by the service. What a file says besides is written again as it was read.
+A change to topics and groups is durable when its method returns, and has not happened if that fails. The service saves
+filters, which consumers register again. Unknown parts of a file are written back unchanged.
 
 Source: `TopicConfigManager`, `SubscriptionGroupManager`, `ConsumerFilterManager`; spec: services, section 7.
 """
@@ -33,7 +33,7 @@ FLUSH_FILTER_INTERVAL_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TableFormat(Generic[Entry]):
-    """How a table is written: the name of the file below `config/`, and the entries of a document and back."""
+    """The format of a table: the file name below `config/`, and the conversion of its entries."""
 
     file_name: str
     interval_ms: int
@@ -57,17 +57,20 @@ class ConfigTable(Generic[Entry]):
 
     @property
     def name(self) -> str:
-        """What log lines call it."""
+        """The name used in log lines."""
         return self._shape.file_name
 
     @property
     def interval_ms(self) -> int:
-        """How long a change may wait for its save; 0 where its verb saves it."""
+        """The longest time in milliseconds from a change to its save.
+
+        It is 0 if the method itself saves it.
+        """
         return self._shape.interval_ms
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was wrong with the file."""
+        """The defects of the file."""
         return self._file.findings
 
     # ---- the file ------------------------------------------------------------------------------------------------
@@ -85,7 +88,7 @@ class ConfigTable(Generic[Entry]):
                 version = entry_from(DataVersion, document.get("dataVersion") or {})
                 written = self._document(entries, version, {})
                 return entries, version, {str(key): item for key, item in document.items() if key not in written}
-        raise ValueError("no object")
+        raise ValueError("the document is not an object")
 
     def _document(
         self, entries: Mapping[Any, Entry], version: DataVersion, others: Mapping[str, object]
@@ -94,20 +97,20 @@ class ConfigTable(Generic[Entry]):
         return dict(sorted({**others, **head, **self._shape.write(entries)}.items()))
 
     def make_durable(self) -> None:
-        """Have what was loaded durable. Raises OSError."""
+        """Make the loaded file durable. Raises OSError."""
         self._file.make_durable()
 
     def correct(self, range_of: QueueRange) -> None:
-        """Leave everything as it is: no entry speaks of a place in a queue."""
+        """Do nothing; no entry depends on a position in a queue."""
 
     def save(self) -> None:
-        """Save what has changed. Raises OSError."""
+        """Save changes. Raises OSError."""
         with self._guard:
             if not self._is_saved:
                 self._file.save(self._document(self._entries, self.data_version, self._others))
                 self._is_saved = True
 
-    # ---- verbs ---------------------------------------------------------------------------------------------------
+    # ---- entries -------------------------------------------------------------------------------------------------
 
     def get(self, key: Any) -> Entry | None:
         """Return an entry, None if there is none."""
@@ -118,11 +121,11 @@ class ConfigTable(Generic[Entry]):
         return dict(self._entries)
 
     def put(self, key: Any, entry: Entry) -> None:
-        """Set an entry. Raises OSError: then it is what it was."""
+        """Set an entry. Raises OSError; the entry is then unchanged."""
         self._change({**self._entries, key: entry})
 
     def delete(self, key: Any) -> bool:
-        """Remove an entry; return whether there was one. Raises OSError: then it is still there."""
+        """Remove an entry; return whether there was one. Raises OSError; the entry then stays."""
         is_there = key in self._entries
         if is_there:
             self._change({each: entry for each, entry in self._entries.items() if each != key})
@@ -132,14 +135,14 @@ class ConfigTable(Generic[Entry]):
         with self._guard:
             version = DataVersion(self.data_version.counter + 1, self._clock())
             if not self._shape.interval_ms:
-                self._is_saved = False  # if the disk refuses, what is there is written again later
+                self._is_saved = False  # if the write fails, the unchanged table is written again later
                 self._file.save(self._document(entries, version, self._others))
             self._is_saved = not self._shape.interval_ms
             self._entries, self.data_version = entries, version
 
 
 def _by_name(file_name: str, table: str, kind: type[Entry]) -> TableFormat[Entry]:
-    """Return the format of a table that has each entry under its name."""
+    """Return the format of a table with each entry under its name."""
 
     def read(document: dict[Any, Any]) -> dict[Any, Entry]:
         match document.get(table):
@@ -147,7 +150,7 @@ def _by_name(file_name: str, table: str, kind: type[Entry]) -> TableFormat[Entry
                 return {}
             case dict() as found:
                 return {str(name): entry_from(kind, item) for name, item in found.items()}
-        raise ValueError(f"{table} is no object")
+        raise ValueError(f"{table} is not an object")
 
     def write(entries: Mapping[Any, Entry]) -> dict[str, object]:
         return {table: {name: fields_of(entries[name]) for name in sorted(entries)}}
@@ -163,7 +166,7 @@ def _read_filters(document: dict[Any, Any]) -> dict[Any, ConsumerFilterData]:
             for item in by_group["groupFilterData"].values()
         ]
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError("filterDataByTopic is no table of filters") from error
+        raise ValueError("filterDataByTopic is not a table of filters") from error
     found = [entry_from(ConsumerFilterData, item) for item in items]
     return {(each.topic, each.consumer_group): each for each in found}
 

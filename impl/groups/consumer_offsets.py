@@ -1,12 +1,11 @@
-"""Which message each consumer group wants next: the table behind `config/consumerOffset.json`.
+"""The next queue offset of each consumer group, stored in `config/consumerOffset.json`.
 
-A store with light queues has `config/lmqConsumerOffset.json` in its place, with a second table for the groups whose
-names begin with `%LMQ%`: one number for each topic, as a light queue has only queue id 0.
+A store with light queues uses `config/lmqConsumerOffset.json` instead. It has a second table for the groups whose names
+begin with `%LMQ%`: one number for each topic, as a light queue has only queue id 0.
 
-Two things are otherwise than in RocketMQ, so that no group is led past a message it has not seen (contract 17): an
-offset beyond the end of its queue counts as that end, when it is committed and when a crash has cut the queue; and
-where the numbers of a queue begin at 0 again, offsets of the old numbers are forgotten before the first new one is
-given.
+Two rules differ from RocketMQ, so that no group skips a message it has not seen (contract 17). An offset past the end
+of its queue is lowered to that end, when it is committed and when a crash has cut the queue. If the numbers of a queue
+restart at 0, offsets of the old numbers are forgotten before the first new number is assigned.
 
 Source: `ConsumerOffsetManager`, `LmqConsumerOffsetManager`; spec: services, section 4.
 """
@@ -17,7 +16,7 @@ from contextlib import contextmanager
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.progress_owner import QueueRange
 from tornpage.impl.guards import MakeGuard
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 
 __all__ = ["LIGHT_PREFIX", "OFFSET_MAX", "SEPARATOR", "ConsumerOffsets"]
 
@@ -30,11 +29,14 @@ Group = tuple[str, str]
 """Topic and name of a group."""
 
 Table = dict[Group, dict[int, int]]
-"""Queue id to offset; of a light group the queue id is 0."""
+"""Queue id to offset, by group; the queue id of a light group is 0."""
 
 
 class ConsumerOffsets:
-    """Owns the table and its file; usable from several threads. `light` says whether there are light groups."""
+    """Owns the table and its file; usable from several threads.
+
+    `light` says whether there are light groups.
+    """
 
     def __init__(self, file: ConfigFile, *, light: bool, interval_ms: int, guard: MakeGuard) -> None:
         self._file = file
@@ -43,7 +45,7 @@ class ConsumerOffsets:
         self._guard = guard()
         self._save_guard = guard()
         self._table: Table = {}
-        self._begins_anew: Callable[[str, int], bool] | None = None
+        self._restarts: Callable[[str, int], bool] | None = None
         self._changes = self._saved_changes = 0
         self._corrected: tuple[Finding, ...] = ()
 
@@ -51,17 +53,17 @@ class ConsumerOffsets:
 
     @property
     def name(self) -> str:
-        """What log lines call it."""
+        """The name used in log lines."""
         return "consumer-offsets"
 
     @property
     def interval_ms(self) -> int:
-        """How long a commit may wait for its save."""
+        """The longest time in milliseconds from a commit to its save."""
         return self._interval_ms
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was wrong with the file, and what was corrected."""
+        """The defects of the file, and the corrected offsets."""
         return (*self._file.findings, *self._corrected)
 
     def load(self) -> None:
@@ -69,11 +71,11 @@ class ConsumerOffsets:
         self._table = self._file.load(_read) or {}
 
     def make_durable(self) -> None:
-        """Have what was loaded durable. Raises OSError."""
+        """Make the loaded file durable. Raises OSError."""
         self._file.make_durable()
 
     def correct(self, range_of: QueueRange) -> None:
-        """Bring each offset that lies beyond its queue back to the end of it."""
+        """Lower each offset past the end of its queue to that end."""
         corrected: list[str] = []
         for (topic, group), offsets in self._table.items():
             for queue_id, offset in offsets.items():
@@ -83,11 +85,11 @@ class ConsumerOffsets:
                     corrected.append(f"{topic}@{group} queue {queue_id}: {offset} is now {end}")
         if corrected:
             self._changes += 1
-            message = f"{len(corrected)} consumer offsets lay beyond their queues; {corrected[0]}"
-            self._corrected = (Finding("note", "progress_corrected", self._file.path, -1, message),)
+            message = f"{len(corrected)} consumer offsets were past the end of their queues; {corrected[0]}"
+            self._corrected = (Finding("note", "progress_corrected", self._file.path, NO_OFFSET, message),)
 
     def save(self) -> None:
-        """Save what has changed. Raises OSError."""
+        """Save changes. Raises OSError."""
         with self._save_guard:
             with self._guard:
                 changes = self._changes
@@ -112,13 +114,16 @@ class ConsumerOffsets:
     def _queue_id(self, group: str, queue_id: int) -> int:
         return 0 if self._is_light(group) else queue_id
 
-    # ---- verbs ---------------------------------------------------------------------------------------------------
+    # ---- offsets -------------------------------------------------------------------------------------------------
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, *, range_of: QueueRange) -> int:
-        """Note what a group wants next, be it less than before, and return it: not more than the end of the queue."""
+        """Record the next offset of a group, limited to the end of the queue, and return it.
+
+        It may decrease.
+        """
         queue_id = self._queue_id(group, queue_id)
         with self._guard:
-            if self._begins_anew is not None and self._begins_anew(topic, queue_id):
+            if self._restarts is not None and self._restarts(topic, queue_id):
                 return 0
             counts = min(offset, range_of(topic, queue_id)[1])
             self._table.setdefault((topic, group), {})[queue_id] = counts
@@ -126,7 +131,7 @@ class ConsumerOffsets:
         return counts
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Return what a group wants next, None where it has committed nothing."""
+        """Return the next offset of a group, None if it has committed nothing."""
         return self._table.get((topic, group), {}).get(self._queue_id(group, queue_id))
 
     def of_topic(self, topic: str) -> dict[str, dict[int, int]]:
@@ -135,7 +140,7 @@ class ConsumerOffsets:
             return {group: dict(offsets) for (name, group), offsets in self._table.items() if name == topic}
 
     def least(self, topic: str, without: Collection[str], *, range_of: QueueRange) -> dict[int, int]:
-        """Return by queue id the least offset of all groups but some, of those that can still be read."""
+        """Return by queue id the lowest readable offset of all groups except those in `without`."""
         least: dict[int, int] = {}
         for group, offsets in self.of_topic(topic).items():
             for queue_id, offset in offsets.items():
@@ -144,12 +149,12 @@ class ConsumerOffsets:
         return least
 
     def topics_of(self, group: str) -> list[str]:
-        """Return the topics in which a group has committed something, sorted."""
+        """Return the topics in which a group has committed an offset, sorted."""
         with self._guard:
             return sorted(topic for topic, name in self._table if name == group)
 
     def clone(self, source_group: str, target_group: str, topic: str) -> None:
-        """Let a group want what another one wants. Source: `cloneOffset`."""
+        """Copy the offsets of a group to another one. Source: `cloneOffset`."""
         with self._guard:
             offsets = self._table.get((topic, source_group))
             if offsets is not None:
@@ -157,7 +162,7 @@ class ConsumerOffsets:
                 self._changes += 1
 
     def remove_if(self, is_unwanted: Callable[[Group, Mapping[int, int]], bool]) -> list[Group]:
-        """Remove what nobody wants any more; return topic and group of it."""
+        """Remove the offsets that a function selects; return their topics and groups."""
         with self._guard:
             gone = sorted(key for key, offsets in self._table.items() if is_unwanted(key, offsets))
             for key in gone:
@@ -165,39 +170,39 @@ class ConsumerOffsets:
             self._changes += bool(gone)
         return gone
 
-    # ---- numbers that begin again --------------------------------------------------------------------------------
+    # ---- restarted queues ----------------------------------------------------------------------------------------
 
     @contextmanager
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
-        """Forget the offsets of queues whose numbers begin at 0 again in here; commits to them count for nothing.
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+        """Context in which the numbers of selected queues restart at 0.
 
-        On disk they are 0 before the first number can be given anew: a crash leaves each queue with its old numbers or
-        with new ones, and 0 leads past nothing in either. In memory they are forgotten once what is yielded has been
-        called; without that call they are what they were. Raises OSError.
+        Commits to these queues are ignored meanwhile. Their offsets are 0 on disk before the first number is assigned
+        again. After a crash a queue has its old or its new numbers, and 0 skips no message in either case. In memory
+        the offsets are forgotten once the yielded function was called; without that call they stay. Raises OSError.
         """
         begun: list[bool] = []
         with self._save_guard:
             with self._guard:
-                self._begins_anew = is_meant
+                self._restarts = is_selected
                 zeroed = {
-                    key: {queue_id: 0 if is_meant(key[0], queue_id) else at for queue_id, at in offsets.items()}
+                    key: {queue_id: 0 if is_selected(key[0], queue_id) else at for queue_id, at in offsets.items()}
                     for key, offsets in self._table.items()
                 }
                 is_on_disk = zeroed == self._table and self._changes == self._saved_changes
             try:
                 if not is_on_disk:
-                    self._changes += 1  # what is on disk is not what is in memory, whatever comes of it
+                    self._changes += 1  # disk and memory differ from here on, even if the save fails
                     self._file.save(self._document(zeroed))
                 yield lambda: begun.append(True)
             finally:
                 with self._guard:
                     if begun:
-                        self._forget(is_meant)
-                    self._begins_anew = None
+                        self._forget(is_selected)
+                    self._restarts = None
 
-    def _forget(self, is_meant: Callable[[str, int], bool]) -> None:
+    def _forget(self, is_selected: Callable[[str, int], bool]) -> None:
         for key, offsets in list(self._table.items()):
-            left = {queue_id: at for queue_id, at in offsets.items() if not is_meant(key[0], queue_id)}
+            left = {queue_id: at for queue_id, at in offsets.items() if not is_selected(key[0], queue_id)}
             if left != offsets:
                 self._changes += 1
                 self._table[key] = left
@@ -206,7 +211,10 @@ class ConsumerOffsets:
 
 
 def _read(document: object) -> Table:
-    """Return the tables of a document as one, without what names no topic and group. Raises ValueError."""
+    """Return the tables of a document as one, without keys that are not TOPIC@GROUP.
+
+    Raises ValueError.
+    """
     said = _object(document)
     plain, light = (_object(said.get(name, {})) for name in ("offsetTable", "lmqOffsetTable"))
     named = {key: _offsets(_object(offsets)) for key, offsets in plain.items()}
@@ -219,13 +227,13 @@ def _object(value: object) -> dict[object, object]:
     match value:
         case dict():
             return value
-    raise ValueError("no object")
+    raise ValueError("not an object")
 
 
 def _offsets(offsets: dict[object, object]) -> dict[int, int]:
     found: dict[int, int] = {}
     for queue_id, offset in offsets.items():
         if type(offset) is not int or not 0 <= offset <= OFFSET_MAX:
-            raise ValueError("an offset that is none")
+            raise ValueError("an offset that is no number from 0 to 2^63 - 1")
         found[int(str(queue_id))] = offset
     return found

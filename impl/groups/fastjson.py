@@ -1,8 +1,8 @@
-"""JSON as RocketMQ writes and reads it: integer keys stand without quotes, which strict JSON does not know.
+"""JSON as RocketMQ writes and reads it.
 
-The writer lays a document out as fastjson does with `PrettyFormat`: tabs, no blank behind a colon, entries with integer
-keys in one line. Of equal documents the bytes are equal; where Java leaves the order of a map to hashing, ours is that
-of the caller. The reader takes strict JSON, and integer keys with or without quotes.
+Integer keys have no quotes, unlike in strict JSON. The layout is that of fastjson with `PrettyFormat`: tabs, no space
+after a colon, entries with integer keys in one line. Equal documents give equal bytes. Where Java orders a map by
+hashing, the order is that of the caller. The reader accepts strict JSON, and integer keys with or without quotes.
 
 Source: `RemotingSerializable.toJson`, fastjson's `MapSerializer`; spec: services, section 7.
 """
@@ -34,9 +34,10 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f":
 
 
 def written(document: object) -> str:
-    """Return a document of mappings (keys of text or all of them integers), lists, texts, integers, booleans and None.
+    """Return the text of a document of mappings, lists, texts, integers, booleans and None.
 
-    A surrogate, which stands for a byte that is no UTF-8, is written as an escape. Raises TypeError for other values.
+    The keys of a mapping are all texts or all integers. A surrogate, which stands for a byte that is not UTF-8, is
+    written as an escape. Raises TypeError for other values.
     """
     return "".join(_pieces(document, 0))
 
@@ -55,7 +56,7 @@ def _pieces(value: object, depth: int) -> Iterator[str]:
     elif value is None or isinstance(value, bool | int):
         yield json.dumps(value)
     else:
-        raise TypeError(f"no JSON document holds a {type(value).__name__}")
+        raise TypeError(f"JSON cannot represent a {type(value).__name__}")
 
 
 def _mapping(value: Mapping[Any, object], depth: int) -> Iterator[str]:
@@ -82,14 +83,14 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def parse(text: str) -> object:
-    """Return what a text says; an integer that stands as a key without quotes is an int. Raises ValueError.
+    """Return the document in a text; an integer key without quotes becomes an int.
 
-    Of a key that stands there twice the last value counts.
+    The last value of a repeated key counts. Raises ValueError.
     """
     tokens = _tokens(text)
     value = _value(next(tokens), tokens, 0)
     if next(tokens)[0] != "end":
-        raise ValueError("there is more behind the document")
+        raise ValueError("there is text after the document")
     return value
 
 
@@ -101,7 +102,7 @@ def _tokens(text: str) -> _Tokens:
     while True:
         found = _TOKEN.match(text, position)
         if found is None or found.lastgroup is None:
-            raise ValueError(f"this is no JSON at character {position}")
+            raise ValueError(f"invalid JSON at character {position}")
         yield found.lastgroup, found[found.lastgroup]
         position = found.end()
 
@@ -109,14 +110,14 @@ def _tokens(text: str) -> _Tokens:
 def _value(token: tuple[str, str], tokens: _Tokens, depth: int) -> object:
     kind, text = token
     if depth > _DEPTH_MAX:
-        raise ValueError("nested too deeply")
+        raise ValueError("the document is nested too deeply")
     if kind in _SCALARS:
         return _SCALARS[kind](text)
     if text == "{":
         return _object(tokens, depth + 1)
     if text == "[":
         return _array(tokens, depth + 1)
-    raise ValueError(f"{text!r} where a value should be")
+    raise ValueError(f"expected a value, found {text!r}")
 
 
 _SCALARS: dict[str, Callable[[str], object]] = {
@@ -145,7 +146,7 @@ def _key(token: tuple[str, str]) -> object:
         return _SCALARS["string"](token[1])
     if token[0] == "number":
         return int(token[1])
-    raise ValueError(f"{token[1]!r} where a key should be")
+    raise ValueError(f"expected a key, found {token[1]!r}")
 
 
 def _array(tokens: _Tokens, depth: int) -> list[object]:
@@ -163,5 +164,5 @@ def _array(tokens: _Tokens, depth: int) -> list[object]:
 def _expect(token: tuple[str, str], marks: str) -> str:
     kind, text = token
     if kind != "mark" or text not in marks:
-        raise ValueError(f"{text!r} where one of {' '.join(marks)} should be")
+        raise ValueError(f"expected one of {' '.join(marks)}, found {text!r}")
     return text

@@ -1,7 +1,7 @@
-"""What consumer groups have read, and how many messages they have still to read.
+"""The offsets of consumer groups, and the number of messages they have still to read.
 
-Each of them raises StoreClosed after `close()` and ForkedStore in a forked child. Commits are saved every
-`flush_consumer_offset_interval` and by `close()`. Source: `ConsumerOffsetManager`, `ConsumerManageProcessor`.
+Each method raises StoreClosed after `close()` and ForkedStore in a forked child. Commits are saved every
+`flush_consumer_offset_interval` ms and by `close()`. Source: `ConsumerOffsetManager`, `ConsumerManageProcessor`.
 """
 
 from collections.abc import Collection
@@ -18,7 +18,10 @@ _QUEUE_ID_MAX = (1 << 31) - 1
 
 
 class GroupOffsets:
-    """The offsets of the consumer groups of one store. `reads` knows the ranges of its queues."""
+    """The offsets of the consumer groups of one store.
+
+    `reads` provides the ranges of its queues.
+    """
 
     def __init__(self, progress: Progress, reads: ReadPath, lifecycle: Lifecycle) -> None:
         self._progress = progress
@@ -26,9 +29,10 @@ class GroupOffsets:
         self._lifecycle = lifecycle
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """Note that a group wants the message `offset` of a queue next, be it less than before; return what counts.
+        """Record the next queue offset that a group will read; return the recorded offset.
 
-        An offset beyond the end of the queue counts as that end. Raises BadProgress for what no file could hold.
+        It may be lower than before. An offset past the end of the queue is lowered to that end. Raises BadProgress if
+        the state file cannot hold the names or the offset.
         """
         self._lifecycle.require_open()
         _require_names(group=group, topic=topic)
@@ -38,9 +42,10 @@ class GroupOffsets:
         return self._progress.offsets.commit(group, topic, queue_id, offset, range_of=self._range_of)
 
     def query_offset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Return where a group goes on in a queue, None where the client is to decide (`QUERY_NOT_FOUND`).
+        """Return the next queue offset that a group will read in a queue.
 
-        A group that has committed nothing begins at 0 of a queue that has its first message, in memory, as in RocketMQ.
+        None lets the client decide (`QUERY_NOT_FOUND`). For a group without a commit, a queue that still has its first
+        message in memory returns 0, as in RocketMQ.
         """
         self._lifecycle.require_open()
         known = self._progress.offsets.query(group, topic, queue_id)
@@ -52,19 +57,22 @@ class GroupOffsets:
         return 0 if begins_at <= 0 and not is_old else None
 
     def consumer_offsets(self, topic: str) -> dict[str, dict[int, int]]:
-        """Return what each group has committed in a topic, by queue id."""
+        """Return the committed queue offsets of each group in a topic, by queue id."""
         self._lifecycle.require_open()
         return self._progress.offsets.of_topic(topic)
 
     def topics_of_group(self, group: str) -> list[str]:
-        """Return the topics in which a group has committed something. Source: `whichTopicByConsumer`."""
+        """Return the topics in which a group has committed an offset.
+
+        Source: `whichTopicByConsumer`.
+        """
         self._lifecycle.require_open()
         return self._progress.offsets.topics_of(group)
 
     def diff_total(self, group: str, topic: str) -> int:
-        """Return how many messages of a topic a group has still to read: the sum over the queues of the topic.
+        """Return how many messages of a topic a group has still to read, over all its queues.
 
-        What a group has not committed counts as 0. Source: `ConsumeStats.computeTotalDiff`.
+        A queue without a commit counts from 0. Source: `ConsumeStats.computeTotalDiff`.
         """
         self._lifecycle.require_open()
         committed = self._progress.offsets.of_topic(topic).get(group, {})
@@ -73,23 +81,27 @@ class GroupOffsets:
         return sum(self._range_of(topic, queue_id)[1] - committed.get(queue_id, 0) for queue_id in queue_ids)
 
     def query_min_offset_in_all_group(self, topic: str, without: Collection[str] = ()) -> dict[int, int]:
-        """Return by queue id the least of the offsets that groups have committed there and that can be read.
+        """Return by queue id the lowest committed offset of all groups that is still readable.
 
-        The groups `without` are left out; RocketMQ deletes what they have committed.
+        The groups in `without` are left out; RocketMQ deletes their commits.
         """
         self._lifecycle.require_open()
         return self._progress.offsets.least(topic, without, range_of=self._range_of)
 
     def clone_offset(self, source_group: str, target_group: str, topic: str) -> None:
-        """Let a group go on where another one is in a topic. Raises BadProgress. Source: `cloneOffset`."""
+        """Copy the offsets of a group in a topic to another group. Raises BadProgress.
+
+        Source: `cloneOffset`.
+        """
         self._lifecycle.require_open()
         _require_names(group=target_group, topic=topic)
         self._progress.offsets.clone(source_group, target_group, topic)
 
     def scan_unsubscribed_topic(self, subscribed: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Remove the offsets of groups that have left: not in `subscribed` (topic, group), and behind every message.
+        """Remove the offsets of groups that no longer subscribe.
 
-        Returns topic and group of what was removed.
+        Returns the removed pairs (topic, group). A group is removed in a topic if (topic, group) is not in `subscribed`
+        and none of its offsets lies past the minimum of its queue.
         """
         self._lifecycle.require_open()
         return self._progress.offsets.remove_if(

@@ -1,6 +1,7 @@
-"""The service that saves progress: each owner of a state file once his interval is over, if something changed.
+"""The service that saves progress.
 
-Source: `BrokerController.initialize`, which lets a fixed timer write every file each time, changed or not.
+It saves each state file after its interval, if something changed. Source: `BrokerController.initialize`, where a fixed
+timer writes every file each time, changed or not.
 """
 
 import logging
@@ -16,9 +17,9 @@ _PAUSE_AFTER_FAILURE_MS = 1_000
 
 
 class PersistProgress:
-    """One step saves for everybody whose time has come; a save that fails is logged, and tried again a second later.
+    """One step saves every owner that is due.
 
-    `owners` may grow until the first step.
+    A failed save is logged and tried again a second later. `owners` may grow until the first step.
     """
 
     def __init__(self, owners: Sequence[ProgressOwner], *, may_save: Callable[[], bool]) -> None:
@@ -28,16 +29,16 @@ class PersistProgress:
 
     @property
     def name(self) -> str:
-        """What threads and log lines call it."""
+        """The name used for threads and log lines."""
         return "progress"
 
     @property
     def first_ms(self) -> int | None:
-        """How long after the start the first step is wanted, None without an owner who waits for one."""
+        """Milliseconds from the start to the first step, None if no owner has an interval."""
         return min((owner.interval_ms for owner in self._owners if owner.interval_ms), default=None)
 
     def step(self, now_ms: int) -> int | None:
-        """Save what is due."""
+        """Save what is due; return when the next save is, in milliseconds."""
         for owner in self._owners:
             if owner.interval_ms and self._due_ms.get(owner.name, now_ms) <= now_ms:
                 saved = self._save(owner)

@@ -1,8 +1,8 @@
-"""Progress of one store: who owns which state file, when they are read, corrected and saved.
+"""The progress of one store: loading, correcting and saving its state files.
 
-Opening reads them once the queues are recovered, brings back what lies beyond, and has all of it durable before the
-first put: messages put at numbers that a saved offset has passed already would be skipped after a crash. A store that
-is damaged or read-only writes none of them.
+An open loads them after the queues are recovered, lowers offsets past the end of a queue, and makes all of it durable
+before the first put. Otherwise messages put at numbers that a saved offset has passed would be skipped after a crash. A
+damaged or read-only store writes none of them.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,9 +28,9 @@ __all__ = ["Progress", "open_progress"]
 
 
 class Progress:
-    """Wires it together; `config_file` makes the file of a name below `config/`.
+    """Builds the parts of progress; `config_file` returns the file of a name below `config/`.
 
-    `add` takes in another owner before `open`; `start` lets the service run, `stop` ends it, `save_all` is for a close.
+    `add` adds an owner before `open`. `start` runs the service, `stop` ends it, and `save_all` is for a close.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class Progress:
         self._runner = runner(self._service)
 
     def add(self, owner: ProgressOwner) -> None:
-        """Take in an owner of a state file."""
+        """Add an owner of a state file."""
         self._owners.append(owner)
 
     def open(self, range_of: QueueRange) -> tuple[Finding, ...]:
-        """Read everything, bring back what lies beyond its queue, and have it durable; return what was found.
+        """Load all state files, correct them and make them durable; return the findings.
 
         Raises OSError.
         """
@@ -86,17 +86,17 @@ class Progress:
         return tuple(finding for owner in self._owners for finding in owner.findings)
 
     def start(self) -> None:
-        """Let the service run."""
+        """Start the service."""
         first_ms = self._service.first_ms
         if first_ms is not None:
             self._runner.start(after_ms=first_ms)
 
     def stop(self) -> None:
-        """Save nothing on time any more; a save that is under way ends first."""
+        """Stop periodic saves; waits for a running one."""
         self._runner.stop()
 
     def save_all(self) -> None:
-        """Save whatever has changed. Raises OSError; the rest is saved nevertheless."""
+        """Save all changes. Raises the first OSError after all owners were saved."""
         failure: OSError | None = None
         for owner in self._owners:
             try:
@@ -106,9 +106,12 @@ class Progress:
         if failure is not None:
             raise failure
 
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> AbstractContextManager[Callable[[], None]]:
-        """Forget the progress in queues whose numbers begin at 0 again; see `ConsumerOffsets.begin_anew`."""
-        return self.offsets.begin_anew(is_meant)
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> AbstractContextManager[Callable[[], None]]:
+        """Reset the progress in queues whose numbers restart at 0.
+
+        See `ConsumerOffsets.restart_numbers`.
+        """
+        return self.offsets.restart_numbers(is_selected)
 
 
 def open_progress(
@@ -121,9 +124,9 @@ def open_progress(
     parts: Parts,
     owners: Iterable[ProgressOwner] = (),
 ) -> Progress:
-    """Return what the store remembers of progress, `owners` being others who have a state file.
+    """Return the progress of a store; `owners` are further owners of state files.
 
-    What was found joins the findings of the open. Raises OSError.
+    The findings are added to those of the open. Raises OSError.
     """
     progress = parts.of(Progress)(
         config,

@@ -1,4 +1,4 @@
-"""What a store remembers of progress: somebody who owns one state file below `config/`."""
+"""The interface of an owner of one state file below `config/`."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -8,32 +8,41 @@ from tornpage.impl.log.loading import Finding
 __all__ = ["ProgressOwner", "QueueRange"]
 
 QueueRange = Callable[[str, int], tuple[int, int]]
-"""Minimum and maximum of a queue, from topic and queue id; 0 and 0 of one that nobody knows."""
+"""Returns minimum and maximum of a queue, from topic and queue id; 0 and 0 for an unknown one."""
 
 
 class ProgressOwner(Protocol):
-    """Loaded when a store opens, corrected once the queues are recovered, and saved from then on."""
+    """The owner of one state file.
+
+    A store loads it at open, corrects it after the queues are recovered, and saves it from then on.
+    """
 
     @property
     def name(self) -> str:
-        """What log lines call it."""
+        """The name used in log lines."""
 
     @property
     def interval_ms(self) -> int:
-        """How long a change may wait for its save; 0 for one that is saved in the verb that makes it."""
+        """The longest time in milliseconds from a change to its save.
+
+        It is 0 if the changing method saves it.
+        """
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was wrong with the file, and what was corrected."""
+        """The defects of the file, and the corrections."""
 
     def load(self) -> None:
         """Read the file. Raises OSError."""
 
     def correct(self, range_of: QueueRange) -> None:
-        """Bring back in memory what lies beyond a queue as it was recovered."""
+        """Correct in memory what lies outside the recovered queues."""
 
     def save(self) -> None:
-        """Save what has changed since the last save or load, durably; nothing if nothing has. Raises OSError."""
+        """Save changes since the last save or load durably; do nothing without changes.
+
+        Raises OSError.
+        """
 
     def make_durable(self) -> None:
-        """Have what was loaded durable, before something is built on it. Raises OSError."""
+        """Make the loaded file durable before new state depends on it. Raises OSError."""

@@ -1,1 +1,1 @@
-"""The index: which offsets a key may be at."""
+"""The index: the physical offsets at which a key may be."""

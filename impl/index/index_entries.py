@@ -1,17 +1,17 @@
-"""The inner loops of the index: entries put, compared with what the log says, or followed without the log.
+"""The inner loops of the index: put entries, compare them with the log, trace them.
 
     entry i at 20 * i:   0 keyHash (i32)   4 phyOffset (i64)   12 timeDiff (i32)   16 prevIndex (i32)
     slot s at 4 * s:     number of the newest entry with keyHash % slots == s (i32), 0 = none
 
-`heads` are the slots of a file (writable), or a table of the same form that says what they have to hold; `entries` is
-the rest of the file behind the slots. All numbers are big-endian. Entry numbers begin at 1, entry 0 stays zero. A chain
-leads from its slot along `prevIndex` to smaller numbers and ends at 0.
+`heads` are the slots of a file (writable), or a table of the same form with the expected slots. `entries` is the rest
+of the file after the slots. All numbers are big-endian. Entry numbers begin at 1, and entry 0 stays zero. A chain leads
+from its slot along `prevIndex` to smaller numbers and ends at 0.
 
-A time difference is whole seconds from the begin of the file, at least 0, at most 2**31 - 1, and 0 while there is no
-begin (0 or less). The begin is the time of entry 1, whose own difference is relative to the begin that the file has
-inherited from the one before. Source: `IndexFile.putKey`.
+A time difference is whole seconds from the begin time of the file, 0 to 2**31 - 1, and 0 while the begin time is 0 or
+less. The begin time is the time of entry 1. The difference of entry 1 itself is relative to the begin time inherited
+from the previous file. Source: `IndexFile.putKey`.
 
-Plain functions of plain arguments, so that compiled twins can stand in for them: `IndexEntries` names the set.
+These are plain functions of plain arguments, so compiled twins can replace them: `IndexEntries` names the set.
 """
 
 import struct
@@ -43,7 +43,7 @@ assert (ENTRY.size, SLOT.size) == (ENTRY_BYTES, SLOT_BYTES)
 
 
 def time_difference(store_timestamp: int, begin_timestamp: int) -> int:
-    """Return the seconds that an entry notes for a store time in milliseconds."""
+    """Return the time difference of an entry in seconds, from times in milliseconds."""
     if begin_timestamp <= 0:
         return 0
     return min(max(0, store_timestamp - begin_timestamp) // 1000, TIME_DIFFERENCE_MAX)
@@ -63,8 +63,8 @@ def put_entries(
 ) -> tuple[int, int, int]:
     """Write the puts [start, end) as entries from `number` on, each before its slot.
 
-    Returns how many slots were empty before, and the least and the greatest store time. `mark` is told what was just
-    written, for the crash lab; a compiled twin may leave that out.
+    Returns the number of slots that were empty, and the least and greatest store time in milliseconds. `mark` is called
+    after each write, for the crash lab; a compiled twin need not call it.
     """
     slots, used = len(heads) // SLOT_BYTES, 0
     least, greatest = _NO_TIMES
@@ -96,10 +96,10 @@ def match_entries(
     start: int,
     end: int,
 ) -> tuple[int, int, int, int]:
-    """Compare the puts [start, end) with the entries from `number` on, byte for byte, up to the first difference.
+    """Compare puts with the entries from `number` on, up to the first difference.
 
-    `heads` is a table that is brought forward by every entry that is as expected. Returns the index of the first put
-    that is not there, and of those before it what `put_entries` returns.
+    The puts are those in [start, end). `heads` is a table that every matching entry updates. Returns the index of the
+    first put that does not match, and for those before it what `put_entries` returns.
     """
     slots, used = len(heads) // SLOT_BYTES, 0
     least, greatest = _NO_TIMES
@@ -122,11 +122,11 @@ def match_entries(
 def trace_entries(
     heads: memoryview, entries: memoryview, number: int, end_number: int, least_offset: int, end_offset: int
 ) -> tuple[int, int]:
-    """Follow the entries [number, end_number) of records that are not at hand, as long as they are consistent.
+    """Trace the entries [number, end_number) without their records, while consistent.
 
-    Each has an offset not below the one before it, the first not below `least_offset`, and all below `end_offset`; its
-    hash and time difference are not negative, and it leads to the entry before it in its slot. `heads` is a table that
-    is brought forward. Returns the number of the first entry that is not so, and how many slots were empty before.
+    Offsets ascend from at least `least_offset` and stay below `end_offset`. Hash and time difference are not negative,
+    and each entry links to the previous one in its slot. `heads` is a table that every consistent entry updates.
+    Returns the number of the first inconsistent entry, and the number of slots that were empty before.
     """
     slots, used = len(heads) // SLOT_BYTES, 0
     for found in range(number, end_number):
@@ -143,7 +143,10 @@ def trace_entries(
 
 
 class IndexEntries(NamedTuple):
-    """The loops that an index uses; each is called as its plain function above, with positional arguments."""
+    """The loops that an index uses.
+
+    They are called with the positional arguments of the plain functions above.
+    """
 
     put_entries: Callable[..., tuple[int, int, int]]
     match_entries: Callable[..., tuple[int, int, int, int]]

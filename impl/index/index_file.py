@@ -1,11 +1,11 @@
 """One index file: slots, chains of entries, and a header that is written last.
 
-One thread puts, any thread reads: readers take a slot and the header together, while no put is under way, and what
-hangs below a slot never changes. Chains are followed to strictly smaller numbers only, so no damage makes one loop.
+One thread puts, any thread reads. A reader takes a slot and the header together, while no put runs; the chain below a
+slot never changes. Chains are followed only to strictly smaller numbers, so damage cannot make one loop.
 
-A file of the default size has 420 MB. It is sparse, as RocketMQ's are, but every block is reserved before the mapping
-is written there, some MiB ahead: a full disk is an error of a put and never a SIGBUS, and nobody pays for 420 MB at the
-first key. Only what is used is touched. Source: `IndexFile`.
+A file of the default size has 420 MB. It is sparse like RocketMQ's, but blocks are allocated some MiB before the
+mapping is written there. A full disk is therefore an error of a put and never SIGBUS, and the first key does not
+allocate all 420 MB. Only used pages are touched. Source: `IndexFile`.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ from tornpage.impl.message.dispatching import IndexPuts
 __all__ = ["ALL_TIMES", "NO_TIMES", "IndexFile", "Times"]
 
 _RESERVE_BYTES = 4 << 20
-"""So far ahead of the entries blocks are reserved: room for 200,000 of them."""
+"""Blocks are allocated this many bytes ahead of the entries, room for 200,000 of them."""
 
 _CHUNK_BYTES = 1 << 16
 
 _LOOK_BYTES = 1 << 20
-"""So many zeros end the search for entries that a crash left behind the last one; they would be overwritten anyway."""
+"""This many zeros end the search for entries that a crash left after the last one; later puts overwrite them anyway."""
 
 Times = tuple[int, int]
 """The least and the greatest store time, in milliseconds."""
@@ -38,10 +38,10 @@ NO_TIMES: Times = ((1 << 63) - 1, -(1 << 63))
 
 
 class IndexFile:
-    """Owns one file that has its full size; `entries` are the loops it works with.
+    """Owns one file of full size; `entries` are the loops that it uses.
 
-    `header` is replaced as a whole. `times` bounds the store times of its entries; until the file was compared with
-    the log (`is_proven`) that is every time.
+    `header` is replaced as a whole. `times` limits the store times of the entries. Until the file was compared with the
+    log (`is_proven`) it covers all times.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class IndexFile:
 
     @property
     def is_full(self) -> bool:
-        """Whether the next entry belongs into the next file."""
+        """Whether the next entry belongs in the next file."""
         return self.header.next_number >= self.layout.entries_max
 
     @contextlib.contextmanager
     def parts(self) -> Iterator[tuple[memoryview, memoryview]]:
-        """Give slots and entries as the loops want them."""
+        """Yield slots and entries as the loops expect them."""
         position = self.layout.entries_position
         with self.mapped.view[HEADER_BYTES:position] as heads, self.mapped.view[position:] as entries:
             yield heads, entries
@@ -87,15 +87,15 @@ class IndexFile:
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def begin(self, header: IndexHeader) -> None:
-        """Make a new file ready for its first put. Raises OSError when the disk has no room."""
+        """Prepare a new file for its first put. Raises OSError if the disk has no room."""
         self._reserve(header.next_number)
         self._write_header(header)
         self.times, self.is_proven = NO_TIMES, True
 
     def put(self, puts: IndexPuts, start: int) -> int:
-        """Write puts from index `start` on as long as there is room; return the index of the first one left over.
+        """Write puts from index `start` on while there is room.
 
-        Raises OSError when the disk has no room; nothing was put then.
+        Return the index of the first one left over. Raises OSError if the disk has no room; nothing was put then.
         """
         header = self.header
         number = header.next_number
@@ -128,7 +128,7 @@ class IndexFile:
         self.mapped.written_position = self.layout.position_of(header.next_number)  # last: a flush covers what is below
 
     def _reserve(self, end_number: int) -> None:
-        """Have blocks for everything before an entry, and some more."""
+        """Allocate blocks for everything before an entry, and some more."""
         position = self.layout.position_of(end_number)
         if position > self._reserved_bytes:
             size_bytes = min(self.layout.file_bytes, position + _RESERVE_BYTES)
@@ -138,33 +138,33 @@ class IndexFile:
     # ---- mending -------------------------------------------------------------------------------------------------
 
     def restore(self, header: IndexHeader, heads: memoryview, times: Times) -> bool:
-        """Give the file this header and these slots, and zeros behind the last entry; `times` are of its entries.
+        """Write this header and these slots, and zeros after the last entry.
 
-        Returns whether something was wrong that counted: what a kill left unfinished behind the last entry does not.
-        Nothing is written where all is as it should be, and nothing is touched through the mapping: blocks may be
-        missing, and a full disk is no reason to fail over those that are not. The file is proven from then on; nobody
-        reads it meanwhile. Raises OSError.
+        `times` are those of its entries. Returns whether a counted part was wrong; leftovers of a kill after the last
+        entry do not count. Writes only what differs, and never through the mapping: blocks may be missing, and a full
+        disk must not fail for those that exist. The file is proven afterwards. No reader may use it meanwhile. Raises
+        OSError.
         """
         stored = self.header
         end = self.layout.position_of(header.next_number)
         was_wrong = stored != header and max(stored.next_number, header.next_number) > 1
-        was_wrong |= self._read(0, HEADER_BYTES) != stored.encode()  # it counts more or less than a file can have
+        was_wrong |= self._read(0, HEADER_BYTES) != stored.encode()  # its count is impossible
         was_wrong |= self._restore_slots(heads)
         was_wrong |= self._erase(self.layout.entries_position, self.layout.position_of(1))
-        self._erase_behind(end, self.layout.position_of(stored.next_number))
+        self._erase_after(end, self.layout.position_of(stored.next_number))
         if self._read(0, HEADER_BYTES) != header.encode():
             self._files.pwrite(self._file, header.encode(), 0)
         self.header, self.times, self.is_proven = header, times, True
         self.mapped.written_position, self.mapped.flushed_position = end, 0
         return was_wrong
 
-    def write_again(self, number: int) -> None:
-        """Write header, slots and the entries from a number on once more as they are. Raises OSError."""
+    def rewrite_from(self, number: int) -> None:
+        """Rewrite header, slots and the entries from a number on with equal bytes. Raises OSError."""
         self.mapped.rewrite(0, self.layout.entries_position)
         self.mapped.rewrite(self.layout.position_of(number), self.layout.position_of(self.header.next_number))
 
     def _restore_slots(self, heads: memoryview) -> bool:
-        """Write the slots that differ; return whether one did without leading to an entry that was never counted."""
+        """Write the slots that differ; return whether one of them led to a counted entry."""
         was_wrong = False
         for start in range(0, len(heads), _CHUNK_BYTES):
             position = HEADER_BYTES + start
@@ -179,8 +179,8 @@ class IndexFile:
             )
         return was_wrong
 
-    def _erase_behind(self, position: int, known_end: int) -> None:
-        """Erase what lies behind the last entry: up to `known_end`, then until there is nothing for a while."""
+    def _erase_after(self, position: int, known_end: int) -> None:
+        """Erase everything after the last entry, to `known_end` and to a long run of zeros."""
         clean_bytes = 0
         while position < self.layout.file_bytes and (position < known_end or clean_bytes < _LOOK_BYTES):
             end = min(position + _CHUNK_BYTES, self.layout.file_bytes)
@@ -188,7 +188,7 @@ class IndexFile:
             position = end
 
     def _erase(self, start: int, end: int) -> bool:
-        """Overwrite with zeros what is not zeros already; return whether there was something."""
+        """Zero a range unless it is zero already; return whether it was not."""
         holds_something = self._read(start, end).count(0) < end - start
         if holds_something:
             self.mapped.zero(start, end - start)
@@ -205,9 +205,10 @@ class IndexFile:
         return found
 
     def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Yield the offsets noted for a hash, newest put first, but for those surely outside the time window.
+        """Yield the offsets of a hash, newest put first.
 
-        The mapping stays while somebody iterates; there is nothing in a closed file.
+        Those certainly outside the time window are left out. The mapping is held during the iteration. A closed file
+        yields nothing.
         """
         if not self.mapped.hold():
             return
@@ -220,9 +221,9 @@ class IndexFile:
         with self._guard:
             header, (least, greatest) = self.header, self.times
             if greatest < begin_ms or end_ms < least:
-                return  # also where nothing was put yet, and no block may be
+                return  # also before the first put, when blocks may be missing
             (number,) = SLOT.unpack_from(self.mapped.view, HEADER_BYTES + code % self.layout.slots * SLOT_BYTES)
-        # without a proof the header counts too little or too much, and only the record itself is believed
+        # without a proof the count of the header may be wrong, and only the record decides
         proven = self.is_proven
         limit = header.next_number if proven else self.layout.entries_max
         while 0 < number < limit:
@@ -235,14 +236,15 @@ class IndexFile:
 
     @property
     def waiting(self) -> int:
-        """How many entries are not durable yet."""
+        """The number of entries that are not durable yet."""
         durable_position = max(self.mapped.flushed_position, self.layout.position_of(1))
         return (self.mapped.written_position - durable_position) // ENTRY_BYTES
 
     def flush(self, least_pages: int) -> bool:
-        """Make everything put so far durable if it is worth it; return whether the disk was asked. Raises OSError.
+        """Flush by a page rule; return whether there was a sync. Raises OSError.
 
-        The name of a new file is the owner's. Pages of entries are counted; each entry also changes one of slots.
+        The owner syncs the name of a new file. Pages of entries are counted, although each entry also changes one of
+        the slots.
         """
         is_due = FlushPolicy.is_due(
             written_position=self.mapped.written_position,
@@ -255,7 +257,7 @@ class IndexFile:
         return is_due
 
     def close(self) -> None:
-        """Unmap and close; the mapping goes with the last reader."""
+        """Unmap and close; the last reader ends the mapping."""
         self.mapped.close()
 
     def check(self) -> None:

@@ -1,13 +1,14 @@
-"""The index against the log: what is stored and right stays, from the first difference on it is made anew.
+"""Comparing the index with the log.
 
-The files are taken in the order of their names as one row of entries: every file but the last is full, entry 1 of a
-file begins where the header before it ended. In front may lie entries of records that the log no longer holds; they
-stay while they are consistent in themselves. From the first surviving record on, every entry has to be the put that
-the log asks for, byte for byte; then slots and header are compared with what the entries ask for.
+What is right stays, and from the first difference on it is rebuilt. The files in the order of their names form one
+sequence of entries: every file but the last is full, and entry 1 of a file begins where the previous header ended.
+Entries of expired records may come first; they stay while they are consistent. From the first surviving record on,
+every entry must equal the put that the log requires, byte for byte. Then slots and header are compared with those that
+the entries require.
 
-A difference time alone cannot show: entry 1 of the oldest file is relative to a file that may be deleted. Cost: every
-entry is looked at once, and a table as large as the slots is kept meanwhile. Source: none, RocketMQ deletes or believes
-whole files (`IndexService.load`, holes I1 to I5).
+One time difference cannot be verified: entry 1 of the oldest file is relative to a file that may be deleted. Cost:
+every entry is read once, with a table as large as the slots. Source: none, RocketMQ deletes or trusts whole files
+(`IndexService.load`, holes I1 to I5).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +26,12 @@ _NOTHING_PROVEN = IndexFileProof("", IndexHeader(), NO_TIMES, 0)
 
 
 class IndexReconcile:
-    """One walk along the files, oldest first. `remove` takes the last file away for good.
+    """One walk along the files, oldest first. `remove` deletes the last file.
 
-    Where `proven` says by path how far the bytes of files are proven, exactly those entries lie in front.
+    `proven` gives by path the entries whose checksums hold; if it is given, exactly those come before the compared
+    ones.
 
-    `findings` tells what had to be written anew; entries that are merely not there yet are none.
+    `findings` lists what was rewritten; entries that are only missing at the end are not listed.
     """
 
     def __init__(
@@ -57,7 +59,10 @@ class IndexReconcile:
     # ---- walking -------------------------------------------------------------------------------------------------
 
     def match(self, puts: IndexPuts) -> int:
-        """Compare the next puts of the log, in log order; return the index of the first that has to be put."""
+        """Compare the next puts of the log, in log order.
+
+        Return the index of the first one to put.
+        """
         index, count = 0, len(puts.hashes)
         while not self._settled and index < count:
             index = self._match(puts, index, count)
@@ -68,7 +73,7 @@ class IndexReconcile:
         return index
 
     def _match(self, puts: IndexPuts, start: int, count: int) -> int:
-        """Compare with the entries that are left in this file."""
+        """Compare with the rest of the entries in this file."""
         end = min(count, start + self._stored - self._number)
         if start == end:
             return start
@@ -86,7 +91,7 @@ class IndexReconcile:
         return index
 
     def _begin_of(self, puts: IndexPuts, start: int) -> int:
-        """Return the time that the next entry's difference is relative to."""
+        """Return the time to which the next entry's difference is relative."""
         if self._number > 1:
             return self._begin_timestamp
         if self._at:
@@ -94,7 +99,10 @@ class IndexReconcile:
         return int(puts.store_timestamps[start]) - 1000 * self._file.entry(1)[2] if self._file.entry(1)[2] else 0
 
     def _next_file(self) -> None:
-        """Finish this file; go on with the next one that holds more than consistent entries in front."""
+        """Finish this file.
+
+        Continue with the next one that holds more than consistent entries of expired records.
+        """
         while True:
             if self._at >= 0:
                 self._finish()
@@ -110,7 +118,7 @@ class IndexReconcile:
                 return
 
     def _trace(self) -> None:
-        """Pass entries of records before the first one that the log tells; their times stay unknown."""
+        """Skip entries of records before the first compared one; their times stay unknown."""
         proven = None if self._proven is None else self._proven.get(self._file.path, _NOTHING_PROVEN)
         end = self._stored if proven is None else min(proven.header.next_number, self._stored)
         with self._file.parts() as (_, entries):
@@ -128,26 +136,26 @@ class IndexReconcile:
     # ---- mending -------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Erase what is there beyond the entries that matched; nothing is compared any more.
+        """Erase everything past the entries that matched; nothing is compared afterwards.
 
-        Raises OSError when the disk refuses; it may be called again then.
+        Raises OSError if that fails; it may be called again then.
         """
         if self._settled:
             return
         while self._at + 1 < len(self._index_files):
-            self._remove_last("did not go on where the log does: removed")
+            self._remove_last("does not continue the log: removed")
         if self._number == 1 and self._file.header != self._header():
-            # a full disk may refuse the bytes of a header, never to remove a file
-            self._remove_last("did not fit the log: removed")
+            # a full disk may fail to write a header, never to remove a file
+            self._remove_last("does not match the log: removed")
         else:
             if self._number < self._stored:
                 offset = self._file.entry(self._number)[1]
-                self._note(self._file, offset, f"did not fit the log from entry {self._number} on: made anew")
+                self._note(self._file, offset, f"does not match the log from entry {self._number} on: rebuilt")
             self._finish()
         self._settled = True
 
     def _remove_last(self, why: str) -> None:
-        """Remove the last file, which is worth a word unless it never had an entry."""
+        """Remove the last file, with a finding unless it never had an entry."""
         index_file = self._index_files[-1]
         self._remove(index_file)
         self._index_files.pop()
@@ -158,11 +166,11 @@ class IndexReconcile:
         header = self._header()
         was_cut = header.next_number < self._stored
         if self._file.restore(header, self._heads, self._times) and not was_cut:
-            self._note(self._file, header.begin_offset, "had slots or a header that did not fit its entries: mended")
+            self._note(self._file, header.begin_offset, "had slots or a header that its entries contradict: repaired")
         self._last = header
 
     def _header(self) -> IndexHeader:
-        """Return what the header of this file has to say."""
+        """Return the header that this file must have."""
         number, stored = self._number, self._file.header
         if number > 1:
             return IndexHeader(
@@ -175,7 +183,7 @@ class IndexReconcile:
             )
         if self._at:
             return self._last.inherited()
-        # the file before the oldest one may be deleted: what was inherited from it stays unless it would hide puts
+        # the file before the oldest one may be deleted: its inherited values stay unless they would hide puts
         is_inherited = (
             stored.next_number == 1 and stored == stored.inherited() and stored.end_offset < self._from_offset
         )

@@ -1,12 +1,12 @@
-"""The index of a store: which offsets a key may be at.
+"""The index of a store: the physical offsets at which a key may be.
 
-Its files are a row in one directory, each with its fixed size, named by the time it was made; all but the last are
-full. Entries are put in the order of the log, into the last file until it is full. What was put is durable after the
-next `flush`, names included.
+Its files form a sequence in one directory, each of fixed size and named by its creation time; all but the last are
+full. Entries are put in log order into the last file until it is full. Everything put is durable after the next
+`flush`, file names included.
 
-The index is derived: `load` believes sizes and names only, and between `begin_reconcile` and `end_reconcile` the puts
-that the log asks for decide what stays. A store that may not write shows the files as they are. `put`, reconciliation
-and `load` come from one thread at a time; `candidates` and `flush` from any. Source: `IndexService`.
+The index is derived from the log. `load` trusts sizes and names only; between `begin_reconcile` and `end_reconcile`
+the puts required by the log decide what stays. A read-only store shows the files as they are. One thread at a time
+calls `put`, reconciliation and `load`; any thread calls `candidates` and `flush`. Source: `IndexService`.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from tornpage.impl.index.index_layout import IndexFileProof, IndexHeader, IndexL
 from tornpage.impl.index.index_reconcile import IndexReconcile
 from tornpage.impl.io.files import Clock, Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_directories import directory_of
 from tornpage.impl.message.dispatching import IndexPuts
 
@@ -30,7 +30,10 @@ __all__ = ["IndexService"]
 
 
 class IndexService:
-    """Owns the directory and its files. `slots` and `entries_max` (entry 0 counted) fix the size of every file."""
+    """Owns the directory and its files.
+
+    `slots` and `entries_max` (entry 0 counted) fix the size of every file.
+    """
 
     def __init__(
         self,
@@ -58,11 +61,11 @@ class IndexService:
         self._index_files: tuple[IndexFile, ...] = ()
         self._last_name = ""
         self._has_unsynced_names = False
-        self._half_made: str | None = None
+        self._incomplete: str | None = None
         self._flush_guard = guard()
         self._reconcile: IndexReconcile | None = None
         self._durable_timestamp = 0
-        self._left_guard = guard()  # not the one above: dispatch waits for no sync
+        self._left_guard = guard()  # not `_flush_guard`: dispatch must not wait for a sync
 
     @property
     def index_files(self) -> tuple[IndexFile, ...]:
@@ -70,21 +73,30 @@ class IndexService:
         return self._index_files
 
     @property
-    def last_offset(self) -> int:
-        """Physical offset of the record indexed last, 0 without any."""
-        index_files = self._index_files
-        return index_files[-1].header.end_offset if index_files else 0
+    def last_offset(self) -> int | None:
+        """Physical offset of the record indexed last, None if there is none."""
+        header = self._last_header
+        return None if header is None else header.end_offset
 
     @property
-    def last_store_timestamp(self) -> int:
-        """Store time of the record indexed last, 0 without any."""
+    def last_store_timestamp(self) -> int | None:
+        """Store time of the record indexed last in milliseconds, None if there is none."""
+        header = self._last_header
+        return None if header is None else header.end_timestamp
+
+    @property
+    def _last_header(self) -> IndexHeader | None:
+        """The header of the last file, None if no record was ever indexed."""
         index_files = self._index_files
-        return index_files[-1].header.end_timestamp if index_files else 0
+        return index_files[-1].header if index_files and index_files[-1].header != IndexHeader() else None
 
     # ---- opening -------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Map the files there are. One of another size goes, or is passed over where nothing may be written."""
+        """Map the existing files. One of another size is removed, or skipped in a read-only store.
+
+        Raises OSError.
+        """
         if self._files.stat(self._directory) is None:
             return
         for name in self._files.list_directory(self._directory):
@@ -93,21 +105,23 @@ class IndexService:
             if stat is None:
                 continue
             if stat.kind != "file" or not is_index_name(name):
-                self.findings.append(Finding("note", "stray_file", path, -1, f"{path} is no index file: ignored"))
+                self.findings.append(
+                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is not an index file: ignored")
+                )
             elif stat.size_bytes == self.layout.file_bytes:
                 self._index_files += (self._open(path),)
                 self._last_name = name
             else:
                 self._last_name = name
                 self._pass_over(path, stat.size_bytes)
-        self._has_unsynced_names = self._writable  # a killed process may have left them so
+        self._has_unsynced_names = self._writable  # a killed process may not have synced them
 
     def _pass_over(self, path: str, size_bytes: int) -> None:
-        """Remove a file that was made for other limits or never finished; an empty one never held anything."""
+        """Remove or skip a file of another size; an empty one gives no finding."""
         if size_bytes:
             fate = "removed" if self._writable else "not read"
             message = f"{path} has {size_bytes} bytes instead of {self.layout.file_bytes}: {fate}"
-            self.findings.append(Finding("note", "index_rebuilt", path, -1, message))
+            self.findings.append(Finding("note", "index_rebuilt", path, NO_OFFSET, message))
         if self._writable:
             self._files.unlink(path)
 
@@ -120,7 +134,7 @@ class IndexService:
             raise
 
     def _mapped(self, file: OpenFile) -> IndexFile:
-        """Map a file of full size, which belongs to the index file from then on."""
+        """Map a file of full size; the index file owns it from then on."""
         return self._index_file(
             self._files, file, layout=self.layout, entries=self._entries, mapped_file=self._mapped_file
         )
@@ -128,17 +142,18 @@ class IndexService:
     # ---- making and removing -------------------------------------------------------------------------------------
 
     def _writable_file(self) -> IndexFile:
-        """Return the file that takes the next put, a new one if need be."""
+        """Return the file for the next put, creating one if needed. Raises OSError."""
         if not self._index_files or self._index_files[-1].is_full:
             inherited = self._index_files[-1].header.inherited() if self._index_files else IndexHeader()
             self._index_files += (self._make(inherited),)
         return self._index_files[-1]
 
     def _make(self, header: IndexHeader) -> IndexFile:
-        """Make the next file. Raises OSError when the disk refuses; what remains of it then is removed before another
-        one is made, or with the next flush.
+        """Create the next file.
+
+        Raises OSError if that fails. Its remains are removed before the next creation or with the next flush.
         """
-        self._remove_half_made()
+        self._remove_incomplete()
         if self._files.stat(self._directory) is None:
             self._files.make_directory(self._directory)
         self._last_name = name_after(self._last_name, self._clock())
@@ -161,36 +176,39 @@ class IndexService:
         return index_file
 
     def _give_up(self, path: str) -> None:
-        """Remove a file that could not be made, or have it removed later."""
-        self._half_made = path
+        """Remove a file whose creation failed, now or later."""
+        self._incomplete = path
         with contextlib.suppress(OSError):
-            self._remove_half_made()
+            self._remove_incomplete()
 
-    def _remove_half_made(self) -> None:
-        """Remove what is left of a file that could not be made, unless somebody has. Raises OSError."""
+    def _remove_incomplete(self) -> None:
+        """Remove the remains of a file whose creation failed, unless they are gone.
+
+        Raises OSError.
+        """
         with self._left_guard:
-            if self._half_made is not None:
+            if self._incomplete is not None:
                 with contextlib.suppress(FileNotFoundError):
-                    self._files.unlink(self._half_made)
-                self._half_made = None
+                    self._files.unlink(self._incomplete)
+                self._incomplete = None
 
     def _remove(self, index_file: IndexFile) -> None:
-        """Take the last file away."""
+        """Remove the last file."""
         self._files.unlink(index_file.path)
         self._index_files = self._index_files[:-1]
         index_file.close()
 
     def drop_expired(self, log_min: int) -> int:
-        """Remove the files in front whose last record lies in front of the log; return how many. Raises OSError.
+        """Remove the first files whose last record has expired; return how many. Raises OSError.
 
-        The last file stays. Each is gone durably before the next: a row with a gap would be made anew. Nobody puts
-        meanwhile. Source: `IndexService.deleteExpiredFile`.
+        The last file stays. Each removal is durable before the next, since a sequence with a gap would be rebuilt. No
+        put may run meanwhile. Source: `IndexService.deleteExpiredFile`.
         """
         dropped = 0
         while len(self._index_files) > 1 and self._index_files[0].header.end_offset < log_min:
             with self._flush_guard:
                 first = self._index_files[0]
-                self._files.unlink(first.path)  # first: one that cannot be removed is asked for again
+                self._files.unlink(first.path)  # first, so that a failed removal is tried again
                 self._index_files = self._index_files[1:]
                 first.close()
                 self._files.sync_directory(self._directory)
@@ -202,11 +220,11 @@ class IndexService:
     def begin_reconcile(
         self, from_offset: int, *, durable_timestamp: int = 0, proofs: Sequence[IndexFileProof] | None = None
     ) -> None:
-        """Begin to compare with the log from an offset on; entries before it stay as far as they are consistent.
+        """Begin to compare with the log from an offset on; consistent entries before it stay.
 
-        `durable_timestamp` is the store time up to which the index is said to be durable: a put before it that is
-        missing is worth a finding. With `proofs` the entries that these count are those before it, and there are no
-        others.
+        `durable_timestamp` is the store time in milliseconds up to which the checkpoint says the index is durable: a
+        missing put before it gives a finding. With `proofs`, exactly the entries that these count come before the
+        offset.
         """
         self._durable_timestamp = durable_timestamp
         proven = None
@@ -217,7 +235,10 @@ class IndexService:
         )
 
     def reconcile(self, puts: IndexPuts) -> None:
-        """Have the index hold the next puts of the log, in log order. Raises OSError when the disk has no room."""
+        """Make the index hold the next puts of the log, in log order.
+
+        Raises OSError if the disk has no room.
+        """
         assert self._reconcile is not None
         start = self._reconcile.match(puts)
         if start < len(puts.hashes):
@@ -225,7 +246,10 @@ class IndexService:
             self._append(puts, start)
 
     def end_reconcile(self) -> bool:
-        """Erase what the log did not ask for; return whether anything had to be made anew that counted."""
+        """Erase what the log does not require; return whether anything that counted was rebuilt.
+
+        Raises OSError.
+        """
         assert self._reconcile is not None
         self._reconcile.settle()
         findings, self._reconcile = self._reconcile.findings, None
@@ -233,13 +257,13 @@ class IndexService:
         return bool(findings)
 
     def _note_missing(self, puts: IndexPuts, start: int) -> None:
-        """Say once that the index does not have what it is said to have."""
+        """Note once that an entry that should be durable is missing."""
         assert self._reconcile is not None
         if not self._durable_timestamp or self._reconcile.findings:
             return
         if min(puts.store_timestamps[start:]) >= self._durable_timestamp:
             return
-        message = f"{self._directory} had no entry for a durable record at {puts.offsets[start]}: made anew"
+        message = f"{self._directory} had no entry for a durable record at {puts.offsets[start]}: rebuilt"
         self._reconcile.findings.append(
             Finding("note", "index_rebuilt", self._directory, int(puts.offsets[start]), message)
         )
@@ -247,9 +271,10 @@ class IndexService:
     # ---- putting -------------------------------------------------------------------------------------------------
 
     def put(self, puts: IndexPuts) -> None:
-        """Put entries in the order of the log. Raises OSError when the disk has no room for another file or entry.
+        """Put entries in log order.
 
-        The same puts may then come again, or more behind them: those that are there already are not doubled.
+        The same puts may then be repeated, with more after them: entries that exist are not doubled. Raises OSError if
+        the disk has no room for another file or entry.
         """
         self._append(puts, self._present(puts))
 
@@ -258,9 +283,12 @@ class IndexService:
             start = self._writable_file().put(puts, start)
 
     def _present(self, puts: IndexPuts) -> int:
-        """Return how many of the puts were done before: those of earlier records, and those at the end of the index."""
+        """Return how many of the puts exist already.
+
+        They are of earlier records, or at the end of the index.
+        """
         last_offset = self.last_offset
-        if not len(puts.offsets) or puts.offsets[0] > last_offset:
+        if last_offset is None or not len(puts.offsets) or puts.offsets[0] > last_offset:
             return 0
         start = bisect_left(puts.offsets, last_offset)
         for code in self._hashes_at(last_offset):
@@ -270,7 +298,7 @@ class IndexService:
         return start
 
     def _hashes_at(self, offset: int) -> list[int]:
-        """Return the hashes of the last entries that are of the record at an offset, in put order."""
+        """Return the hashes of the last entries of the record at an offset, in put order."""
         hashes: list[int] = []
         for index_file in reversed(self._index_files):
             for number in range(index_file.header.next_number - 1, 0, -1):
@@ -283,11 +311,11 @@ class IndexService:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def candidates(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Yield the physical offsets that the index notes for a hash, newest first.
+        """Yield the physical offsets of a hash, newest first.
 
-        None is missing whose record was stored in [begin_ms, end_ms]; others may be among them (another key of the same
-        hash, a time just outside, an expired record), so the record itself has to be looked at. An offset that a
-        record has twice comes once. Cost: the slot's chain in every file whose times meet the window.
+        No record stored in [begin_ms, end_ms] is missing. Others may be among them (another key of the same hash, a
+        time just outside, an expired record), so the caller must check the record. Consecutive equal offsets are
+        yielded once. Cost: the slot's chain in every file whose times overlap the window.
         """
         last = None
         for index_file in reversed(self._index_files):
@@ -299,19 +327,20 @@ class IndexService:
     # ---- life ----------------------------------------------------------------------------------------------------
 
     def flush(self, least_pages: int = 0) -> int:
-        """Make what is worth it durable: files, oldest first, then the names of new ones. 0 pages means everything.
+        """Flush files by a page rule, oldest first, then the names of new ones.
 
-        Returns how many entries still wait. Raises OSError, of a failed sync of a file ever after.
+        With 0 pages everything is flushed. Returns the number of entries that are not durable yet. Raises OSError;
+        after a failed sync of a file, at every call.
         """
         with self._flush_guard:
-            self._remove_half_made()
+            self._remove_incomplete()
             flushed = [index_file.flush(least_pages) for index_file in self._index_files]
             if self._has_unsynced_names and (any(flushed) or least_pages == 0):
                 self._sync_names()
             return sum(index_file.waiting for index_file in self._index_files)
 
     def _sync_names(self) -> None:
-        self._has_unsynced_names = False  # before the call: a name that arrives meanwhile is for the next one
+        self._has_unsynced_names = False  # before the sync, so that a file created meanwhile sets it again
         try:
             self._files.sync_directory(self._directory)
             self._files.sync_directory(directory_of(self._directory))
@@ -320,17 +349,20 @@ class IndexService:
             raise
 
     def close(self) -> None:
-        """Unmap and close all files; nothing is synced."""
+        """Unmap and close all files without a sync."""
         index_files, self._index_files = self._index_files, ()
         for index_file in index_files:
             index_file.close()
 
     def check(self) -> None:
-        """Assert what holds between calls: names ascend, only the last file has room, offsets do not go back."""
+        """Assert the invariants.
+
+        Names ascend, only the last file has room, offsets do not decrease.
+        """
         index_files = self._index_files
         for index_file in index_files:
             index_file.check()
-        for before, behind in itertools.pairwise(index_files):
-            assert before.path < behind.path
+        for before, after in itertools.pairwise(index_files):
+            assert before.path < after.path
             assert before.is_full
-            assert before.header.end_offset <= behind.header.begin_offset
+            assert before.header.end_offset <= after.header.begin_offset

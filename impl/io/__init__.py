@@ -1,1 +1,1 @@
-"""Files and disk: every touch of a disk, mappings of files, and the small files of a store directory."""
+"""Files and disk: every disk access, file mappings, the small files of a store directory."""

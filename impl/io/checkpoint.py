@@ -1,9 +1,9 @@
-"""The checkpoint file: times up to which log, queues and index are known to be durable.
+"""The checkpoint file: the times up to which log, queues and index are durable.
 
     0 physicMsgTimestamp (i64)   8 logicsMsgTimestamp (i64)   16 indexMsgTimestamp (i64)   24 zeros up to 4096
 
-Times are milliseconds; they are set from what a successful flush covered, never from what was merely written.
-Source: `StoreCheckpoint`.
+Times are milliseconds. They are set from records that a successful flush covered, never from records that were only
+written. Source: `StoreCheckpoint`.
 """
 
 import struct
@@ -17,7 +17,10 @@ _TIMES = struct.Struct(">qqq")
 
 
 class Checkpoint:
-    """Owns the file `checkpoint`. A missing, short or empty one reads as zeros and is made whole by `start`."""
+    """Owns the file `checkpoint`.
+
+    A missing or short file reads as zeros; `start` creates it at full size.
+    """
 
     def __init__(self, files: Files, path: str, *, keeps_index: bool = True) -> None:
         self._files = files
@@ -29,7 +32,7 @@ class Checkpoint:
         self._keeps_index = keeps_index
 
     def load(self) -> None:
-        """Read the three times."""
+        """Read the three times. Raises OSError."""
         if self._files.stat(self._path) is None:
             return
         file = self._files.open(self._path, writable=False)
@@ -41,24 +44,24 @@ class Checkpoint:
             self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = _TIMES.unpack(data)
 
     def start(self) -> None:
-        """Open the file for writing, at its full size."""
+        """Open the file for writing, at its full size. Raises OSError."""
         stat = self._files.stat(self._path)
         self._file = self._files.create(self._path) if stat is None else self._files.open(self._path, writable=True)
         if stat is None or stat.size_bytes < CHECKPOINT_BYTES:
             self._files.allocate(self._file, CHECKPOINT_BYTES)
 
     def note_dispatched(self, store_timestamp: int) -> None:
-        """Say that queues and index are durable up to a store timestamp; it may be an older one than was said before.
+        """Set the times of queues and index to a store timestamp, which may be lower than before.
 
-        Who set the clock back, or whose log lost its end, has older messages now. Of an index that is not kept nothing
-        new is said; what harm has left there may be older than any time.
+        After the clock was set back, or the log lost its end, its newest messages are older. The time of an index that
+        is not kept never rises; a damaged index may be older than any time.
         """
         self.logics_msg_timestamp = store_timestamp
         said_of_index = store_timestamp if self._keeps_index else min(self.index_msg_timestamp, store_timestamp)
         self.index_msg_timestamp = max(0, said_of_index)
 
     def flush(self) -> None:
-        """Write the times and make them durable."""
+        """Write the times and make them durable. Raises OSError."""
         assert self._file is not None
         times = _TIMES.pack(self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp)
         self._files.pwrite(self._file, times, 0)
@@ -66,7 +69,7 @@ class Checkpoint:
         self._files.sync(self._file)
 
     def close(self) -> None:
-        """Close the file if it was opened."""
+        """Close the file if it is open."""
         if self._file is not None:
             self._files.close(self._file)
             self._file = None

@@ -1,4 +1,4 @@
-"""How full a disk is, if it says so."""
+"""Reading the usage of a disk."""
 
 import logging
 
@@ -10,7 +10,10 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 def disk_usage_of(files: Files, path: str) -> DiskUsage | None:
-    """Return size and room of the disk that holds a path; None, and a warning, when it does not say."""
+    """Return size and free bytes of the disk that holds a path.
+
+    Returns None and logs a warning if they cannot be read.
+    """
     try:
         usage = files.disk_usage(path)
     except OSError as error:

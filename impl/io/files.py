@@ -1,8 +1,8 @@
-"""The one seam under the store: every touch of a disk goes through `Files`.
+"""The interface below the store: every disk access goes through `Files`.
 
-`OsFiles` (impl/io/os_files.py) is the real disk; the crash lab puts a recorder in its place. Both run the same contract
-tests. Paths are absolute texts. Every method may raise OSError as the system call does; a barrier that returns is a
-success. Versions of pages may reach the disk at any moment between two barriers.
+`OsFiles` (impl/io/os_files.py) is the real disk; the crash lab replaces it by a recorder. Both pass the same contract
+tests. Paths are absolute. Every method may raise OSError as the system call does. A sync that returns has succeeded.
+Between two syncs any version of a page may reach the disk at any time.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """What a path names, and its size in bytes (0 for a directory)."""
+    """The kind of the file at a path, and its size in bytes (0 for a directory)."""
 
     kind: Literal["file", "directory", "other"]
     size_bytes: int
@@ -25,9 +25,10 @@ class FileStat:
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """What is in use on a disk and what an unprivileged process may still allocate, together, and the latter alone.
+    """The total and free bytes of a disk, as seen by an unprivileged process.
 
-    What the system keeps back, as a reserve or by a quota, is in neither: nobody has it, and nobody can get it.
+    `free_bytes` is what it may still allocate. `total_bytes` is that plus the bytes in use. Space reserved by the
+    system or a quota is in neither.
     """
 
     total_bytes: int
@@ -35,16 +36,19 @@ class DiskUsage:
 
     @property
     def used_ratio(self) -> float:
-        """The share that is in use, of a disk that has a size, rounded up to a whole per cent as RocketMQ does."""
+        """The used share, rounded up to a whole percent as in RocketMQ.
+
+        `total_bytes` must not be 0.
+        """
         return -(-(self.total_bytes - self.free_bytes) * 100 // self.total_bytes) / 100
 
 
 class OpenFile(Protocol):
-    """An open file; the seam that opened it is the only one who looks inside."""
+    """An open file; only the `Files` object that opened it looks inside."""
 
     @property
     def path(self) -> str:
-        """The path it was opened under."""
+        """The path under which it was opened."""
 
 
 class Mapping(Protocol):
@@ -52,68 +56,74 @@ class Mapping(Protocol):
 
     @property
     def view(self) -> memoryview:
-        """The bytes, writable when the file was opened for writing."""
+        """The bytes, writable if the file was opened for writing."""
 
 
 class Files(Protocol):
-    """What the store asks of a disk."""
+    """The disk operations of the store. Each may raise OSError."""
 
     def create(self, path: str) -> OpenFile:
-        """Create an empty file and open it for writing. Raises FileExistsError when the name is taken."""
+        """Create an empty file and open it for writing. Raises FileExistsError if the name exists."""
 
     def open(self, path: str, *, writable: bool) -> OpenFile:
         """Open an existing file."""
 
     def close(self, file: OpenFile) -> None:
-        """Close it; mappings stay valid. Closing syncs nothing."""
+        """Close a file without a sync; its mappings stay valid."""
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
-        """Reserve the blocks of [0, size_bytes) and grow the file to that size, filled with zeros."""
+        """Allocate the blocks of [0, size_bytes) and grow the file with zeros to that size."""
 
     def map(self, file: OpenFile) -> Mapping:
         """Map the whole file, shared; writable if the file is."""
 
     def unmap(self, mapping: Mapping) -> None:
-        """Release the mapping. The caller holds no view of it any more.
+        """Unmap a mapping. The caller must hold no view of it.
 
-        While somebody else does, the bytes stay where they are; it may raise BufferError then, and be called again.
+        While another thread holds a view, the bytes stay mapped. The call may then raise BufferError and may be
+        repeated.
         """
 
     def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
-        """Have pages of a writable mapping ready before they are written; `position` is a multiple of 4,096.
+        """Populate pages of a writable mapping before they are written.
 
-        No byte changes, and nothing fails: where the kernel knows no such advice, the first write of each page waits.
+        `position` is a multiple of 4,096. No byte changes, and nothing fails. If the kernel has no such advice, the
+        first write of each page faults.
         """
 
     def advise_will_need(self, mapping: Mapping) -> None:
-        """Say that the whole mapping is needed soon. Advice: no byte changes, and nothing fails."""
+        """Advise the kernel that the whole mapping is needed soon.
+
+        No byte changes, and nothing fails.
+        """
 
     def lock_memory(self, mapping: Mapping) -> bool:
-        """Keep the pages of a writable mapping in memory until it is unlocked or unmapped; return whether they are.
+        """Lock the pages of a writable mapping in memory until it is unlocked or unmapped.
 
-        A limit or a system that refuses is False and a warning in the log, never an error. No byte changes.
+        Return whether that succeeded. A refusal by a limit or the system returns False and logs a warning. No byte
+        changes.
         """
 
     def unlock_memory(self, mapping: Mapping) -> None:
-        """Let the pages of a writable mapping go again, whether they were locked or not."""
+        """Unlock the pages of a writable mapping, whether they were locked or not."""
 
     def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
-        """Read up to `size_bytes` at `offset`; shorter at the end of the file."""
+        """Read up to `size_bytes` at `offset`; fewer at the end of the file."""
 
     def next_data(self, file: OpenFile, position: int) -> tuple[int, int] | None:
-        """Return the next stretch [start, end) from a position on that may hold something, None if there is none.
+        """Return the next range [start, end) from a position on that may hold data, or None.
 
-        Between the position and the stretch there are zeros. Cost: nothing is read.
+        The bytes between the position and the range are zeros. Cost: nothing is read.
         """
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
-        """Write all of `data`, which holds bytes, at `offset`, growing the file if need be.
+        """Write all of `data` at `offset`, growing the file if needed.
 
-        After an error a part of it may have been written, from its begin on.
+        After an error a leading part of the data may have been written.
         """
 
     def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
-        """Overwrite a range inside the file with zeros; its blocks stay reserved."""
+        """Overwrite a range inside the file with zeros; its blocks stay allocated."""
 
     def sync(self, file: OpenFile) -> None:
         """Make content and size of the file durable (fdatasync)."""
@@ -128,19 +138,25 @@ class Files(Protocol):
         """Remove a file's name."""
 
     def make_directory(self, path: str) -> None:
-        """Create one directory. Raises FileExistsError when the name is taken."""
+        """Create one directory. Raises FileExistsError if the name exists."""
 
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory, sorted."""
 
     def stat(self, path: str) -> FileStat | None:
-        """Return what the path names, or None."""
+        """Return kind and size of a path, or None if it does not exist."""
 
     def lock(self, file: OpenFile) -> bool:
-        """Try to take the exclusive lock on byte 0; it lives until the file is closed."""
+        """Try to take the exclusive lock on byte 0, held until the file is closed.
+
+        Return whether that succeeded.
+        """
 
     def disk_usage(self, path: str) -> DiskUsage:
-        """Return size and free bytes of the disk that holds `path`."""
+        """Return total and free bytes of the disk that holds `path`."""
 
     def mark(self, label: str) -> None:
-        """Say that a record, unit, entry or header was just written; the crash lab takes page versions here."""
+        """Mark the end of a write of a record, unit, entry or header.
+
+        The crash lab records page versions here.
+        """

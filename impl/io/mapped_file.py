@@ -1,9 +1,9 @@
-"""One file of the commit log: a mapping, its watermarks, and who still holds it.
+"""One file of the commit log or of a queue: a mapping, its watermarks, and its references.
 
-Always `flushed_position <= committed_position <= written_position <= size_bytes`; none ever goes down while the file
-is open. Positions are bytes from the start of the file. Bytes beyond `committed_position` are zero in the mapping.
+Always `flushed_position <= committed_position <= written_position <= size_bytes`. None of them decreases while the file
+is open. Positions are bytes from the start of the file. Bytes past `committed_position` are zero in the mapping.
 
-With a buffer of the transient store pool, appends go to the buffer, and a commit writes them to the file; readers and
+With a buffer of the transient store pool, appends go to the buffer, and a commit writes them to the file. Readers and
 flushes see the file only. Source: `MappedFile`, `ReferenceResource`.
 """
 
@@ -24,10 +24,10 @@ Answer = TypeVar("Answer")
 
 
 class MappedFile:
-    """Owns one mapping. Appends come from one thread at a time (the put lock); reads and flushes from any.
+    """Owns one mapping. One thread at a time appends (put lock); any thread reads and flushes.
 
-    `mark` is what an append is called in the crash lab. A file that is not `kept_open` is closed once it is mapped, and
-    opened again for each sync: a store has thousands of queues, and a process few descriptors.
+    `mark` is the label of an append in the crash lab. A file that is not `kept_open` is closed after it is mapped, and
+    opened for each sync, since a store has thousands of queues and a process has few descriptors.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class MappedFile:
 
     @property
     def committed_position(self) -> int:
-        """End of what readers may see; without a buffer everything written is committed."""
+        """Position up to which readers may read; without a buffer everything written is committed."""
         return self.written_position if self._buffer is None else self._committed_position
 
     @property
@@ -78,7 +78,7 @@ class MappedFile:
 
     @property
     def end_offset(self) -> int:
-        """Physical offset just behind this file."""
+        """Physical offset after this file."""
         return self.base_offset + self.size_bytes
 
     @property
@@ -87,43 +87,50 @@ class MappedFile:
         return self.written_position == self.size_bytes
 
     def holds(self, offset: int) -> bool:
-        """Whether a physical offset lies in this file."""
+        """Return whether a physical offset lies in this file."""
         return self.base_offset <= offset < self.end_offset
 
     def may_hold_record(self, position: int) -> bool:
-        """Whether a record may begin at a position: not in or behind the blank, where old bytes may lie."""
+        """Return whether a record may begin at a position.
+
+        Old bytes may lie in the blank and after it.
+        """
         return self.blank_position is None or position < self.blank_position
 
     def append(self, record: bytearray) -> None:
-        """Copy a record, or what else the file is made of, that fits behind the written position."""
+        """Copy a record or other data, which must fit, to the written position."""
         start = self.written_position
         end = start + len(record)
         if end > self._ask_position:
             self._ask()
         self.target[start:end] = record
         self._files.mark(self._mark)
-        self.written_position = end  # last: whoever reads below it sees whole records only
+        self.written_position = end  # last, so that readers below it see whole records only
 
     def warm_up(self, policy: AllocationPolicy, flush_disk_type: FlushDiskType) -> None:
-        """Have all pages ready and locked, as the policy says; they are unlocked once the whole file is on disk.
+        """Populate and lock all pages by the policy.
 
-        Called before the first append. RocketMQ unlocks six seconds after the roll, durable or not.
+        They are unlocked once the whole file is on disk. Call it before the first append. RocketMQ unlocks six seconds
+        after the roll, durable or not.
         """
         self._is_locked = warm_up(
             self._files, self._file, self._mapping, policy=policy, flush_disk_type=flush_disk_type
         )
 
     def ask_for_pages(self, ask: Callable[[], object], *, beyond: int) -> None:
-        """Have `ask` called by the append that goes beyond a position, once; it must neither raise nor wait."""
+        """Call `ask` once from the append that passes a position; it must neither raise nor wait."""
         self._ask_for_pages, self._ask_position = ask, beyond
 
     def _ask(self) -> None:
-        self._ask_position = self.size_bytes  # before: whoever is asked may name the next position at once
+        self._ask_position = self.size_bytes  # before the call, which may set the next position at once
         if self._ask_for_pages is not None:
             self._ask_for_pages()
 
     def populate(self, start: int, end: int) -> None:
-        """Have pages ready before they are written. They become dirty zeros: a flush in between writes them twice."""
+        """Populate pages before they are written.
+
+        They are dirty zeros: a flush in between writes them twice.
+        """
         self._files.populate(self._mapping, start, end - start)
 
     def append_blank(self) -> None:
@@ -135,8 +142,8 @@ class MappedFile:
         self.blank_position = start
         self.written_position = self.size_bytes
 
-    def take_back(self, size_bytes: int) -> None:
-        """Erase what a refused append of so many bytes may have left behind the written position."""
+    def erase_failed_append(self, size_bytes: int) -> None:
+        """Zero the bytes that a failed append may have left past the written position."""
         start = self.written_position
         end = min(start + size_bytes, self.size_bytes)
         self.target[start:end] = bytes(end - start)
@@ -147,39 +154,40 @@ class MappedFile:
         return self._buffer is not None
 
     def use_buffer(self, buffer: memoryview) -> None:
-        """Append to a buffer of the file's size from here on; called before the first append.
+        """Append to a buffer of the file's size from here on; call it before the first append.
 
-        What an earlier file left in it is never written: a commit ends where this file's own bytes end.
+        Bytes of an earlier file in the buffer are never written: a commit ends at this file's own bytes.
         """
         self._buffer = self.target = buffer
 
     def commit(self) -> None:
-        """Write what the buffer holds to the file, then move the watermark.
+        """Write the uncommitted bytes of the buffer to the file, then advance the watermark.
 
-        Raises OSError when the disk takes less; the bytes stay in the buffer, and the next commit writes them again.
+        Raises OSError if the write fails. The bytes stay in the buffer, and the next commit writes them again.
         """
         if self._buffer is None:
             return
-        written = self.written_position  # before the write: later records are not part of it
+        written = self.written_position  # read before the write, which covers no later records
         end = written if self.blank_position is None else self.blank_position + BLANK_BYTES
         self._files.pwrite(self._file, self._buffer[self._committed_position : end], self._committed_position)
         self._committed_position = written
 
     def take_buffer(self) -> memoryview | None:
-        """Return the buffer, if there is one, to whom it belongs; what was not committed is lost."""
+        """Remove the buffer and return it, or None without one; uncommitted bytes are lost."""
         buffer, self._buffer = self._buffer, None
         self.target = self.view
         return buffer
 
     def flush(self) -> None:
-        """Make everything committed durable, then move the watermark.
+        """Make everything committed durable, then advance the watermark.
 
-        A failed sync moves nothing and poisons the file: the kernel may have dropped the pages, so a later success
-        would prove nothing (contract 9). Raises the OSError of the sync, then and at every later call.
+        A failed sync advances nothing and makes the file unusable for later flushes. The kernel may have dropped the
+        pages, so a later success would prove nothing (contract 9). Raises the OSError of the sync, then and at every
+        later call.
         """
         if self.failure is not None:
             raise self.failure
-        committed = self.committed_position  # before the call: later records are not covered by it
+        committed = self.committed_position  # read before the sync, which covers no later records
         if committed == self.flushed_position:
             return
         try:
@@ -193,13 +201,13 @@ class MappedFile:
             self._is_locked = False
 
     def zero(self, position: int, size_bytes: int) -> None:
-        """Overwrite a range with zeros; durable after the next successful sync."""
+        """Overwrite a range with zeros, durable after the next successful sync."""
         self._with_file(self._files.zero, position, size_bytes)
 
     def first_nonzero(self, position: int) -> int | None:
-        """Return the position of the first byte other than zero from `position` on, None without one.
+        """Return the position of the first nonzero byte from `position` on, None if there is none.
 
-        What the disk never wrote is not read: a log file may have a GiB of it.
+        Holes of the file are not read, since a log file may have a GiB of them.
         """
         if self.size_bytes - position <= CHUNK_BYTES:
             return first_nonzero(self.view, position)
@@ -208,8 +216,9 @@ class MappedFile:
         return next((at for at in found if at is not None), None)
 
     def _stretches(self, file: OpenFile, position: int) -> list[tuple[int, int]]:
-        """Return what may hold something from a position on: all of it before any is read, since reading ahead makes
-        holes look written.
+        """Return the ranges that may hold data from a position on.
+
+        All of them are determined before any is read, since readahead makes holes look written.
         """
         stretches = []
         while (stretch := self._files.next_data(file, position)) is not None:
@@ -218,27 +227,28 @@ class MappedFile:
         return stretches
 
     def rewrite(self, start: int, end: int) -> None:
-        """Write a range once more as it is: a sync writes it then, even if one of another process has failed before.
+        """Write a range again with equal bytes.
 
-        A kernel whose sync fails counts the pages as clean, whether they are on the disk or not. What the disk never
-        wrote is left alone.
+        The next sync then writes it even if an earlier sync failed. After a failed sync the kernel counts the pages as
+        clean, whether they are on disk or not. Holes are left alone.
         """
         self._with_file(self._rewrite_in, start, end)
 
     def _rewrite_in(self, file: OpenFile, position: int, end: int) -> None:
         while position < end and (stretch := self._files.next_data(file, position)) is not None:
-            behind = min(stretch[1], end)
-            for at in range(max(position, stretch[0]), behind, CHUNK_BYTES):
-                self._files.pwrite(file, bytes(self.view[at : min(at + CHUNK_BYTES, behind)]), at)
+            stop = min(stretch[1], end)
+            for at in range(max(position, stretch[0]), stop, CHUNK_BYTES):
+                self._files.pwrite(file, bytes(self.view[at : min(at + CHUNK_BYTES, stop)]), at)
             position = stretch[1]
 
     def sync(self) -> None:
-        """Make the file as it is durable, whatever the watermarks say."""
+        """Sync the whole file, whatever the watermarks are. Raises OSError."""
         self._with_file(self._files.sync)
 
     def _with_file(self, do: Callable[..., Answer], *arguments: int) -> Answer:
-        """Do something with the file open for a moment, unless it is open; a write-back that failed unseen is an error
-        here too.
+        """Call a function with the file open; open it for the call if it is not kept open.
+
+        A write-back error that no sync has reported yet raises OSError here too.
         """
         if self._kept_open:
             return do(self._file, *arguments)
@@ -249,7 +259,7 @@ class MappedFile:
             self._files.close(file)
 
     def hold(self) -> bool:
-        """Take a reference; False once the file is being closed."""
+        """Take a reference; return False if the file is being closed."""
         with self._guard:
             if self._closed:
                 return False
@@ -257,24 +267,25 @@ class MappedFile:
             return True
 
     def release(self) -> None:
-        """Give a reference back; the last one lets the mapping go."""
+        """Release a reference; the last one unmaps the file."""
         with self._guard:
             self._references -= 1
             last = self._references == 0
         if last:
-            self.let_go()
+            self.unmap_if_unused()
             if self._kept_open:
                 self._files.close(self._file)
 
     @property
-    def is_let_go(self) -> bool:
-        """Whether nobody holds the file any more; views taken from it may still keep it mapped."""
+    def is_unreferenced(self) -> bool:
+        """Whether no reference is held; views taken from the file may still keep it mapped."""
         return not self._references
 
-    def let_go(self) -> bool:
-        """Unmap a file that nobody holds any more; return whether the mapping is gone.
+    def unmap_if_unused(self) -> bool:
+        """Unmap a file without references; return whether the mapping is gone.
 
-        Whoever still has a view of it keeps it mapped: nothing is unmapped under a reader. A later call tries again.
+        A view that a reader still has keeps the file mapped: nothing is unmapped under a reader. A later call tries
+        again.
         """
         with self._guard:
             if self._is_mapped and not self._references:
@@ -287,7 +298,10 @@ class MappedFile:
             return not self._is_mapped
 
     def close(self) -> None:
-        """Drop the owner's reference, once: no new holds; the mapping goes with the last reader."""
+        """Release the owner's reference, once.
+
+        No new reference can be taken; the last reader unmaps the file.
+        """
         with self._guard:
             closed, self._closed = self._closed, True
         if not closed:

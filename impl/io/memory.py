@@ -1,7 +1,7 @@
-"""Memory that stays in memory: locks on the pages of a mapping, and buffers that no file stands behind.
+"""Memory kept resident: locks on the pages of a mapping, and anonymous buffers.
 
-A lock is a wish. The limit of the process (RLIMIT_MEMLOCK) or the system may refuse it; then the pages may be swapped
-out, nothing else changes, and the log says so once per process. Locks are not inherited by a forked child.
+A lock is a request. The limit of the process (RLIMIT_MEMLOCK) or the system may refuse it. Then the pages may be
+swapped out, nothing else changes, and one warning per process is logged. A forked child does not inherit locks.
 """
 
 import contextlib
@@ -21,16 +21,17 @@ _LIBC.mlock.argtypes = _LIBC.munlock.argtypes = (ctypes.c_void_p, ctypes.c_size_
 _LIBC.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 _MADV_POPULATE_WRITE = 23
-"""Python names no constant for it."""
+"""Python has no constant for it."""
 
 _FIRST_REFUSAL = threading.Lock()
-"""Taken by the first refusal and never given back: a machine that refuses one lock refuses hundreds."""
+"""Taken by the first refusal and never released: after one refused lock, hundreds may follow."""
 
 
 def lock_pages(memory: mmap.mmap) -> bool:
-    """Keep all pages of a writable mapping in memory; each is brought in first. Return whether the system agreed.
+    """Lock all pages of a writable mapping in memory, populating them first.
 
-    The interpreter is free meanwhile: 1 GiB takes a while. Source: mlock(2), `LibC.mlock`.
+    Return whether that succeeded. The interpreter lock is released meanwhile, since 1 GiB takes a while. Source:
+    mlock(2), `LibC.mlock`.
     """
     if _LIBC.mlock(_address(memory), len(memory)) == 0:
         return True
@@ -39,19 +40,20 @@ def lock_pages(memory: mmap.mmap) -> bool:
 
 
 def unlock_pages(memory: mmap.mmap) -> None:
-    """Let the pages of a writable mapping go again, locked or not. Source: munlock(2)."""
+    """Unlock the pages of a writable mapping, locked or not. Source: munlock(2)."""
     _LIBC.munlock(_address(memory), len(memory))
 
 
 def populate_pages(memory: mmap.mmap, position: int, size_bytes: int) -> None:
-    """Have pages of a writable mapping ready, as far as it reaches; where the kernel knows no such advice, do nothing.
+    """Populate pages of a writable mapping, up to its end.
 
-    The interpreter is free meanwhile, which it is not in `mmap.madvise`: pages that the machine has to find first take
-    up to 50 us each. Source: madvise(2), MADV_POPULATE_WRITE, Linux 5.14.
+    Do nothing if the kernel has no such advice. The interpreter lock is released meanwhile, unlike in `mmap.madvise`:
+    pages that a virtual machine has to get from its host take up to 50 us each. Source: madvise(2),
+    MADV_POPULATE_WRITE, Linux 5.14.
     """
     end = min(position + size_bytes, len(memory))
     if position < end:
-        pages = ctypes.c_char.from_buffer(memory, position)  # while there is such a one, nobody unmaps
+        pages = ctypes.c_char.from_buffer(memory, position)  # its export prevents an unmap
         _LIBC.madvise(ctypes.addressof(pages), end - position, _MADV_POPULATE_WRITE)
 
 
@@ -73,9 +75,9 @@ def _warn(needed_bytes: int, code: int) -> None:
 
 
 class LockedMemory:
-    """Pages of zeros, aligned to a page, private to this process and locked if the system allows it.
+    """Zeroed pages, private to this process and locked if the system allows it.
 
-    Private: after a fork neither process sees what the other writes. Raises OSError when the address space or the
+    Private means that after a fork neither process sees the other's writes. Raises OSError if the address space or the
     system has no room for `size_bytes`. Source: `ByteBuffer.allocateDirect` and `LibC.mlock`.
     """
 
@@ -89,8 +91,8 @@ class LockedMemory:
     def release(self) -> None:
         """Unlock and unmap, once; later calls do nothing.
 
-        Whoever still holds a slice of the view keeps the pages mapped until it lets go, the traceback of a failed
-        write for one; they are not locked any more.
+        A slice of the view that is still in use, for example in the traceback of a failed write, keeps the pages
+        mapped. They are no longer locked.
         """
         if self.is_locked:
             unlock_pages(self._memory)

@@ -1,4 +1,4 @@
-"""`Files` on the real disk: descriptors, shared mappings, fdatasync, open-file-description locks."""
+"""`Files` on the real disk: descriptors, shared mappings, fdatasync, OFD locks."""
 
 import contextlib
 import errno
@@ -50,7 +50,7 @@ def _os_mapping(mapping: Mapping) -> _OsMapping:
 
 @contextlib.contextmanager
 def _about(path: str) -> Iterator[None]:
-    """Name the file in an error: calls on a descriptor know no path."""
+    """Add the path to an error of a call on a descriptor."""
     try:
         yield
     except OSError as error:
@@ -58,15 +58,18 @@ def _about(path: str) -> Iterator[None]:
 
 
 class OsFiles:
-    """The disk of this machine. Every OSError carries the path it was about."""
+    """The disk of this machine. Every OSError names the path."""
 
     def create(self, path: str) -> OpenFile:
-        """Source: open(2) with O_EXCL."""
+        """Create a file. Source: open(2) with O_EXCL."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         return _OsFile(path, with_descriptors(lambda: os.open(path, flags, 0o644)), writable=True)
 
     def open(self, path: str, *, writable: bool) -> OpenFile:
-        """Open an existing file; a directory is refused, which Linux does only for writing."""
+        """Open an existing file.
+
+        Raise IsADirectoryError for a directory, which Linux does only for writing.
+        """
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
         fd = with_descriptors(lambda: os.open(path, flags))
         if not writable and stat.S_ISDIR(os.fstat(fd).st_mode):
@@ -80,7 +83,7 @@ class OsFiles:
             os.close(_os_file(file).fd)
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
-        """Reserve blocks before mapping, so that a full disk is an error here and not SIGBUS later."""
+        """Allocate blocks before mapping. A full disk is then an error here and not SIGBUS later."""
         with _about(file.path):
             os.posix_fallocate(_os_file(file).fd, 0, size_bytes)
 
@@ -103,36 +106,39 @@ class OsFiles:
             os_mapping.memory.close()
 
     def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
-        """Source: madvise(2), MADV_POPULATE_WRITE; of an empty mapping nothing can be missing."""
+        """Populate pages; an empty mapping has none. Source: madvise(2), MADV_POPULATE_WRITE."""
         memory = _os_mapping(mapping).memory
         if memory is not None:
             populate_pages(memory, position, size_bytes)
 
     def advise_will_need(self, mapping: Mapping) -> None:
-        """Source: madvise(2), MADV_WILLNEED."""
+        """Advise the kernel. Source: madvise(2), MADV_WILLNEED."""
         memory = _os_mapping(mapping).memory
         if memory is not None:
             with contextlib.suppress(OSError):
                 memory.madvise(mmap.MADV_WILLNEED)
 
     def lock_memory(self, mapping: Mapping) -> bool:
-        """Source: mlock(2); of an empty mapping nothing can leave memory."""
+        """Lock pages; an empty mapping has none. Source: mlock(2)."""
         memory = _os_mapping(mapping).memory
         return memory is None or lock_pages(memory)
 
     def unlock_memory(self, mapping: Mapping) -> None:
-        """Source: munlock(2)."""
+        """Unlock pages. Source: munlock(2)."""
         memory = _os_mapping(mapping).memory
         if memory is not None:
             unlock_pages(memory)
 
     def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
-        """Read through the descriptor; a hole in the disk is an error here, never a fault."""
+        """Read through the descriptor, so that an unreadable block is an error and not a fault."""
         with _about(file.path):
             return os.pread(_os_file(file).fd, size_bytes, offset)
 
     def next_data(self, file: OpenFile, position: int) -> tuple[int, int] | None:
-        """Source: lseek(2), SEEK_DATA and SEEK_HOLE; where a file system knows no holes, all is data."""
+        """Return the next data range.
+
+        Source: lseek(2), SEEK_DATA and SEEK_HOLE; without holes, all is data.
+        """
         fd = _os_file(file).fd
         try:
             start = os.lseek(fd, position, os.SEEK_DATA)
@@ -144,13 +150,13 @@ class OsFiles:
             return start, os.lseek(fd, start, os.SEEK_HOLE)
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
-        """Write all of it; a short write goes on until the kernel says why."""
+        """Write all bytes; a short write is continued until the kernel reports an error."""
         rest = memoryview(data)
         with _about(file.path):
             while rest:
                 count = os.pwrite(_os_file(file).fd, rest, offset)
                 if count == 0:
-                    raise OSError(errno.EIO, "nothing written")
+                    raise OSError(errno.EIO, "the write wrote no byte")
                 rest, offset = rest[count:], offset + count
 
     def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
@@ -159,12 +165,15 @@ class OsFiles:
             self.pwrite(file, _ZEROS[: min(len(_ZEROS), offset + size_bytes - start)], start)
 
     def sync(self, file: OpenFile) -> None:
-        """fdatasync on the descriptor: covers stores through the mapping and releases the interpreter meanwhile."""
+        """Call fdatasync.
+
+        It covers stores through the mapping and releases the interpreter lock meanwhile.
+        """
         with _about(file.path):
             os.fdatasync(_os_file(file).fd)
 
     def sync_directory(self, path: str) -> None:
-        """fsync on the directory."""
+        """Call fsync on the directory."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             with _about(path):
@@ -173,7 +182,7 @@ class OsFiles:
             os.close(fd)
 
     def rename(self, source: str, target: str) -> None:
-        """Atomic replace."""
+        """Rename atomically, replacing the target."""
         os.replace(source, target)
 
     def unlink(self, path: str) -> None:
@@ -189,7 +198,7 @@ class OsFiles:
         return sorted(os.listdir(path))
 
     def stat(self, path: str) -> FileStat | None:
-        """Follow symbolic links, as the store would when it opens the path."""
+        """Follow symbolic links, as an open of the path would."""
         try:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -199,7 +208,10 @@ class OsFiles:
         return FileStat("directory" if stat.S_ISDIR(found.st_mode) else "other", 0)
 
     def lock(self, file: OpenFile) -> bool:
-        """Take an OFD lock on byte 0: it excludes RocketMQ's lock, and a second opener in this process too."""
+        """Take an OFD lock on byte 0.
+
+        It excludes RocketMQ's lock, and a second open in this process too.
+        """
         request = struct.pack(_WHOLE_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
         try:
             fcntl.fcntl(_os_file(file).fd, fcntl.F_OFD_SETLK, request)
@@ -210,13 +222,13 @@ class OsFiles:
         return True
 
     def disk_usage(self, path: str) -> DiskUsage:
-        """Source: statvfs(3), `UtilAll.getDiskPartitionSpaceUsedPercent`."""
+        """Return disk usage. Source: statvfs(3), `UtilAll.getDiskPartitionSpaceUsedPercent`."""
         found = os.statvfs(path)
         in_use = found.f_blocks - found.f_bfree
         return DiskUsage((in_use + found.f_bavail) * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def mark(self, label: str) -> None:
-        """Nothing to note on a real disk."""
+        """Do nothing on a real disk."""
 
 
 _LOG = logging.getLogger("tornpage.store")
@@ -225,11 +237,11 @@ Result = TypeVar("Result")
 
 
 def with_descriptors(call: Callable[[], Result]) -> Result:
-    """Return what a call returns that needs a descriptor; make it once more with the limit raised.
+    """Call a function that needs a descriptor; on EMFILE raise the limit and call it again.
 
     Each mapping keeps a descriptor, and a store has a file for each queue. The soft limit of a process is often 1,024
-    while the hard one is half a million. The JVM raises it at its start; here it is raised once it is met.
-    Raises OSError (EMFILE) when the hard limit is met too.
+    while the hard one is half a million. The JVM raises it at its start; here it is raised when it is reached. Raises
+    OSError (EMFILE) if the hard limit is reached too.
     """
     try:
         return call()
@@ -240,7 +252,10 @@ def with_descriptors(call: Callable[[], Result]) -> Result:
 
 
 def _is_raised() -> bool:
-    """Raise the soft limit to the hard one; False if it is there already, or may not be."""
+    """Raise the soft limit to the hard one.
+
+    Return False if that is impossible or already done.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return False

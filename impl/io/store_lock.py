@@ -1,6 +1,6 @@
-"""The lock of a store directory, taken before anything else is read or touched (contract 14).
+"""The lock of a store directory, taken before any other access to it (contract 14).
 
-RocketMQ 4.9.3 takes it after recovery (hole G7); the byte range is the same, so each excludes the other.
+RocketMQ 4.9.3 takes it after recovery (hole G7). The byte range is the same, so each excludes the other.
 Source: `DefaultMessageStore.start`.
 """
 
@@ -15,10 +15,10 @@ _CONTENT = b"lock"
 
 
 def make_directories(files: Files, path: str) -> None:
-    """Create a directory and its missing parents; its own name is durable afterwards. Raises BadDirectory.
+    """Create a directory and its missing parents, and make its name durable.
 
-    A directory that is there already is synced into its parent too: an opener before us may have been killed between
-    making and syncing it.
+    The name of an existing directory is synced too, since an earlier open may have been killed before it synced the
+    parent. Raises BadDirectory and OSError.
     """
     stat = files.stat(path)
     if stat is not None and stat.kind != "directory":
@@ -29,7 +29,7 @@ def make_directories(files: Files, path: str) -> None:
     if stat is None:
         make_directories(files, parent)
         files.make_directory(path)
-    with contextlib.suppress(PermissionError):  # a parent that may not be read was not made by us
+    with contextlib.suppress(PermissionError):  # an unreadable parent was not created by the store
         files.sync_directory(parent)
 
 
@@ -42,7 +42,10 @@ class StoreLock:
         self._file: OpenFile | None = None
 
     def acquire(self) -> None:
-        """Take the lock. Raises StoreInUse, having changed nothing of the other's."""
+        """Take the lock.
+
+        Raises StoreInUse if another process holds it, without changing its files.
+        """
         path = f"{self._root}/lock"
         if self._files.stat(path) is None:
             try:
@@ -62,7 +65,7 @@ class StoreLock:
         self._file = file
 
     def release(self) -> None:
-        """Let the next opener in; the file stays."""
+        """Release the lock; the file stays."""
         if self._file is not None:
             self._files.close(self._file)
             self._file = None

@@ -1,4 +1,4 @@
-"""Makes the pages of a fresh log file ready before records come, so that no put waits for one of them."""
+"""Populating the pages of a new log file before its first record."""
 
 from tornpage.impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, WarmUp
 from tornpage.impl.io.files import Files, Mapping, OpenFile
@@ -6,17 +6,16 @@ from tornpage.impl.io.files import Files, Mapping, OpenFile
 __all__ = ["warm_up"]
 
 _STEP_PAGES = 256
-"""1 MiB at once, in about 1 ms touched, which keeps the interpreter from those who put; populating does not."""
+"""1 MiB at a time. Touching it takes 1 ms, during which puts wait for the interpreter; populating does not."""
 
 
 def warm_up(
     files: Files, file: OpenFile, mapping: Mapping, *, policy: AllocationPolicy, flush_disk_type: FlushDiskType
 ) -> bool:
-    """Warm the whole mapping as the policy says, lock it into memory and announce that it is needed soon.
+    """Warm the whole mapping by the policy, lock it into memory and give MADV_WILLNEED.
 
-    Only for a file whose bytes are all zero: a touch stores a zero. Returns whether the pages are locked, which the
-    system may refuse; with WarmUp.NONE nothing is done. Raises OSError when a sync fails.
-    Source: `MappedFile.warmMappedFile`.
+    The file must hold only zeros: a touch stores a zero. Returns whether the pages are locked, which the system may
+    refuse. With WarmUp.NONE nothing is done. Raises OSError if a sync fails. Source: `MappedFile.warmMappedFile`.
     """
     if policy.warm_up is WarmUp.NONE:
         return False

@@ -1,1 +1,4 @@
-"""Compiled twins of hot functions. Importing one loads Numba; the plain functions they mirror are their oracle."""
+"""Compiled twins of hot functions.
+
+Importing one loads Numba; the plain functions are their oracle.
+"""

@@ -1,7 +1,7 @@
-"""Compiled twin of `impl.message.batch`: the same answers and bytes, many times faster, without the interpreter lock.
+"""Compiled twin of `impl.message.batch`: equal results, without the interpreter lock.
 
-Compiled at import, for the processor at hand, and kept on disk for the next import. A batch that is refused, or that
-needs more than copying, is left to the plain function: that one alone knows the order of the refusals.
+It is many times faster. Compiled at import for the processor of the machine, and cached on disk. A batch that is
+refused, or that needs more than copying, is left to the plain function, which alone decides the order of refusals.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ _ENDS = types.Array(types.int64, 1, "C")
 
 
 def encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
-    """Return the records of a client batch body, or why all of it is refused; as `impl.message.batch.encode_batch`."""
+    """Return the records of a client batch body, or the status that refuses it."""
     template = plain.record_template(frame)
     bytes_max = min(frame.record_bytes_max, frame.room_bytes_max)
     if template is None or len(body) > frame.record_bytes_max or (frame.multi_dispatch and _DISPATCH_NAME in body):
@@ -44,7 +44,7 @@ def encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
 
 
 def place_batch(encoded: EncodedBatch, *, queue_offset: int, physical_offset: int, store_timestamp: int) -> None:
-    """Fill in what is known only under the put lock; the same as `impl.message.batch.place_batch`."""
+    """Fill in the fields known under the put lock, as `impl.message.batch.place_batch` does."""
     data = np.frombuffer(encoded.data, np.uint8)
     _place(data, encoded.store_timestamp_at, queue_offset, physical_offset, store_timestamp, encoded.trailer)
 
@@ -57,7 +57,7 @@ def _copy(target: Bytes, source: Bytes) -> None:
 
 @kernel_part
 def _is_text(data: Bytes) -> bool:
-    """Return whether these bytes are UTF-8, by the rules of Python's decoder."""
+    """Return whether some bytes are UTF-8, by the rules of Python's decoder."""
     at = 0
     while at < len(data):
         first = data[at]
@@ -83,9 +83,12 @@ def _is_text(data: Bytes) -> bool:
 
 @kernel_part
 def _is_ordinary(data: Bytes) -> bool:
-    """Return whether a message's properties are text, and free of a checksum property, which would have to go."""
+    """Return whether a message's properties are text without a checksum property.
+
+    The plain function would remove it.
+    """
     seen, nuls, hashes = 0, 0, 0
-    for byte in data:  # no branches, so that the compiler takes many bytes at once
+    for byte in data:  # no branches, so that the compiler can vectorise the loop
         seen |= byte
         nuls += byte == 0
         hashes += byte == 0x23
@@ -102,7 +105,7 @@ def _is_ordinary(data: Bytes) -> bool:
 
 @kernel_part
 def _separators(own: Bytes, common: Bytes, trailer: bool) -> tuple[int, int]:
-    """Return how many bytes 02 (0 or 1) go between the two parts of the properties, and how many behind them."""
+    """Return how many bytes 02 (0 or 1) go between the two parts of the properties and after."""
     between = len(own) > 0 and len(common) > 0 and own[-1] != 2
     last = common[-1] if len(common) > 0 else own[-1] if len(own) > 0 else 2
     return int(between), int(trailer and last != 2)
@@ -110,9 +113,10 @@ def _separators(own: Bytes, common: Bytes, trailer: bool) -> tuple[int, int]:
 
 @kernel(READ, READ, INT, types.boolean)
 def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tuple[int, int]:
-    """Return number and size in bytes of the records; zeros when the batch is not for the kernel.
+    """Return number and size in bytes of the records.
 
-    `shared` is what each record holds unchanged: the template and the topic (`fixed_bytes`), the batch's properties.
+    Returns zeros if the kernel cannot encode the batch. `shared` is the part equal in each record: the template and the
+    topic (`fixed_bytes`), and the batch's properties.
     """
     common = shared[fixed_bytes:]
     count, size_bytes, at = 0, 0, 0
@@ -128,8 +132,8 @@ def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tup
         if own_bytes > PROPERTIES_BYTES_MAX or end > len(body) or get32(body, at) != end - at:
             return 0, 0
         own = body[own_at:end]
-        between, behind = _separators(own, common, trailer)
-        properties_bytes = own_bytes + between + len(common) + behind + (TRAILER_BYTES if trailer else 0)
+        between, after = _separators(own, common, trailer)
+        properties_bytes = own_bytes + between + len(common) + after + (TRAILER_BYTES if trailer else 0)
         if properties_bytes > PROPERTIES_BYTES_MAX or not _is_ordinary(own):
             return 0, 0
         count += 1
@@ -142,15 +146,15 @@ def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tup
 def _write(
     body: Bytes, shared: Bytes, head_bytes: int, fixed_bytes: int, trailer: bool, data: Bytes, ends: NDArray[np.int64]
 ) -> None:
-    """Write the records that `_measure` has counted, and where they end. `data` is zero."""
+    """Write the records that `_measure` has counted, and their ends. `data` must be zero."""
     head, topic, common = shared[:head_bytes], shared[head_bytes:fixed_bytes], shared[fixed_bytes:]
     start, at = 0, 0
     for record in range(len(ends)):
         content = body[at + 20 : at + 20 + get32(body, at + 16)]
         own_at = at + 22 + len(content)
         own = body[own_at : at + get32(body, at)]
-        between, behind = _separators(own, common, trailer)
-        properties_bytes = len(own) + between + len(common) + behind + (TRAILER_BYTES if trailer else 0)
+        between, after = _separators(own, common, trailer)
+        properties_bytes = len(own) + between + len(common) + after + (TRAILER_BYTES if trailer else 0)
         end = start + fixed_bytes + len(content) + 2 + properties_bytes
 
         _copy(data[start:end], head)
@@ -171,7 +175,7 @@ def _write(
             data[to] = 2
         to += between
         _copy(data[to:end], common)
-        if behind:
+        if after:
             data[to + len(common)] = 2
 
         ends[record] = start = end
@@ -182,7 +186,10 @@ def _write(
 def _place(
     data: Bytes, store_timestamp_at: int, queue_offset: int, physical_offset: int, store_timestamp: int, trailer: bool
 ) -> None:
-    """Complete the records one behind the other in `data`; the trailer comes last, over all before it."""
+    """Complete consecutive records in `data`.
+
+    The trailer comes last, over all bytes before it.
+    """
     start = 0
     while start < len(data):
         end = start + get32(data, start)

@@ -1,7 +1,8 @@
-"""The store's compiled parts, each the twin of a plain one; loaded when first used, never by importing this module.
+"""The store's compiled parts, each the twin of a plain one.
 
-Whoever opens a store chooses: the front door takes these, the crash lab the plain ones, since a process that forks for
-kill tests must not have loaded the compiler. Where it cannot be loaded, the plain twin does the work.
+Loaded at first use, not by importing this module. The opener of a store chooses. The front door uses these. The crash
+lab uses the plain ones, since a process that forks for kill tests must not have loaded the compiler. If it cannot be
+loaded, the plain twin is used.
 """
 
 import logging
@@ -27,14 +28,15 @@ _LOG = logging.getLogger("tornpage.store")
 _PLAIN = {"batch": batch, "walk": scan, "dispatch": dispatch_records, "index": index_entries}
 
 _RECORDS_WORTH_LOADING = 20_000
-"""So many records cost the plain parts a quarter of a second; loading the compiled ones takes a second."""
+"""The plain parts take a quarter of a second for so many records; loading the compiled ones takes a second."""
 
 
 @cache
 def _twins(name: str) -> Any:
-    """Return a module of compiled functions, or the plain one where Numba, its cache or the checksum is missing.
+    """Return a module of compiled functions, or the plain one.
 
-    A KeyError is of a Numba that does not know an option of `impl.kernels.compiling`.
+    The plain one is used if Numba, its cache or the checksum is missing. A KeyError comes from a Numba that does not
+    know an option of `impl.kernels.compiling`.
     """
     try:
         return import_module(f"tornpage.impl.kernels.{name}")
@@ -53,46 +55,50 @@ def _place_batch(encoded: EncodedBatch, **places: int) -> None:
 
 
 def compiled_batch_encoder(**settings: Any) -> BatchEncoder:
-    """Return a batch encoder whose loops are compiled; the first batch pays for loading them, about a second."""
+    """Return a batch encoder with compiled loops.
+
+    The first batch waits about a second for loading them.
+    """
     return BatchEncoder(**settings, encode_batch=_encode_batch, place_batch=_place_batch)
 
 
 class CompiledParts:
-    """Walk, dispatch and index loops of one store: plain while there is little to do, so that small stores open fast.
+    """Walk, dispatch and index loops of one store.
 
-    Once `records_worth_loading` records were seen, or in a process that has loaded them before, they are compiled.
+    They are plain at first, so that small stores open fast. After `records_worth_loading` records, or in a process that
+    has loaded them before, they are compiled.
     """
 
     def __init__(self, *, records_worth_loading: int = _RECORDS_WORTH_LOADING) -> None:
         self._records_left = 0 if _twins.cache_info().currsize else records_worth_loading
         self.index_entries = IndexEntries(self._put_entries, self._match_entries, self._trace_entries)
 
-    def _took(self, records: int) -> None:
-        self._records_left -= records  # threads may lose a count: then they load a little later
+    def _count_records(self, records: int) -> None:
+        self._records_left -= records  # threads may lose a count, which delays the loading a little
 
     def _part(self, name: str) -> Any:
-        """Return who does the work now."""
+        """Return the module in use now."""
         return _PLAIN[name] if self._records_left > 0 else _twins(name)
 
     def walk_log(
         self, view: memoryview, position: int, *, file_bytes: int, base_offset: int, check: RecordChecker
     ) -> tuple[int, str | None]:
-        """Do what `impl.log.scan.walk_log` does."""
+        """Walk as `impl.log.scan.walk_log` does."""
         while self._records_left > 0:
             size, reason = check(view, position, limit=file_bytes, offset=base_offset + position)
             if not size:
                 return position, reason
             position += size
-            self._took(1)
+            self._count_records(1)
         walked: tuple[int, str | None] = _twins("walk").walk_log(
             view, position, file_bytes=file_bytes, base_offset=base_offset, check=check
         )
         return walked
 
     def dispatch_records(self, view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
-        """Do what `impl.dispatch.dispatch_records.dispatch_records` does."""
+        """Dispatch as `impl.dispatch.dispatch_records.dispatch_records` does."""
         dispatched: Dispatched = self._part("dispatch").dispatch_records(view, position, end, rules)
-        self._took(dispatched.records)
+        self._count_records(dispatched.records)
         return dispatched
 
     def _put_entries(self, *arguments: Any) -> tuple[int, int, int]:
@@ -106,6 +112,6 @@ class CompiledParts:
     def _trace_entries(
         self, heads: memoryview, entries: memoryview, number: int, end_number: int, *offsets: int
     ) -> tuple[int, int]:
-        self._took(end_number - number)  # before: here nobody has counted records
+        self._count_records(end_number - number)  # before the call, since no other part has counted these records
         traced: tuple[int, int] = self._part("index").trace_entries(heads, entries, number, end_number, *offsets)
         return traced

@@ -1,4 +1,4 @@
-"""How kernels and what they call are compiled, and the types of their arguments."""
+"""Compiling kernels and the functions they call, and the types of their arguments."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -16,14 +16,14 @@ WRITE = types.Array(types.uint8, 1, "C")
 INT = types.int64
 
 _OPTIONS: Any = {"nogil": True, "_nrt": False}
-"""No kernel makes an array or keeps one, so references to arrays are not counted: counts are atomic, each call of a
-function changes several, and two thirds of a dispatch were spent on them (numba/numba, issue 2345)."""
+"""Disables reference counts of arrays, since no kernel creates or keeps one. Counts are atomic, each call of a function
+changes several, and two thirds of a dispatch were spent on them (numba/numba, issue 2345)."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def kernel(*signature: Any) -> Callable[[_Function], _Function]:
-    """Compile a function that Python calls with such arguments, and keep it on disk."""
+    """Compile a function for calls from Python; cache it on disk."""
     compiled: Any = njit([signature], cache=True, **_OPTIONS)
     wrap: Callable[[_Function], _Function] = compiled
     return wrap

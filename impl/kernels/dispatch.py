@@ -1,8 +1,8 @@
-"""Compiled twin of `impl.dispatch.dispatch_records`: one pass over a batch of records, units gathered by queue.
+"""Compiled twin of `impl.dispatch.dispatch_records`: one pass over a batch.
 
-The kernel takes ordinary records. What needs more - a delayed message, names of multi-dispatch, text that is no UTF-8,
-keys without number, and whatever is no record - is left to the plain twin, one record at a time and in order, so that
-reasons and oddities are decided in one place only.
+The kernel handles ordinary records. It leaves to the plain twin, one record at a time and in order: delayed messages,
+names of multi-dispatch, text that is not UTF-8, too many keys, and bytes that are no record. So reasons and special
+cases are decided in one place only.
 """
 
 import struct
@@ -25,12 +25,12 @@ from tornpage.impl.message.dispatching import UNIT_BYTES, Dispatched, DispatchRu
 __all__ = ["dispatch_records"]
 
 _RECORDS_MAX = 4096
-"""Many, since after each call of the kernel the thread waits for its turn in the interpreter."""
+"""Many, since after each call of the kernel the thread waits for the interpreter lock."""
 
 _ENTRIES_PER_RECORD = 4
 _RECORDS_AHEAD = 8
-"""So far ahead the caches are asked for records, as if all were as long as this one: most are, and the walk that
-checked them has pushed them out."""
+"""Records are prefetched this far ahead, as if all were as long as the current one. Most are, and the walk that checked
+them has evicted them from the caches."""
 _TOPIC_AT, _TOPIC_BYTES, _QUEUE_ID, _QUEUE_OFFSET, _COUNT, _END_OFFSET, _UNITS_END, _RUN_FIELDS = range(8)
 _RUN, _OFFSET, _SIZE, _TAGS, _UNIT_FIELDS = range(5)
 _PLACE, _TIME, _ENTRY_FIELDS = range(HASH + 1, 4)
@@ -45,7 +45,10 @@ _SLOTS = types.Array(types.int32, 1, "C")
 
 
 class _Tables(threading.local):
-    """What the kernel writes to, for each thread: made at each call it cost as much as the kernel, in page faults."""
+    """The output tables of the kernel, one set per thread.
+
+    Creating them per call would double its time.
+    """
 
     def __init__(self) -> None:
         self.runs = np.empty((_RECORDS_MAX, _RUN_FIELDS), np.int64)
@@ -55,7 +58,7 @@ class _Tables(threading.local):
         self._slots = np.empty(1 << (2 * _RECORDS_MAX).bit_length(), np.int32)
 
     def slots_for(self, records: int) -> Slots:
-        """Return free slots for so many records, twice as many or more."""
+        """Return free slots for so many records, at least twice as many."""
         slots = self._slots[: 1 << (2 * records).bit_length()]
         slots.fill(-1)
         return slots
@@ -65,7 +68,7 @@ _TABLES = _Tables()
 
 
 def dispatch_records(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
-    """Say what the records from `position` on give; the same as `plain.dispatch_records`, with fewer, longer runs."""
+    """Dispatch records as `plain.dispatch_records` does, with fewer and longer runs."""
     if rules.ext or not 0 <= position <= end <= len(view):
         return plain.dispatch_records(view, position, end, rules)
     parts: list[Dispatched] = []
@@ -75,7 +78,7 @@ def dispatch_records(view: memoryview, position: int, end: int, rules: DispatchR
     reason = None
     while position < stop and reason is None:
         part = _part(view, data, position, end, stop, rules)
-        if not part.records:  # what comes now is not for the kernel
+        if not part.records:  # the kernel cannot handle the next record
             one_record = one_record or replace(rules, batch_bytes_max=1)
             part = plain.dispatch_records(view, position, end, one_record)
         before = base_offset
@@ -99,7 +102,7 @@ def dispatch_records(view: memoryview, position: int, end: int, rules: DispatchR
 
 
 def _part(view: memoryview, data: Bytes, position: int, end: int, stop: int, rules: DispatchRules) -> Dispatched:
-    """Return what the kernel takes from `position` on, which may be nothing."""
+    """Return what the kernel dispatches from `position` on, possibly nothing."""
     records = min(_RECORDS_MAX, 1 + (stop - position) // SMALLEST_RECORD_BYTES)
     runs, entries, units, slots = _TABLES.runs, _TABLES.entries, _TABLES.units, _TABLES.slots_for(records)
     position, taken, run_count, entry_count, store_timestamp = _dispatch(
@@ -116,7 +119,7 @@ def _part(view: memoryview, data: Bytes, position: int, end: int, stop: int, rul
 
 
 def _joined(parts: list[IndexPuts]) -> IndexPuts:
-    """Put entries of several parts behind each other."""
+    """Concatenate entries of several parts."""
     columns: Any = zip(*parts, strict=True) if parts else ((), (), ())
     joined: Any = (np.concatenate([np.asarray(part, np.int64) for part in (*column, ())]) for column in columns)
     return IndexPuts(*joined)
@@ -124,7 +127,7 @@ def _joined(parts: list[IndexPuts]) -> IndexPuts:
 
 @kernel_part
 def _same(data: Bytes, runs: Table, run: int, topic_at: int, topic_bytes: int, queue_id: int) -> bool:
-    """Return whether a run is one of this queue."""
+    """Return whether a run belongs to this queue."""
     if runs[run, _QUEUE_ID] != queue_id or runs[run, _TOPIC_BYTES] != topic_bytes:
         return False
     return are_equal(data, runs[run, _TOPIC_AT], topic_at, topic_bytes)
@@ -132,10 +135,10 @@ def _same(data: Bytes, runs: Table, run: int, topic_at: int, topic_bytes: int, q
 
 @kernel_part
 def _slot(data: Bytes, slots: Slots, runs: Table, topic_at: int, topic_bytes: int, queue_id: int) -> int:
-    """Return the slot of a queue, which holds its latest run, or -1 while there is none."""
+    """Return the slot of a queue. It holds the queue's latest run, or -1 while there is none."""
     code, _ = java_hash(
         data, topic_at, topic_at + topic_bytes, queue_id
-    )  # 0 for what is no text: slower, no less right
+    )  # 0 for bytes that are not UTF-8: slower and still right
     slot = ((code * 0x9E3779B1) >> 12) & (len(slots) - 1)
     while slots[slot] >= 0 and not _same(data, runs, slots[slot], topic_at, topic_bytes, queue_id):
         slot = (slot + 1) & (len(slots) - 1)
@@ -151,7 +154,7 @@ def _begin(runs: Table, run: int, topic_at: int, topic_bytes: int, queue_id: int
 
 @kernel_part
 def _write_units(drafts: Table, units: int, runs: Table, run_count: int, out: Bytes) -> None:
-    """Write the units of each run behind each other, and the runs in their order."""
+    """Write the units of each run one after the other, and the runs in their order."""
     place = 0
     for run in range(run_count):
         runs[run, _UNITS_END], place = place, place + UNIT_BYTES * runs[run, _COUNT]
@@ -178,10 +181,11 @@ def _dispatch(
     slots: Slots,
     out: Bytes,
 ) -> tuple[int, int, int, int, int]:
-    """Take ordinary records that begin before `stop` and end before `end`, while there is room in the tables.
+    """Dispatch ordinary records while the tables have room.
 
-    Returns where the first one begins that was not taken, how many were, the numbers of runs and of index entries, and
-    the greatest store timestamp. `out` gets the units, run by run; `drafts` and `slots`, which are -1, are scratch.
+    They begin before `stop` and end before `end`. Returns the position of the first record not taken, the numbers of
+    records, runs and index entries, and the greatest store timestamp. `out` gets the units, run by run; `drafts` and
+    `slots`, which must be -1, are scratch.
     """
     records, units, run_count, entry_count, newest = 0, 0, 0, 0, 0
     last, base_offset = -1, 0

@@ -1,6 +1,7 @@
-"""Compiled twins of `impl.index.index_entries`: the same bytes and the same answers, without the interpreter lock.
+"""Compiled twins of `impl.index.index_entries`, without the interpreter lock.
 
-Nobody is told what was just written. Arguments that do not fit together are left to the plain functions, which raise.
+Bytes and results are equal. They call no mark. Arguments that do not fit together are left to the plain functions,
+which raise.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +36,7 @@ def put_entries(
     end: int,
     mark: Callable[[str], None],
 ) -> tuple[int, int, int]:
-    """Write entries; the same as `plain.put_entries`, with no mark."""
+    """Write entries as `plain.put_entries` does, without marks."""
     if not _fit(heads, entries, number, number + end - start) or not 0 <= start <= end <= len(hashes):
         return plain.put_entries(
             heads, entries, number, begin_timestamp, hashes, offsets, store_timestamps, start, end, mark
@@ -58,7 +59,7 @@ def match_entries(
     start: int,
     end: int,
 ) -> tuple[int, int, int, int]:
-    """Compare entries; the same as `plain.match_entries`."""
+    """Compare entries as `plain.match_entries` does."""
     if not _fit(heads, entries, number, number + end - start) or not 0 <= start <= end <= len(hashes):
         return plain.match_entries(
             heads, entries, number, begin_timestamp, hashes, offsets, store_timestamps, start, end
@@ -73,7 +74,7 @@ def match_entries(
 def trace_entries(
     heads: memoryview, entries: memoryview, number: int, end_number: int, least_offset: int, end_offset: int
 ) -> tuple[int, int]:
-    """Follow entries; the same as `plain.trace_entries`."""
+    """Trace entries as `plain.trace_entries` does."""
     if not _fit(heads, entries, number, end_number):
         return plain.trace_entries(heads, entries, number, end_number, least_offset, end_offset)
     found, used = _trace(*_buffers(heads, entries), number, end_number, least_offset, end_offset)
@@ -94,7 +95,7 @@ def _column(numbers: Sequence[int]) -> Column:
 
 @kernel_part
 def _fetch_slot(heads: Bytes, hashes: Column, index: int) -> None:
-    """Have the slot of an entry in the cache soon: slots lie anywhere in megabytes."""
+    """Prefetch the slot of an entry: slots are spread over megabytes."""
     if index < len(hashes):
         at = hashes[index] % (len(heads) // SLOT_BYTES) * SLOT_BYTES
         fetch_ahead(heads, at, at)

@@ -1,13 +1,13 @@
-"""What the kernels do with bytes: big-endian integers, a search, a comparison, the checksum; nobody checks the places.
+"""Operations of the kernels on bytes: big-endian integers, search, comparison, checksum.
 
-Integers are one load or store, wherever they lie. Indexing an array byte by byte would ask of each index whether it is
-negative, and would keep the compiler from seeing an integer there.
+Without bounds checks. Integers are one load or store at any address. Indexing an array byte by byte would test each
+index for being negative, and would keep the compiler from seeing an integer.
 
-Numba's cache on disk looks at a kernel's own file only: whoever changes a function here has to remove
-`impl/kernels/__pycache__`, or the kernels keep what they were compiled with.
+Numba's cache on disk checks only a kernel's own file. After a change to a function here, remove
+`impl/kernels/__pycache__`, or the kernels keep the old version.
 
-The CRC-32 is ISA-L's, which `isal` is made of, called through its address: tables in the kernel took nine times as
-long for 1 KiB. Importing raises ImportError where `isal` does not give it away; the plain functions serve there.
+The CRC-32 is ISA-L's, on which `isal` is built, called through its address. Tables in the kernel took nine times as
+long for 1 KiB. Importing raises ImportError if `isal` does not export it; the plain functions are used then.
 """
 
 import ctypes
@@ -27,25 +27,25 @@ __all__ = ["are_equal", "checksum", "fetch_ahead", "find_byte", "get16", "get32"
 try:
     _crc32_address = ctypes.cast(ctypes.CDLL(isal_zlib.__file__).crc32_gzip_refl, ctypes.c_void_p).value
 except (AttributeError, OSError) as error:
-    raise ImportError(f"{isal_zlib.__file__} hides crc32_gzip_refl; use the plain functions instead") from error
-# Known to the compiled code by name: an address in it would be wrong in the next process that loads it.
+    raise ImportError(f"{isal_zlib.__file__} lacks crc32_gzip_refl; use the plain functions instead") from error
+# Compiled code refers to it by name: an address would be wrong in the next process that loads the code.
 llvmlite.binding.add_symbol("tornpage_crc32", _crc32_address)
 _crc32: Any = types.ExternalFunction("tornpage_crc32", types.uint32(types.uint32, types.uintp, types.uint64))
 
 _LANES = 32
-"""So many bytes are searched at once."""
+"""The number of bytes searched at once."""
 
 _LINE_BYTES = 64
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, pointee: ir.Type) -> Any:
-    """Return where the second argument points to in the bytes that are the first one."""
+    """Return a pointer into the bytes of the first argument, at the position in the second."""
     data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
     return builder.bitcast(builder.gep(data, [arguments[1]]), pointee.as_pointer())
 
 
 def _loads(bits: int, *, signed: bool) -> Any:
-    """Return the function `(data, at) -> value` that reads an integer of so many bits."""
+    """Return the function `(data, at) -> value` that reads an integer of `bits` bits."""
 
     def load(_: Any, data: Any, _at: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -75,7 +75,7 @@ def _stores(bits: int) -> Any:
 
 
 def _search(_: Any, data: Any, _at: Any, _byte: Any) -> Any:
-    """`(data, at, byte) -> count`: how many of the next bytes lie in front of the first such one, all without one."""
+    """`(data, at, byte) -> count`: the number of bytes before the first equal one, or all."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = ir.VectorType(ir.IntType(8), _LANES)
@@ -90,7 +90,7 @@ def _search(_: Any, data: Any, _at: Any, _byte: Any) -> Any:
 
 
 def _fetch(_: Any, data: Any, _at: Any) -> Any:
-    """`(data, at)`: have a cache line soon, without waiting for it; places that are not there do no harm."""
+    """`(data, at)`: prefetch a cache line without a wait; an invalid address does no harm."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = _pointer(context, builder, signature, arguments, ir.IntType(8))
@@ -113,7 +113,7 @@ _count_before: Any = intrinsic(_search)
 
 @kernel_part
 def find_byte(data: Bytes, start: int, end: int, byte: int) -> int:
-    """Return where a byte first lies in a stretch, the end of the stretch if it does not."""
+    """Return the position of the first byte of a value in a range, or the end of the range."""
     at = start
     while at < end and at + _LANES <= len(data):
         count: int = _count_before(data, at, byte)
@@ -127,7 +127,7 @@ def find_byte(data: Bytes, start: int, end: int, byte: int) -> int:
 
 @kernel_part
 def are_equal(data: Bytes, first: int, second: int, size: int) -> bool:
-    """Return whether so many bytes from two places on are the same."""
+    """Return whether `size` bytes at two positions are equal."""
     index = 0
     while index + 8 <= size:
         if get64(data, first + index) != get64(data, second + index):
@@ -140,13 +140,13 @@ def are_equal(data: Bytes, first: int, second: int, size: int) -> bool:
 
 @kernel_part
 def checksum(data: Bytes, start: int, end: int) -> int:
-    """Return the CRC-32 of a stretch, without its highest bit, as records hold it."""
+    """Return the CRC-32 of a range without its highest bit, as in records."""
     return int(_crc32(0, data.ctypes.data + start, end - start) & 0x7FFFFFFF)
 
 
 @kernel_part
 def fetch_ahead(data: Bytes, start: int, end: int) -> None:
-    """Have a stretch, its end included, in the cache soon, without waiting for it; it need not lie in the data."""
+    """Prefetch a range, its end included, without a wait; it may lie outside the data."""
     for at in range(start, end, _LINE_BYTES):
         _will_need(data, at)
     _will_need(data, end)

@@ -1,6 +1,6 @@
-"""What dispatch reads in a record, for the kernels: where its parts are, its tags code, its index entries.
+"""The parts of a record that dispatch reads, for the kernels.
 
-What is said in `impl.kernels.primitives` about Numba's cache holds here.
+The remark about Numba's cache in `impl.kernels.primitives` applies here too.
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC
 __all__ = ["HASH", "is_schedule_topic", "read_properties", "read_record"]
 
 HASH = 0
-"""The row of the table of index entries that gets the hashes."""
+"""The row of the hashes in the table of index entries."""
 
 _KEYS, _TAGS = 0x4B455953, 0x54414753
 _UNIQ_KEY = 0x554E49515F4B4559
 _INNER_MU, _LTI_DISP, _ATCH = 0x494E4E45525F4D55, 0x4C54495F44495350, 0x41544348
-"""Names as numbers, which compare faster than bytes."""
+"""Names as numbers, which are compared faster than bytes."""
 assert tuple(int.from_bytes(name) for name in (b"KEYS", b"TAGS")) == (_KEYS, _TAGS)
 assert int.from_bytes(b"UNIQ_KEY") == _UNIQ_KEY
 assert int.from_bytes(b"INNER_MULTI_DISPATCH") == (_INNER_MU << 96) + (_LTI_DISP << 32) + _ATCH
@@ -30,7 +30,7 @@ _SPACE = 0x20
 
 @kernel_part
 def is_schedule_topic(data: Bytes, topic_at: int, topic_bytes: int) -> bool:
-    """Return whether delayed messages wait in this topic."""
+    """Return whether a topic is the schedule topic."""
     if topic_bytes != len(_SCHEDULE):
         return False
     same = 0
@@ -41,10 +41,11 @@ def is_schedule_topic(data: Bytes, topic_at: int, topic_bytes: int) -> bool:
 
 @kernel_part
 def read_record(data: Bytes, position: int, end: int, base_offset: int) -> tuple[int, int, int]:
-    """Return size of the record at `position`, place and length of its topic; zeros where the plain twin has to look.
+    """Return size of the record at `position`, position and length of its topic.
 
-    The rules are those of `plain.read_record`; `end` is not behind the data. `base_offset` is one that the file may
-    have, most likely the one of this record, which saves a division.
+    Returns zeros if the plain twin must decide. The rules are those of `plain.read_record`; `end` must not lie past the
+    data. `base_offset` is a possible base offset of the file, most likely the one of this record, which saves a
+    division.
     """
     if position + SMALLEST_RECORD_BYTES > end or get32(data, position + 4) != MESSAGE_MAGIC:
         return 0, 0, 0
@@ -79,7 +80,7 @@ def read_properties(
     entries: NDArray[np.int64],
     entry_count: int,
 ) -> tuple[int, int, bool]:
-    """Return the tags code, how many entries were added to the table, and whether the kernel can do this record."""
+    """Return tags code, count of added entries, and whether the kernel can handle the record."""
     tags_at, tags_end, unique_at, unique_end, keys_at, keys_end = 0, 0, 0, 0, 0, 0
     while at < end:
         start, at = at, find_byte(data, at, end, 2)

@@ -1,4 +1,7 @@
-"""Text as Java sees it, for the kernels. What is said in `impl.kernels.primitives` about Numba's cache holds here."""
+"""Java string hashes for the kernels.
+
+The remark about Numba's cache in `impl.kernels.primitives` applies here too.
+"""
 
 from tornpage.impl.kernels.compiling import Bytes, kernel_part
 from tornpage.impl.kernels.primitives import get64
@@ -10,7 +13,10 @@ _NOT_ASCII = -0x7F7F7F7F7F7F7F80  # the highest bit of each of eight bytes
 
 @kernel_part
 def _hash_of_eight(characters: int) -> int:
-    """Return what eight ASCII characters, the first one highest, add to a hash: in pairs, fours, then all of them."""
+    """Return the hash of eight ASCII characters, the first one in the highest byte.
+
+    Pairs are joined to fours, and fours to all eight.
+    """
     twos = (characters >> 8 & 0x00FF00FF00FF00FF) * 31 + (characters & 0x00FF00FF00FF00FF)
     fours = (twos >> 16 & 0x0000FFFF0000FFFF) * 31**2 + (twos & 0x0000FFFF0000FFFF)
     return (fours >> 32) * 31**4 + (fours & 0xFFFFFFFF)
@@ -18,9 +24,10 @@ def _hash_of_eight(characters: int) -> int:
 
 @kernel_part
 def java_hash(data: Bytes, start: int, end: int, seed: int) -> tuple[int, bool]:
-    """Go on with a Java string hash over the UTF-16 units of a stretch of UTF-8; the second is False if it is none.
+    """Continue a Java string hash over the UTF-16 units of a UTF-8 range.
 
-    What is UTF-8 is decided as by Python's decoder. Source: `String.hashCode`, docs/format.md.
+    Also return whether it is UTF-8. The rules of UTF-8 are those of Python's decoder. Source: `String.hashCode`,
+    docs/format.md.
     """
     code, at = seed & 0xFFFFFFFF, start
     while at < end:

@@ -1,7 +1,7 @@
-"""Compiled twin of `impl.log.scan.walk_log`: where the valid records of a file end, at the speed of the checksum.
+"""Compiled twin of `impl.log.scan.walk_log`, at the speed of the checksum.
 
-The kernel only says yes. At the first place where it does not, the plain check is asked, so that reasons, blanks and
-whatever a kernel might refuse too much come from that one alone.
+The kernel only confirms valid records. At the first other record the plain check decides, so reasons, blanks and
+records that the kernel refuses needlessly are handled in one place.
 """
 
 import numpy as np
@@ -29,7 +29,10 @@ _TRAILER_START = np.frombuffer(b"__CRC32#\x01", np.uint8)
 def walk_log(
     view: memoryview, position: int, *, file_bytes: int, base_offset: int, check: RecordChecker
 ) -> tuple[int, str | None]:
-    """Walk the valid records from `position` on; return where they end, and why, None for a blank."""
+    """Walk the valid records from `position` on.
+
+    Return their end and the reason, None for a blank.
+    """
     while True:
         if check is codec.check_record and 0 <= position <= len(view):
             position = _walk(np.frombuffer(view, np.uint8), position, file_bytes, base_offset)
@@ -41,9 +44,10 @@ def walk_log(
 
 @kernel_part
 def valid_record(data: Bytes, position: int, limit: int, offset: int) -> int:
-    """Return the size of the valid record at `position`, 0 where there is none; the rules of `codec.check_record`.
+    """Return the size of the valid record at `position`, 0 if there is none.
 
-    `limit` is the size of a whole file, `offset` the physical offset of `position`.
+    The rules are those of `codec.check_record`. `limit` is the size of a whole file in bytes, `offset` the physical
+    offset of `position`.
     """
     available = len(data)
     if position + SMALLEST_RECORD_BYTES > available or get32(data, position + 4) != MESSAGE_MAGIC:
@@ -89,7 +93,10 @@ def _is_trailer(data: Bytes, at: int) -> bool:
 
 @kernel_part
 def _stated(data: Bytes, at: int) -> int:
-    """Return the checksum that a trailer states, -1 when it states none; its least significant digit comes first."""
+    """Return the checksum in a trailer, -1 if there is none.
+
+    The least significant digit comes first.
+    """
     value = 0
     for index in range(at + 18, at + 8, -1):
         digit = int(data[index]) - 0x30
@@ -101,7 +108,7 @@ def _stated(data: Bytes, at: int) -> int:
 
 @kernel(READ, INT, INT, INT)
 def _walk(data: Bytes, position: int, limit: int, base_offset: int) -> int:
-    """Return the position behind the last valid record."""
+    """Return the position after the last valid record."""
     while True:
         size = valid_record(data, position, limit, base_offset + position)
         if size == 0:

@@ -1,1 +1,1 @@
-"""The commit log: its directories and files in order, records under the put lock, and the services that flush it."""
+"""The commit log: its directories and files, appends under the put lock, flush services."""

@@ -1,4 +1,4 @@
-"""Log files made before they are needed. Source: `AllocateMappedFileService`."""
+"""Creating log files before they are needed. Source: `AllocateMappedFileService`."""
 
 import contextlib
 import errno
@@ -20,7 +20,10 @@ _RETRY_MS = 1_000
 
 
 class _Request:
-    """A file that is wanted. `answer` is there while somebody waits; `failure` is why the last attempt failed."""
+    """A requested file.
+
+    `answer` is set while a put waits; `failure` is the error of the last attempt.
+    """
 
     __slots__ = ("answer", "failure", "file", "retry_ms")
 
@@ -32,10 +35,10 @@ class _Request:
 
 
 class AllocateMappedFiles:
-    """Makes the next file and the ones behind it, lowest offset first, each durable before the next begins.
+    """Creates the next file and the ones after it, lowest offset first.
 
-    A failure costs the put that needs this very file, and only while it lasts: RocketMQ keeps one flag for all files,
-    and its thread ends for good at the first unexpected error.
+    Each is durable before the next begins. A failure affects only a put that needs this very file, and only while the
+    failure lasts. RocketMQ keeps one flag for all files, and its thread ends for good at the first unexpected error.
     """
 
     name = "allocate"
@@ -48,9 +51,9 @@ class AllocateMappedFiles:
         self._runner = runner(self)
 
     def take(self, base_offset: int) -> MappedFile:
-        """Return the file that begins at an offset, ready to be written, and ask for those behind it.
+        """Return the file that begins at an offset, ready for writes; request the next ones.
 
-        Raises OSError when it cannot be made, or not within 5 s; the request stays then.
+        Raises OSError if the file cannot be created within 5 s; the request then stays.
         """
         wanted = self._policy.wanted(file_index=base_offset // self._maker.file_bytes)
         if len(wanted) == 1 and base_offset not in self._requests:
@@ -84,7 +87,7 @@ class AllocateMappedFiles:
             request.file = file
 
     def step(self, now_ms: int) -> int | None:
-        """Make the lowest file that is wanted; return when to go on, None when all are there."""
+        """Create the lowest requested file; return when to continue, None if no file is missing."""
         with self._guard:
             missing = sorted(base for base, request in self._requests.items() if request.file is None)
             request = self._requests[missing[0]] if missing else None
@@ -100,7 +103,7 @@ class AllocateMappedFiles:
             _LOG.warning("allocation_failed path=%r error=%r", self._path(missing[0]), error.strerror)
             return request.retry_ms
         except Exception as error:
-            # a mistake of ours: who waits for the file is told it at once, and the runner logs it
+            # a defect of the store: the waiting put fails at once, and the runner logs the error
             request.failure = OSError(errno.EIO, f"{type(error).__name__}: {error}", self._path(missing[0]))
             raise
         finally:
@@ -117,7 +120,10 @@ class AllocateMappedFiles:
         return self._maker.path_of(base_offset)
 
     def close(self) -> None:
-        """Make no more files, and remove those that nobody took, newest first; one that stays is found empty."""
+        """Stop, and remove the unused files, newest first.
+
+        The next open removes a file that stays.
+        """
         self._runner.stop()
         for base_offset in sorted(self._requests, reverse=True):
             file = self._requests.pop(base_offset).file

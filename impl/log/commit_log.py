@@ -1,8 +1,8 @@
-"""The commit log: records under one lock, gets by physical offset, flush.
+"""The commit log: appends under one lock, reads by physical offset, flush.
 
-A record is appended only if 8 bytes stay free behind it; else the file ends with a blank and the record begins the
-next file, which is created first, so that a refused put has written nothing. A batch is one such record as far as
-room is concerned. Queue offsets are taken and counted under the put lock, and counted only after the append.
+A record is appended only if 8 bytes stay free after it. Otherwise the file ends with a blank and the record begins the
+next file. That file is created first, so a refused put has written nothing. For this purpose a batch is one record.
+Queue offsets are assigned under the put lock and advanced only after the append.
 Source: `CommitLog.asyncPutMessage`, `asyncPutMessages`, `DefaultAppendMessageCallback`.
 """
 
@@ -30,15 +30,16 @@ from tornpage.impl.statistics.store_statistics import StoreStatistics
 
 __all__ = ["CommitLog"]
 
-_PUT_OK = PutStatus.PUT_OK  # looking a member up costs more than the rest of an answer
+_PUT_OK = PutStatus.PUT_OK  # a lookup of the member costs more than the rest of an answer
 _new_tuple = tuple.__new__  # with all fields given, half the time of `PutResult(...)`
 
 
 class CommitLog:
-    """Owns the put lock and what it guards; the files belong to `log`.
+    """Owns the put lock and the state under it; the files belong to `log`.
 
-    `begin_time_in_lock` is the time at which the put under way took the lock, 0 while it is free. `interruption` is
-    what broke a put off half-way, such as a KeyboardInterrupt: what it left in the log is for a recovery to judge.
+    `begin_time_in_lock` is the time in milliseconds at which the current put took the lock, 0 while it is free.
+    `interruption` is the exception that interrupted a put, such as a KeyboardInterrupt. Recovery decides about the
+    bytes that such a put left in the log.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class CommitLog:
     # ---- puts ----------------------------------------------------------------------------------------------------
 
     def put(self, message: Message, *, now_ms: int) -> PutResult:
-        """Append one message; `now_ms` is when it came in. Answers from the page cache."""
+        """Append one message received at `now_ms`; return without waiting for a flush."""
         if message.properties:
             text = text_of(message.properties)
             rewritten = PutStatus.MESSAGE_ILLEGAL if text is None else self._delay(message, text, self._delay_levels)
@@ -121,7 +122,10 @@ class CommitLog:
     def _under_lock(
         self, incoming: Message | MessageBatch, draft: bytearray | EncodedBatch | None, now_ms: int
     ) -> PutResult:
-        """Append a draft with the put lock held. A message without a draft is encoded there, with its offsets."""
+        """Append a draft under the put lock.
+
+        A message without a draft is encoded there, with its offsets.
+        """
         clock = self._clock
         with self._put_lock:
             self.begin_time_in_lock = store_timestamp = clock()
@@ -156,7 +160,7 @@ class CommitLog:
         try:
             file.append(record)
         except OSError:
-            file.take_back(size_bytes)
+            file.erase_failed_append(size_bytes)
             raise
         if counts:
             self._queue_offsets.advance(key, queue_offset + 1)
@@ -167,11 +171,11 @@ class CommitLog:
 
     # planted: RMQ-B76
     def _append_dispatched(self, message: Message, now_ms: int, store_timestamp: int) -> PutResult:
-        """Append a message with the offsets it gets in the queues it names."""
+        """Append a message with its offsets in the queues that it names."""
         return self._append_with_offsets(message, self._offsets_of(message), now_ms, store_timestamp)
 
     def _offsets_of(self, message: Message) -> dict[QueueKey, int]:
-        """Return the next offset of each queue that a message names; a name given twice counts once."""
+        """Return the next offset of each queue that a message names; a repeated name counts once."""
         assert self._dispatch is not None
         queues = self._dispatch.queues_of(message.topic, message.queue_id, text_of(message.properties) or "")
         return {key: self._queue_offsets.next_offset(key) for key in queues}
@@ -213,7 +217,7 @@ class CommitLog:
         try:
             file.append(encoded.data)
         except OSError:
-            file.take_back(size_bytes)
+            file.erase_failed_append(size_bytes)
             raise
         self._queue_offsets.advance(key, queue_offset + count)
         self._last_store_timestamp = store_timestamp
@@ -234,39 +238,43 @@ class CommitLog:
             try:
                 last.append_blank()
             except OSError:
-                last.take_back(codec.BLANK_BYTES)
+                last.erase_failed_append(codec.BLANK_BYTES)
                 self.log.give_back(following)
                 raise
         self.log.add(following)
         return following
 
-    def without_puts(self, deed: Callable[[], None]) -> None:
-        """Do something while no message can be put."""
+    def without_puts(self, action: Callable[[], None]) -> None:
+        """Run a function while no message can be put."""
         with self._put_lock:
-            deed()
+            action()
 
     def stop(self) -> None:
-        """Refuse puts from here on; one that is under way has been appended when this returns."""
+        """Refuse later puts. A put that was under way has been appended when this returns."""
         with self._put_lock:
             self._stopped = True
 
     # ---- flush and get -------------------------------------------------------------------------------------------
 
     def flush(self, least_pages: int = 0) -> None:
-        """Make durable what is worth it. Raises the OSError of a failed sync.
+        """Flush by a page rule. Raises OSError if a sync fails.
 
-        `flushed_store_timestamp` is that of a record which is durable: a flush may have left out the newest ones.
+        `flushed_store_timestamp` is the store time of a durable record, in milliseconds; a flush may have left out the
+        newest ones.
         """
-        store_timestamp, end_offset = self._last_store_timestamp, self.log.max_offset  # of this or a later record
+        store_timestamp, end_offset = self._last_store_timestamp, self.log.max_offset  # at most that of the last record
         if self._unflushed and self._unflushed[-1][0] == end_offset:
-            self._unflushed.pop()  # the same end with an older time: an append was just under way then
+            self._unflushed.pop()  # the same end with an older time, noted during an append
         self._unflushed.append((end_offset, store_timestamp))
         flushed_where = self.log.flush(least_pages)
         while self._unflushed and self._unflushed[0][0] <= flushed_where:
             self.flushed_store_timestamp = max(self.flushed_store_timestamp, self._unflushed.popleft()[1])
 
     def get(self, offset: int, *, readable_end: int) -> GetResult:
-        """Return the record that begins at a physical offset; bytes that fail a check are never served."""
+        """Return the record that begins at a physical offset.
+
+        Bytes that fail a check are never returned.
+        """
         if offset < self.log.min_offset:
             return GetResult(GetStatus.OFFSET_TOO_SMALL)
         if offset >= readable_end:
@@ -274,7 +282,7 @@ class CommitLog:
             return GetResult(GetStatus.OFFSET_OVERFLOW_ONE if one else GetStatus.OFFSET_OVERFLOW_BADLY)
         file = self.log.find(offset)
         if file is None or not file.hold():
-            is_gone = offset < self.log.min_offset  # meanwhile
+            is_gone = offset < self.log.min_offset  # it expired meanwhile
             return GetResult(GetStatus.OFFSET_TOO_SMALL if is_gone else GetStatus.OFFSET_FOUND_NULL)
         try:
             position = offset - file.base_offset

@@ -1,9 +1,10 @@
 """The durable floor: a physical offset below which the log was once on disk.
 
-It tells a tear from damage (contract 7): what recovery finds broken below the floor was durable before, so the disk
-lost it. It is written after the sync it describes and not synced itself, since an older floor is still true.
+It tells a tear from damage (contract 7): a record below the floor was durable before, so an invalid one there means
+that the disk lost it. The floor is written after the sync that it describes. It is not synced itself, since an older
+floor is still true.
 
-One sector of 512 bytes in `config/durableFloor`, so that it cannot tear:
+One sector of 512 bytes in `config/durableFloor`, so that a write cannot tear:
 
     0 "TPFLOOR1" (8)   8 flushed physical offset (i64)   16 mapped file size (i64)   24 CRC-32 of the 24 bytes (u32)
 """
@@ -26,7 +27,10 @@ assert _LAYOUT.size == 28
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What the file said at load."""
+    """The content of the file at load.
+
+    `offset` is physical; `file_bytes` is the size of a log file.
+    """
 
     offset: int
     file_bytes: int
@@ -38,7 +42,7 @@ def _pack(offset: int, file_bytes: int) -> bytes:
 
 
 class DurableFloor:
-    """Owns `config/durableFloor`. The parent directory exists."""
+    """Owns `config/durableFloor`. The parent directory must exist."""
 
     def __init__(self, files: Files, path: str, *, file_bytes: int) -> None:
         self._files = files
@@ -48,7 +52,7 @@ class DurableFloor:
         self._offset = 0
 
     def load(self) -> Floor | None:
-        """Return the floor, or None when there is no file of ours or it cannot be trusted."""
+        """Return the floor; None if the file is missing or invalid. Raises OSError."""
         if self._files.stat(self._path) is None:
             return None
         file = self._files.open(self._path, writable=False)
@@ -64,10 +68,10 @@ class DurableFloor:
         return Floor(offset, file_bytes)
 
     def start(self, offset: int) -> None:
-        """Open the file for writing, durable with its name before the first record of this opening can be.
+        """Open the file for writing; it is durable with its name before the first record.
 
-        One that was there is synced too: an opener before us may have been killed before its sync. A longer file is no
-        floor, and would stay one that nobody can read: it is made anew.
+        An existing file is synced too, since an earlier open may have been killed before its sync. A longer file is no
+        valid floor and would stay invalid, so it is replaced. Raises OSError.
         """
         directory = self._path.rpartition("/")[0]
         stat = self._files.stat(self._path)
@@ -81,7 +85,10 @@ class DurableFloor:
         self._files.sync_directory(directory)
 
     def raise_to(self, offset: int) -> None:
-        """Note that the log is durable up to `offset`; a store that rests writes nothing."""
+        """Record that the log is durable up to `offset`; writes only if the offset rises.
+
+        Write errors are ignored.
+        """
         assert self._file is not None
         if offset > self._offset:
             with contextlib.suppress(OSError):  # a floor that stays low is still true
@@ -89,12 +96,12 @@ class DurableFloor:
                 self._offset = offset
 
     def sync(self) -> None:
-        """Make the floor itself durable: before a clean exit."""
+        """Make the floor itself durable, before a clean exit. Raises OSError."""
         assert self._file is not None
         self._files.sync(self._file)
 
     def close(self) -> None:
-        """Close the file if it was opened."""
+        """Close the file if it is open."""
         if self._file is not None:
             self._files.close(self._file)
             self._file = None

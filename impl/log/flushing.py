@@ -1,4 +1,7 @@
-"""The timed services between page cache and disk. Source: `CommitLog.FlushRealTimeService`, `CommitRealTimeService`."""
+"""The timed flush and commit services.
+
+Source: `CommitLog.FlushRealTimeService`, `CommitRealTimeService`.
+"""
 
 from collections.abc import Callable
 
@@ -8,9 +11,10 @@ __all__ = ["CommitRealTime", "FlushRealTime"]
 
 
 class FlushRealTime:
-    """Flushes an asynchronous store behind its answers; `flush` is told the page rule of the round.
+    """Flushes an asynchronous store after its answers.
 
-    The first round is thorough, and whether one is thorough is decided when it begins.
+    `flush` is called with the page rule of the round. The first round is thorough. Whether a round is thorough is
+    decided at its begin.
     """
 
     name = "flush"
@@ -21,7 +25,7 @@ class FlushRealTime:
         self._thorough_ms: int | None = None
 
     def step(self, now_ms: int) -> int:
-        """Flush what is worth it."""
+        """Flush by the page rule; return when the next round is due, in milliseconds."""
         least_pages = self._least_pages(now_ms)
         if least_pages == 0:
             self._thorough_ms = now_ms
@@ -35,9 +39,10 @@ class FlushRealTime:
 
 
 class CommitRealTime:
-    """Copies the pool's buffers to the page cache; `commit` is told the page rule and says whether anything moved.
+    """Copies the pool's buffers to the page cache.
 
-    `committed`, if there is one, is called after a round that moved something.
+    `commit` gets the page rule and returns whether bytes moved. `committed`, if given, is called after a round that
+    moved bytes.
     """
 
     name = "commit"
@@ -51,7 +56,7 @@ class CommitRealTime:
         self._commit_ms: int | None = None
 
     def step(self, now_ms: int) -> int:
-        """Commit what is worth it."""
+        """Commit by the page rule; return when the next round is due, in milliseconds."""
         least_pages = self._least_pages(now_ms)
         if least_pages == 0:
             self._commit_ms = now_ms

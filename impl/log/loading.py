@@ -1,10 +1,15 @@
-"""What lies in the directories of the commit log, before a byte of it is believed.
+"""Examining the directories of the commit log before any of their bytes is trusted.
 
-Recovery needs contiguous files of the configured size, in the order of their offsets, whatever directories they lie in
-(RMQ-B10 is the order of their paths). Whatever else is found is named: a stray file is ignored, an empty newest file
-(created, never written) goes, files of another size are refused, a short or missing file is damage, and so are two
-files of one offset unless all but one are zeros. Source: `MappedFileQueue.load`, whose three ways to refuse a start
-(G1, G2, H4) this replaces, and `MultiPathMappedFileQueue.load`, which takes both of two twins (H12).
+Recovery needs contiguous files of the configured size, ordered by offset, in whatever directories they lie. RocketMQ
+orders them by path (RMQ-B10). Everything else gets a finding:
+
+* a stray file is ignored;
+* an empty newest file, created and never written, is removed;
+* a file of another size is refused, a short or missing file is damage;
+* two files of one offset are damage unless all but one hold only zeros.
+
+Source: `MappedFileQueue.load`, which refuses to start in three of these cases (G1, G2, H4), and
+`MultiPathMappedFileQueue.load`, which loads both of two files of one offset (H12).
 """
 
 from collections.abc import Sequence
@@ -20,7 +25,10 @@ from tornpage.impl.log.durable_floor import Floor
 from tornpage.impl.log.log_directories import LogDirectories, directory_of
 from tornpage.impl.log.log_files import file_name
 
-__all__ = ["Finding", "FoundLog", "examine_log"]
+__all__ = ["NO_OFFSET", "Finding", "FoundLog", "examine_log"]
+
+NO_OFFSET = -1
+"""The `offset` of a finding that concerns no place in a file."""
 
 _LAST_BASE = 1 << 62
 _CHUNK_BYTES = 1 << 20
@@ -28,7 +36,11 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something worth saying about a store: `damage` keeps it read-only, a `tear` was cut, a `note` took no record."""
+    """A finding about a store.
+
+    `damage` keeps it read-only, a `tear` was cut off, a `note` concerns no record. `file` is the path of a file or
+    directory, `offset` a physical offset or a position in bytes, or NO_OFFSET. `message` is a sentence for an operator.
+    """
 
     severity: Literal["damage", "tear", "note"]
     code: str
@@ -39,7 +51,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FoundLog:
-    """The files to map (paths, ascending by offset), files without a record to remove, and what was found."""
+    """The files to map, the files to remove, and the findings.
+
+    `paths` are ascending by offset. `leftovers` hold no record.
+    """
 
     paths: tuple[str, ...]
     leftovers: tuple[str, ...]
@@ -54,20 +69,24 @@ class _LogFile:
 
 
 def examine_log(files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None) -> FoundLog:
-    """Look at the directories without changing them. Raises WrongFileSize when they were written with another size."""
+    """Examine the log directories without a change.
+
+    `file_bytes` is the configured size of a log file, `floor` the durable floor or None. Raises OSError. Raises
+    WrongFileSize if the files have another size than configured.
+    """
     entries, findings = _entries(files, directories.paths)
     _refuse_other_size(entries, file_bytes=file_bytes, floor=floor)
     placed = [entry for entry in entries if entry.base % file_bytes == 0 and entry.base <= _LAST_BASE]
     for entry in entries:
         if entry not in placed:
-            message = f"{entry.path} begins where no file of {file_bytes} bytes can begin: not read"
+            message = f"{entry.path} does not begin at a multiple of {file_bytes} bytes: not read"
             findings.append(Finding("damage", "misplaced_file", entry.path, entry.base, message))
     found, twins = [], []
     for _, same in groupby(placed, key=attrgetter("base")):
-        entry, useless = _the_one(files, list(same), file_bytes=file_bytes, findings=findings)
+        entry, useless = _choose_file(files, list(same), file_bytes=file_bytes, findings=findings)
         found.append(entry)
         twins += useless
-    # a read-only directory is left as it is: it gets no file that could be refused for a name that is taken
+    # a read-only directory is not changed: no new file is created in it, so a leftover blocks no name
     leftovers = [twin.path for twin in twins if directory_of(twin.path) in directories.writable]
     if found and found[-1].size == 0 and (floor is None or floor.offset <= found[-1].base):
         leftovers.append(found.pop().path)
@@ -76,7 +95,7 @@ def examine_log(files: Files, directories: LogDirectories, *, file_bytes: int, f
 
 
 def _entries(files: Files, paths: Sequence[str]) -> tuple[list[_LogFile], list[Finding]]:
-    """Return the log files of all directories by offset, then path, and a note for each thing that is none."""
+    """Return all log files by offset, then path, and a note for every other directory entry."""
     found, strays = [], []
     for directory in paths:
         for name in files.list_directory(directory) if files.stat(directory) else []:
@@ -85,7 +104,9 @@ def _entries(files: Files, paths: Sequence[str]) -> tuple[list[_LogFile], list[F
             if stat is None:
                 continue
             if stat.kind != "file" or len(name) != 20 or not (name.isascii() and name.isdigit()):
-                strays.append(Finding("note", "stray_file", path, -1, f"{path} is no commit log file: ignored"))
+                strays.append(
+                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is not a commit log file: ignored")
+                )
             else:
                 found.append(_LogFile(int(name), path, stat.size_bytes))
     return sorted(found, key=attrgetter("base")), strays
@@ -98,12 +119,13 @@ def _refuse_other_size(found: Sequence[_LogFile], *, file_bytes: int, floor: Flo
         raise WrongFileSize(found[0].path, found_bytes=written_with, configured_bytes=file_bytes)
 
 
-def _the_one(
+def _choose_file(
     files: Files, same: list[_LogFile], *, file_bytes: int, findings: list[Finding]
 ) -> tuple[_LogFile, list[_LogFile]]:
-    """Return which of the files of one offset is the log's, and those of zeros; several that hold something are damage.
+    """Choose the log's file among those of one offset.
 
-    A file of zeros is what is left of an attempt to make it, given up for another directory.
+    Return it and the others that hold only zeros. Several files with content add a finding of damage. A file of zeros
+    is left over from a failed attempt to create it, after which another directory was used.
     """
     if len(same) == 1:
         return same[0], []
@@ -115,13 +137,16 @@ def _the_one(
         findings.append(Finding("note", "twin_file", twin.path, twin.base, message))
     for twin in written:
         if twin != one:
-            message = f"{twin.path} has the name of {one.path} and both hold something: move one of them away"
+            message = f"{twin.path} has the name of {one.path} and both hold data: move one of them away"
             findings.append(Finding("damage", "twin_file", twin.path, twin.base, message))
     return one, useless
 
 
 def _is_zeros(files: Files, path: str) -> bool:
-    """Return whether a file holds no byte but zeros. Reads it: where the disk has lost a block that is an error."""
+    """Return whether a file holds only zeros. Reads the whole file.
+
+    Raises OSError if a block cannot be read.
+    """
     file = files.open(path, writable=False)
     try:
         position = 0
@@ -152,7 +177,7 @@ def _damages(
 
 
 def _missing(directories: LogDirectories, base: int, where: str) -> Finding:
-    """Return the finding for a file that none of the directories has."""
+    """Return the finding for a file that is in none of the directories."""
     alone = len(directories.paths) == 1
     file = f"{directories.names}/{file_name(base)}" if alone else file_name(base)
     place = file if alone else f"{file} of {directories.names}"

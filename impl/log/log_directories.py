@@ -1,8 +1,8 @@
-"""The directories a log is spread over, and which of them gets a new file. Source: `MultiPathMappedFileQueue`.
+"""The directories of the log, and the choice of one for a new file.
 
-The log is one row of files, whatever directories they lie in. A file is given its directory when it is made, and stays
-there: RocketMQ asks again when it turns to a file that was prepared, and if a disk got full meanwhile makes a second
-one of the same name elsewhere (hole H12).
+Source: `MultiPathMappedFileQueue`. The log is one sequence of files, in whatever directories they lie. A file gets its
+directory when it is created, and stays there. RocketMQ chooses again when it turns to a prepared file. If a disk filled
+up meanwhile, it creates a second file of the same name in another directory (hole H12).
 """
 
 import errno
@@ -16,15 +16,15 @@ __all__ = ["LogDirectories", "directory_of"]
 
 
 def directory_of(path: str) -> str:
-    """Return the directory that a log file lies in."""
+    """Return the directory of a path."""
     return path.rpartition("/")[0]
 
 
 class LogDirectories:
-    """Absolute paths in the order of their text: all of them, and those that may get new files.
+    """Absolute paths in lexical order.
 
-    A read-only directory gets none; the files that it has belong to the log like others, and are written and removed
-    like others. With one directory there is no choice, and no disk is asked.
+    `paths` are all directories, `writable` those for new files. No file is created in a read-only directory; existing
+    files there are written and removed like others. With one directory there is no choice, and no disk usage is read.
     """
 
     def __init__(
@@ -44,14 +44,15 @@ class LogDirectories:
 
     @property
     def names(self) -> str:
-        """All paths, for people."""
+        """All paths, for messages."""
         return ", ".join(self.paths)
 
     def choose(self, base_offset: int) -> str:
-        """Return the directory for the file that begins at an offset: each in turn, but for those that are full.
+        """Return the directory for the file that begins at an offset.
 
-        Full is above the ratio; if all are, RocketMQ writes to all of them again. Here those without room for a file,
-        and disks that do not say, are left out even then, unless there is no other.
+        Directories that are not full take turns. A directory is full above the ratio. If all are full, RocketMQ uses
+        all of them again. Here those without room for a file, and disks whose usage cannot be read, are left out even
+        then, unless there is no other.
         """
         candidates: Sequence[str] = self.writable
         if len(candidates) > 1:
@@ -64,14 +65,14 @@ class LogDirectories:
         return usage is not None and usage.used_ratio > self._clean_forcibly_ratio
 
     def free_bytes(self) -> int:
-        """Return the room of the writable directory that has most, be it there or still to be made.
+        """Return the free bytes of the writable directory with most room. It need not exist yet.
 
-        Raises OSError when no disk says.
+        Raises OSError if no disk usage can be read.
         """
         usages = [disk_usage_of(self._files, self._existing(path)) for path in self.writable]
         free_bytes = max((usage.free_bytes for usage in usages if usage is not None), default=None)
         if free_bytes is None:
-            raise OSError(errno.EIO, "no disk says how much room it has", self.names)
+            raise OSError(errno.EIO, "the free space of no disk can be read", self.names)
         return free_bytes
 
     def _existing(self, path: str) -> str:
@@ -80,10 +81,10 @@ class LogDirectories:
         return path
 
     def prepare(self) -> None:
-        """Make the writable directories that are missing, and all names durable, those of the files included.
+        """Create missing writable directories; make all names durable, those of files too.
 
-        An opener before us may have been killed between removing a file and syncing that, and a file that comes back
-        must not do so behind our own removals.
+        An earlier open may have been killed between removing a file and syncing the directory. Such a file must not
+        reappear after later removals. Raises OSError.
         """
         for path in self.writable:
             make_directories(self._files, path)

@@ -1,4 +1,4 @@
-"""A log file comes to be, or goes: durable in size and name before anything is written to it."""
+"""Creating and removing log files: durable in size and name before the first write."""
 
 import contextlib
 import errno
@@ -19,12 +19,15 @@ MappedFileFactory = Callable[..., MappedFile]
 
 
 def file_name(base_offset: int) -> str:
-    """Return the name of the file that begins at a physical offset: 20 digits. Source: `UtilAll.offset2FileName`."""
+    """Return the name of the file that begins at a physical offset: 20 digits.
+
+    Source: `UtilAll.offset2FileName`.
+    """
     return f"{base_offset:020d}"
 
 
 class LogFileMaker:
-    """Makes files of one size, each in the directory chosen for it, and warms them as the policy says."""
+    """Creates files of one size in their directories, and warms them by the policy."""
 
     def __init__(
         self,
@@ -44,11 +47,11 @@ class LogFileMaker:
         self.file_bytes = file_bytes
 
     def path_of(self, base_offset: int) -> str:
-        """Return where the file that begins at an offset would be made now."""
+        """Return the path at which the file for an offset would be created now."""
         return f"{self.directories.choose(base_offset)}/{file_name(base_offset)}"
 
     def make(self, base_offset: int) -> MappedFile:
-        """Create, reserve, sync and map a file. Raises OSError when the disk refuses; all is as before then."""
+        """Create, allocate, sync and map a file. Raises OSError if that fails; nothing stays then."""
         path = self.path_of(base_offset)
         self._require_room(path)
         file = self._files.create(path)
@@ -69,17 +72,18 @@ class LogFileMaker:
         return mapped
 
     def _mapped(self, file: OpenFile, base_offset: int) -> MappedFile:
-        """Map a file, which belongs to the mapped file from then on."""
+        """Map a file; the mapped file owns it from then on."""
         return self._mapped_file(self._files, file, base_offset=base_offset, written_position=0)
 
     def _unname(self, path: str) -> None:
-        with contextlib.suppress(OSError):  # a name that stays is an empty newest file; the next open removes it
+        with contextlib.suppress(OSError):  # the next open removes an empty newest file
             self._files.unlink(path)
 
     def _require_room(self, path: str) -> None:
-        """Refuse before anything is created; what others take in between is found when blocks are reserved.
+        """Raise OSError if the disk has no room, before anything is created.
 
-        A disk that does not say is found out then too.
+        Space taken by other processes meanwhile, and a disk whose usage cannot be read, fail when the blocks are
+        allocated.
         """
         usage = disk_usage_of(self._files, directory_of(path))
         if usage is not None and usage.free_bytes < self.file_bytes:
@@ -97,7 +101,10 @@ class LogFileMaker:
         self._files.sync_directory(directory_of(file.path))
 
     def open(self, path: str, *, writable: bool) -> MappedFile:
-        """Map a file that was found at load; until recovery says better it counts as full, as in RocketMQ."""
+        """Map a file found at load. Until recovery decides it counts as full, as in RocketMQ.
+
+        Raises OSError.
+        """
         file = self._files.open(path, writable=writable)
         try:
             mapped = self._mapped(file, int(path.rpartition("/")[2]))
@@ -108,7 +115,7 @@ class LogFileMaker:
         return mapped
 
     def remove(self, mapped: MappedFile) -> None:
-        """Remove a file durably. Raises OSError; a second attempt is content with a name that is gone already."""
+        """Remove a file durably. Raises OSError; a repeated call accepts a missing name."""
         mapped.close()
         with contextlib.suppress(FileNotFoundError):
             self._files.unlink(mapped.path)

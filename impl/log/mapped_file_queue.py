@@ -1,8 +1,8 @@
-"""The commit log's files in order: rolling to a new one, finding one, committing and flushing them front to back.
+"""The commit log's files in order: roll, lookup, commit and flush in order of offsets.
 
 The files are contiguous: each begins where the one before it ends.
-`min_offset <= flushed_where <= committed_where <= max_offset`, all physical offsets, none going down while the log is
-open. Source: `MappedFileQueue`.
+`min_offset <= flushed_where <= committed_where <= max_offset`, all physical offsets. None of them decreases while the
+log is open. Source: `MappedFileQueue`.
 """
 
 import errno
@@ -21,14 +21,14 @@ __all__ = ["MappedFileQueue"]
 
 
 class MappedFileQueue:
-    """Owns the list of mapped files, the flushed watermark, and which files have a buffer of the pool.
+    """Owns the list of mapped files, the flushed offset, and the files with pool buffers.
 
-    In an open store the list is replaced and never changed, so that whoever has it sees files that follow each other
-    (RMQ-B24 is an index into a list that has lost its head meanwhile).
+    In an open store the list is replaced and never changed in place, so a reader sees contiguous files (in RMQ-B24 an
+    index is used after the first files were removed from the list).
 
-    With `fast_fail` a new file of a log with a pool has to have a buffer. `guard` makes what has commits come one
-    after the other, and flushes. `want_pages` is called when pages are to be populated ahead of the records, of which
-    `populate_ahead_bytes` is the least, 0 for never.
+    With `fast_fail` a new file of a log with a pool must get a buffer. `guard` creates the locks that serialise commits
+    and flushes. `want_pages` is called when pages are to be populated ahead of the records. At least
+    `populate_ahead_bytes` are populated; 0 disables that.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class MappedFileQueue:
         self._flush_lock = guard()
         self._commit_lock = guard()
         self._list_lock = guard()
-        self._buffered: deque[MappedFile] = deque()  # puts add to the end, commits take from the front
+        self._buffered: deque[MappedFile] = deque()  # puts append, commits remove the first one
         self.directories = maker.directories
         self.file_bytes = maker.file_bytes
         self.mapped: list[MappedFile] = []
@@ -63,20 +63,20 @@ class MappedFileQueue:
 
     @property
     def max_offset(self) -> int:
-        """Physical offset just behind the last record."""
+        """Physical offset after the last record."""
         mapped = self.mapped
         if not mapped:
             return 0
-        last = mapped[-1]  # once: the next file may be there at the second look
+        last = mapped[-1]  # read once: a new file may be added meanwhile
         return last.base_offset + last.written_position
 
     @property
     def committed_where(self) -> int:
-        """Physical offset up to which the log is in the page cache; what a buffer holds is not."""
+        """Physical offset up to which the log is in the page cache; bytes in a buffer are not."""
         mapped = self.mapped
-        # before the look: a file with a buffer is there before it is written to
+        # read first: a file is in `_buffered` before its first write
         end_offset = mapped[-1].base_offset + mapped[-1].written_position if mapped else 0
-        if not self._buffered:  # spares what has no pool an error for each look
+        if not self._buffered:  # avoids an exception for a log without a pool
             return end_offset
         try:
             first = self._buffered[0]
@@ -86,7 +86,7 @@ class MappedFileQueue:
 
     @property
     def readable_end(self) -> int:
-        """Physical offset up to which readers may see: below the flushed end once a sync has failed."""
+        """Physical offset up to which readers may read; `flushed_where` after a failed sync."""
         for file in self.mapped:
             if file.failure is not None:
                 return self.flushed_where
@@ -98,14 +98,14 @@ class MappedFileQueue:
         return next((file.path for file in self.mapped if file.failure is not None), None)
 
     def adopt(self, path: str, *, writable: bool) -> None:
-        """Map a file found at load behind those already there."""
+        """Map a file found at load and append it to the list. Raises OSError."""
         self.mapped.append(self._maker.open(path, writable=writable))
 
     def next_file(self) -> MappedFile:
-        """Return the file behind the last one, durable in size and name, with a buffer if one is free.
+        """Return a new file after the last one, durable in size and name.
 
-        It is not part of the log before `add`, so that the file in front can be closed first. Raises OSError when
-        there is none to be had.
+        It has a buffer if one is free. It is part of the log only after `add`, so that the previous file can be ended
+        first. Raises OSError if no file can be created.
         """
         base_offset = self.mapped[-1].end_offset if self.mapped else 0
         buffer = self._borrow(base_offset)
@@ -131,7 +131,7 @@ class MappedFileQueue:
             self._pool.give_back(buffer)
 
     def add(self, mapped: MappedFile) -> None:
-        """Go on in a new file, the one in front being full."""
+        """Append a new file to the log. The previous file must be full."""
         if mapped.has_buffer:
             self._buffered.append(mapped)
         with self._list_lock:
@@ -139,16 +139,19 @@ class MappedFileQueue:
         self.populate_last()
 
     def give_back(self, mapped: MappedFile) -> None:
-        """Keep a new file, which was not added and not written to, for the next time."""
+        """Keep a new file, neither added nor written to, for later use."""
         self._return(mapped.take_buffer())
         self._allocation.give_back(mapped)
 
     def use_pool(self, pool: TransientStorePool) -> None:
-        """Have new files borrow a buffer from here on."""
+        """Give new files a buffer of a pool from here on."""
         self._pool = pool
 
     def populate_last(self) -> None:
-        """Have the next record of the newest file ask for the pages behind it, if that is wanted."""
+        """Make the next record of the newest file request the pages after it.
+
+        Does nothing if no pages are populated ahead.
+        """
         if self.populate_ahead_bytes and self.mapped:
             self.mapped[-1].ask_for_pages(self._want_pages, beyond=self.mapped[-1].written_position)
 
@@ -156,18 +159,19 @@ class MappedFileQueue:
         if self.want_pages is not None:
             self.want_pages()
 
-    def drop_behind(self, index: int) -> None:
-        """Remove all files behind the one at `index`, last first, each durably before the next.
+    def drop_after(self, index: int) -> None:
+        """Remove all files after the one at `index`, last first, each durably before the next.
 
-        A directory may lose any of several unlinks: an earlier file that goes while a later one stays is a gap.
+        A crash may lose any of several unlinks. If an earlier file were removed while a later one stays, the log would
+        have a gap. Raises OSError.
         """
         while len(self.mapped) > index + 1:
             self._maker.remove(self.mapped.pop())
 
     def drop_first(self) -> MappedFile:
-        """Take the first of several files out of the log and begin to close it; to remove it is the caller's.
+        """Take the first of several files out of the log and begin to close it.
 
-        Who holds it goes on reading; nobody takes hold of it any more.
+        The caller removes it. Readers that hold the file continue to read; no new reader can hold it.
         """
         with self._list_lock:
             assert len(self.mapped) > 1, "the last file of a log stays"
@@ -176,12 +180,15 @@ class MappedFileQueue:
         return first
 
     def remove(self, mapped: MappedFile) -> None:
-        """Remove a file that was taken out, durably. Raises OSError; it may be called again then."""
+        """Remove a file that was taken out of the log, durably.
+
+        Raises OSError; call it again then.
+        """
         self._maker.remove(mapped)
 
     def find(self, offset: int) -> MappedFile | None:
-        """Return the file that holds a physical offset."""
-        files = self.mapped  # close() takes the list away; it never empties this one
+        """Return the file that holds a physical offset, or None."""
+        files = self.mapped  # a snapshot: close() replaces the list
         number = (offset - files[0].base_offset) // self.file_bytes if files else -1
         if 0 <= number < len(files):
             file = files[number]
@@ -190,9 +197,9 @@ class MappedFileQueue:
         return next((mapped for mapped in files if mapped.holds(offset)), None)  # a damaged log has gaps
 
     def commit(self, least_pages: int = 0) -> bool:
-        """Write the buffers that are worth it to their files, oldest first; return whether anything moved.
+        """Write buffers to their files by a page rule, oldest first; return whether bytes moved.
 
-        A full file gives its buffer back. Raises the OSError of a failed write; what was written before it counts.
+        A full file returns its buffer. Raises OSError if a write fails; earlier writes stay committed.
         """
         moved = False
         with self._commit_lock:
@@ -213,11 +220,11 @@ class MappedFileQueue:
         return moved
 
     def flush(self, least_pages: int = 0) -> int:
-        """Make the committed bytes that are worth it durable, oldest file first; return the flushed offset.
+        """Flush committed bytes by a page rule, oldest file first; return the flushed offset.
 
-        It never goes into a file before the one in front is durable to its end: a put that is rolling over has made
-        the next file already and writes the blank any moment now. Raises the OSError of a failed sync; `flushed_where`
-        then covers the files before it.
+        A file is flushed only after the previous one is durable to its end: a put that rolls over has created the next
+        file before it writes the blank. Raises OSError if a sync fails; `flushed_where` then covers the files before
+        it.
         """
         with self._flush_lock:
             start, files = self.find(self.flushed_where), self.mapped
@@ -235,7 +242,7 @@ class MappedFileQueue:
             return self.flushed_where
 
     def close(self) -> None:
-        """Give up all mappings; nothing is written or synced here. A flush or commit under way ends first."""
+        """Close all mappings without a write or sync. Waits for a running flush or commit."""
         with self._commit_lock, self._flush_lock:
             given_up, self.mapped = self.mapped, []
             self._buffered.clear()
@@ -244,7 +251,7 @@ class MappedFileQueue:
                 mapped.close()
 
     def check(self) -> None:
-        """Assert what the class promises."""
+        """Assert the invariants of the class."""
         assert self.min_offset <= self.flushed_where <= self.committed_where <= self.max_offset
         for before, after in zip(self.mapped, self.mapped[1:], strict=False):
             assert before.end_offset == after.base_offset

@@ -1,8 +1,9 @@
-"""The service that has pages of the log ready before records need them, so that no put waits for memory.
+"""The service that populates pages of the log before records need them.
 
-The first write to a page of a new file faults: the kernel finds a page and fills it with zeros. That is cheap where the
-page was in use a moment ago, and takes tens of microseconds where the machine has to find it first, as virtual machines
-do. Source: docs/adr/0046-pages-by-another-thread.md; RocketMQ warms up whole files (`MappedFile.warmMappedFile`).
+It spares puts the wait for memory. The first write to a page of a new file causes a page fault: the kernel finds a page
+and fills it with zeros. That is cheap if the page was in use recently, and takes tens of microseconds if a virtual
+machine has to get it from its host. Source: docs/adr/0046-pages-by-another-thread.md; RocketMQ warms up whole files
+(`MappedFile.warmMappedFile`).
 """
 
 from collections.abc import Callable
@@ -14,16 +15,17 @@ from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 __all__ = ["PopulateAhead"]
 
 _AHEAD_MS = 50
-"""So long the pages ready last at the speed of the last puts. A thread waits 5 ms for the interpreter and longer for a
-core; the log is flushed ten times as rarely, so that a tenth of its pages at most is written twice."""
+"""The time for which populated pages last at the rate of the last puts. A thread waits 5 ms for the interpreter and
+longer for a core. The log is flushed ten times as rarely, so at most a tenth of its pages is written twice."""
 _AHEAD_BYTES_MAX = 8 << 20
 
 
 class PopulateAhead:
-    """Populates the newest log file ahead of its records: `least_bytes`, or more when they come fast.
+    """Populates the newest log file ahead of its records.
 
-    It runs when it is woken, by the record that goes beyond half of what is ready. Puts never wait for it: where it is
-    late their pages fault as without it. Pages ready are dirty zeros, so what a slow log has ahead is kept small.
+    It populates `least_bytes`, or more at a higher rate of puts. A round is started by the record that passes half of
+    the populated pages. Puts never wait for it: if it is late, their pages fault as without it. Populated pages are
+    dirty zeros, so a slow log has few of them.
     """
 
     name = "populate"
@@ -34,10 +36,10 @@ class PopulateAhead:
         self._least_bytes = least_bytes
         self._file: MappedFile | None = None
         self._ready_position = 0
-        self._seen: tuple[int, int] | None = None  # time of the last round in milliseconds, and the end of the log then
+        self._seen: tuple[int, int] | None = None  # time in ms and log end of the last round
 
     def step(self, now_ms: int) -> None:
-        """Populate what the newest file lacks, then name the place whose record wakes for more."""
+        """Populate the newest file, then set the position whose record starts the next round."""
         mapped = self._log.mapped
         if not mapped or not mapped[-1].hold():
             return

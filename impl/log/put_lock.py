@@ -1,7 +1,7 @@
-"""The lock around each append, in RocketMQ's two kinds.
+"""The put lock around each append, of RocketMQ's two kinds.
 
-A store makes its lock once and keeps it: 4.1 looked the kind up at each acquire and each release, and a change in
-between left the lock held forever (RMQ-B17).
+A store creates its lock once. RocketMQ 4.1 looked the kind up at each acquire and release, and a change in between left
+the lock held forever (RMQ-B17).
 """
 
 import threading
@@ -17,21 +17,24 @@ __all__ = ["PutLock", "SpinLock", "make_put_lock"]
 
 
 class PutLock(Protocol):
-    """Mutual exclusion; a context manager too. Source: `PutMessageLock`."""
+    """A mutual exclusion lock, also a context manager. Source: `PutMessageLock`."""
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take the lock and return True; with `blocking` False return False at once when it is held."""
+        """Take the lock and return True.
+
+        With `blocking` False return False at once while it is held.
+        """
 
     def release(self) -> None:
-        """Give it back. Raises RuntimeError when it is not held."""
+        """Release the lock. Raises RuntimeError if it is not held."""
 
     def __enter__(self) -> object:
-        """Take the lock, waiting for it."""
+        """Wait for the lock and take it."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        """Give it back."""
+        """Release the lock."""
 
 
 _WITHOUT_WAITING = repeat(False)
@@ -42,14 +45,14 @@ def _give_way() -> None:
 
 
 class SpinLock:
-    """One flag, taken by trying until it works; a thread that waits is never parked.
+    """A spin lock on one flag; a waiting thread is never parked.
 
-    `pause` runs between two tries and lets another thread have the interpreter. Not re-entrant: a thread that takes the
-    lock twice waits for itself. Any thread may release it. Source: `PutMessageSpinLock`, which does not pause, and
-    which lets the release of a free lock pass.
+    `pause` runs between two attempts and lets another thread have the interpreter. The lock is not re-entrant: a thread
+    that takes it twice waits forever. Any thread may release it. Source: `PutMessageSpinLock`, which does not pause,
+    and which ignores the release of a free lock.
 
-    An interrupt leaves it to nobody: none falls between flag and `is_taken`, which is one step of a loop, nor in front
-    of the release at the end of a `with`, which is compiled.
+    An interrupt cannot leave it held. Taking the flag and setting `is_taken` are one step of a loop, and the release at
+    the end of a `with` is compiled code; neither can be interrupted.
     """
 
     __slots__ = ("__exit__", "_flag", "_pause")
@@ -60,7 +63,7 @@ class SpinLock:
         self.__exit__ = self._flag.__exit__
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take the flag; try again and again if `blocking`."""
+        """Take the flag; with `blocking`, retry until that succeeds."""
         while not self._flag.acquire(blocking=False):
             if not blocking:
                 return False
@@ -68,7 +71,7 @@ class SpinLock:
         return True
 
     def release(self) -> None:
-        """Clear the flag. Raises RuntimeError when it is clear."""
+        """Clear the flag. Raises RuntimeError if it is clear."""
         self._flag.release()
 
     def __enter__(self) -> "SpinLock":
@@ -86,8 +89,9 @@ class SpinLock:
 
 
 def make_put_lock(kind: PutLockKind) -> PutLock:
-    """Return a new lock. REENTRANT: not fair, taken again by its holder, released by it only.
+    """Return a new lock.
 
-    Source: `PutMessageReentrantLock`, `PutMessageSpinLock`.
+    REENTRANT is not fair, may be taken again by its owner, and is released by its owner only. Source:
+    `PutMessageReentrantLock`, `PutMessageSpinLock`.
     """
     return threading.RLock() if kind is PutLockKind.REENTRANT else SpinLock()

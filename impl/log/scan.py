@@ -1,4 +1,4 @@
-"""One walk over the mapped log: where its valid prefix ends, and why."""
+"""One walk over the mapped log: the end of its valid prefix, and the reason."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ _MAGIC_BYTES = MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
 
 @dataclass(frozen=True, slots=True)
 class LogScan:
-    """Where the valid prefix ends: in file `file_index` at physical `end_offset`, because of `reason`.
+    """The end of the valid prefix.
 
-    `reason` is None when the last file ended with its blank. `blank_positions` says where the blanks of files lie that
-    the scan went through, by the physical offset at which these begin.
+    It lies in file `file_index`, at physical offset `end_offset`, because of `reason`. `reason` is None if the last
+    file ends with its blank. `blank_positions` maps the base offset of each scanned file to the position of its blank.
     """
 
     end_offset: int
@@ -34,10 +34,10 @@ class LogScan:
 def walk_log(
     view: memoryview, position: int, *, file_bytes: int, base_offset: int, check: RecordChecker
 ) -> tuple[int, str | None]:
-    """Return where the valid records of one file from `position` on end, and why: None is at a blank.
+    """Return the end of the valid records of one file from `position` on, and the reason.
 
-    `base_offset` is the physical offset of position 0. A compiled twin may stand for this one where `check` is
-    `impl.message.codec.check_record`.
+    The reason is None at a blank. `base_offset` is the physical offset of position 0. If `check` is
+    `impl.message.codec.check_record`, a compiled twin may replace this function.
     """
     while True:
         size, reason = check(view, position, limit=file_bytes, offset=base_offset + position)
@@ -49,7 +49,10 @@ def walk_log(
 def scan_log(
     mapped: Sequence[MappedFile], walk: LogWalker, check: RecordChecker, *, file_bytes: int, from_offset: int = 0
 ) -> LogScan:
-    """Walk records and blanks from the begin on, or from where a record begins. Cost: what is walked is read once."""
+    """Walk records and blanks from the begin, or from a record at `from_offset`.
+
+    Cost: the walked bytes are read once.
+    """
     blanks: dict[int, int] = {}
     for index, file in enumerate(mapped):
         base = file.base_offset
@@ -64,7 +67,10 @@ def scan_log(
 
 
 def islands(file: MappedFile, position: int, check: RecordChecker, *, file_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield (position, size) of every valid record of the file from `position` on, skipping what is none."""
+    """Yield (position, size) of every valid record of the file from `position` on.
+
+    Other bytes are skipped.
+    """
     data = bytes(file.view)
     while True:
         size, reason = check(file.view, position, limit=file_bytes, offset=file.base_offset + position)
@@ -73,7 +79,7 @@ def islands(file: MappedFile, position: int, check: RecordChecker, *, file_bytes
             position += size
             continue
         if reason is None:
-            return  # a blank: whatever lies behind it was cut long ago
+            return  # a blank: bytes after it are old
         found = data.find(_MAGIC_BYTES, position + 5)
         if found < 0:
             return

@@ -1,7 +1,8 @@
-"""Write buffers of one log file each: records gather here, and a commit copies them to the page cache.
+"""Write buffers of one log file each.
 
-A buffer comes with whatever its last user left in it. It is not zeroed, which would touch a whole file of memory at
-each roll: whoever writes a buffer out writes the range it filled itself and nothing else.
+Records are written there, and a commit copies them to the page cache. A buffer still holds the bytes of its last user.
+It is not zeroed, which would touch a whole file of memory at each roll. A commit writes only the range that its own
+file has filled.
 """
 
 import logging
@@ -16,10 +17,10 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class TransientStorePool:
-    """`count` buffers of `buffer_bytes` bytes, reserved now and lent out one by one. Safe for threads.
+    """`count` buffers of `buffer_bytes` bytes, allocated now and lent one by one. Thread-safe.
 
-    Each loan is a view of its own that ends when it is given back, so that a late write raises ValueError and cannot
-    reach the next borrower. Raises OSError when the memory cannot be had. Source: `TransientStorePool`.
+    Each loan is a view of its own that ends when it is returned, so a late write raises ValueError and cannot reach the
+    next borrower. Raises OSError if the memory cannot be allocated. Source: `TransientStorePool`.
     """
 
     def __init__(self, count: int, buffer_bytes: int, *, reserve: Callable[[int], LockedMemory] = LockedMemory) -> None:
@@ -45,13 +46,14 @@ class TransientStorePool:
 
     @property
     def free(self) -> int:
-        """How many buffers are home. Source: `TransientStorePool.availableBufferNums`."""
+        """The number of buffers not on loan. Source: `TransientStorePool.availableBufferNums`."""
         return len(self._home)
 
     def borrow(self) -> memoryview | None:
-        """Return the buffer that came home last, whose pages are warmest; None if none is home.
+        """Return the buffer returned last, whose pages are most likely cached.
 
-        The log is warned when fewer than 40 % stay behind, and again only after there were more in between.
+        Returns None if all are on loan. Logs a warning when fewer than 40 % are left, and again only after more were
+        available in between.
         """
         with self._guard:
             if not self._home:
@@ -70,11 +72,14 @@ class TransientStorePool:
         return 10 * len(self._home) < 4 * self.count
 
     def give_back(self, view: memoryview) -> None:
-        """End a loan; the view cannot be used afterwards. Raises ValueError for a view that is not on loan."""
+        """End a loan; the view cannot be used afterwards.
+
+        Raises ValueError for a view that is not on loan.
+        """
         with self._guard:
             loan = self._lent.pop(id(view), None)
             if loan is None:
-                raise ValueError("this buffer is not on loan: it was given back before, or it is not of this pool")
+                raise ValueError("this buffer is not on loan: it was returned before, or belongs to another pool")
             view.release()
             if self._closed:
                 loan[1].release()
@@ -83,9 +88,9 @@ class TransientStorePool:
             self._is_low = self._now_low()
 
     def close(self) -> int:
-        """Release every buffer that is home, and the others as they come back; return how many are still on loan.
+        """Release every buffer, loans when they are returned; return the number of loans.
 
-        Nothing can be borrowed afterwards. Closing again only counts.
+        No buffer can be borrowed afterwards. A second call only counts.
         """
         with self._guard:
             self._closed = True

@@ -1,11 +1,11 @@
-"""A batch of messages as bytes: the body that a client sends, and the records that the store makes of it.
+"""A batch of messages as bytes: the client batch body and the records in the log.
 
-Client batch body, one message behind the other, all integers big-endian:
+Client batch body, one message after the other, all integers big-endian:
 
-    0 total  4 magic (not looked at)  8 bodyCRC (not looked at)  12 flag  16 bodyLength (4)  20 body
+    0 total  4 magic (ignored)  8 bodyCRC (ignored)  12 flag  16 bodyLength (4)  20 body
     propertiesLength (2)  properties
 
-The store writes one whole record per message (drawn in `impl.message.codec`), all or none. Nothing here does I/O.
+The store writes one whole record per message (drawn in `impl.message.codec`), all or none. This module does no I/O.
 Source: docs/format.md, "Batch body"; `MessageDecoder.encodeMessages`, `CommitLog.MessageExtEncoder`.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["BatchFrame", "EncodedBatch", "encode_batch", "encode_batch_body", "p
 
 _MEMBER_HEAD = struct.Struct(">iiiii")
 _MEMBER_BYTES = 22
-"""A message of a client batch body without its body and properties."""
+"""Bytes of a message in a client batch body without its body and properties."""
 
 _FIRST = struct.Struct(">iiiii")
 _SHARED = struct.Struct(">qqiq")
@@ -47,11 +47,11 @@ _Member = tuple[int, bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class BatchFrame:
-    """What all records of a batch have in common, and the bounds they must keep.
+    """The fields shared by all records of a batch, and their bounds.
 
-    `topic` is valid. The host bits of `sys_flag` are those of the hosts: 8 bytes for IPv4, 20 for IPv6, none for what
-    is no address, which is refused in its turn. `properties` are those of the batch, without UNIQ_KEY and checksum.
-    `record_bytes_max` bounds the body and the sum of the records and is below 2 GiB; `room_bytes_max` is the largest
+    `topic` is valid. The host bits of `sys_flag` match the hosts: 8 bytes for IPv4, 20 for IPv6, none for an invalid
+    address, which `encode_batch` refuses. `properties` are those of the batch, without UNIQ_KEY and checksum.
+    `record_bytes_max` limits the body and the sum of the records and is below 2 GiB. `room_bytes_max` is the largest
     sum that fits an empty file: file size - 8.
     """
 
@@ -71,10 +71,10 @@ class BatchFrame:
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """Records one behind the other; queue offsets, physical offsets, store timestamps and trailers are still zero.
+    """Consecutive records without a place.
 
-    `ends` are the positions in `data` where the records end; `store_timestamp_at` is where in each record the store
-    timestamp stands.
+    Queue offsets, physical offsets, store timestamps and trailers are still zero. `ends` are the positions in `data`
+    where the records end. `store_timestamp_at` is the position of the store timestamp in each record.
     """
 
     data: bytearray
@@ -84,9 +84,9 @@ class EncodedBatch:
 
 
 def encode_batch_body(members: Iterable[BatchMember]) -> bytes:
-    """Return the client batch body of the messages, in their order. Raises ValueError for what has no encoding.
+    """Return the client batch body of the messages, in their order.
 
-    Source: `MessageDecoder.encodeMessages`.
+    Raises ValueError if there is no message or one has no encoding. Source: `MessageDecoder.encodeMessages`.
     """
     parts: list[bytes] = []
     for index, member in enumerate(members):
@@ -126,11 +126,11 @@ def _client_properties(index: int, member: BatchMember) -> bytes:
 
 
 def encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
-    """Return the records of a client batch body, or why all of it is refused; `place_batch` completes them.
+    """Return the records of a client batch body, or the status that refuses the batch.
 
-    The rows of docs/statuses.md, "put of a batch", that speak of body, messages, hosts and numbers apply in their
-    order: an earlier row wins even when a later message causes it.
-    Source: `CommitLog.MessageExtEncoder.encode` for `MessageExtBatch`.
+    `place_batch` completes them. The rows of docs/statuses.md, "put of a batch", about body, messages, hosts and
+    numbers apply in their order: an earlier row wins even if a later message causes it. Source:
+    `CommitLog.MessageExtEncoder.encode` for `MessageExtBatch`.
     """
     members = _members(body) if len(body) <= frame.record_bytes_max else None
     if not members:
@@ -154,10 +154,9 @@ def encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
 
 
 def place_batch(encoded: EncodedBatch, *, queue_offset: int, physical_offset: int, store_timestamp: int) -> None:
-    """Fill in what is known only under the put lock; the offsets are those of the first record.
+    """Fill in the fields known under the put lock; the offsets are those of the first record.
 
-    Each record gets its checksum trailer last, over all that stands before it. May be called again, with other
-    offsets.
+    Each record gets its checksum trailer last, over all preceding bytes. May be called again with other offsets.
     """
     data = memoryview(encoded.data)
     start = 0
@@ -172,9 +171,10 @@ def place_batch(encoded: EncodedBatch, *, queue_offset: int, physical_offset: in
 
 
 def record_template(frame: BatchFrame) -> bytes | None:
-    """Return the first 88 to 112 bytes of each record, up to its body; what differs per record is zero.
+    """Return the first 88 to 112 bytes of each record, up to its body.
 
-    None when the batch itself is illegal: properties that are no text, no address, or a number beyond its bits.
+    Fields that differ per record are zero. Returns None if the batch is illegal: properties that are not UTF-8, an
+    invalid address, or a number out of range.
     """
     hosts = (frame.born_host, frame.store_host)
     if frame.queue_id < 0 or not _is_text(frame.properties) or any(len(host) not in _HOST_BYTES for host in hosts):
@@ -196,7 +196,7 @@ def record_template(frame: BatchFrame) -> bytes | None:
 
 
 def _members(body: bytes) -> list[_Member] | None:
-    """Return the messages of a client batch body, or None when it does not parse."""
+    """Return the messages of a client batch body; None if it does not parse."""
     members: list[_Member] = []
     at = 0
     while at < len(body):
@@ -216,7 +216,10 @@ def _members(body: bytes) -> list[_Member] | None:
 
 
 def _stored_properties(properties: bytes, frame: BatchFrame) -> bytes:
-    """Return a message's properties with those of the batch, and the separator that a trailer needs before it."""
+    """Return a message's properties and those of the batch.
+
+    They end with the separator that a trailer needs before it.
+    """
     if _CHECKSUM_NAME in properties:
         segments = properties.split(b"\x02")
         properties = b"\x02".join(s for s in segments if s.partition(b"\x01")[0] != _CHECKSUM_NAME)
@@ -251,7 +254,7 @@ def _written(members: Sequence[_Member], stored: Sequence[bytes], template: byte
 
 
 def _is_text(properties: bytes) -> bool:
-    """Return whether these bytes are UTF-8 without NUL."""
+    """Return whether some bytes are UTF-8 without NUL."""
     try:
         properties.decode()
     except UnicodeDecodeError:

@@ -1,6 +1,7 @@
-"""From a batch to its records: what a batch says as a whole is checked here, its messages by `impl.message.batch`.
+"""Encoding a batch to its records.
 
-Source: docs/statuses.md, "put of a batch"; `CommitLog.asyncPutMessages`.
+Fields of the whole batch are checked here, messages in `impl.message.batch`. Source: docs/statuses.md, "put of a
+batch"; `CommitLog.asyncPutMessages`.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,10 @@ _UNIQUE_KEY = "UNIQ_KEY"
 
 
 class BatchEncoder:
-    """Encodes for one store. `encode_batch` and `place` are those of `impl.message.batch`, or compiled twins."""
+    """Encodes batches of one store.
+
+    `encode_batch` and `place` are those of `impl.message.batch` or compiled twins.
+    """
 
     def __init__(
         self,
@@ -43,7 +47,7 @@ class BatchEncoder:
         self.place = place_batch
 
     def encode(self, batch: MessageBatch, *, now_ms: int) -> EncodedBatch | PutStatus:
-        """Return the records of all messages, unplaced, or why the batch is refused."""
+        """Return the unplaced records of all messages, or the status that refuses the batch."""
         topic, text = topic_bytes(batch.topic), text_of(batch.properties)
         if topic is None or batch.topic == SCHEDULE_TOPIC or text is None or not batch.body:
             return PutStatus.MESSAGE_ILLEGAL
@@ -53,7 +57,7 @@ class BatchEncoder:
         if self._multi_dispatch and asks_for_dispatch(text):
             return PutStatus.MESSAGE_ILLEGAL
         try:
-            # each message gets what the batch has, but for the key of the batch itself (RMQ-B21)
+            # each message gets the properties of the batch, except the batch's own key (RMQ-B21)
             properties = without(text, _UNIQUE_KEY, CHECKSUM_NAME).encode()
         except UnicodeEncodeError:
             return PutStatus.MESSAGE_ILLEGAL
@@ -79,7 +83,7 @@ class BatchEncoder:
 
 
 def _packed(host: Host) -> bytes:
-    """Return the bytes of a host, or none for what is no host: refused when its row comes."""
+    """Return the bytes of a host; empty for an invalid one, which a later check refuses."""
     try:
         return host_bytes(host)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Bytes of the commit log and messages, both ways, without any I/O.
+"""Encoding and decoding of log records, without I/O.
 
-A record is drawn field by field in docs/format.md, "Commit log record". All integers are big-endian.
+docs/format.md, "Commit log record", draws a record field by field. All integers are big-endian.
 
     0 total  4 magic  8 bodyCRC  12 queueId  16 flag  20 queueOffset  28 physicalOffset  36 sysFlag  40 bornTimestamp
     48 bornHost (8 or 20)  storeTimestamp (8)  storeHost (8 or 20)  reconsumeTimes (4)  preparedOffset (8)
@@ -50,7 +50,7 @@ TRANSACTION_MASK = 0x0C
 
 _TRAILER_START = b"__CRC32#\x01"
 _REVERSED_TRAILER = b"\x02%010d" + _TRAILER_START[::-1]
-"""Reversed, since its ten digits stand with the least significant first (docs/format.md, "Trailer")."""
+"""Reversed, since the ten digits are stored with the least significant first (docs/format.md, "Trailer")."""
 _NO_QUEUE = 0x04
 """Set in the transaction types prepared (0x04) and rollback (0x0C), clear in none (0x00) and commit (0x08)."""
 
@@ -69,14 +69,17 @@ _place_time = _I64.pack_into
 
 
 def has_consume_queue(sys_flag: int) -> bool:
-    """Return whether the record counts in its queue: not for prepared and rolled-back transactions."""
+    """Return whether a record has a unit in its queue.
+
+    Prepared and rolled-back transactions have none.
+    """
     return not sys_flag & _NO_QUEUE
 
 
 def place_record(
     record: bytearray, queue_offset: int, physical_offset: int, store_timestamp: int, trailer: bool
 ) -> None:
-    """Fill in what is known only under the put lock, then append the checksum trailer over all of it."""
+    """Fill in the fields known under the put lock, then append the checksum trailer."""
     _place_offsets(record, 20, queue_offset, physical_offset)
     _place_time(record, 68 if record[39] & BORN_HOST_V6 else 56, store_timestamp)
     if trailer:
@@ -84,7 +87,10 @@ def place_record(
 
 
 def _states(trailer: bytes, checksum: int) -> bool:
-    """Whether a trailer says this checksum; the same as comparing it with `_trailer`, in a third of the time."""
+    """Return whether a trailer has this checksum.
+
+    Equivalent to comparing it with `_trailer`, in a third of the time.
+    """
     digits = trailer[18:8:-1]
     return trailer[19] == 2 and digits.isdigit() and int(digits) == checksum
 
@@ -100,16 +106,16 @@ def encode_blank(remaining_bytes: int) -> bytes:
 
 
 RecordCheck = tuple[int, str | None]
-"""Size in bytes and None for a record, 0 and None for a blank, or 0 and the reason it is neither."""
+"""Size in bytes and None for a record, 0 and None for a blank, or 0 and the defect."""
 
 
 def check_record(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
-    """Check what stands at `position` of a file: a valid record, a blank, or neither.
+    """Check the bytes at `position` of a file: a valid record, a blank, or neither.
 
-    A record is valid when position, lengths and body CRC hold, topic and properties are free of NUL, and a trailer,
-    if there is one, matches. `limit` is the size of a whole file, of which a damaged one may hold less; `offset` is
-    the physical offset of `position`.
-    Source: `CommitLog.checkMessageAndReturnSize`, made complete (docs/format.md, "Valid record").
+    A record is valid if position, lengths and body CRC are right, topic and properties have no NUL, and a trailer, if
+    present, matches. `limit` is the size in bytes of a whole file, of which a damaged one may hold less. `offset` is
+    the physical offset of `position`. Source: `CommitLog.checkMessageAndReturnSize`, made complete (docs/format.md,
+    "Valid record").
     """
     available = len(view)
     if position + BLANK_BYTES > available:
@@ -152,7 +158,10 @@ def check_record(view: memoryview, position: int, *, limit: int, offset: int) ->
 
 
 def queue_of_record(view: memoryview, position: int) -> tuple[bytes, int, int, int]:
-    """Return topic bytes, queue id, queue offset and sysFlag of the valid record at `position`."""
+    """Return topic, queue id, queue offset and sysFlag of the valid record at `position`.
+
+    The topic is in bytes.
+    """
     queue_id, _, queue_offset, _, sys_flag = _QUEUE.unpack_from(view, position + 12)
     start = position + 88 + (12 if sys_flag & BORN_HOST_V6 else 0) + (12 if sys_flag & STORE_HOST_V6 else 0)
     topic_at = start + _I32.unpack_from(view, start - 4)[0]
@@ -168,7 +177,7 @@ def properties_of_record(view: memoryview, position: int) -> str:
 
 
 def decode_record(view: memoryview, position: int) -> StoredMessage:
-    """Decode the record at `position`, which `check_record` has accepted."""
+    """Decode the record at `position`, which `check_record` has found valid."""
     total, _, body_crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born = _HEAD.unpack_from(
         view, position
     )

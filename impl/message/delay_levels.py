@@ -1,4 +1,4 @@
-"""Delay levels: the table that turns the property DELAY into a time, and where delayed messages wait.
+"""Delay levels: from the property DELAY to a delay and a queue of delayed messages.
 
 A message with DELAY above 0 goes to the topic SCHEDULE_TOPIC_XXXX, one queue per level, until it is due.
 """
@@ -17,11 +17,11 @@ __all__ = [
 ]
 
 DEFAULT_MESSAGE_DELAY_LEVEL = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-"""`messageDelayLevel`."""
+"""`messageDelayLevel`: the default delay of each level, level 1 first."""
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`."""
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-"""`TopicValidator.RMQ_SYS_TRANS_HALF_TOPIC`: prepared transactions wait here, and no delay applies to them."""
+"""`TopicValidator.RMQ_SYS_TRANS_HALF_TOPIC`: holds prepared transactions, to which no delay applies."""
 
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LEVEL = re.compile("0*([0-9]{1,19})([smhd])")
@@ -32,26 +32,33 @@ _INT64_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class DelayLevels:
-    """How long each level delays, in milliseconds; level 1 comes first. Source: `ScheduleMessageService`."""
+    """The delay of each level in milliseconds; level 1 comes first.
+
+    Source: `ScheduleMessageService`.
+    """
 
     delays_ms: tuple[int, ...]
 
     @classmethod
     def parse(cls, text: str) -> "DelayLevels":
-        """Read a table such as "1s 5s 1m 2h 1d": one number and unit per level, one space between two.
+        """Parse a table such as "1s 5s 1m 2h 1d".
 
-        Raises ValueError. RocketMQ takes more: negative times, signs, digits of any script, spaces at the end, and
-        times that overflow 64 bits. Source: `ScheduleMessageService.parseDelayLevel`.
+        Each level is one number and unit; one space separates levels. Raises ValueError for anything else. RocketMQ
+        accepts more: negative times, signs, digits of any script, trailing spaces, and times that overflow 64 bits.
+        Source: `ScheduleMessageService.parseDelayLevel`.
         """
         return cls(_parse_delays(text))
 
     @property
     def highest(self) -> int:
-        """The highest level; a message that asks for more gets this one."""
+        """The highest level; a message with a higher DELAY gets this one."""
         return len(self.delays_ms)
 
     def delay_ms(self, level: int) -> int:
-        """Return how long a level delays. Raises ValueError when the table does not have it."""
+        """Return the delay of a level in milliseconds.
+
+        Raises ValueError if the table does not have the level.
+        """
         if not 1 <= level <= self.highest:
             raise ValueError(f"delay level {level}: the levels are 1 to {self.highest}")
         return self.delays_ms[level - 1]
@@ -74,10 +81,11 @@ def _parse_delay(text: str, level: int, part: str) -> int:
 
 
 def delay_level_of(value: str | None) -> int | None:
-    """Return the level that the property DELAY asks for: 0 when it is absent, None when it is no number of 32 bits.
+    """Return the level requested by the property DELAY.
 
-    A number is ASCII digits behind an optional sign; zero and less mean no delay. Source:
-    `Message.getDelayTimeLevel`, which throws, and which takes digits of any script.
+    It is 0 if the property is absent, None if it is no 32-bit number. A number is ASCII digits after an optional sign;
+    zero and less mean no delay. Source: `Message.getDelayTimeLevel`, which throws instead of returning null, and which
+    accepts digits of any script.
     """
     if value is None:
         return 0
@@ -89,5 +97,5 @@ def delay_level_of(value: str | None) -> int | None:
 
 
 def queue_of_level(level: int) -> int:
-    """Return the queue of SCHEDULE_TOPIC_XXXX in which a level waits. Source: `ScheduleMessageService`."""
+    """Return the queue id of a level in SCHEDULE_TOPIC_XXXX. Source: `ScheduleMessageService`."""
     return level - 1

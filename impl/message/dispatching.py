@@ -1,7 +1,7 @@
-"""What dispatch makes of the log: queue units, extension units and index entries, as values between the parts.
+"""The results of dispatch as values: queue units, extension units and index entries.
 
-A dispatcher reads one stretch of one log file and says what belongs into the consume queues and into the index. It
-writes nothing, so it serves the live service, the reconciliation at open, and the compiled twin alike.
+A dispatcher reads a range of one log file and returns what belongs in the consume queues and the index. It writes
+nothing, so the live service, the reconciliation at open and the compiled twin share it.
 Source: `CommitLog.checkMessageAndReturnSize`, `DispatchRequest`, docs/format.md.
 """
 
@@ -31,17 +31,20 @@ UNIT_BYTES = 20
 """One unit of a consume queue: physical offset (8), size (4), tags code or extension address (8), big-endian."""
 
 BATCH_BYTES_MAX = 1 << 20
-"""So many bytes of records are dispatched at a time, or one record if it is longer: bounds what a batch may hold."""
+"""Bytes of records dispatched at a time, or one longer record. Bounds the memory of a batch."""
 
 BLANK = "blank"
-"""The reason of a dispatcher that met the blank at the end of a file."""
+"""The reason of a dispatcher that reached the blank at the end of a file."""
 
 FilterBitMap = Callable[[bytes, Mapping[str, str]], bytes]
-"""Called with a record's topic and properties; returns the bit map of the filters it passes, b"" for none."""
+"""Returns the bit map of the filters that a record passes, b"" for none. Arguments are topic and properties."""
 
 
 class ExtDraft(NamedTuple):
-    """What the extension of a queue is to hold about one unit; `bit_map` may be empty."""
+    """The content of one extension unit; `bit_map` may be empty.
+
+    `store_timestamp` is in milliseconds.
+    """
 
     tags_code: int
     store_timestamp: int
@@ -51,9 +54,9 @@ class ExtDraft(NamedTuple):
 class QueueRun(NamedTuple):
     """Units of consecutive numbers of one queue, in log order.
 
-    `queue_offset` is the number of the first one, `end_offset` the physical offset behind the last record. `named` says
-    that the records name this queue (multi-dispatch), be it their own or not. When the extension is enabled, `ext` has
-    one draft for each unit of a queue that is their own.
+    `queue_offset` is the number of the first unit, `end_offset` the physical offset after the last record. `named` says
+    that the records name this queue (multi-dispatch), whether or not it is their own. If the extension is enabled,
+    `ext` has one draft for each unit in the records' own queue.
     """
 
     key: QueueKey
@@ -65,7 +68,7 @@ class QueueRun(NamedTuple):
 
 
 def joined(runs: Iterable[QueueRun]) -> list[QueueRun]:
-    """Return the same units in as few runs as may be, those of each queue in their order."""
+    """Return the same units in as few runs as possible, those of each queue in their order."""
     found: list[list[QueueRun]] = []
     last: dict[QueueKey, tuple[list[QueueRun], int]] = {}
     for run in runs:
@@ -79,12 +82,12 @@ def joined(runs: Iterable[QueueRun]) -> list[QueueRun]:
 
 
 def _kind(run: QueueRun) -> tuple[bool, bool]:
-    """Return what units of one run have in common."""
+    """Return the properties that all units of one run share."""
     return run.named, bool(run.ext)
 
 
 def _one(row: Sequence[QueueRun]) -> QueueRun:
-    """Return one run of several that follow each other."""
+    """Merge consecutive runs into one."""
     units = b"".join([run.units for run in row])
     ext = [draft for run in row for draft in run.ext]
     first = row[0]
@@ -103,27 +106,27 @@ NO_INDEX_PUTS = IndexPuts((), (), ())
 
 
 class Dispatched(NamedTuple):
-    """What a stretch of a log file gives.
+    """The result of dispatching a range of a log file.
 
-    `end_position` is where in the file it ends, behind the last record taken. `runs` are in the order of their first
-    records. `store_timestamp` is the greatest of the records, 0 without any. `reason` says why it stopped before the
-    end asked for: None at that end or at the size of a batch, "blank" at a blank, else what is wrong.
+    `end_position` is the position after the last record taken. `runs` are in the order of their first records.
+    `store_timestamp` is the greatest of the records in milliseconds, 0 without any. `reason` says why dispatch stopped
+    before the requested end: None at that end or at the size of a batch, "blank" at a blank, else the defect.
     """
 
     end_position: int
     records: int
     runs: Sequence[QueueRun]
-    index: IndexPuts  # type: ignore[assignment]  # hides a method of tuples that nobody calls
+    index: IndexPuts  # type: ignore[assignment]  # hides the unused method of tuples
     store_timestamp: int
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchRules:
-    """What a configuration makes of the records.
+    """The settings on which dispatch depends.
 
-    `index` says whether there are index entries, `ext` whether units have drafts for the extension; `multi_dispatch`
-    is None when named queues get no units. A batch ends with the record that reaches `batch_bytes_max`.
+    `index` says whether there are index entries, `ext` whether units have drafts for the extension. `multi_dispatch` is
+    None if named queues get no units. A batch ends with the record that reaches `batch_bytes_max`.
     """
 
     index: bool
@@ -135,4 +138,4 @@ class DispatchRules:
 
 
 Dispatcher = Callable[..., Dispatched]
-"""Called as `dispatch(view, position, end, rules)`: `view` is one log file, `[position, end)` of it readable."""
+"""Called as `dispatch(view, position, end, rules)`; `[position, end)` is the readable range of one log file."""

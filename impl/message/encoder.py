@@ -1,7 +1,7 @@
-"""From a message to its record: every check that needs no log, and every byte that needs no place.
+"""Encoding a message to its record, as far as possible without the put lock.
 
-Queue offset, physical offset, store timestamp and the checksum trailer are left to `codec.place_record`, under the put
-lock. Rows of docs/statuses.md are checked in their order. Source: `CommitLog.MessageExtEncoder.encode`.
+`codec.place_record` fills in queue offset, physical offset, store timestamp and checksum trailer under the put lock.
+The rows of docs/statuses.md are checked in their order. Source: `CommitLog.MessageExtEncoder.encode`.
 """
 
 import struct
@@ -25,7 +25,7 @@ from tornpage.impl.message.properties_text import text_of
 __all__ = ["RecordEncoder", "topic_bytes"]
 
 _HEADS = {(born, store): struct.Struct(f">5i16xiq{born}s8x{store}siqi") for born in (8, 20) for store in (8, 20)}
-"""Everything up to the body, by the lengths of born and store host; zero where `codec.place_record` fills in."""
+"""Packs a record up to its body, by the lengths of born and store host; fields of `codec.place_record` are zero."""
 assert _HEADS[8, 8].size == 88
 assert _HEADS[20, 20].size == 112
 
@@ -36,12 +36,12 @@ _TOPICS_MAX = 4096
 _HOSTS_MAX = 4096
 
 _Hosts = tuple[bytes, bytes, int, int, Callable[..., bytes]]
-"""Born and store host as stored, their bits in sysFlag, the bytes of a record but body, topic and properties, and what
-packs all up to the body."""
+"""Born and store host as stored, their bits in sysFlag, the bytes of a record without body, topic and properties, and
+the function that packs everything up to the body."""
 
 
 def topic_bytes(topic: str) -> bytes | None:
-    """Return a topic as stored, or None if none may be called so."""
+    """Return a topic as stored, or None for an invalid name."""
     try:
         data = topic.encode()
     except UnicodeEncodeError:
@@ -52,7 +52,10 @@ def topic_bytes(topic: str) -> bytes | None:
 
 
 class RecordEncoder:
-    """Encodes for one store. `room_bytes_max` is the longest record that an empty log file takes."""
+    """Encodes messages of one store.
+
+    `room_bytes_max` is the longest record that fits an empty log file.
+    """
 
     def __init__(self, *, store_host: Host, trailer: bool, record_bytes_max: int, room_bytes_max: int) -> None:
         self._store_host = host_bytes(store_host)
@@ -63,7 +66,7 @@ class RecordEncoder:
         self._no_properties = self._trailer_bytes.to_bytes(2, "big")
 
     def encode(self, message: Message, *, now_ms: int) -> bytearray | PutStatus:
-        """Return the record up to its trailer, unplaced, or why the message is refused.
+        """Return the unplaced record up to its trailer, or the status that refuses the message.
 
         The host bits of sysFlag follow the addresses.
         """
@@ -104,7 +107,7 @@ class RecordEncoder:
         return _EMPTY.join((packed, body, topic, properties))
 
     def _learn(self, topic: str) -> bytes | None:
-        """Return a topic with its length before it, and remember it; None if none may be called so."""
+        """Return a topic with its length before it, and cache it; None for an invalid name."""
         data = topic_bytes(topic)
         if data is None:
             return None
@@ -114,7 +117,7 @@ class RecordEncoder:
         return stored
 
     def _learn_hosts(self, born: Host, store: Host | None) -> _Hosts | None:
-        """Return the hosts of a message as stored, and remember them; None if one of them is none."""
+        """Return the hosts of a message as stored, and cache them; None for an invalid host."""
         try:
             born_host = host_bytes(born)
             store_host = self._store_host if store is None else host_bytes(store)
@@ -129,7 +132,10 @@ class RecordEncoder:
         return hosts
 
     def _properties(self, message: Message) -> bytes | PutStatus:
-        """Return the stored string with its length before it and the separator that the trailer needs."""
+        """Return the stored properties with their length before them.
+
+        They end with the separator that the trailer needs.
+        """
         text = text_of(message.properties)
         if text is None:
             return PutStatus.MESSAGE_ILLEGAL

@@ -1,4 +1,4 @@
-"""Hashes of Java strings, as queues and index store them.
+"""Hashes of Java strings, as stored in queues and index.
 
 Over UTF-16 code units, modulo 2**32: `h = 31 * h + unit`. Source: `String.hashCode`, `IndexFile.indexKeyHashMethod`.
 """
@@ -11,7 +11,7 @@ _INT32_MAX = (1 << 31) - 1
 
 
 def java_hash(text: str) -> int:
-    """Return the hash of a text as Java has it: 32 bits with a sign."""
+    """Return the hash of a text as in Java, a signed 32-bit number."""
     code = 0
     for unit in text.encode() if text.isascii() else array("H", text.encode("utf-16", "surrogatepass"))[1:]:
         code = (31 * code + unit) & 0xFFFFFFFF
@@ -19,9 +19,9 @@ def java_hash(text: str) -> int:
 
 
 def key_hash(topic: str | bytes, key: str) -> int:
-    """Return the index hash of a key of a topic: never negative; the one value without an absolute one is 0.
+    """Return the index hash of a key of a topic, never negative.
 
-    A topic in bytes is read as UTF-8, as dispatch does.
+    It is 0 for the one hash without an absolute value. A topic in bytes is decoded as UTF-8, as in dispatch.
     """
     text = topic if isinstance(topic, str) else topic.decode(errors="replace")
     code = abs(java_hash(f"{text}#{key}"))

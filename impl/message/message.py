@@ -1,4 +1,4 @@
-"""Messages as producers hand them in, and what the store answers."""
+"""Messages as producers pass them, and the answers of the store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tornpage.impl.message.hosts import Host, message_id
 
 __all__ = [
+    "NOT_WRITTEN",
     "BatchMember",
     "GetResult",
     "GetStatus",
@@ -23,9 +24,9 @@ __all__ = [
 class Message:
     """One message to put.
 
-    `properties` is a mapping, or RocketMQ's properties string (name 0x01 value, pairs separated by 0x02) taken as it
-    is. `born_timestamp` is the producer's clock in milliseconds; None means the store's clock at the put.
-    Source: `MessageExtBrokerInner`.
+    `properties` is a mapping, or RocketMQ's properties string (name 0x01 value, pairs separated by 0x02), which is
+    taken unchanged. `born_timestamp` is the producer's clock in milliseconds; None takes the store's clock at the put.
+    `store_host` None takes the configured host. Source: `MessageExtBrokerInner`.
     """
 
     topic: str
@@ -43,7 +44,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class BatchMember:
-    """One message of a batch; all else it has in common with the others. Source: docs/format.md, "Batch body"."""
+    """One message of a batch; its other fields are those of the batch.
+
+    Source: docs/format.md, "Batch body".
+    """
 
     body: bytes
     properties: Mapping[str, str] | str = ""
@@ -52,10 +56,10 @@ class BatchMember:
 
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
-    """Messages of one queue to put all or none.
+    """Messages of one queue, put all or none.
 
-    `body` is the client batch body (`impl.message.batch.encode_batch_body` makes it); `properties` are added to those
-    of each message. Source: `MessageExtBatch`.
+    `body` is the client batch body, as `impl.message.batch.encode_batch_body` returns it. `properties` are added to
+    those of each message. `born_timestamp` is in milliseconds; None takes the store's clock. Source: `MessageExtBatch`.
     """
 
     topic: str
@@ -70,7 +74,7 @@ class MessageBatch:
 
 
 class PutStatus(Enum):
-    """Answer to a put. Source: `PutMessageStatus`, with its spelling and order."""
+    """The status of a put. Source: `PutMessageStatus`, with its spelling and order."""
 
     PUT_OK = "PUT_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -85,20 +89,24 @@ class PutStatus(Enum):
     LMQ_CONSUME_QUEUE_NUM_EXCEEDED = "LMQ_CONSUME_QUEUE_NUM_EXCEEDED"
 
 
-class PutResult(NamedTuple):
-    """What a put did. The numbers are -1 (and `message_id` empty) when nothing was written.
+NOT_WRITTEN = -1
+"""The numbers of a `PutResult` if nothing was written, as in RocketMQ."""
 
-    `offset` is the physical offset of the first record, `size_bytes` the length of all, `queue_offset` the ordinal of
-    the first in its queue, `store_timestamp` milliseconds, `record_ends` where each record of a batch ends, in bytes
-    from `offset`.
-    Source: `PutMessageResult`, `AppendMessageResult`.
+
+class PutResult(NamedTuple):
+    """The outcome of a put.
+
+    If nothing was written, numbers are NOT_WRITTEN and `message_id` is empty. `offset` is the physical offset of the
+    first record, `size_bytes` the length of all records. `queue_offset` is the number of the first message in its
+    queue. `store_timestamp` is in milliseconds. `record_ends` are the ends of the records of a batch, in bytes from
+    `offset`. Source: `PutMessageResult`, `AppendMessageResult`.
     """
 
     status: PutStatus
-    offset: int = -1
-    size_bytes: int = -1
-    queue_offset: int = -1
-    store_timestamp: int = -1
+    offset: int = NOT_WRITTEN
+    size_bytes: int = NOT_WRITTEN
+    queue_offset: int = NOT_WRITTEN
+    store_timestamp: int = NOT_WRITTEN
     message_count: int = 0
     store_host: Host = ("", 0)
     record_ends: Sequence[int] = ()
@@ -117,12 +125,18 @@ class PutResult(NamedTuple):
 
     @property
     def message_id(self) -> str:
-        """The offset message id; those of a batch joined by commas; empty when nothing was written."""
+        """The offset message id; the ids of a batch are joined by commas.
+
+        It is empty if nothing was written.
+        """
         return ",".join(message_id(self.store_host, offset) for offset in self.record_offsets)
 
 
 class GetStatus(Enum):
-    """Answer to a get by physical offset or by queue, in RocketMQ's words. Source: `GetMessageStatus`."""
+    """The status of a read by physical offset or by queue.
+
+    Source: `GetMessageStatus`, with its spelling.
+    """
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -137,9 +151,10 @@ class GetStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """One record of the log, every field decoded; `properties` hides the checksum trailer.
+    """One record of the log, every field decoded; `properties` omits the checksum trailer.
 
-    Units as in `Message`; `size_bytes` is the whole record. Source: docs/format.md, "Commit log record".
+    Timestamps are milliseconds, `offset` is physical, `size_bytes` is the whole record. Source: docs/format.md,
+    "Commit log record".
     """
 
     offset: int
@@ -163,7 +178,7 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class GetResult:
-    """What a get found; `message` is None unless the status is FOUND."""
+    """The outcome of a read by physical offset; `message` is None unless the status is FOUND."""
 
     status: GetStatus
     message: StoredMessage | None = None

@@ -1,8 +1,9 @@
-"""Multi-dispatch and light queues: one message in several queues, named by its property INNER_MULTI_DISPATCH.
+"""Multi-dispatch and light queues: one message in several queues.
 
-The offsets it got there stand in INNER_MULTI_QUEUE_OFFSET, so that dispatch and recovery need no second table.
-Messages stored again under a retry or schedule topic keep both properties and are not dispatched again (RMQ-B75).
-Source: `MultiDispatch`, docs/statuses.md, "What a put changes about a message".
+The property INNER_MULTI_DISPATCH names the queues. The message's offsets in these queues are stored in
+INNER_MULTI_QUEUE_OFFSET, so dispatch and recovery need no second table. Messages stored again under a retry or schedule
+topic keep both properties and are not dispatched again (RMQ-B75). Source: `MultiDispatch`, docs/statuses.md, "What a
+put changes about a message".
 """
 
 import re
@@ -24,17 +25,20 @@ _RETRY_PREFIX = "%RETRY%"
 _OFFSET = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 OFFSET_MAX = 10**18 - 1
-"""The greatest queue offset that is read."""
+"""The greatest queue offset that is parsed."""
 
 
 class MultiDispatch:
-    """Which queues a message is for. `light_queues` says whether names with %LMQ% have one queue, number 0."""
+    """Determines the named queues of a message.
+
+    `light_queues` says whether names with the prefix %LMQ% have a single queue, number 0.
+    """
 
     def __init__(self, *, light_queues: bool) -> None:
         self._light_queues = light_queues
 
     def queues_of(self, topic: str, queue_id: int, text: str) -> tuple[QueueKey, ...]:
-        """Return the named queues of a message in order; empty when it is for its own queue only."""
+        """Return the named queues of a message in order; empty if it is in its own queue only."""
         if f"{_NAMES}\x01" not in text or topic == SCHEDULE_TOPIC or topic.startswith(_RETRY_PREFIX):
             return ()
         names = parse_pairs(text).get(_NAMES)
@@ -43,16 +47,16 @@ class MultiDispatch:
         return tuple(self._key(name, queue_id) for name in names.split(","))
 
     def _key(self, name: str, queue_id: int) -> QueueKey:
-        stored = name.encode(errors="surrogatepass")  # what cannot be stored is refused when it is encoded
+        stored = name.encode(errors="surrogatepass")  # the encoder refuses a name that cannot be stored
         return stored, 0 if self._light_queues and stored.startswith(_LIGHT_PREFIX) else queue_id
 
     def is_light(self, key: QueueKey) -> bool:
-        """Return whether a named queue is a light one."""
+        """Return whether a named queue is a light queue."""
         return self._light_queues and key[0].startswith(_LIGHT_PREFIX)
 
     @staticmethod
     def with_offsets(text: str, offsets: Sequence[int]) -> str:
-        """Return the properties string with the offsets noted; WAIT is left out, as in RocketMQ."""
+        """Return the properties string with the offsets added; WAIT is left out, as in RocketMQ."""
         pairs = parse_pairs(text)
         pairs[_OFFSETS] = ",".join(map(str, offsets))
         pairs.pop("WAIT", None)
@@ -60,7 +64,7 @@ class MultiDispatch:
 
 
 def offsets_in(text: str) -> tuple[int, ...]:
-    """Return the offsets that a stored properties string notes; empty for what no store writes."""
+    """Return the offsets in a stored properties string; empty if they are malformed."""
     parts = parse_pairs(text).get(_OFFSETS, "").split(",")
     return tuple(map(int, parts)) if all(map(_OFFSET.fullmatch, parts)) else ()
 

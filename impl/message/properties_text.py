@@ -8,28 +8,34 @@ from collections.abc import Mapping
 __all__ = ["CHECKSUM_NAME", "format_pairs", "is_blank", "parse_pairs", "text_of", "wait_store_msg_ok", "without"]
 
 CHECKSUM_NAME = "__CRC32#"
-"""The name of the checksum trailer; nobody but the store writes a property of this name."""
+"""The name of the checksum trailer; only the store writes a property of this name."""
 
 _WHITE_SPACE = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a"
     "\u2028\u2029\u205f\u3000"
 )
-"""What `Character.isWhitespace` takes for white space: no space that forbids a line break, unlike `str.strip`."""
+"""White space of `Character.isWhitespace`. Unlike `str.strip`, it excludes no-break spaces."""
 
 
 def parse_pairs(text: str) -> dict[str, str]:
-    """Return the map as RocketMQ reads it: short pairs, empty names and empty values vanish, the last name wins."""
+    """Return the properties as RocketMQ parses them.
+
+    Short pairs, empty names and empty values are dropped; the last value of a name wins.
+    """
     pairs = (segment.partition("\x01") for segment in text.split("\x02") if len(segment) >= 3)
     return {name: value for name, separator, value in pairs if name and separator and value}
 
 
 def format_pairs(pairs: Mapping[str, str]) -> str:
-    """Return the string of a map, in its order, without a separator behind the last pair."""
+    """Return the string of a map, in its order, without a separator after the last pair."""
     return "\x02".join([f"{name}\x01{value}" for name, value in pairs.items()])
 
 
 def text_of(properties: Mapping[str, str] | str) -> str | None:
-    """Return the string without a checksum property; None for a mapping that holds separators where none may be."""
+    """Return the properties as a string without a checksum property.
+
+    Returns None if a mapping contains separators.
+    """
     if isinstance(properties, str):
         return without(properties, CHECKSUM_NAME) if CHECKSUM_NAME in properties else properties
     pairs = {name: value for name, value in properties.items() if name != CHECKSUM_NAME}
@@ -39,15 +45,18 @@ def text_of(properties: Mapping[str, str] | str) -> str | None:
 
 
 def without(text: str, *names: str) -> str:
-    """Return the string without the pairs of these names; every other byte stays as it is."""
+    """Return the string without the pairs of these names; every other byte is unchanged."""
     return "\x02".join(segment for segment in text.split("\x02") if segment.partition("\x01")[0] not in names)
 
 
 def is_blank(value: str | None) -> bool:
-    """Return whether a property is absent or holds nothing but white space. Source: `StringUtils.isBlank`."""
+    """Return whether a property is absent or only white space. Source: `StringUtils.isBlank`."""
     return value is None or not value.strip(_WHITE_SPACE)
 
 
 def wait_store_msg_ok(text: str) -> bool:
-    """Return the property WAIT: absent or empty means true, anything but "true" in any case is false."""
+    """Return the property WAIT as a boolean.
+
+    It is true if absent or empty, and otherwise only if it is "true" in any case.
+    """
     return "WAIT\x01" not in text or parse_pairs(text).get("WAIT", "true").lower() == "true"

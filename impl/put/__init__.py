@@ -1,1 +1,1 @@
-"""The way of a put through the store: entry, append, answer, count."""
+"""Puts: admission, append, answer, statistics."""

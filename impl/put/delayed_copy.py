@@ -1,7 +1,8 @@
-"""The copy of a delayed message that its consumers get once it is due. Source: `ScheduleMessageService.messageTimeup`.
+"""The copy of a delayed message for its consumers.
 
-RocketMQ writes the properties string before it takes DELAY out of the map and puts WAIT=false in, so that the two say
-different things. Here both are out of the string, from which the map is read; who delivers waits for nothing anyway.
+Source: `ScheduleMessageService.messageTimeup`. RocketMQ formats the properties string before it removes DELAY from the
+map and adds WAIT=false, so string and map differ. Here both are removed from the string, and the map is parsed from it;
+delivery never waits anyway.
 """
 
 import re
@@ -14,13 +15,13 @@ from tornpage.impl.message.message import Message, PutStatus, StoredMessage
 from tornpage.impl.message.multi_dispatch import OFFSET_MAX, MultiDispatch
 from tornpage.impl.message.properties_text import format_pairs, parse_pairs, text_of
 
-__all__ = ["copy_of", "refusal_of_copy", "stored_as"]
+__all__ = ["as_stored", "copy_of", "refusal_of_copy"]
 
 _QUEUE_ID = re.compile("[0-9]{1,10}", re.ASCII)
 _INT32_MAX = 2**31 - 1
 
 
-def stored_as(record: StoredMessage) -> Message:
+def as_stored(record: StoredMessage) -> Message:
     """Return a message of the schedule topic as it was stored."""
     return Message(
         topic=record.topic,
@@ -37,7 +38,7 @@ def stored_as(record: StoredMessage) -> Message:
 
 
 def copy_of(stored: Message) -> Message | str:
-    """Return the copy of a message as it is stored in the schedule topic, or why nothing can be delivered of it.
+    """Return the copy of a message of the schedule topic, or why it cannot be delivered.
 
     A message for the half topic would appear there outside of its transaction (RMQ-B65).
     """
@@ -47,11 +48,11 @@ def copy_of(stored: Message) -> Message | str:
     pairs.pop("WAIT", None)
     topic, queue_id = pairs.get("REAL_TOPIC", ""), pairs.get("REAL_QID", "")
     if topic_bytes(topic) is None or topic == SCHEDULE_TOPIC:
-        return f"its topic {topic!r} is none"
+        return f"its topic {topic!r} is invalid"
     if topic == HALF_TOPIC:
         return "it belongs to a transaction"
     if _QUEUE_ID.fullmatch(queue_id) is None or int(queue_id) > _INT32_MAX:
-        return f"its queue id {queue_id!r} is none"
+        return f"its queue id {queue_id!r} is invalid"
     return replace(
         stored,
         topic=topic,
@@ -68,9 +69,10 @@ def refusal_of_copy(
     dispatch: MultiDispatch | None,
     encode: Callable[[Message], bytearray | PutStatus],
 ) -> PutStatus | None:
-    """Return why the copy of a delayed message could not be stored, whatever offsets it has got by then, or None.
+    """Return the status that refuses a message whose copy could not be stored, or None.
 
-    RocketMQ takes such a message in, and is stuck with it once it is due (RMQ-B22).
+    The check assumes the greatest queue offsets. RocketMQ accepts such a message, and its delivery blocks once it is
+    due (RMQ-B22).
     """
     copy = copy_of(stored)
     if isinstance(copy, str) or copy.topic != given.topic:

@@ -1,4 +1,7 @@
-"""Group commit: one flush answers every put that waits for the disk. Source: `CommitLog.GroupCommitService`."""
+"""Group commit: one flush answers all waiting synchronous puts.
+
+Source: `CommitLog.GroupCommitService`.
+"""
 
 import threading
 from collections.abc import Callable
@@ -9,16 +12,16 @@ from tornpage.impl.put.time_outs import Request
 
 __all__ = ["GroupCommit"]
 
-_PUT_OK, _DISK_TOO_LATE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT  # looking members up costs as much as a call
+_PUT_OK, _DISK_TOO_LATE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT  # a lookup of a member costs as much as a call
 
 
 class GroupCommit:
-    """The requests of a synchronous store; `flush` makes all of the log durable and returns up to where it is.
+    """The waiting puts of a synchronous store.
 
-    `guard` makes what guards the list of requests.
+    `flush` flushes the whole log and returns the flushed offset. `guard` creates the lock of the list of requests.
 
-    RocketMQ tries a request twice, one file each time, so that one which lies further ahead times out at once; one
-    flush of ours goes over all files.
+    RocketMQ tries a request twice and flushes one file each time, so a request for a later file times out at once. Here
+    one flush covers all files.
     """
 
     name = "group-commit"
@@ -30,7 +33,7 @@ class GroupCommit:
         self._finished = False
 
     def submit(self, request: Request) -> None:
-        """Have it answered by a flush that begins after this call."""
+        """Let a flush that begins after this call answer a request."""
         with self._guard:
             self._waiting.append(request)
             finished = self._finished
@@ -38,7 +41,10 @@ class GroupCommit:
             self._serve()
 
     def step(self, _now_ms: int) -> None:
-        """Flush once and answer all that wait by then; puts that do not wait are flushed too."""
+        """Flush once and answer all requests submitted before.
+
+        Puts that do not wait are flushed too.
+        """
         self._serve()
 
     def _serve(self) -> None:
@@ -47,13 +53,13 @@ class GroupCommit:
         flushed_offset = 0
         try:
             flushed_offset = self._flush()
-        finally:  # each request ends, whatever the flush does
+        finally:  # each request is answered even if the flush fails
             for request in served:
-                # others may have made its records durable before one failed
+                # an earlier flush may have made its records durable
                 request.answer(_PUT_OK if flushed_offset >= request.end_offset else _DISK_TOO_LATE)
 
     def finish(self) -> None:
-        """Answer all that wait; a request that comes later is answered by a flush of its own."""
+        """Answer all waiting requests; a later request gets a flush of its own."""
         with self._guard:
             self._finished = True
         self._serve()

@@ -1,7 +1,7 @@
-"""What an appended put is answered, and when: after the disk, after a replica, or at once.
+"""The answer of an appended put: after the flush, after a replica, or at once.
 
-Both waits begin before either is awaited. A flush that fails or comes too late is FLUSH_DISK_TIMEOUT; an answer of the
-replication that is not PUT_OK takes its place. Source: `CommitLog.submitFlushRequest`, `submitReplicaRequest`.
+The waits for flush and replica begin together. A flush that fails or is late gives FLUSH_DISK_TIMEOUT. A replication
+status other than PUT_OK replaces it. Source: `CommitLog.submitFlushRequest`, `submitReplicaRequest`.
 """
 
 import logging
@@ -22,24 +22,24 @@ __all__ = ["LightFuture", "PendingAnswer", "PutAnswers"]
 
 _LOG = logging.getLogger("tornpage.store")
 
-_PUT_OK = PutStatus.PUT_OK  # looking a member up costs as much as a call
+_PUT_OK = PutStatus.PUT_OK  # a lookup of a member costs as much as a call
 _GRACE_MS = 5_000
-"""What `DefaultMessageStore.putMessage` waits longer than the longer of both time-outs."""
+"""`DefaultMessageStore.putMessage` waits this much longer than the longer of both time-outs, in ms."""
 
 
 Result = TypeVar("Result")
 
 
 class LightFuture(Future[Result]):
-    """A future that ends with a result, set once; it is never cancelled and never fails.
+    """A future that gets one result; it cannot be cancelled and never fails.
 
-    It costs a quarter of a plain one while no thread waits for it. A plain one makes a condition, two locks and three
-    bound methods at once; this one makes its condition when it is first looked for. It relies on the attributes that
+    It costs a quarter of a plain future while no thread waits for it. A plain one creates a condition, two locks and
+    three bound methods at once; this one creates its condition at its first use. It relies on the attributes that
     `concurrent.futures.Future` has had since Python 3.2: `_condition`, `_state`, `_result`, `_waiters`,
     `_done_callbacks`.
 
-    Who makes the condition looks at the state behind that, and who sets the result looks for the condition behind
-    that: one of the two sees the other.
+    A waiter creates the condition and then reads the state. `set_result` sets the state and then looks for the
+    condition. At least one of the two sees the other.
     """
 
     _exception = None
@@ -52,7 +52,7 @@ class LightFuture(Future[Result]):
     def __getattr__(self, name: str) -> Any:
         if name != "_condition":
             raise AttributeError(name)
-        return self.__dict__.setdefault(name, Condition())  # of several threads all get one
+        return self.__dict__.setdefault(name, Condition())  # several threads get the same one
 
     def cancel(self) -> bool:
         """Return False."""
@@ -63,13 +63,13 @@ class LightFuture(Future[Result]):
         return self._state == FINISHED
 
     def result(self, timeout: float | None = None) -> Result:
-        """Return the result once it is known. Raises TimeoutError after so many seconds."""
+        """Return the result once it is known. Raises TimeoutError after `timeout` seconds."""
         if self._state == FINISHED:
             return self._result  # type: ignore[return-value]  # set before the state
         return super().result(timeout)
 
     def set_result(self, result: Result) -> None:
-        """Make it known, and wake who waits."""
+        """Set the result, and wake waiting threads."""
         self._result = result
         self._state = FINISHED
         if "_condition" in self.__dict__:
@@ -81,13 +81,14 @@ class LightFuture(Future[Result]):
 
 
 class PendingAnswer(LightFuture[PutResult]):
-    """The answer of one put; it comes when both statuses are known. None is one that is still to be said.
+    """The answer of one put, complete once the statuses of flush and replica are known.
 
-    To group commit and the time-outs it is the request of the disk's status. It cannot be cancelled: the record is in
-    the log. `on_answer` hears the answer first.
+    A status is None while it is unknown. Group commit and the time-outs see it as the request for the status of the
+    flush. It cannot be cancelled, since the record is in the log. `on_answer` is called with the answer before waiting
+    threads wake.
     """
 
-    too_late = PutStatus.FLUSH_DISK_TIMEOUT
+    timeout_status = PutStatus.FLUSH_DISK_TIMEOUT
 
     def __init__(
         self,
@@ -106,38 +107,38 @@ class PendingAnswer(LightFuture[PutResult]):
         self._flush = flush
         self._replica = replica
         self._on_answer = on_answer
-        self._flush_unsaid = [None] if flush is None else []
-        self._other_unsaid = [None] if flush is None and replica is None else None
+        self._flush_open = [None] if flush is None else []
+        self._first_open = [None] if flush is None and replica is None else None
 
     @property
     def is_answered(self) -> bool:
-        """Whether the disk's status has been said."""
-        return not self._flush_unsaid
+        """Whether the status of the flush is known."""
+        return not self._flush_open
 
     def answer(self, status: PutStatus) -> None:
-        """Take what the disk says, unless it was said."""
+        """Set the status of the flush, unless it is known."""
         try:
-            self._flush_unsaid.pop()  # one of several threads gets it
+            self._flush_open.pop()  # one of several threads gets it
         except IndexError:
             return
         self._flush = status
         self._answer_if_last()
 
     def replicated(self, status: PutStatus) -> None:
-        """Take what the replica says; called once."""
+        """Set the status of the replica; called once."""
         self._replica = status
         self._answer_if_last()
 
     def give_up(self) -> None:
-        """Answer by time-outs whatever is open."""
+        """Answer with the status of a time-out for everything unknown."""
         if self.replica is not None:
-            self.replica.answer(self.replica.too_late)
-        self.answer(self.too_late)
+            self.replica.answer(self.replica.timeout_status)
+        self.answer(self.timeout_status)
 
     def _answer_if_last(self) -> None:
-        if self._other_unsaid is not None:
+        if self._first_open is not None:
             try:
-                self._other_unsaid.pop()  # one of two threads gets it, the other one answers
+                self._first_open.pop()  # one of two threads gets it, the other one answers
             except IndexError:
                 pass
             else:
@@ -148,15 +149,15 @@ class PendingAnswer(LightFuture[PutResult]):
         try:
             self._on_answer(result)
         except BaseException:
-            _LOG.exception("count_failed")  # the put is answered all the same
+            _LOG.exception("count_failed")  # the put is answered nevertheless
         try:
             self.set_result(result)
         except BaseException:
-            _LOG.exception("callback_failed")  # its own affair: others wait for the one who answers here
+            _LOG.exception("callback_failed")  # other puts wait for this thread
 
 
 class PutAnswers:
-    """Settles appended puts, and owns the services that say how."""
+    """Answers appended puts, and owns the services for flush and time-outs."""
 
     def __init__(
         self,
@@ -180,7 +181,10 @@ class PutAnswers:
     def settle(
         self, result: PutResult, *, waits: bool, on_answer: Callable[[PutResult], None]
     ) -> PutResult | PendingAnswer:
-        """Return the answer of an appended put, or that it is open; only who is open is told to `on_answer`."""
+        """Return the answer of an appended put, or a pending one.
+
+        A pending answer calls `on_answer` when it is complete.
+        """
         replica = self._replica_gate.request(result.offset + result.size_bytes, waits=waits)
         flushes = waits and self._is_synchronous
         if not flushes:
@@ -208,25 +212,28 @@ class PutAnswers:
             pending.replicated,
             end_offset=pending.end_offset,
             deadline_ms=self._time_outs_runner.now_ms() + self._slave_timeout_ms,
-            too_late=PutStatus.FLUSH_SLAVE_TIMEOUT,
+            timeout_status=PutStatus.FLUSH_SLAVE_TIMEOUT,
         )
         replica.add_done_callback(lambda done: awaited.answer(_replica_status(done)))
         self._watch(awaited, self._slave_timeout_ms)
 
     def _watch(self, request: Request, timeout_ms: int) -> None:
-        """Have it answered in the end; last, since behind `finish` that is at once."""
+        """Register a time-out for a request; last, since after `finish` it is answered at once."""
         if self._time_outs.watch(request, timeout_ms):
             self._time_outs_runner.wake()
 
     def wait(self, pending: PendingAnswer) -> PutResult:
-        """Return the answer once it is known; who waits for longer than every time-out gives up."""
+        """Return the answer once it is known.
+
+        After every time-out has passed, answer with a time-out.
+        """
         patience_ms = max(self._flush_timeout_ms, self._slave_timeout_ms) + _GRACE_MS
         if not self._group_commit_runner.wait(pending, timeout_ms=patience_ms):
             pending.give_up()
         return pending.result()
 
     def finish(self) -> None:
-        """Answer every put that still waits; no step of a service runs afterwards."""
+        """Answer every waiting put; no step of a service runs afterwards."""
         self._group_commit_runner.stop()
         self._group_commit.finish()
         self._time_outs_runner.stop()
@@ -234,7 +241,7 @@ class PutAnswers:
 
 
 def _replica_status(request: Future[bool]) -> PutStatus:
-    """Return the answer of a request; one that is not done, or that failed, is not confirmed."""
+    """Return the status of a request; a cancelled or failed one is not confirmed."""
     answered = request.done() and not request.cancelled() and request.exception() is None
     return replica_status(answered and request.result())
 

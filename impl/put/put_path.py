@@ -1,4 +1,7 @@
-"""The way of a put through the store: entry, append, answer, count. Source: `DefaultMessageStore.asyncPutMessage`."""
+"""Puts: admission, append, answer, statistics.
+
+Source: `DefaultMessageStore.asyncPutMessage`.
+"""
 
 import threading
 from collections.abc import Callable
@@ -41,10 +44,10 @@ __all__ = ["PutEntry", "PutPath", "commit_log_of"]
 
 
 class PutEntry:
-    """Checks role, running flags and page cache, in this order (docs/statuses.md, "every put").
+    """Admission: checks role, running flags and page cache, in this order.
 
-    `busy_after_ms` is how long the put lock may be held. RocketMQ counts a lock held for more than 10,000 s as free;
-    here it stays busy.
+    Source: docs/statuses.md, "every put". `busy_after_ms` is how long the put lock may be held, in milliseconds.
+    RocketMQ counts a lock held for more than 10,000 s as free; here it stays busy.
     """
 
     __slots__ = ("_busy_after_ms", "_flags", "_is_slave", "_refusals")
@@ -56,7 +59,10 @@ class PutEntry:
         self._refusals = PutRefusals()
 
     def refusal(self, *, now_ms: int, begin_time_in_lock: int) -> PutStatus | None:
-        """Return why a put may not begin, or None. `begin_time_in_lock` is 0 while the put lock is free."""
+        """Return the status that refuses a put, or None.
+
+        `begin_time_in_lock` is 0 while the put lock is free.
+        """
         if self._is_slave or not self._flags.writeable:
             self._refusals.refused("role" if self._is_slave else "flags", bits=self._flags.bits)
             return PutStatus.SERVICE_NOT_AVAILABLE
@@ -68,7 +74,7 @@ class PutEntry:
 
 
 class PutPath:
-    """Everything a put meets. `written` is told where each put ended."""
+    """The parts of all puts. `written` is called with the end offset of each put."""
 
     def __init__(
         self,
@@ -91,7 +97,7 @@ class PutPath:
         self._lifecycle = lifecycle
         self._clock = clock
         self._disk_watch = disk_watch
-        if not lifecycle.shut:  # a damaged directory may have no log directory to ask about
+        if not lifecycle.shut:  # a damaged directory may have no log directory
             self._disk_watch.step(clock())
         self._entry = PutEntry(
             role=config.broker_role, flags=flags, busy_after_ms=config.os_page_cache_busy_time_out_mills
@@ -113,16 +119,17 @@ class PutPath:
         )
 
     def append(self, message: Message | MessageBatch, *, may_wait: bool = True) -> PutResult | PendingAnswer:
-        """Append a message or a batch; return the answer, or that it waits for the disk or a replica.
+        """Append a message or a batch.
 
-        With `may_wait` false the answer waits for neither, whatever the properties say.
+        Return the answer, or a pending one that waits for flush or replica. With `may_wait` false the answer waits for
+        neither, whatever the properties say.
         """
         clock, lifecycle, commit_log, disk_watch = self._clock, self._lifecycle, self._commit_log, self._disk_watch
         began_ms = clock()
         if lifecycle.shut:
             lifecycle.require_opener()
             return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-        if not disk_watch.looked_ms <= began_ms < disk_watch.due_ms:
+        if not disk_watch.checked_ms <= began_ms < disk_watch.due_ms:
             disk_watch.step(began_ms)
         refusal = self._entry.refusal(now_ms=began_ms, begin_time_in_lock=commit_log.begin_time_in_lock)
         if refusal is not None:
@@ -132,7 +139,7 @@ class PutPath:
         else:
             result = commit_log.put(message, now_ms=began_ms)
         offset = result.offset
-        # one that was refused may have ended a file
+        # a refused put may have ended a file
         self._written(offset + result.size_bytes if offset >= 0 else self._log.max_offset)
         if self._answers_wait and offset >= 0:
             appended_ms = clock()
@@ -152,12 +159,12 @@ class PutPath:
         return self._answers.wait(pending)
 
     def put_without_waiting(self, message: Message) -> PutResult:
-        """Put one message whose answer waits neither for disk nor replica, whatever its properties say."""
+        """Put one message without a wait for flush or replica, whatever its properties say."""
         answer = self.append(message, may_wait=False)
         return self._answers.wait(answer) if isinstance(answer, PendingAnswer) else answer
 
     def put_async(self, message: Message | MessageBatch) -> Future[PutResult]:
-        """Append a message or a batch; the future has the answer once it is known."""
+        """Append a message or a batch; the future gets the answer once it is known."""
         settled = self.append(message)
         if isinstance(settled, PendingAnswer):
             return settled
@@ -168,7 +175,7 @@ class PutPath:
     def _count(
         self, message: Message | MessageBatch, result: PutResult, began_ms: int, appended_ms: int | None
     ) -> None:
-        """Take an answer into the statistics, and say so when it took long; `appended_ms` None means just now."""
+        """Count an answer in the statistics, and log a slow put; `appended_ms` None means now."""
         clock, statistics = self._clock, self._statistics
         record_put, now_ms = statistics.record_put, clock()
         elapsed_ms = now_ms - began_ms
@@ -177,7 +184,7 @@ class PutPath:
             with self._statistics_guard:
                 if result.offset < 0:
                     statistics.record_failure()
-                statistics.step(clock())  # anew: another thread may have stepped at a later time than ours
+                statistics.step(clock())  # read again: another thread may have stepped later
         if elapsed_ms > SLOW_PUT_MS:
             body_bytes = len(message.body or b"")
             warn_if_slow(elapsed_ms, topic=message.topic, body_bytes=body_bytes)
@@ -193,7 +200,7 @@ class PutPath:
             return self._statistics.snapshot(now_ms)
 
     def stop(self) -> None:
-        """Take no more puts, and answer all that wait."""
+        """Refuse later puts, and answer all waiting ones."""
         self._commit_log.stop()
         self._answers.finish()
 
@@ -206,7 +213,7 @@ def commit_log_of(
     statistics: StoreStatistics,
     clock: Clock,
 ) -> CommitLog:
-    """Return the commit log of an open directory, as its configuration says."""
+    """Return the commit log of an open directory, built from its configuration."""
     trailer = config.record_checksum == "record"
     return parts.of(CommitLog)(
         held.log,
@@ -239,5 +246,5 @@ def commit_log_of(
 
 
 def _waits(message: Message | MessageBatch) -> bool:
-    """Return whether a producer wants to wait for disk and replica (property WAIT)."""
+    """Return whether a producer wants to wait for flush and replica (property WAIT)."""
     return not message.properties or wait_store_msg_ok(text_of(message.properties) or "")

@@ -1,4 +1,4 @@
-"""How a put waits for a replica: whom it asks, and what it answers. The network is behind `Replicas`."""
+"""How a put waits for a replica. The network is hidden by `Replicas`."""
 
 from concurrent.futures import Future
 from typing import Protocol
@@ -9,30 +9,33 @@ from tornpage.impl.message.message import PutStatus
 __all__ = ["NoReplicas", "ReplicaGate", "Replicas", "make_replicas", "replica_status"]
 
 
-_PUT_OK = PutStatus.PUT_OK  # looking a member up costs as much as a call
+_PUT_OK = PutStatus.PUT_OK  # a lookup of a member costs as much as a call
 
 
 class Replicas(Protocol):
-    """The replicas of this log that are connected at the moment. Source: `HAService`, `GroupTransferService`."""
+    """The connected replicas of this log. Source: `HAService`, `GroupTransferService`."""
 
     @property
     def acknowledged_offset(self) -> int | None:
-        """The highest physical offset that any replica has ever confirmed; None while none is connected."""
+        """The highest physical offset that any replica has confirmed.
+
+        It is None while none is connected.
+        """
 
     def request(self, next_offset: int) -> Future[bool]:
-        """Return what becomes True once a replica has everything below `next_offset`, False once that is given up.
+        """Return a future that becomes True once a replica has everything below an offset.
 
-        Each request ends: after the time-out of the replicas (`slaveTimeout`), or at shutdown, where RocketMQ forgets
-        those it has not begun with.
+        It becomes False on a time-out. Each request ends after the time-out of the replicas (`slaveTimeout`) or at
+        shutdown. RocketMQ leaves requests unanswered at shutdown if it has not begun with them.
         """
 
 
 class NoReplicas:
-    """A store on its own: no replica ever connects, and each request has been given up already."""
+    """A store without replicas: every request fails at once."""
 
     @property
     def acknowledged_offset(self) -> int | None:
-        """None."""
+        """None, since no replica is connected."""
         return None
 
     def request(self, next_offset: int) -> Future[bool]:
@@ -43,19 +46,20 @@ class NoReplicas:
 
 
 def make_replicas() -> Replicas:
-    """Return the replicas of a store: none, unless the store was opened with others."""
+    """Return the replicas of a store: none, unless `Parts` replaces this function."""
     return NoReplicas()
 
 
 def replica_status(confirmed: bool) -> PutStatus:
-    """Return the answer that the result of a request stands for."""
+    """Return the status of a confirmed or failed request."""
     return PutStatus.PUT_OK if confirmed else PutStatus.FLUSH_SLAVE_TIMEOUT
 
 
 class ReplicaGate:
-    """Decides whether a put waits for a replica. Source: `CommitLog.submitReplicaRequest`, `HAService.isSlaveOK`.
+    """Decides whether a put waits for a replica.
 
-    `fallbehind_max` (`haSlaveFallbehindMax`) is in bytes: a best replica that lacks so many, or more, is none.
+    Source: `CommitLog.submitReplicaRequest`, `HAService.isSlaveOK`. `fallbehind_max` (`haSlaveFallbehindMax`) is in
+    bytes: if the best replica lags by that much or more, no put waits.
     """
 
     __slots__ = ("_fallbehind_max", "_replicas", "_synchronous")
@@ -66,7 +70,7 @@ class ReplicaGate:
         self._fallbehind_max = fallbehind_max
 
     def request(self, next_offset: int, *, waits: bool) -> PutStatus | Future[bool]:
-        """Return the answer if it is known at once, else what will tell it (see `replica_status`).
+        """Return the status if it is known at once, else a future of it (see `replica_status`).
 
         `next_offset` is the end of the record in the log; `waits` is the producer's WAIT.
         """

@@ -1,4 +1,4 @@
-"""What a put changes about a message before it is encoded: delayed messages wait in the schedule topic.
+"""Changes to a message before it is encoded: a delayed message goes to the schedule topic.
 
 Source: docs/statuses.md, "What a put changes about a message"; `CommitLog.asyncPutMessage`.
 """
@@ -15,10 +15,11 @@ __all__ = ["delayed"]
 
 
 def delayed(message: Message, text: str, levels: DelayLevels) -> Message | PutStatus:
-    """Return the message as it goes into the log, or why it is refused; `text` is its properties string.
+    """Return the message as it goes into the log, or the status that refuses it.
 
-    A half message is never delayed: it would be delivered outside its transaction (RMQ-B65). In the schedule topic
-    RocketMQ reads DELAY as a number whatever the message is, and takes a record where it is none for torn.
+    `text` is its properties string. A half message is never delayed, since it would be delivered outside its
+    transaction (RMQ-B65). In the schedule topic RocketMQ parses DELAY of every message as a number, and takes a record
+    for torn if it is none.
     """
     if "DELAY\x01" not in text:
         return message
@@ -41,5 +42,5 @@ def delayed(message: Message, text: str, levels: DelayLevels) -> Message | PutSt
         pairs["REAL_QID"] = str(message.queue_id)
         queue_id = queue_of_level(level)
     else:
-        queue_id = -1  # what is none stays none, so that it is refused when its row comes
+        queue_id = -1  # an invalid id stays invalid; a later check refuses it
     return replace(message, topic=SCHEDULE_TOPIC, queue_id=queue_id, properties=format_pairs(pairs))

@@ -1,4 +1,7 @@
-"""What a put waits for, and the end of its patience. Source: `CommitLog.GroupCommitRequest`, `FlushDiskWatcher`."""
+"""Requests of waiting puts, and their time-outs.
+
+Source: `CommitLog.GroupCommitRequest`, `FlushDiskWatcher`.
+"""
 
 import logging
 import threading
@@ -14,50 +17,53 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class Request(Protocol):
-    """A status that somebody will say, once: whoever comes second is not heard."""
+    """A request for one status. The first answer counts; later ones are ignored."""
 
     @property
     def end_offset(self) -> int:
-        """Up to where the log has to be durable, or replicated, for a good status."""
+        """The physical offset up to which the log must be durable, or replicated."""
 
     @property
     def deadline_ms(self) -> int:
-        """When `too_late` is the status, in the time of the runner."""
+        """When the request times out, in milliseconds of the runner's clock."""
 
     @property
-    def too_late(self) -> PutStatus:
-        """The status after the deadline."""
+    def timeout_status(self) -> PutStatus:
+        """The status after a time-out."""
 
     @property
     def is_answered(self) -> bool:
-        """Whether the status has been said."""
+        """Whether the request has its status."""
 
     def answer(self, status: PutStatus) -> None:
-        """Say the status, unless it was said; nothing is raised."""
+        """Set the status, unless it is set. Raises nothing."""
 
 
 class Awaited:
-    """A request that hands its status on to `say`."""
+    """A request that passes its status to `say`."""
 
-    __slots__ = ("_say", "deadline_ms", "end_offset", "too_late")
+    __slots__ = ("_say", "deadline_ms", "end_offset", "timeout_status")
 
     def __init__(
-        self, say: Callable[[PutStatus], None], *, end_offset: int, deadline_ms: int, too_late: PutStatus
+        self, say: Callable[[PutStatus], None], *, end_offset: int, deadline_ms: int, timeout_status: PutStatus
     ) -> None:
         self._say = [say]
         self.end_offset = end_offset
         self.deadline_ms = deadline_ms
-        self.too_late = too_late
+        self.timeout_status = timeout_status
 
     @property
     def is_answered(self) -> bool:
-        """Whether it has been handed on."""
+        """Whether the status was passed on."""
         return not self._say
 
     def answer(self, status: PutStatus) -> None:
-        """Say the status, unless it was said; what a callback raises must not keep others waiting."""
+        """Pass the status on, unless that was done.
+
+        An exception of the callback is logged, since other requests wait.
+        """
         try:
-            say = self._say.pop()  # one of several threads gets it
+            say = self._say.pop()  # only one thread gets it
         except IndexError:
             return
         try:
@@ -67,7 +73,7 @@ class Awaited:
 
 
 class TimeOuts:
-    """Answers what has waited for too long."""
+    """Answers requests whose deadline has passed."""
 
     name = "time-outs"
 
@@ -78,9 +84,9 @@ class TimeOuts:
         self._finished = False
 
     def watch(self, request: Request, timeout_ms: int) -> bool:
-        """Keep an eye on it; return whether the service has to be woken to know.
+        """Watch a request; return whether the service has to be woken for it.
 
-        Those with one length of time come in the order of their deadlines, and are kept together.
+        Requests with the same time-out arrive in the order of their deadlines, so they share a queue.
         """
         with self._guard:
             watched = self._watched[timeout_ms]
@@ -92,11 +98,14 @@ class TimeOuts:
                 if is_earliest:
                     self._due_ms = request.deadline_ms
                 return is_earliest
-        request.answer(request.too_late)
+        request.answer(request.timeout_status)
         return False
 
     def step(self, now_ms: int) -> int | None:
-        """Answer everything whose deadline has come; return the next deadline."""
+        """Answer every request whose deadline has passed.
+
+        Return the next deadline in milliseconds.
+        """
         late: list[Request] = []
         with self._guard:
             for watched in self._watched.values():
@@ -104,14 +113,17 @@ class TimeOuts:
                     late.append(watched.popleft())
             self._due_ms = min((watched[0].deadline_ms for watched in self._watched.values() if watched), default=None)
         for request in late:
-            request.answer(request.too_late)
+            request.answer(request.timeout_status)
         return self._due_ms
 
     def finish(self) -> None:
-        """Answer everything that is watched still, and at once what is watched later: nobody comes to do it."""
+        """Answer every watched request.
+
+        Later requests are answered at once, since no step runs any more.
+        """
         with self._guard:
             self._finished = True
             watched = [request for kind in self._watched.values() for request in kind]
             self._watched.clear()
         for request in watched:
-            request.answer(request.too_late)
+            request.answer(request.timeout_status)

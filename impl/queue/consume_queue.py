@@ -1,13 +1,13 @@
-"""A consume queue: units of one size in their files, appended as the log is dispatched, proved when a store opens.
+"""A consume queue: fixed-size units, appended by dispatch, compared with the log at open.
 
-Unit n lies at position 20n, so that a consumer finds number n. In front of the first unit of a queue, and for numbers
-that no message has, lies pre-fill, which nobody sees. What the log says and a queue cannot hold is noted as a finding
-and passed by.
+Unit n lies at position 20n, so a consumer finds it by number. Numbers that no message has, and those before the first
+message, hold pre-fill, which readers skip. If the log has records that a queue cannot hold, they are left out and a
+finding names them.
 
-A queue is a function of the log. At open the log is walked from its minimum on, and each run of units is *reconciled*
-with what is stored: equal units stay, from the first difference on everything is erased and written anew. Units of
-messages that the log no longer has lie in front and stay as they are. Source: `ConsumeQueue`, whose recovery compares
-nothing with the log (holes C1 to C17).
+A queue is a function of the log. At a writable open the log is walked from its minimum on, and each run of units is
+*reconciled* with the stored units: equal units stay, and from the first difference on everything is erased and
+rewritten. Units of messages that the log no longer has come before those and stay unchanged. Source: `ConsumeQueue`,
+whose recovery compares nothing with the log (holes C1 to C17).
 """
 
 import itertools
@@ -23,19 +23,19 @@ from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt, is_address
 from tornpage.impl.queue.queue_files import POSITION_MAX, QueueFiles
 from tornpage.impl.queue.units import PREFILL, UNIT, Unit, count_possible, units_in
 
-__all__ = ["TOLD_BY_THE_LOG", "ConsumeQueue", "tail_of"]
+__all__ = ["LOG_INCONSISTENCY_CODES", "ConsumeQueue", "tail_of"]
 
 _LOG = logging.getLogger("tornpage.store")
 
-TOLD_BY_THE_LOG = ("impossible_queue", "impossible_queue_offset", "queue_gap", "repeated_queue_offset")
-"""The codes of findings about records that a queue cannot hold as the log has them."""
+LOG_INCONSISTENCY_CODES = ("impossible_queue", "impossible_queue_offset", "queue_gap", "repeated_queue_offset")
+"""The codes of findings about records that a queue cannot hold."""
 
 _NUMBER_MAX = POSITION_MAX // UNIT_BYTES
 _PREFILL_STEP = 1024
 
 
 def tail_of(run: QueueRun, count: int) -> QueueRun:
-    """Return a run without its first units."""
+    """Return a run without its first `count` units."""
     if not count:
         return run
     units = run.units[count * UNIT_BYTES :]
@@ -43,15 +43,15 @@ def tail_of(run: QueueRun, count: int) -> QueueRun:
 
 
 class ConsumeQueue:
-    """Owns the files of one queue, and its extension if there is one. One thread writes, any reads.
+    """Owns the files of one queue and its extension, if it has one.
 
-    The order is `load`, any number of `reconcile`, `end_reconcile`, then any number of `append`.
-    `first_number <= min_offset <= max_offset` are numbers of units. `max_offset` moves last, so that whoever reads
-    below it sees whole units. `max_physic_offset` is the physical offset behind the last record of the queue, -1
-    without one.
+    One thread writes, any thread reads. Call `load`, any number of times `reconcile`, `end_reconcile`, then any number
+    of times `append`. `first_number <= min_offset <= max_offset` are numbers of units. `max_offset` is updated last, so
+    a reader below it sees whole units. `max_physic_offset` is the physical offset after the last record of the queue,
+    -1 if there is none.
 
-    After an unclean exit a queue with an extension is made anew, since bit maps have no checksum; `bit_maps` says
-    whether the runs know the right ones. A queue that is read-only is loaded, and its minimum corrected, nothing else.
+    After an unclean exit a queue with an extension is rebuilt, since bit maps have no checksum. `bit_maps` says whether
+    the runs contain the right bit maps. A read-only queue is loaded and its minimum corrected; nothing else changes.
     """
 
     def __init__(
@@ -85,45 +85,49 @@ class ConsumeQueue:
     # ---- loading -------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Take what lies in the directory for the queue, unproved, and erase what is behind it. Raises OSError.
+        """Load the queue's files, and erase everything past the last unit.
 
-        Units end in front of the first one that cannot be, looked for as if there were no holes.
+        They are not compared with the log yet. The units end at the first impossible one. A binary search finds it, as
+        if there were no holes. Raises OSError.
         """
         findings = self._files.load(durable=self._clean_exit)
         if self.ext is not None:
             findings += self.ext.load(durable=self._clean_exit)
         self._erased = self._erase(self._end_of_units())
-        while self.is_empty and self._go_back():
+        while self.is_empty and self._map_before_gap():
             self._erased = True
-        self.min_offset = self._behind_prefill()
+        self.min_offset = self._first_after_prefill()
         self.max_physic_offset = self._last_end_offset()
         self._findings = {(finding.code, finding.offset): finding for finding in findings}
         if self._erased:
             self._rewritten_from = self.max_offset
 
-    def write_again(self, number: int) -> None:
-        """Write the units from a number on once more as they are. Raises OSError."""
-        self._files.write_again(number * UNIT_BYTES)
-
-    def _go_back(self) -> bool:
-        """Take the units in front of a gap in the place of those behind it; return whether there are files of them.
+    def rewrite_from(self, number: int) -> None:
+        """Rewrite the units from a number on with equal bytes, so that the next sync writes them.
 
         Raises OSError.
         """
-        if not self._files.go_back():
+        self._files.rewrite_from(number * UNIT_BYTES)
+
+    def _map_before_gap(self) -> bool:
+        """Replace the files after a gap by the run of files before it.
+
+        Return whether there was one. Raises OSError.
+        """
+        if not self._files.map_before_gap():
             return False
         self._erase(self._end_of_units())
         return True
 
     def _end_of_units(self) -> int:
-        """Return the number behind the last unit of the last file that has any."""
+        """Return the number after the last unit of the last file that has any."""
         for file in reversed(self._files.mapped):
             count = count_possible(file.view)
             if count:
                 return file.base_offset // UNIT_BYTES + count
         return self.first_number
 
-    def _behind_prefill(self) -> int:
+    def _first_after_prefill(self) -> int:
         """Return the first number that is not pre-fill, or the end."""
         number = self.first_number
         while number < self.max_offset:
@@ -141,25 +145,26 @@ class ConsumeQueue:
 
     # planted: RMQ-B33
     def _last_end_offset(self) -> int:
-        """Return the physical offset behind the last record; pre-fill knows none."""
+        """Return the physical offset after the last record; pre-fill is skipped."""
         return self._end_offset_before(self.max_offset)
 
     def _end_offset_before(self, end_number: int) -> int:
-        """Return the physical offset behind the last record in front of a number, -1 without one."""
+        """Return the physical offset after the last record before a number, -1 if there is none."""
         for number in range(end_number - 1, self.first_number - 1, -1):
             if not (unit := self._stored(number)).is_prefill:
                 return unit.end_offset
         return -1
 
     def erase_deleted(self, deleted_below: int, log_min: int) -> None:
-        """Erase what is left of the queue before its topic was deleted, below a physical offset. Raises OSError.
+        """Erase units from before the deletion of the queue's topic. Raises OSError.
 
-        Its files are of before or of behind it, never of both. While the log has a record of before, it tells of all
-        that came behind, so that nothing is lost with what cannot be told apart.
+        `deleted_below` is the physical offset of the deletion. A queue's files were written entirely before the
+        deletion or entirely after it. While the log still holds a record from before, dispatch rebuilds everything
+        written after, so erasing an ambiguous file loses nothing.
         """
-        begin = self._behind_prefill()
+        begin = self._first_after_prefill()
         if deleted_below > log_min:
-            self.drop_in_front()
+            self.drop_before_gap()
             is_left = begin == self.max_offset or self._stored(begin).offset < deleted_below
         else:
             is_left = self._last_end_offset() <= deleted_below
@@ -170,32 +175,38 @@ class ConsumeQueue:
 
     @property
     def first_number(self) -> int:
-        """The number at which the first file begins."""
+        """The number of the first unit of the first file."""
         mapped = self._files.mapped
         return mapped[0].base_offset // UNIT_BYTES if mapped else 0
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no file: then there is not even a minimum to remember."""
+        """Whether the queue has no file, and so no minimum either."""
         return not self._files.mapped
 
     @property
     def mapped(self) -> tuple[MappedFile, ...]:
-        """The files, first ones first; a snapshot."""
+        """The files in the order of their positions; a snapshot."""
         return self._files.mapped
 
     @property
     def last_end_offset(self) -> int:
-        """Physical offset behind the last record, be it in the log or not any more; -1 without one."""
+        """Physical offset after the last record, even if it has expired from the log.
+
+        -1 if there is none.
+        """
         return self._last_end_offset()
 
     def offset_at(self, number: int) -> int:
-        """Return the physical offset at a number; 0 for pre-fill, and for what is in no file any more."""
+        """Return the physical offset at a number.
+
+        Returns 0 for pre-fill and for numbers outside the files.
+        """
         data = self._read(number, 1)
         return Unit(*UNIT.unpack(data)).offset if len(data) == UNIT_BYTES else 0
 
     def unit(self, number: int) -> Unit | None:
-        """Return a unit; None where there is none (any more), and for pre-fill."""
+        """Return a unit; None for pre-fill and outside the queue."""
         if not self.min_offset <= number < self.max_offset:
             return None
         data = self._read(number, 1)
@@ -204,11 +215,17 @@ class ConsumeQueue:
         return Unit(*UNIT.unpack(data))
 
     def units(self, number: int, limit: int) -> Iterator[Unit]:
-        """Yield up to `limit` units from a number on, as they are now; pre-fill too, so that numbers can be counted."""
+        """Yield up to `limit` units from a number on.
+
+        Pre-fill is included, so the caller can count numbers.
+        """
         return units_in(self.unit_bytes(number, limit))
 
     def unit_bytes(self, number: int, limit: int) -> bytes:
-        """Return the bytes of up to `limit` units from a number on; none below the minimum. Cost: one copy."""
+        """Return the bytes of up to `limit` units from a number on; none below the minimum.
+
+        Cost: one copy.
+        """
         if number < self.min_offset:
             return b""
         return self._read(number, min(limit, self.max_offset - number))
@@ -217,16 +234,16 @@ class ConsumeQueue:
         return self._files.read(number * UNIT_BYTES, count * UNIT_BYTES)
 
     def _stored(self, number: int) -> Unit:
-        """Return what lies at a number that the files hold."""
+        """Return the unit at a number that the files hold."""
         return Unit(*UNIT.unpack(self._read(number, 1)))
 
     # ---- appending ---------------------------------------------------------------------------------------------------
 
     def append(self, run: QueueRun) -> None:
-        """Append a run. Units that are there already are left alone, so that a run may be told again.
+        """Append a run. Units that are stored already are skipped, so a run may be appended twice.
 
-        Numbers that the log leaves out become pre-fill, up to one file of them. Raises OSError when the disk refuses a
-        file; the units that fitted in front of it are there then.
+        Numbers that the log skips become pre-fill, up to one file of them. Raises OSError if a file cannot be created;
+        the units that fitted before it are then stored.
         """
         if run.queue_offset != self.max_offset or not self._files.mapped:
             self._append_fitted(run)
@@ -235,7 +252,7 @@ class ConsumeQueue:
 
     def _append_fitted(self, run: QueueRun) -> None:
         if not self.is_empty and self.min_offset == self.max_offset < run.queue_offset:
-            self._erase(0)  # units of expired messages alone: the queue begins with this one
+            self._erase(0)  # only units of expired messages: the queue restarts at this one
         if self.is_empty:
             if not self._may_begin(run):
                 return
@@ -244,14 +261,17 @@ class ConsumeQueue:
             self._write(part)
 
     def _may_begin(self, run: QueueRun) -> bool:
-        """Return whether a queue can begin with a run."""
+        """Return whether a queue can begin with a run; if not, note a finding."""
         if 0 <= run.queue_offset <= _NUMBER_MAX:
             return True
         self._find("impossible_queue_offset", run, f"no unit can have the number {run.queue_offset}")
         return False
 
     def _fitted(self, run: QueueRun, number: int) -> Iterator[QueueRun]:
-        """Yield what a queue that ends at a number goes on with: pre-fill, if need be, and what of the run is new."""
+        """Yield what to append to a queue that ends at a number.
+
+        That is pre-fill if needed, then the new units of the run.
+        """
         gap = self._gap(run, number)
         if gap is None:
             return
@@ -262,12 +282,12 @@ class ConsumeQueue:
             yield rest
 
     def _gap(self, run: QueueRun, number: int) -> int | None:
-        """Return how far behind `number` a run begins, None if too far to fill what lies between."""
+        """Return how far after `number` a run begins; None if the gap is too large to fill."""
         gap = run.queue_offset - number
         if gap <= 0:
             return gap
         fits = gap <= self._files.file_bytes // UNIT_BYTES
-        left_out = "" if fits else ", too many to go on behind them: the messages from there on are in no queue"
+        left_out = "" if fits else ", too many to fill: the messages from there on are in no queue"
         self._find("queue_gap", run, f"no message has the numbers {number} to {run.queue_offset - 1}{left_out}")
         return gap if fits else None
 
@@ -275,22 +295,23 @@ class ConsumeQueue:
         return QueueRun(self.key, number, PREFILL * count, self.max_physic_offset)
 
     def _unknown(self, run: QueueRun, known: int) -> QueueRun:
-        """Return a run without the first `known` units, whose numbers are taken.
+        """Return a run without its first `known` units, whose numbers are taken.
 
-        They are there already, or of second records with a number, which only Java writes: the first one stays.
+        Those units are stored already. A unit of another record with a taken number, which only Java writes, is left
+        out with a finding; the first record keeps the number.
         """
         if known <= 0:
             return run
         for unit in units_in(run.units[: known * UNIT_BYTES]):
             if unit.end_offset > self.max_physic_offset:
-                what = f"the record at {unit.offset} has a number that another one has: it is in no queue"
+                what = f"the record at {unit.offset} repeats the number of another record: it is in no queue"
                 self._find("repeated_queue_offset", run, what, offset=unit.offset)
         return tail_of(run, known)
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def _begin(self, number: int) -> None:
-        """Make the first file, with pre-fill in front of a number. Raises OSError."""
+        """Create the first file, with pre-fill before a number. Raises OSError."""
         self._files.begin(number * UNIT_BYTES)
         prefill = PREFILL * (number - self.first_number)
         if prefill:
@@ -299,7 +320,10 @@ class ConsumeQueue:
         self.max_offset = number
 
     def _write(self, run: QueueRun) -> None:
-        """Write units behind the last one. Raises OSError; those that fitted in front of a new file are there then."""
+        """Write units after the last one.
+
+        Raises OSError; units that fitted before a new file are then stored.
+        """
         units = self._with_addresses(run) if run.ext and self.ext is not None else run.units
         try:
             self._files.append(units)
@@ -311,7 +335,10 @@ class ConsumeQueue:
         self.max_offset += len(units) // UNIT_BYTES
 
     def _with_addresses(self, run: QueueRun) -> bytes:
-        """Put what the extension is to hold; return units with the addresses, or tags codes where it took nothing."""
+        """Store the extension units of a run; return its units with addresses.
+
+        A unit keeps its tags code if the extension has no room.
+        """
         assert self.ext is not None
         self._settle_ext()
         units = []
@@ -321,7 +348,10 @@ class ConsumeQueue:
         return b"".join(units)
 
     def _settle_ext(self) -> bool:
-        """Let the extension end behind the last unit that the queue points to; return whether anything was erased."""
+        """Cut the extension after the last unit that the queue points to.
+
+        Return whether anything was erased.
+        """
         if self._ext_settled or self.ext is None:
             return False
         self._ext_settled = True
@@ -330,10 +360,10 @@ class ConsumeQueue:
         return self.ext.truncate_by_max_address(next(filter(is_address, codes), 0))
 
     def _erase(self, number: int) -> bool:
-        """Erase the units from a number on; return whether there was anything. Raises OSError."""
+        """Erase the units from a number on; return whether there were any. Raises OSError."""
         try:
             erased = self._files.cut(number * UNIT_BYTES)
-        except OSError:  # those behind the one that stays are gone
+        except OSError:  # the files after the one that could not be cut are removed
             self.max_offset = min(self.max_offset, self._files.end_position // UNIT_BYTES)
             self.min_offset = min(self.min_offset, self.max_offset)
             raise
@@ -344,20 +374,21 @@ class ConsumeQueue:
 
     # ---- reconciling ---------------------------------------------------------------------------------------------
 
-    def believe(self, end_number: int, log_min: int) -> None:
-        """Take the units in front of a number for proved; the log is told from there on.
+    def trust(self, end_number: int, log_min: int) -> None:
+        """Take the units before a number as proved; the log is compared only from there on.
 
-        They need not be durable: an open that made them anew may have been killed before it synced them.
+        They need not be durable: an earlier open may have rewritten them and been killed before it synced them.
         """
-        numbers = range(self._behind_prefill(), end_number)
+        numbers = range(self._first_after_prefill(), end_number)
         self._first_proved = numbers.start + bisect_left(numbers, log_min, key=self.offset_at)
         self._proved = end_number
         self.max_physic_offset = self._end_offset_before(end_number)
 
     def reconcile(self, run: QueueRun) -> None:
-        """Make sure that the units of a run are stored, and next to those of the runs before it. Raises OSError.
+        """Make sure that the units of a run are stored directly after those of earlier runs.
 
-        Cost for units that are stored: one comparison of bytes, or one look into the extension for each unit.
+        Cost for units that are stored: one comparison of bytes, or one look into the extension for each unit. Raises
+        OSError.
         """
         if self._first_proved is None:
             if not self._may_begin(run):
@@ -367,34 +398,37 @@ class ConsumeQueue:
             self._prove(part)
 
     def _begin_proof(self, number: int) -> None:
-        """Have the files reach the first number that is proved, or begin with it.
+        """Make the files reach the first number that is proved, or begin a new file with it.
 
-        The log has no message of a lower number, so nothing is lost with the units in front.
+        The log has no message of a lower number, so dropping units before it loses nothing.
         """
-        self.drop_in_front()
+        self.drop_before_gap()
         unproved_ext = self.ext is not None and not self.ext.is_empty and not self._clean_exit
         is_reached = self.first_number <= number <= self.max_offset
-        if unproved_ext or not is_reached or not self._is_whole_in_front_of(number):
-            self._rewrite_from(0)
+        if unproved_ext or not is_reached or not self._is_whole_before(number):
+            self._discard_from(0)
         if self.is_empty:
             self._begin(number)
         self.min_offset = min(self.min_offset, number)
         self.max_physic_offset = -1
         self._first_proved = self._proved = number
 
-    def _is_whole_in_front_of(self, number: int) -> bool:
-        """Return whether each number in front of one has a unit or pre-fill: RocketMQ ends a queue at anything else."""
+    def _is_whole_before(self, number: int) -> bool:
+        """Return whether each number before `number` has a unit or pre-fill.
+
+        RocketMQ ends a queue at anything else.
+        """
         first = self.first_number
         return first == number or all(unit.is_possible for unit in units_in(self._read(first, number - first)))
 
     def _prove(self, run: QueueRun) -> None:
-        """Go on with a run that begins at the number up to which units are proved."""
+        """Compare and complete a run that begins at the number up to which units are proved."""
         count = len(run.units) // UNIT_BYTES
         stored = min(count, self.max_offset - self._proved)
         equal = self._equal(run, stored)
         self._proved += equal
         if equal < stored:
-            self._rewrite_from(self._proved)
+            self._discard_from(self._proved)
         if equal < count:
             if self._clean_exit:
                 self._note_rewritten(self._proved)
@@ -402,7 +436,10 @@ class ConsumeQueue:
         self.max_physic_offset = run.end_offset
 
     def _write_proved(self, run: QueueRun) -> None:
-        """Write units behind the proved ones; those that fitted before the disk refused are proved too."""
+        """Write units after the proved ones.
+
+        Units that fitted before a failed write are proved too. Raises OSError.
+        """
         if self.is_empty:
             self._begin(self._proved)
         try:
@@ -411,7 +448,7 @@ class ConsumeQueue:
             self._proved = self.max_offset
 
     def _equal(self, run: QueueRun, count: int) -> int:
-        """Return how many of a run's first `count` units are stored as they should be."""
+        """Return how many of a run's first `count` units are stored with the right bytes."""
         if not count:
             return 0
         data = self._read(self._proved, count)
@@ -423,7 +460,10 @@ class ConsumeQueue:
         return count
 
     def _is_kept(self, stored: Unit, draft: ExtDraft) -> bool:
-        """Return whether the extension holds at a unit's address what it should, behind the address before."""
+        """Return whether the extension holds the right data at a unit's address.
+
+        Addresses must ascend.
+        """
         address = stored.tags_code
         found = self.ext.get(address) if self.ext is not None and is_address(address) else None
         if found is None or found[:2] != draft[:2] or (self._bit_maps and found.bit_map != draft.bit_map):
@@ -433,31 +473,32 @@ class ConsumeQueue:
         return in_order
 
     def end_reconcile(self, log_min: int) -> bool:
-        """Erase what the log says nothing of, set the minimum; return whether anything was erased. Raises OSError.
+        """Erase units that the log does not contain, and set the minimum.
 
-        Without a message in the log, units of records in front of it stay, so that the numbers go on behind them.
+        Return whether anything was erased. If the log has no message of the queue, units of expired records stay, so
+        that numbers continue after them. Raises OSError.
         """
         if self._first_proved is None:
-            self._go_back_to_expired(log_min)
+            self._keep_last_expired(log_min)
         end = self._end_of_expired(log_min) if self._first_proved is None else self._proved
         if end < self.max_offset:
-            self._rewrite_from(end)
+            self._discard_from(end)
         if self._settle_ext():
             self._erased = True
             self._note_rewritten(self.max_offset)
-        if self._first_proved in (None, self._proved):  # the log has no message, or the disk refused the first one
+        if self._first_proved in (None, self._proved):  # the log has no message, or the first write failed
             self.min_offset = self.max_offset
             self.max_physic_offset = self._last_end_offset()
         elif self._first_proved is not None:
             self.min_offset = self._first_survivor(self._first_proved, log_min)
         if self._rewritten_from is not None:
-            message = f"{self.directory}: from number {self._rewritten_from} on it was made anew from the log"
+            message = f"{self.directory}: from number {self._rewritten_from} on it was rebuilt from the log"
             self._keep(Finding("note", "queue_rebuilt", self.directory, self._rewritten_from * UNIT_BYTES, message))
         self._first_proved = None
         return self._erased
 
-    def _rewrite_from(self, number: int) -> None:
-        """Erase the units from a number on: the log says something else."""
+    def _discard_from(self, number: int) -> None:
+        """Erase the units from a number on, which differ from the log. Raises OSError."""
         if self._erase(number):
             self._erased = True
             self._note_rewritten(number)
@@ -465,21 +506,21 @@ class ConsumeQueue:
     def _note_rewritten(self, number: int) -> None:
         self._rewritten_from = number if self._rewritten_from is None else min(self._rewritten_from, number)
 
-    def drop_in_front(self) -> None:
-        """Remove what lies in front of a gap: the log tells of this queue, and so what comes next. Raises OSError."""
-        self._files.drop_in_front()
+    def drop_before_gap(self) -> None:
+        """Remove the files before a gap; the log has this queue's later units. Raises OSError."""
+        self._files.drop_before_gap()
 
-    def _go_back_to_expired(self, log_min: int) -> None:
-        """Have the newest files with a unit of a record in front of the log, which knows the last number.
+    def _keep_last_expired(self, log_min: int) -> None:
+        """Keep the newest files with a unit of an expired record, which gives the last number.
 
-        Behind a gap may lie what was new when the power failed, and whose records are gone with it.
+        Files after a gap may be new ones that survived a power loss while their records did not. Raises OSError.
         """
-        while self._end_of_expired(log_min) == self.first_number and self._go_back():
+        while self._end_of_expired(log_min) == self.first_number and self._map_before_gap():
             self._erased = True
-        self.drop_in_front()
+        self.drop_before_gap()
 
     def _end_of_expired(self, log_min: int) -> int:
-        """Return the number behind the last unit whose record lies in front of the log, or pre-fill."""
+        """Return the number after the last unit that is pre-fill or whose record has expired."""
         for number in range(self.max_offset, self.first_number, -1):
             unit = self._stored(number - 1)
             if unit.is_prefill or (unit.is_possible and unit.end_offset <= log_min):
@@ -487,7 +528,7 @@ class ConsumeQueue:
         return self.first_number
 
     def _first_survivor(self, number: int, log_min: int) -> int:
-        """Return where the messages begin that end in front of a proved one and lie in the log."""
+        """Return the first number of the messages before a proved one that lie in the log."""
         if number == self.first_number:
             return number
         following = self._stored(number)
@@ -501,9 +542,10 @@ class ConsumeQueue:
     # ---- minimum -------------------------------------------------------------------------------------------------
 
     def correct_min_offset(self, log_min: int) -> None:
-        """Raise the minimum to the first message whose record is not in front of the log. Raises OSError.
+        """Raise the minimum to the first message whose record lies at or past `log_min`.
 
-        Cost: logarithmic in the number of units. Source: `correctMinOffset`, which sees pre-fill (hole C6).
+        Cost: logarithmic in the number of units. Source: `correctMinOffset`, which can stop at pre-fill (hole C6).
+        Raises OSError.
         """
         low, high = self.min_offset, self.max_offset
         while low < high:
@@ -521,11 +563,11 @@ class ConsumeQueue:
     # ---- expiry --------------------------------------------------------------------------------------------------
 
     def drop_expired(self, log_min: int, log_durable_end: int) -> tuple[int, bool]:
-        """Remove the files whose last record lies in front of the log; return how many, and whether some wait.
+        """Remove the files whose last record has expired.
 
-        The last file stays, and a file waits whose next one begins with a record that may be lost: the number of this
-        one would be the last that is known then. Nobody appends meanwhile, and the minimum was corrected before. Raises
-        OSError.
+        Return how many, and whether others must wait. The last file stays. A file also stays while the next file begins
+        with a record that is not durable: if that record were lost, the last known number would be lost with this file.
+        No append may run meanwhile, and `correct_min_offset` must have run before. Raises OSError.
         """
         files = self._files.mapped
         dropped, waits = 0, False
@@ -542,7 +584,10 @@ class ConsumeQueue:
         return dropped, waits
 
     def destroy(self) -> None:
-        """Remove all files, durably: the queue begins anew. Nobody appends meanwhile. Raises OSError."""
+        """Remove all files durably; numbers restart at 0. No append may run meanwhile.
+
+        Raises OSError.
+        """
         self._erase(0)
         self.min_offset, self.max_physic_offset = 0, -1
         self._ext_settled = False
@@ -552,19 +597,22 @@ class ConsumeQueue:
     # ---- durability ----------------------------------------------------------------------------------------------
 
     def flush(self, least_pages: int = 0) -> int:
-        """Make what is worth it durable, the extension first; return the position it reaches. Raises OSError."""
+        """Flush the extension, then the units, by a page rule; return the position reached.
+
+        Raises OSError.
+        """
         if self.ext is not None:
             self.ext.flush(least_pages)
         return self._files.flush(least_pages)
 
     def close(self) -> None:
-        """Give up the mappings; nothing is written or synced here."""
+        """Close the mappings without a write or sync."""
         self._files.close()
         if self.ext is not None:
             self.ext.close()
 
     def check(self) -> None:
-        """Assert what the class promises, while nothing is written."""
+        """Assert the invariants of the class. No write may run meanwhile."""
         assert self.first_number <= self.min_offset <= self.max_offset
         assert self.is_empty or self.max_offset * UNIT_BYTES == self._files.end_position
         self._files.check()
@@ -575,17 +623,17 @@ class ConsumeQueue:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What was found, each once for its place."""
+        """The findings, one for each code and place."""
         return tuple(self._findings.values())
 
     def _find(self, code: str, run: QueueRun, what: str, *, offset: int | None = None) -> None:
-        """Note what the log says and a queue cannot hold: the place is a physical offset."""
+        """Note a record that a queue cannot hold. The place of the finding is a physical offset."""
         place = next(units_in(run.units)).offset if offset is None else offset
         if self._keep(Finding("note", code, self.directory, place, f"{self.directory}: {what}")):
             _LOG.warning("%s queue=%r offset=%d what=%r", code, self.directory, place, what)
 
     def _keep(self, finding: Finding) -> bool:
-        """Keep a finding; return whether it is a new one."""
+        """Keep a finding; return whether it is new."""
         place = (finding.code, finding.offset)
         is_new = place not in self._findings
         self._findings.setdefault(place, finding)

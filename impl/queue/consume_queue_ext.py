@@ -1,9 +1,11 @@
-"""The extension of one consume queue: what a unit has no room for, found by the address that the unit holds.
+"""The extension of one consume queue: data that does not fit in a unit.
+
+The unit holds its address.
 
     0 size (i16)   2 tags code (i64)   10 store timestamp (i64)   18 bit map size (i16)   20 bit map
 
-The size is that of the whole unit. Four bytes at the end of a file stay free; where a unit would reach into them, the
-size -1 (`FF FF`) ends the file. An address is the position plus -2^63, which no tags code can be.
+The size is that of the whole extension unit. Four bytes at the end of a file stay free. If a unit would reach into
+them, the size -1 (`FF FF`) ends the file. An address is the position plus -2^63, which is no possible tags code.
 Source: `ConsumeQueueExt`.
 """
 
@@ -17,7 +19,7 @@ from tornpage.impl.queue.queue_files import QueueFiles
 __all__ = ["NO_ADDRESS", "ConsumeQueueExt", "ExtUnit", "is_address"]
 
 NO_ADDRESS = 1
-"""What `put` answers when a unit cannot be stored."""
+"""What `put` returns when a unit cannot be stored."""
 
 _ADDRESS_MAX = -(1 << 31) - 1
 _ADDRESS_BASE = -(1 << 63)
@@ -31,7 +33,7 @@ assert _HEAD.size == 20
 
 
 class ExtUnit(NamedTuple):
-    """What the extension holds for one unit of the queue; the bit map may be empty."""
+    """One extension unit. `store_timestamp` is in milliseconds; `bit_map` may be empty."""
 
     tags_code: int
     store_timestamp: int
@@ -39,15 +41,18 @@ class ExtUnit(NamedTuple):
 
 
 def is_address(tags_code: int) -> bool:
-    """Return whether the third field of a queue unit is an address in the extension. Source: `isExtAddr`."""
+    """Return whether the third field of a queue unit is an address in the extension.
+
+    Source: `isExtAddr`.
+    """
     return tags_code <= _ADDRESS_MAX
 
 
 class ConsumeQueueExt:
-    """Owns the extension files of one queue. One thread puts and truncates; any may get.
+    """Owns the extension files of one queue.
 
-    Where the extension ends after a load is not its own to know: `truncate_by_max_address` with the last address of the
-    queue comes before the first `put`.
+    One thread puts and truncates; any thread may get. The files do not show where the extension ends. After `load`,
+    call `truncate_by_max_address` with the last address of the queue before the first `put`.
     """
 
     def __init__(self, units: QueueFiles) -> None:
@@ -55,9 +60,9 @@ class ConsumeQueueExt:
         self.directory = units.directory
 
     def load(self, *, durable: bool) -> list[Finding]:
-        """Map what is there. Raises OSError."""
+        """Map the files that exist; return the findings. Raises OSError."""
         findings = self._units.load(durable=durable)
-        self._units.drop_in_front()
+        self._units.drop_before_gap()
         return findings
 
     @property
@@ -66,9 +71,9 @@ class ConsumeQueueExt:
         return not self._units.mapped
 
     def put(self, draft: ExtDraft) -> int:
-        """Append a unit; return its address, or NO_ADDRESS for what no file or address has room for.
+        """Append a unit; return its address, or NO_ADDRESS if no file or address has room for it.
 
-        Raises OSError when the disk refuses the file it needs.
+        Raises OSError if a new file cannot be created.
         """
         size_bytes = _HEAD.size + len(draft.bit_map)
         units = self._units
@@ -86,7 +91,7 @@ class ConsumeQueueExt:
         return units.end_position - size_bytes + _ADDRESS_BASE
 
     def get(self, address: int) -> ExtUnit | None:
-        """Return the unit at an address; None where no whole unit lies."""
+        """Return the unit at an address; None if no whole unit lies there."""
         position = address - _ADDRESS_BASE
         if not is_address(address) or position + _HEAD.size > self._units.end_position:
             return None
@@ -100,9 +105,10 @@ class ConsumeQueueExt:
         return ExtUnit(tags_code, store_timestamp, self._units.read(position + _HEAD.size, bit_map_bytes))
 
     def truncate_by_max_address(self, address: int) -> bool:
-        """Erase what lies behind the unit at an address; everything, if no unit lies there. Return whether it was news.
+        """Erase everything past the unit at an address; return whether there was anything.
 
-        Raises OSError. RocketMQ erases nothing then, so that new units lie over old ones (hole C17).
+        If no unit lies at the address, everything is erased. RocketMQ erases nothing then, so new units overlap old
+        ones (hole C17). Raises OSError.
         """
         unit = self.get(address)
         if unit is None:
@@ -110,18 +116,18 @@ class ConsumeQueueExt:
         return self._units.cut(address - _ADDRESS_BASE + _HEAD.size + len(unit.bit_map))
 
     def truncate_by_min_address(self, address: int) -> None:
-        """Remove the files in front of the one that holds an address. Raises OSError."""
+        """Remove the files before the one that holds an address. Raises OSError."""
         if is_address(address):
             self._units.drop_before(address - _ADDRESS_BASE)
 
     def flush(self, least_pages: int = 0) -> int:
-        """Make what is worth it durable. Raises OSError."""
+        """Flush by a page rule; return the position reached. Raises OSError."""
         return self._units.flush(least_pages)
 
     def close(self) -> None:
-        """Give up the mappings."""
+        """Close the mappings."""
         self._units.close()
 
     def check(self) -> None:
-        """Assert what the files promise."""
+        """Assert the invariants of the files."""
         self._units.check()

@@ -1,8 +1,9 @@
-"""The consume queues of a store by topic and queue id: `consumequeue/TOPIC/QUEUEID`, extensions in `consumequeue_ext`.
+"""The consume queues of a store by topic and queue id.
 
-A topic is a directory name of the same bytes, as RocketMQ writes it where names are UTF-8. A queue is there from its
-first unit on; looking for one creates nothing. Source: `DefaultMessageStore.loadConsumeQueue`, and `findConsumeQueue`,
-which makes a queue of every name that is asked for (RMQ-B38).
+Files are in `consumequeue/TOPIC/QUEUEID`, extensions in `consumequeue_ext`. The directory name has the bytes of the
+topic, as RocketMQ writes it where names are UTF-8. A queue exists from its first unit on; a lookup creates nothing.
+Source: `DefaultMessageStore.loadConsumeQueue`, and `findConsumeQueue`, which creates a queue for every requested name
+(RMQ-B38).
 """
 
 import logging
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.files import Files
 from tornpage.impl.io.mapped_file import MappedFile
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.message.dispatching import UNIT_BYTES, QueueRun
 from tornpage.impl.message.multi_dispatch import QueueKey
 from tornpage.impl.queue.consume_queue import ConsumeQueue
@@ -32,28 +33,31 @@ _NAME_BYTES_MAX = 255
 
 
 class QueueFileProof(NamedTuple):
-    """The first bytes of a queue file; `path` begins below the directory of the store."""
+    """The checksum of the first bytes of a queue file.
+
+    `path` is relative to the store directory.
+    """
 
     path: str
     size_bytes: int
     crc: int
 
 
-class _NowhereQueue(ConsumeQueue):
-    """Stands for a queue that no directory can be named after: nothing is kept."""
+class _UnnameableQueue(ConsumeQueue):
+    """Stands for a queue whose topic cannot be a directory name; it stores nothing."""
 
     def append(self, run: QueueRun) -> None:
-        """Pass."""
+        """Store nothing."""
 
     def reconcile(self, run: QueueRun) -> None:
-        """Pass."""
+        """Store nothing."""
 
 
 class ConsumeQueues:
-    """Owns all queues of a store. One thread asks for new ones; any may look.
+    """Owns all queues of a store. One thread creates queues; any thread may look them up.
 
-    `clean_exit` says whether the last opener closed the store, everything durable. With `ext` queues have extensions;
-    `bit_maps` says whether dispatch knows the bit maps in them.
+    `clean_exit` says whether the last exit was clean, with everything durable. With `ext` queues have extensions.
+    `bit_maps` says whether dispatch computes the bit maps in them.
     """
 
     def __init__(
@@ -86,27 +90,30 @@ class ConsumeQueues:
         self._mapped_file = mapped_file
         self._tree = DirectoryTree(files, root)
         self._queues: dict[QueueKey, ConsumeQueue] = {}
-        self._nowhere: dict[QueueKey, ConsumeQueue] = {}
-        self._left: dict[QueueKey, ConsumeQueue] = {}
+        self._unnameable: dict[QueueKey, ConsumeQueue] = {}
+        self._leftovers: dict[QueueKey, ConsumeQueue] = {}
         self._findings: list[Finding] = []
         self._guard = guard()
 
     # ---- loading and reconciling ---------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Map the queues that are there, unproved; what is no queue is noted and left alone. Raises OSError."""
+        """Load the queues that exist, not yet compared with the log.
+
+        Other directory entries get a note. Raises OSError.
+        """
         for topic in self._directories(f"{self._root}/consumequeue"):
             for queue_id in self._directories(f"{self._root}/consumequeue/{topic}"):
                 if _QUEUE_ID.fullmatch(queue_id) is None:
                     self._note_stray(f"{self._root}/consumequeue/{topic}/{queue_id}")
                     continue
                 queue = self._make((os.fsencode(topic), int(queue_id)))
-                self._queues[queue.key] = queue  # first: who gives up in the middle of a load closes it too
+                self._queues[queue.key] = queue  # first, so that closing after a failed load closes it too
                 queue.load()
         self._forget_empty()
 
     def _directories(self, path: str) -> Iterator[str]:
-        """Yield the directories in one, which need not exist, and note what else is there."""
+        """Yield the names of the directories in `path`, which need not exist; note other entries."""
         for name in self._files.list_directory(path) if self._files.stat(path) else []:
             stat = self._files.stat(f"{path}/{name}")
             if stat is not None and stat.kind == "directory":
@@ -115,45 +122,51 @@ class ConsumeQueues:
                 self._note_stray(f"{path}/{name}")
 
     def _note_stray(self, path: str) -> None:
-        self._findings.append(Finding("note", "stray_file", path, -1, f"{path} is no consume queue: ignored"))
+        self._findings.append(Finding("note", "stray_file", path, NO_OFFSET, f"{path} is no consume queue: ignored"))
 
-    def believe(self, proofs: Sequence[QueueFileProof], log_min: int) -> None:
-        """Take for proved, in each queue, the units in files that are as they were."""
+    def trust(self, proofs: Sequence[QueueFileProof], log_min: int) -> None:
+        """Take as proved the units in queue files whose checksums hold."""
         ends: dict[str, int] = {}
         for proof in proofs:
             directory, _, name = proof.path.rpartition("/")
             ends[f"{self._root}/{directory}"] = (int(name) + proof.size_bytes) // UNIT_BYTES
         for queue in self.all():
             if queue.directory in ends:
-                queue.believe(ends[queue.directory], log_min)
+                queue.trust(ends[queue.directory], log_min)
 
-    def heard_of(self, runs: Sequence[QueueRun]) -> None:
-        """Say that the log has these units, although the disk refuses to store them now. Raises OSError."""
+    def note_unstored(self, runs: Sequence[QueueRun]) -> None:
+        """Note units that the log has and that could not be stored. Raises OSError."""
         for run in runs:
             queue = self._queues.get(run.key)
             if queue is not None:
-                queue.drop_in_front()
+                queue.drop_before_gap()
 
     def erase_deleted(self, offsets: Mapping[bytes, int], log_min: int) -> None:
-        """Erase what is left of topics that were deleted, each below a physical offset. Raises OSError."""
+        """Erase what is left of deleted topics.
+
+        `offsets` maps topics to the offset of their deletion. Raises OSError.
+        """
         for queue in self.all():
             if queue.key[0] in offsets:
                 queue.erase_deleted(offsets[queue.key[0]], log_min)
 
     def end_reconcile(self, log_min: int) -> bool:
-        """End the reconciling of every queue; return whether anything was erased. Raises OSError."""
+        """End the reconciliation of every queue; return whether anything was erased.
+
+        Raises OSError.
+        """
         erased = [queue.end_reconcile(log_min) for queue in self.all()]
         self._forget_empty()
         return any(erased)
 
     def _forget_empty(self) -> None:
-        """Forget queues without a file, as the next open will not find them either."""
+        """Forget queues without a file; the next open does not find them either. Raises OSError."""
         for queue in self.all():
             if queue.is_empty:
-                queue.flush()  # its files are gone for good
+                queue.flush()  # makes the removal of its files durable
                 self._findings += queue.findings
                 del self._queues[queue.key]
-                queue.close()  # what is left of an extension
+                queue.close()  # closes what is left of an extension
 
     # ---- finding -------------------------------------------------------------------------------------------------
 
@@ -165,27 +178,28 @@ class ConsumeQueues:
             return None
 
     def of(self, key: QueueKey) -> ConsumeQueue:
-        """Return the queue of a key, to be appended to; the disk knows of it from its first unit on.
+        """Return the queue of a key for appends, creating it if needed.
 
-        A name that no directory can have, which no put accepts, gives a queue that keeps nothing, and a finding.
+        Its directory is created with its first unit. If the topic cannot be a directory name, which no put accepts, the
+        queue stores nothing and a finding names it.
         """
         queue = self._queues.get(key)
         return self._new(key) if queue is None else queue
 
     def _new(self, key: QueueKey) -> ConsumeQueue:
         name, _ = key
-        if key not in self._nowhere and (
+        if key not in self._unnameable and (
             not 1 <= len(name) <= _NAME_BYTES_MAX or name in (b".", b"..") or b"/" in name or b"\0" in name
         ):
             path = f"{self._root}/consumequeue"
             message = f"{path}: no directory can be named {name!r}: the messages of that topic are in no queue"
-            self._findings.append(Finding("note", "impossible_queue", path, -1, message))
+            self._findings.append(Finding("note", "impossible_queue", path, NO_OFFSET, message))
             _LOG.warning("impossible_queue topic=%r queue_id=%d", name, key[1])
-            self._nowhere[key] = _NowhereQueue(key, self._files_in("consumequeue/nowhere", self._file_bytes))
-        if key in self._nowhere:
-            return self._nowhere[key]
-        if key in self._left:
-            self._destroy(self._left[key])
+            self._unnameable[key] = _UnnameableQueue(key, self._files_in("consumequeue/nowhere", self._file_bytes))
+        if key in self._unnameable:
+            return self._unnameable[key]
+        if key in self._leftovers:
+            self._destroy(self._leftovers[key])
         queue = self._make(key)
         with self._guard:
             self._queues[key] = queue
@@ -215,34 +229,38 @@ class ConsumeQueues:
         )
 
     def remove(self, queue: ConsumeQueue) -> None:
-        """Forget a queue and remove its files, durably; its directory stays. Nobody appends meanwhile. Raises OSError.
+        """Forget a queue and remove its files durably; its directory stays.
 
-        It is unknown from here on, whatever the disk refuses: its numbers begin anew. Files that stay are removed by
-        `remove_left`, or before a queue of the same key comes to be, from whatever number it is told.
+        No append may run meanwhile. The queue is unknown afterwards even if the removal fails, and its numbers restart.
+        Files that could not be removed are removed by `remove_leftovers`, or before a queue of the same key is created.
+        Raises OSError if the removal fails.
         """
         with self._guard:
             self._queues.pop(queue.key, None)
-            self._left[queue.key] = queue
+            self._leftovers[queue.key] = queue
         self._destroy(queue)
 
-    def remove_left(self) -> None:
-        """Remove what the disk has refused to remove so far. Nobody appends meanwhile. Raises OSError."""
-        for queue in tuple(self._left.values()):
+    def remove_leftovers(self) -> None:
+        """Remove the files that an earlier `remove` could not remove. No append may run meanwhile.
+
+        Raises OSError.
+        """
+        for queue in tuple(self._leftovers.values()):
             self._destroy(queue)
 
     def _destroy(self, queue: ConsumeQueue) -> None:
         queue.destroy()
-        del self._left[queue.key]
+        del self._leftovers[queue.key]
         queue.close()
 
     def all(self) -> tuple[ConsumeQueue, ...]:
-        """Return the queues there are now, in the order in which they came to be."""
+        """Return all queues in the order of their creation."""
         with self._guard:
             return tuple(self._queues.values())
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found in loading, reconciling and appending."""
+        """The findings of loading, reconciling and appending."""
         return (*self._findings, *(finding for queue in self.all() for finding in queue.findings))
 
     # ---- durability ----------------------------------------------------------------------------------------------
@@ -253,11 +271,11 @@ class ConsumeQueues:
             queue.flush(least_pages)
 
     def close(self) -> None:
-        """Give up all mappings; nothing is written or synced here. The queues can still be asked, and are empty."""
-        for queue in (*self.all(), *self._left.values()):
+        """Close all mappings without a write or sync. The queues can still be read, and are empty."""
+        for queue in (*self.all(), *self._leftovers.values()):
             queue.close()
 
     def check(self) -> None:
-        """Assert what the queues promise, while nothing is appended."""
+        """Assert the invariants of all queues. No append may run meanwhile."""
         for queue in self.all():
             queue.check()

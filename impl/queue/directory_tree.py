@@ -1,4 +1,4 @@
-"""Directories below the store's own: made when a file is to lie in them, durable when that file is."""
+"""Directories below the store directory: created on demand, synced with the files in them."""
 
 import threading
 
@@ -9,9 +9,9 @@ __all__ = ["DirectoryTree"]
 
 
 class DirectoryTree:
-    """Knows which directories below a durable `root` there are, and which names of them may not be durable yet.
+    """Tracks the directories below a durable `root` and the names that may not be durable.
 
-    One thread makes directories; any may sync them.
+    One thread creates directories; any thread may sync them.
     """
 
     def __init__(self, files: Files, root: str) -> None:
@@ -22,7 +22,7 @@ class DirectoryTree:
         self._guard = threading.Lock()
 
     def make(self, path: str) -> None:
-        """Make a directory below the root, and its parents, unless they are there. Raises OSError."""
+        """Create a directory below the root, and its parents, unless they exist. Raises OSError."""
         if path in self._known:
             return
         if self._files.stat(path) is None:
@@ -31,9 +31,10 @@ class DirectoryTree:
         self.note(path, durable=False)
 
     def note(self, path: str, *, durable: bool) -> None:
-        """Say that a directory is there, and so are its parents.
+        """Record that a directory and its parents exist.
 
-        A name may not be durable although it is there: an opener before us may have been killed before it synced it.
+        `durable` says whether their names are durable. An existing name may not be durable: an earlier open may have
+        been killed before it synced the parent.
         """
         with self._guard:
             while path not in self._known:
@@ -44,9 +45,9 @@ class DirectoryTree:
                 path = parent
 
     def sync(self, path: str) -> None:
-        """Make the names in a directory durable, and its own up to the root. Raises OSError.
+        """Make the names in a directory durable, and its own name up to the root. Raises OSError.
 
-        One sync of a parent serves all its directories: thousands of queues come to be at once.
+        One sync of a parent serves all its directories, since thousands of queues may be created at once.
         """
         self._files.sync_directory(path)
         while path != self._root:

@@ -1,11 +1,10 @@
-"""One directory of equal files named by 20 digits, made when they are needed: consume queues and their extensions.
+"""A directory of equal-sized files named by 20 digits, for queues and their extensions.
 
-What counts at load are the newest files that follow each other. Behind a power loss a file may lie in front of a gap
-for two reasons: a clean-up had removed it, or those behind the gap were new and one between them is lost. The log knows
-which.
+At load, only the newest run of contiguous files counts. After a power loss a file may lie before a gap for two reasons:
+expiry removed the files in the gap, or the files after the gap were new and one of them is lost. Only the log can tell.
 
-The files are contiguous and all but the last one are full. Positions are bytes from the begin of the first file that
-the queue ever had. Bytes behind `end_position` are zero. Source: `MappedFileQueue`, as `ConsumeQueue` uses it.
+The files are contiguous, and all but the last one are full. Positions are bytes from the begin of the first file that
+the queue ever had. Bytes past `end_position` are zero. Source: `MappedFileQueue`, as `ConsumeQueue` uses it.
 """
 
 import contextlib
@@ -16,21 +15,21 @@ from tornpage.impl.config.policy import FlushPolicy
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
-from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_files import file_name
 from tornpage.impl.queue.directory_tree import DirectoryTree
 
 __all__ = ["POSITION_MAX", "QueueFiles"]
 
 POSITION_MAX = 1 << 62
-"""No file begins behind it; the positions in it fit 64 bits."""
+"""The greatest position at which a file may begin; the positions in it fit 64 bits."""
 
 
 class QueueFiles:
-    """Owns the files of one directory. One thread appends and cuts; reads and flushes come from any.
+    """Owns the files of one directory.
 
-    The list of files is replaced and never changed, so a reader that has it sees files that belong together.
-    `writable=False` looks at what is there and changes nothing.
+    One thread appends and cuts; any thread reads and flushes. The list of files is replaced and never changed in place,
+    so a reader sees a consistent list. With `writable=False` nothing is changed on disk.
     """
 
     def __init__(
@@ -52,35 +51,36 @@ class QueueFiles:
         self.directory = directory
         self.file_bytes = file_bytes
         self.mapped: tuple[MappedFile, ...] = ()
-        self._in_front: list[int] = []
+        self._before_gap: list[int] = []
         self._flush_lock = guard()
-        self._half_made: str | None = None
+        self._incomplete: str | None = None
 
     # ---- loading -----------------------------------------------------------------------------------------------------
 
     def load(self, *, durable: bool) -> list[Finding]:
-        """Map the newest files that follow each other; all count as full until `cut`. Raises OSError.
+        """Map the newest run of contiguous files; all count as full until `cut`.
 
-        Files of another size are removed from a writable directory: what they held comes from the log. Those in front
-        of a gap stay until `go_back` or `drop_in_front`. `durable` says that the last opener made everything durable.
+        Return the findings. Files of another size are removed from a writable directory, since their content comes from
+        the log again. Files before a gap stay until `map_before_gap` or `drop_before_gap`. `durable` says that the last
+        exit made everything durable. Raises OSError.
         """
         names, findings = self._queue_file_names()
         for base, size_bytes in sorted(names.items()):
             if not self._is_possible(base, size_bytes):
                 findings += self._remove(base, size_bytes)
-        self._in_front = sorted(base for base in names if self._is_possible(base, names[base]))
+        self._before_gap = sorted(base for base in names if self._is_possible(base, names[base]))
         self._map_newest(durable=durable)
-        findings += [self._alone(base) for base in self._in_front]
-        if names or self._files.stat(self.directory) is not None:  # names may have gone that are not synced
+        findings += [self._alone(base) for base in self._before_gap]
+        if names or self._files.stat(self.directory) is not None:  # a removed name may not be synced
             self._tree.note(self.directory, durable=durable)
             self._names_pending |= self._writable and not durable
         return findings
 
     def _map_newest(self, *, durable: bool) -> None:
-        """Map the last files without a gap of those that are not mapped. Raises OSError."""
+        """Map the last contiguous run of the unmapped files. Raises OSError."""
         run: list[int] = []
-        while self._in_front and (not run or self._in_front[-1] + self.file_bytes == run[0]):
-            run.insert(0, self._in_front.pop())
+        while self._before_gap and (not run or self._before_gap[-1] + self.file_bytes == run[0]):
+            run.insert(0, self._before_gap.pop())
         mapped: list[MappedFile] = []
         try:
             for base in run:
@@ -88,21 +88,21 @@ class QueueFiles:
         finally:
             self.mapped = tuple(mapped)
 
-    def drop_in_front(self) -> None:
-        """Remove the files in front of a gap. Raises OSError."""
-        while self._in_front:
-            self._remove(self._in_front[-1], self.file_bytes)
-            self._in_front.pop()
+    def drop_before_gap(self) -> None:
+        """Remove the files before a gap. Raises OSError."""
+        while self._before_gap:
+            self._remove(self._before_gap[-1], self.file_bytes)
+            self._before_gap.pop()
 
     def _alone(self, base: int) -> Finding:
         path = f"{self.directory}/{file_name(base)}"
-        return Finding("note", "queue_file_alone", path, base, f"{path} lies in front of a missing file")
+        return Finding("note", "queue_file_alone", path, base, f"{path} lies before a missing file")
 
     def _is_possible(self, base: int, size_bytes: int) -> bool:
         return size_bytes == self.file_bytes and not base % self.file_bytes and base <= POSITION_MAX
 
     def _queue_file_names(self) -> tuple[dict[int, int], list[Finding]]:
-        """Return size by first position of what is named like a queue file, and a note for everything else."""
+        """Return the sizes of queue files by first position, and a note for other entries."""
         names: dict[int, int] = {}
         findings = []
         for name in self._files.list_directory(self.directory) if self._files.stat(self.directory) else []:
@@ -111,18 +111,20 @@ class QueueFiles:
             if stat is not None and stat.kind == "file" and len(name) == 20 and name.isascii() and name.isdigit():
                 names[int(name)] = stat.size_bytes
             else:
-                findings.append(Finding("note", "stray_file", path, -1, f"{path} is no consume queue file: ignored"))
+                findings.append(
+                    Finding("note", "stray_file", path, NO_OFFSET, f"{path} is no consume queue file: ignored")
+                )
         return names, findings
 
     def _remove(self, base: int, size_bytes: int) -> list[Finding]:
-        """Remove a file that cannot be used, and say so unless it never held anything."""
+        """Remove a file that cannot be used; return a finding unless it was empty. Raises OSError."""
         path = f"{self.directory}/{file_name(base)}"
         if self._writable:
             self._files.unlink(path)
             self._names_pending = True
         if not size_bytes:
             return []
-        message = f"{path} of {size_bytes} bytes is no file of a queue with files of {self.file_bytes} bytes: not used"
+        message = f"{path} of {size_bytes} bytes is not used: the files of this queue have {self.file_bytes} bytes"
         return [Finding("note", "queue_file_size", path, base, message)]
 
     def _open(self, base: int, *, durable: bool) -> MappedFile:
@@ -145,30 +147,33 @@ class QueueFiles:
 
     @property
     def first_position(self) -> int:
-        """Where the first file begins, 0 without files."""
+        """The position of the first file, 0 without files."""
         mapped = self.mapped
         return mapped[0].base_offset if mapped else 0
 
     @property
     def end_position(self) -> int:
-        """Where the next append goes, 0 without files."""
+        """The position of the next append, 0 without files."""
         mapped = self.mapped
         return mapped[-1].base_offset + mapped[-1].written_position if mapped else 0
 
     def at(self, position: int) -> tuple[MappedFile, int] | None:
-        """Return the file that holds a position, and the position in that file."""
-        mapped = self.mapped  # close() and cut() take the list away; they never change this one
+        """Return the file that holds a position, and the position in that file.
+
+        Returns None for a position outside the files.
+        """
+        mapped = self.mapped  # a snapshot: close() and cut() replace the list
         number, start = divmod(position - mapped[0].base_offset, self.file_bytes) if mapped else (-1, 0)
         return (mapped[number], start) if 0 <= number < len(mapped) else None
 
     def read(self, position: int, size_bytes: int) -> bytes:
-        """Copy bytes, over the ends of files; fewer where there is no file (any more)."""
+        """Copy bytes, across the ends of files; fewer where the files end or were removed."""
         pieces: list[bytes] = []
         while size_bytes > 0 and (place := self.at(position)) is not None:
             mapped, start = place
             piece = _held(mapped, start, size_bytes)
             if len(piece) == size_bytes and not pieces:
-                return piece  # as nearly always
+                return piece  # the common case
             if not piece:
                 break
             pieces.append(piece)
@@ -178,14 +183,15 @@ class QueueFiles:
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def begin(self, position: int) -> None:
-        """Make the first file: the one that holds a position. Raises OSError; there is no file then."""
+        """Create the first file, which holds `position`. Raises OSError; then no file exists."""
         assert not self.mapped
         self._add(position // self.file_bytes * self.file_bytes)
 
     def append(self, data: bytes) -> None:
-        """Copy bytes behind the end of a directory that has files, rolling over where a file is full.
+        """Copy bytes to the end; a full file is followed by a new one.
 
-        Raises OSError when a file cannot be made; what fitted before it is there then.
+        The directory must have a file. Raises OSError if a file cannot be created; the bytes that fitted before it are
+        then stored.
         """
         last = self.mapped[-1]
         room = last.size_bytes - last.written_position
@@ -198,46 +204,49 @@ class QueueFiles:
         last.append(bytearray(data))
 
     def end_file(self, data: bytes) -> None:
-        """Append what ends the last file before its end; the file is full afterwards."""
+        """Append data that ends the last file early; the file counts as full afterwards."""
         last = self.mapped[-1]
         last.append(bytearray(data))
         last.written_position = last.size_bytes
 
     def _add(self, base: int) -> None:
-        """Make the next file, of zeros. Its name is durable after the first flush of what is in it."""
+        """Create the next file, filled with zeros.
+
+        Its name becomes durable with the first flush of its data.
+        """
         self._tree.make(self.directory)
-        self._names_pending = True  # of the directory, be it that the file is refused
+        self._names_pending = True  # the directory is new even if creating the file fails
         path = f"{self.directory}/{file_name(base)}"
-        if self._files.stat(path) is not None:  # what is left of an attempt that failed
+        if self._files.stat(path) is not None:  # left by a failed attempt
             self._files.unlink(path)
-        self._half_made = None
+        self._incomplete = None
         file = self._files.create(path)
         try:
             self._files.allocate(file, self.file_bytes)
             mapped = self._mapped(file, base, 0)
         except BaseException:
             self._files.close(file)
-            self._half_made = path
+            self._incomplete = path
             with contextlib.suppress(OSError):
-                self._remove_half_made()
+                self._remove_incomplete()
             raise
-        self._names_pending = True  # again: a flush may have come meanwhile
-        self.mapped = (*self.mapped, mapped)  # last: whoever flushes the file knows of its name
+        self._names_pending = True  # again: a flush may have cleared it meanwhile
+        self.mapped = (*self.mapped, mapped)  # last, so that a flush of the file also syncs its name
 
-    def _remove_half_made(self) -> None:
-        """Remove the file behind the last one that could not be made. Raises OSError."""
-        if self._half_made is not None:
-            self._files.unlink(self._half_made)
-            self._half_made = None
+    def _remove_incomplete(self) -> None:
+        """Remove a file after the last one whose creation failed. Raises OSError."""
+        if self._incomplete is not None:
+            self._files.unlink(self._incomplete)
+            self._incomplete = None
 
     def cut(self, position: int) -> bool:
-        """Keep what lies in front of a position; return whether anything but zeros was behind it. Raises OSError.
+        """Erase everything from a position on; return whether anything but zeros was there.
 
-        Files behind it go, last first; the rest of the file is zeroed, durably with the next thorough flush. A
-        directory that may not be changed keeps everything.
+        Later files are removed, last first. The rest of the file is zeroed; the next flush of everything makes that
+        durable. A directory opened read-only keeps all bytes on disk. Raises OSError.
         """
         with self._flush_lock:
-            self._remove_half_made()
+            self._remove_incomplete()
             count = sum(mapped.base_offset < position for mapped in self.mapped)
             gone = self.mapped[count:]
             erased = any(mapped.first_nonzero(0) is not None for mapped in gone)
@@ -248,35 +257,41 @@ class QueueFiles:
             return (self._cut_file(self.mapped[count - 1], position) if count else False) or erased
 
     def _cut_file(self, mapped: MappedFile, position: int) -> bool:
-        """Keep of one file what lies in front of a position."""
+        """Erase one file from a position on."""
         end = min(position - mapped.base_offset, mapped.size_bytes)
         dirty = mapped.first_nonzero(end)
         if dirty is not None and self._writable:
             mapped.zero(dirty, mapped.size_bytes - dirty)
-            mapped.flushed_position = 0  # the zeros are news
+            mapped.flushed_position = 0  # the zeros have to be flushed
         mapped.written_position = end
         mapped.flushed_position = min(mapped.flushed_position, end)
         return dirty is not None
 
-    def write_again(self, position: int) -> None:
-        """Write what lies behind a position once more as it is (`MappedFile.rewrite`). Raises OSError."""
+    def rewrite_from(self, position: int) -> None:
+        """Rewrite everything from a position on with equal bytes (`MappedFile.rewrite`).
+
+        Raises OSError.
+        """
         for mapped in self.mapped:
             if mapped.end_offset > position:
                 mapped.rewrite(max(0, position - mapped.base_offset), mapped.written_position)
 
-    def go_back(self) -> bool:
-        """Take the files in front of a gap in the place of those behind it, which go; return whether there are any.
+    def map_before_gap(self) -> bool:
+        """Replace the files after a gap by the run of files before it.
 
-        Raises OSError.
+        Return whether there was one. Raises OSError.
         """
-        if not self._in_front:
+        if not self._before_gap:
             return False
         self.cut(0)
         self._map_newest(durable=False)
         return True
 
     def drop_before(self, position: int) -> None:
-        """Remove the files that end at or before a position, first ones first; the last file stays. Raises OSError."""
+        """Remove the files that end at or before a position, first ones first.
+
+        The last file stays. Raises OSError.
+        """
         with self._flush_lock:
             while len(self.mapped) > 1 and self.mapped[0].end_offset <= position:
                 first = self.mapped[0]
@@ -285,7 +300,7 @@ class QueueFiles:
                 first.close()
 
     def _unname(self, mapped: MappedFile) -> None:
-        """Take a file's name away. Raises OSError: it is one of the files then as before."""
+        """Unlink a file. Raises OSError; the file then stays in use."""
         if self._writable:
             self._files.unlink(mapped.path)
             self._names_pending = True
@@ -293,9 +308,10 @@ class QueueFiles:
     # ---- durability ----------------------------------------------------------------------------------------------
 
     def flush(self, least_pages: int = 0) -> int:
-        """Make what is worth it durable, front to back, then the names of new files; return where it ends.
+        """Flush files in order by a page rule, then the names of new files.
 
-        Raises the OSError of a failed sync; files in front of it are durable then. Cost without news: one look.
+        Return the position reached. Raises OSError if a sync fails; the files before it are then durable. Cost without
+        unflushed data: one check.
         """
         with self._flush_lock:
             flushed = False
@@ -314,7 +330,10 @@ class QueueFiles:
             return unflushed[0].base_offset + unflushed[0].flushed_position if unflushed else self.end_position
 
     def _unflushed(self) -> tuple[MappedFile, ...]:
-        """Return the files from the first one on that is not durable to its end; all in front of it are."""
+        """Return the files from the first one that is not flushed to its end.
+
+        All earlier ones are.
+        """
         mapped = self.mapped
         start = len(mapped)
         while start and mapped[start - 1].flushed_position < mapped[start - 1].size_bytes:
@@ -322,7 +341,7 @@ class QueueFiles:
         return mapped[start:]
 
     def _sync_names(self) -> None:
-        self._names_pending = False  # first: a file that comes meanwhile is none of this sync's
+        self._names_pending = False  # first, so that a file created meanwhile sets it again
         try:
             self._tree.sync(self.directory)
         except BaseException:
@@ -330,14 +349,14 @@ class QueueFiles:
             raise
 
     def close(self) -> None:
-        """Give up all mappings; nothing is written or synced here. A flush under way ends first."""
+        """Close all mappings without a write or sync. Waits for a running flush."""
         with self._flush_lock:
             given_up, self.mapped = self.mapped, ()
             for mapped in given_up:
                 mapped.close()
 
     def check(self) -> None:
-        """Assert what the class promises."""
+        """Assert the invariants of the class."""
         for before, after in zip(self.mapped, self.mapped[1:], strict=False):
             assert before.end_offset == after.base_offset
             assert before.is_full
@@ -346,7 +365,7 @@ class QueueFiles:
 
 
 def _held(mapped: MappedFile, start: int, size_bytes: int) -> bytes:
-    """Copy bytes of one file, none of one that is being closed."""
+    """Copy bytes of one file; none if the file is being closed."""
     if not mapped.hold():
         return b""
     try:

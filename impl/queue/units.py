@@ -1,8 +1,8 @@
-"""A unit: the 20 bytes that a consume queue has for each message.
+"""A unit: the 20 bytes that a consume queue holds for each message.
 
     0 physical offset (i64)   8 size (i32)   12 tags code, or address in the extension (i64)
 
-For numbers that no message has there is pre-fill: offset 0, the greatest size. Source: `ConsumeQueue`.
+Numbers without a message hold pre-fill: offset 0 and the greatest size. Source: `ConsumeQueue`.
 """
 
 import itertools
@@ -23,7 +23,11 @@ PREFILL = UNIT.pack(0, _PREFILL_BYTES, 0)
 
 
 class Unit(NamedTuple):
-    """What a queue says of one message: where its record lies, how long it is, and its tags code or an address."""
+    """The entry of a queue for one message.
+
+    `offset` is the physical offset of the record, `size` its length in bytes. `tags_code` is a tags code or an address
+    in the extension.
+    """
 
     offset: int
     size: int
@@ -31,27 +35,30 @@ class Unit(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """Physical offset behind the record."""
+        """Physical offset after the record."""
         return self.offset + self.size
 
     @property
     def is_prefill(self) -> bool:
-        """Whether there is no message of this number."""
+        """Whether the number has no message."""
         return self == (0, _PREFILL_BYTES, 0)
 
     @property
     def is_possible(self) -> bool:
-        """Whether it may point to a record."""
+        """Whether the unit may point to a record."""
         return self.offset >= 0 and self.size > 0
 
 
 def units_in(data: bytes) -> Iterator[Unit]:
-    """Yield the units that some bytes are."""
+    """Yield the units in some bytes, whose length must be a multiple of 20."""
     return itertools.starmap(Unit, UNIT.iter_unpack(data))
 
 
 def count_possible(view: memoryview) -> int:
-    """Return how many units of a file may point to a record, looked for as if there were no holes."""
+    """Return how many leading units of a file may point to a record.
+
+    A binary search finds it, as if there were no holes.
+    """
     low, high = 0, len(view) // UNIT_BYTES
     while low < high:
         middle = (low + high) // 2

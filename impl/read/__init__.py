@@ -1,1 +1,1 @@
-"""The way of a read through the store: pulls, queries, buffers, filters and long polling."""
+"""Reads of the store: pulls, queries, buffers, filters and long polling."""

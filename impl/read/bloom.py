@@ -1,8 +1,9 @@
-"""The Bloom filter behind the bit maps of a consume queue extension: which consumers' filters a record passes.
+"""The Bloom filter of the bit maps in a consume queue extension.
 
-Each consumer owns a few bits of the map, found from a hash of its group and topic. A map in which one of them is clear
-was made by a record that its filter refused. Bit n is bit n mod 8, the least significant first, of byte n // 8.
-Source: `BloomFilter`, `BloomFilterData`, `BitsArray`, `ConsumerFilterManager.register`.
+A bit map says which consumers' filters a record passes. Each consumer has a few bits of the map, computed from a hash
+of its group and topic. If one of them is clear, the record did not pass the consumer's filter. Bit n is bit n mod 8,
+the least significant first, of byte n // 8. Source: `BloomFilter`, `BloomFilterData`, `BitsArray`,
+`ConsumerFilterManager.register`.
 """
 
 import math
@@ -23,16 +24,16 @@ class BloomBits:
 
 
 class BloomFilter:
-    """Sized for so many consumers and a rate of false hits, in per cent.
+    """A filter for `capacity` consumers with a rate of false hits in percent.
 
-    Defaults are those of `expectConsumerNumUseFilter` and `maxErrorRateOfBloomFilter`: maps of 112 bits, of which each
-    consumer has three. Positions come from the two halves of the first word of MurmurHash3 (128 bits, seed 0), added up
-    as 32-bit integers; a negative sum has its bits flipped.
+    The defaults are those of `expectConsumerNumUseFilter` and `maxErrorRateOfBloomFilter`: maps of 112 bits, three for
+    each consumer. Positions come from the two halves of the first word of MurmurHash3 (128 bits, seed 0), added as
+    32-bit integers; the bits of a negative sum are inverted. Raises ValueError for an impossible capacity or rate.
     """
 
     def __init__(self, *, capacity: int = 32, error_percent: int = 20) -> None:
         if capacity < 1 or not 1 <= error_percent < 100:
-            raise ValueError(f"a Bloom filter for {capacity} consumers with {error_percent} % errors cannot work")
+            raise ValueError(f"a Bloom filter for {capacity} consumers with {error_percent} % errors is impossible")
         rate = error_percent / 100
         self.hash_count = math.ceil(math.log(rate) / math.log(0.5))
         bits = math.ceil(capacity * (math.log(1 / rate) / math.log(2)) * (1 / math.log(2)))

@@ -1,7 +1,7 @@
-"""Filters by the properties of messages, and the bit maps of the extension that make them quick.
+"""Filters by the properties of messages, and bit maps that speed them up.
 
-- `PropertyFilter`: an expression (impl/read/sql92.py), and, where the extension has a bit map, its Bloom bits.
-- `FilterBitMaps` makes those bit maps: hand its `bit_map_of` to the store.
+- `PropertyFilter`: an expression (impl/read/sql92.py), and the consumer's Bloom bits if the extension has bit maps.
+- `FilterBitMaps` computes those bit maps; pass its `bit_map_of` to `MessageStore.open` as `filter_bit_map`.
 
 Source: `ExpressionMessageFilter`, `CommitLogDispatcherCalcBitMap`.
 """
@@ -20,10 +20,11 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class PropertyFilter:
-    """An expression over properties. Raises BadFilter for one that cannot be compiled.
+    """A filter by an expression over properties.
 
-    `bloom` are the bits of the consumer, and `born_ms` when its filter was registered: bit maps of records stored until
-    then say nothing about it. Without them each record is looked at.
+    `bloom` holds the bits of the consumer. `born_ms` is when its filter was registered, in milliseconds: the bit maps
+    of records stored until then do not cover the filter. Without `bloom` every record is evaluated. Raises BadFilter if
+    the expression cannot be compiled.
     """
 
     def __init__(self, expression: str, *, bloom: BloomBits | None = None, born_ms: int = 0) -> None:
@@ -33,7 +34,7 @@ class PropertyFilter:
         self._evaluate = compile_expression(expression)
 
     def matches_unit(self, tags_code: int | None, ext: ExtUnit | None) -> bool:
-        """Say no only if a bit map of the right size says so."""
+        """Return False only if a bit map of the right size excludes the message."""
         bloom = self.bloom
         if bloom is None or ext is None or ext.store_timestamp <= self.born_ms:
             return True
@@ -53,9 +54,9 @@ class PropertyFilter:
 
 
 class FilterBitMaps:
-    """The property filters of all consumers, and the bit maps they make of new records.
+    """The property filters of all consumers; computes the bit maps of new records.
 
-    Registering is done by few, evaluating by the dispatcher: the table is replaced, never changed.
+    Any thread may register a filter, and the dispatcher evaluates them: the table is replaced, never changed in place.
     """
 
     def __init__(self, bloom: BloomFilter | None = None) -> None:
@@ -64,9 +65,10 @@ class FilterBitMaps:
         self._by_topic: dict[bytes, dict[str, PropertyFilter]] = {}
 
     def register(self, group: str, topic: str, expression: str, *, born_ms: int) -> PropertyFilter:
-        """Take in the filter of a consumer group, in place of its earlier one, and return it. Raises BadFilter.
+        """Register the filter of a consumer group, replacing its earlier one, and return it.
 
-        `born_ms` is the store's time now: records stored later have the filter's bits in their maps.
+        `born_ms` is the store's time now in milliseconds: the bit maps of records stored later include the filter.
+        Raises BadFilter.
         """
         made = PropertyFilter(expression, bloom=self.bloom.bits_of(group, topic), born_ms=born_ms)
         with self._guard:
@@ -75,14 +77,17 @@ class FilterBitMaps:
         return made
 
     def unregister(self, group: str, topic: str) -> None:
-        """Forget the filter of a consumer group."""
+        """Remove the filter of a consumer group."""
         with self._guard:
             filters = dict(self._by_topic.get(topic.encode(), {}))
             filters.pop(group, None)
             self._by_topic = self._by_topic | {topic.encode(): filters}
 
     def bit_map_of(self, topic: bytes, properties: Mapping[str, str]) -> bytes:
-        """Return the bit map of a record: the bits of each consumer whose filter it passes; empty without filters."""
+        """Return the bit map of a record: the bits of each consumer whose filter it passes.
+
+        The result is empty without filters.
+        """
         filters = self._by_topic.get(topic)
         if not filters:
             return b""

@@ -1,7 +1,7 @@
-"""The pulls that wait, by queue and by deadline: a table and nothing else. Its user has the lock (`pull_hold`).
+"""A table of waiting pulls by queue and by deadline.
 
-A queue is a topic and a queue id, two values: RocketMQ makes one text of them and takes it apart again at each `@`, so
-that who waits for a topic with that sign in its name is never looked at. Source: `ManyPullRequest`.
+Its user provides the lock (`pull_hold`). A queue is a pair of topic and queue id. RocketMQ joins them to one text and
+splits it at each `@`, so pulls of a topic with `@` in its name are never answered early. Source: `ManyPullRequest`.
 """
 
 import heapq
@@ -22,7 +22,10 @@ _FORGOTTEN_MAX = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PullRequest:
-    """What a consumer asks for; `group` is who he is, for the statistics. Source: `PullMessageRequestHeader`."""
+    """One pull request. `group` is the consumer group, used in statistics only.
+
+    Source: `PullMessageRequestHeader`.
+    """
 
     queue: QueueName
     offset: int
@@ -35,20 +38,23 @@ class PullRequest:
 class HeldPull:
     """A request that waits until `deadline_ms`, in the time of the runner.
 
-    `looked_to` is the queue offset up to which there was nothing for it. Source: `PullRequest` of the broker.
+    `checked_to` is the queue offset below which no message matched. Source: `PullRequest` of the broker.
     """
 
     request: PullRequest
     deadline_ms: int
-    looked_to: int = field(init=False)
+    checked_to: int = field(init=False)
     answer: Future[GetMessageResult] = field(init=False, default_factory=Future)
 
     def __post_init__(self) -> None:
-        self.looked_to = self.request.offset
+        self.checked_to = self.request.offset
 
 
 class HeldPulls:
-    """Each has a number, which is never given twice; a queue that nobody waits for has no place in it."""
+    """Waiting pulls, each with a unique number.
+
+    A queue without waiting pulls is not in the table.
+    """
 
     def __init__(self) -> None:
         self._by_number: dict[int, HeldPull] = {}
@@ -60,11 +66,11 @@ class HeldPulls:
         return len(self._by_number)
 
     def __contains__(self, queue: QueueName) -> bool:
-        """Whether somebody waits for a queue."""
+        """Whether a pull waits for a queue."""
         return queue in self._by_queue
 
     def add(self, held: HeldPull) -> tuple[int, bool]:
-        """Take one in; return its number, and whether its deadline is the first one now."""
+        """Add a pull; return its number, and whether its deadline is now the earliest."""
         number = self._next_number
         self._next_number = number + 1
         first_ms = self.first_deadline_ms
@@ -74,7 +80,7 @@ class HeldPulls:
         return number, first_ms is None or held.deadline_ms < first_ms
 
     def take(self, number: int) -> HeldPull | None:
-        """Take one out, for good; None when somebody else has done so."""
+        """Remove a pull for good; return None if it was removed before."""
         held = self._by_number.pop(number, None)
         if held is None:
             return None
@@ -88,15 +94,18 @@ class HeldPulls:
         return held
 
     def all(self) -> list[tuple[int, HeldPull]]:
-        """Return all of them with their numbers, the oldest first."""
+        """Return all pulls with their numbers, the oldest first."""
         return list(self._by_number.items())
 
     def of(self, queues: Iterable[QueueName]) -> list[tuple[int, HeldPull]]:
-        """Return those that wait for one of some queues, with their numbers, the oldest first."""
+        """Return the pulls that wait for one of some queues, with their numbers, the oldest first."""
         return sorted((pair for queue in queues for pair in self._by_queue.get(queue, {}).items()), key=_number)
 
     def late(self, now_ms: int) -> Iterator[tuple[int, HeldPull]]:
-        """Yield those whose deadline has come, with their numbers; the first deadline first."""
+        """Yield the pulls whose deadline has come, with their numbers.
+
+        The earliest deadline first.
+        """
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             _, number = heapq.heappop(self._deadlines)
             if number in self._by_number:
@@ -104,7 +113,7 @@ class HeldPulls:
 
     @property
     def first_deadline_ms(self) -> int | None:
-        """The first deadline of one that waits; None when nobody does."""
+        """The earliest deadline of a waiting pull; None if no pull waits."""
         while self._deadlines and self._deadlines[0][1] not in self._by_number:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None

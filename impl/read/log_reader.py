@@ -1,8 +1,8 @@
-"""Checked reads of the commit log: one session for each verb that reads records by their place.
+"""Checked reads of the commit log, one session for each read by physical offset.
 
-A record is handed out only if it verifies where it stands, lies below the readable end, and not behind the blank of its
-file. The readable end is looked at once for each session, so that all parts of an answer belong to one moment.
-Source: `CommitLog.getMessage`, `CommitLog.getData`, with the checks of docs/format.md, "Valid record".
+A record is returned only if it is valid at its offset, lies below the readable end, and not after the blank of its
+file. A session reads the readable end once, so that all parts of an answer are consistent. Source:
+`CommitLog.getMessage`, `CommitLog.getData`, with the checks of docs/format.md, "Valid record".
 """
 
 import struct
@@ -36,16 +36,16 @@ class LogReader:
 
     @property
     def readable_end(self) -> int:
-        """Up to which physical offset readers may see now."""
+        """The physical offset up to which readers may read now."""
         return self.log.readable_end
 
     def session(self) -> "LogSession":
-        """Begin to read; to be used in a `with` statement."""
+        """Begin a session; to be used in a `with` statement."""
         return LogSession(self)
 
 
 class LogSession:
-    """Holds the file it reads in, and those it took buffers of until the session ends.
+    """Holds the log file that it reads, and the files of its buffers, until the session ends.
 
     After `find` has returned a size, `view` and `position` say where the record is, until the next `find`.
     """
@@ -73,11 +73,14 @@ class LogSession:
         return self._log.min_offset
 
     def next_file_offset(self, offset: int) -> int:
-        """Return where the file behind that of an offset begins. Source: `CommitLog.rollNextFile`."""
+        """Return the offset of the file after that of an offset. Source: `CommitLog.rollNextFile`."""
         return offset - offset % self._file_bytes + self._file_bytes
 
     def find(self, offset: int) -> int:
-        """Return the size of the record that begins at an offset; 0 when there is none that may be served."""
+        """Return the size of the record that begins at an offset.
+
+        Returns 0 if there is none that may be served.
+        """
         if offset >= self.readable_end:
             return 0
         lease = self._lease
@@ -92,7 +95,10 @@ class LogSession:
         return size
 
     def _turn_to(self, offset: int) -> BufferLease | None:
-        """Hold the file of an offset; one left without a buffer is held on, for it may be needed again soon."""
+        """Hold the file of an offset.
+
+        Files held earlier in the session stay held; they may be needed again.
+        """
         for lease in self._leases:
             if lease.base_offset <= offset < lease.end_offset:
                 break
@@ -107,20 +113,23 @@ class LogSession:
         return lease
 
     def store_timestamp(self) -> int:
-        """Return the store time of the record found last."""
+        """Return the store time of the record found last, in milliseconds."""
         at = self.position + (68 if self.view[self.position + 39] & BORN_HOST_V6 else 56)
         timestamp: int = _I64.unpack_from(self.view, at)[0]
         return timestamp
 
     def take(self, size: int, queue_offset: int) -> RecordBuffer:
-        """Return a buffer of the record found last, which has that size."""
+        """Return a buffer of the record found last, whose size must be `size`."""
         assert self._lease is not None
         buffer = self._lease.record(self.position, size, queue_offset)
         self._taken.append(buffer)
         return buffer
 
     def rest_of_file(self, offset: int) -> ReadBuffer | None:
-        """Return everything readable from an offset to the end of its file, unchecked; None when there is nothing."""
+        """Return everything readable from an offset to the end of its file, unchecked.
+
+        Returns None if there is nothing.
+        """
         lease = self._turn_to(offset) if self.min_offset <= offset < self.readable_end else None
         if lease is None:
             return None
@@ -133,7 +142,7 @@ class LogSession:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if kind is not None:  # nobody will ever see them
+        if kind is not None:  # the caller never gets them
             for buffer in self._taken:
                 buffer.release()
         for lease in self._leases:

@@ -1,8 +1,8 @@
-"""What a pull asks of a filter, and the filter by tags: which messages of a queue a consumer wants.
+"""The interface of message filters, and the filter by tags.
 
-A filter is asked twice. First with what the queue says of a message, its tags code or its extension unit, which costs
-no look at the log; a no is final. Then, after a yes, with the properties of the record itself. Filters by properties,
-which load a parser, are in impl/read/filters.py. Source: `MessageFilter`, `DefaultMessageFilter`.
+A filter is called twice. The first call has the tags code or extension unit from the queue and needs no read of the
+log; a refusal there is final. The second call has the properties of the record. Filters by properties, which load a
+parser, are in impl/read/filters.py. Source: `MessageFilter`, `DefaultMessageFilter`.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,17 +15,23 @@ __all__ = ["MessageFilter", "TagFilter"]
 
 
 class MessageFilter(Protocol):
-    """What `get_message` asks. Must not raise."""
+    """The calls that `get_message` makes. They must not raise."""
 
     def matches_unit(self, tags_code: int | None, ext: ExtUnit | None) -> bool:
-        """Return whether a message may be wanted; `tags_code` is None when the extension that has it cannot be read."""
+        """Return whether a message may match.
+
+        `tags_code` is None if its extension unit cannot be read.
+        """
 
     def matches_record(self, properties: Callable[[], Mapping[str, str]]) -> bool:
-        """Return whether the message is wanted; `properties` parses those of the record when it is called."""
+        """Return whether a message matches; `properties` parses those of the record when called."""
 
 
 class TagFilter:
-    """The tags of a subscription, separated by `||`; `*` or nothing means all. Source: `FilterAPI`."""
+    """The tags of a subscription, separated by `||`; `*` or nothing means all.
+
+    Source: `FilterAPI`.
+    """
 
     def __init__(self, expression: str = "*") -> None:
         names = [name.strip() for name in expression.split("||")]
@@ -34,9 +40,12 @@ class TagFilter:
         self._all = expression in ("", "*")
 
     def matches_unit(self, tags_code: int | None, ext: ExtUnit | None) -> bool:
-        """Compare the low 32 bits: those of a delayed message are the end of its due time, as in RocketMQ."""
+        """Compare the low 32 bits.
+
+        For a delayed message they are the end of its due time, as in RocketMQ.
+        """
         return self._all or tags_code is None or tags_code & 0xFFFFFFFF in self._codes
 
     def matches_record(self, properties: Callable[[], Mapping[str, str]]) -> bool:
-        """Always: the queue has decided."""
+        """Return True; the tags code has decided."""
         return True

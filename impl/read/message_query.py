@@ -1,8 +1,9 @@
-"""Messages by key, by id and by place: complete up to the limit, and nothing else (contract 5).
+"""Messages by key, by id and by offset (contract 5).
 
-The index only says where a key may be; whether it is there says the record: topic, key and store time are compared, so
-that neither equal hashes nor old entries bring foreign messages, and the limit counts what is really found.
-Source: `DefaultMessageStore.queryMessage`, `lookMessageByOffset`, `MessageDecoder.decodeMessageId`.
+Answers are complete up to the limit and have no foreign messages. The index only proposes offsets. Topic, key and store
+time are compared with the record, so neither equal hashes nor stale entries return foreign messages, and the limit
+counts messages that match. Source: `DefaultMessageStore.queryMessage`, `lookMessageByOffset`,
+`MessageDecoder.decodeMessageId`.
 """
 
 from collections.abc import Iterator
@@ -23,32 +24,39 @@ _ID_CHARACTERS = (32, 56)
 
 
 class KeyIndex(Protocol):
-    """What a query asks of the index; `impl.index.index_service.IndexService` has it."""
+    """The part of the index that a query uses.
+
+    `impl.index.index_service.IndexService` implements it.
+    """
 
     @property
-    def last_offset(self) -> int: ...
+    def last_offset(self) -> int | None: ...
     @property
-    def last_store_timestamp(self) -> int: ...
+    def last_store_timestamp(self) -> int | None: ...
     def candidates(self, code: int, begin_ms: int, end_ms: int, /) -> Iterator[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class QueryMessageResult(RecordBuffers):
-    """The messages of a key, oldest first, and how far the index has come. Release it, or use it in a `with` statement.
+    """The messages with a key, oldest first, and how far the index reaches.
 
-    `index_last_update_timestamp` (ms) and `index_last_update_phyoffset` are those of the newest indexed record; both
-    are 0 while the index is empty.
+    Release it, or use it in a `with` statement. `index_last_update_timestamp` (milliseconds) and
+    `index_last_update_phyoffset` are those of the newest indexed record. Both are None while the index is empty;
+    RocketMQ returns 0 there.
 
     Source: `QueryMessageResult`.
     """
 
     messages: tuple[RecordBuffer, ...] = ()
-    index_last_update_timestamp: int = 0
-    index_last_update_phyoffset: int = 0
+    index_last_update_timestamp: int | None = None
+    index_last_update_phyoffset: int | None = None
 
 
 class MessageQuery:
-    """Looks messages up. `index` is None in a store without one; an answer has at most `batch_max` messages."""
+    """Looks up messages.
+
+    `index` is None in a store without one; an answer has at most `batch_max` messages.
+    """
 
     def __init__(self, index: KeyIndex | None, reader: LogReader, *, batch_max: int) -> None:
         self._index = index
@@ -56,9 +64,10 @@ class MessageQuery:
         self._batch_max = batch_max
 
     def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
-        """Return the newest messages of a topic with a key (a word of KEYS, or UNIQ_KEY) that were stored in a time.
+        """Return the newest messages of a topic with a key, stored in [begin_ms, end_ms].
 
-        Cost: every entry of the key's slot, newest first, until enough were found.
+        A key is a word of KEYS, or UNIQ_KEY. Cost: every entry of the key's slot, newest first, until enough messages
+        were found.
         """
         if self._index is None:
             return QueryMessageResult()
@@ -67,7 +76,7 @@ class MessageQuery:
             found = self._found(self._index, topic, key, min(max_num, self._batch_max), begin_ms, end_ms)
             if self._reader.log.min_offset == log_min:
                 return found
-            found.release()  # old messages went meanwhile, and new ones may have come: such an answer is of no moment
+            found.release()  # messages expired meanwhile and others may have arrived: the answer would be inconsistent
 
     def _found(
         self, index: KeyIndex, topic: str, key: str, limit: int, begin_ms: int, end_ms: int
@@ -94,7 +103,7 @@ class MessageQuery:
         return key == properties.get("UNIQ_KEY") or key in properties.get("KEYS", "").split(" ")
 
     def at(self, offset: int, size: int | None = None) -> RecordBuffer | None:
-        """Return the record that begins at a physical offset, if it has that size; None for anything else."""
+        """Return the record that begins at a physical offset, if it has that size; None otherwise."""
         with self._reader.session() as session:
             found = session.find(offset)
             if not found or size not in (None, found):
@@ -102,20 +111,23 @@ class MessageQuery:
             return session.take(found, queue_of_record(session.view, session.position)[2])
 
     def rest_of_file(self, offset: int) -> ReadBuffer | None:
-        """Return everything readable from an offset to the end of its log file, which may begin inside a record."""
+        """Return everything readable from an offset to the end of its log file.
+
+        It may begin inside a record.
+        """
         with self._reader.session() as session:
             return session.rest_of_file(offset)
 
     def store_timestamp(self, offset: int) -> int | None:
-        """Return when the record at a physical offset was stored, None without one."""
+        """Return the store time of the record at a physical offset in ms, None without one."""
         with self._reader.session() as session:
             return session.store_timestamp() if session.find(offset) else None
 
 
 def parse_message_id(text: str) -> tuple[Host, int] | None:
-    """Return store host and physical offset of an offset message id; None for what is none.
+    """Return store host and physical offset of an offset message id; None if the text is none.
 
-    Hex digits may be small. Source: docs/format.md, "Message ids".
+    Hexadecimal digits may be lower case. Source: docs/format.md, "Message ids".
     """
     if len(text) not in _ID_CHARACTERS or not text.isascii():
         return None

@@ -1,14 +1,14 @@
-"""Long polling: a consumer that finds nothing waits in the store until a message comes that he wants.
+"""Long polling: a pull that finds nothing waits until a matching message arrives.
 
-1. A pull is held when it finds nothing and could find something later: at the end of its queue, at a message that
-   readers may not see yet, or at number 0 of a queue that has none. Any other answer is given at once.
-2. It ends when a message is in the queue, at its offset or behind, that its filter wants; when its queue is another one
-   now, or begins behind its offset; when its time is over; when the store closes. A message that the filter does not
-   want ends nothing, where RocketMQ answers such a pull every 5 seconds.
-3. Its answer is that of a whole pull at that moment, or what such a pull raises.
-4. No wake-up is lost. A consumer that found nothing is noted first and then looks once more whether his queue has
-   changed; the dispatcher has its units visible first and then looks who is noted. One of the two sees the other.
-5. Only the step of the service looks and answers, outside of all locks; the dispatcher leaves a note.
+1. A pull is held if it finds nothing and could find something later: at the end of its queue, at a message that is not
+   readable yet, or at number 0 of a queue without messages. Any other answer is returned at once.
+2. It ends when a message that its filter accepts is in the queue at its offset or past it, when the queue was replaced
+   or its minimum rose above the offset, when its time is over, or when the store closes. A message that the filter
+   rejects does not end it; RocketMQ answers such a pull every 5 seconds.
+3. Its answer is that of a new pull at that time, or the exception of that pull.
+4. No wake-up is lost. A pull that found nothing is registered first and then checks whether its queue has changed. The
+   dispatcher makes units visible first and then checks the registered pulls. At least one of the two sees the other.
+5. Only the step of the service checks and answers pulls, outside of all locks; the dispatcher only notes its queues.
 
 Source: `PullRequestHoldService`, `PullMessageProcessor`, `NotifyMessageArrivingListener`.
 """
@@ -30,14 +30,14 @@ from tornpage.impl.service.runner import RunnerFactory
 __all__ = ["HOLD_MS_MAX", "PullHold", "Pulls", "is_not_found"]
 
 HOLD_MS_MAX = (1 << 31) - 1
-"""Nobody waits for longer, whatever he says: 24 days."""
+"""The longest wait in milliseconds, 24 days; a longer request is shortened."""
 
 _AT_THE_END = frozenset((GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.OFFSET_FOUND_NULL))
 _NO_MESSAGE_YET = frozenset((GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE))
 
 
 def is_not_found(found: GetMessageResult, offset: int) -> bool:
-    """Return whether a pull from a queue offset found nothing, and there may be something there later.
+    """Return whether a pull from a queue offset found nothing and may find something later.
 
     Source: `PullMessageProcessor`, response code PULL_NOT_FOUND.
     """
@@ -45,22 +45,26 @@ def is_not_found(found: GetMessageResult, offset: int) -> bool:
 
 
 class Pulls(Protocol):
-    """What a hold asks of the reads of a store; all of it raises StoreClosed behind a close."""
+    """The reads of a store that a hold uses. All of them raise StoreClosed after a close."""
 
     def pull(self, request: PullRequest) -> GetMessageResult:
-        """Answer a request, and count it. Raises NotReadable too."""
+        """Answer a request, and count it in the statistics. Raises NotReadable too."""
 
     def look(self, request: PullRequest, offset: int) -> GetMessageResult:
-        """Look for the first message that a request wants, from a queue offset on; nobody counts that."""
+        """Return the first message that a request accepts, without counting the read.
+
+        The search begins at a queue offset.
+        """
 
     def range_of(self, queue: QueueName) -> tuple[int, int]:
-        """Return minimum and maximum of a queue, 0 and 0 of one that nobody knows."""
+        """Return minimum and maximum of a queue; 0 and 0 for an unknown one."""
 
 
 class PullHold:
-    """The service that holds the pulls of one store, at most `held_max` at a time. `path` names the store in errors.
+    """The service that holds the pulls of one store, at most `held_max` at a time.
 
-    Where `short_polling_ms` is not None, everybody who would wait does so for that long (`longPollingEnable` false).
+    `path` names the store in errors. If `short_polling_ms` is not None, every held pull waits for that many
+    milliseconds (`longPollingEnable` false).
     """
 
     name = "pull-hold"
@@ -82,21 +86,21 @@ class PullHold:
         self._guard = guard()
         self._held = HeldPulls()
         self._arrived: set[QueueName] = set()
-        self._all_anew = False
+        self._check_all = False
         self._finished = False
         self._runner = runner(self)
 
     @property
     def held_count(self) -> int:
-        """How many pulls wait."""
+        """The number of waiting pulls."""
         return len(self._held)
 
     # ---- for consumers -------------------------------------------------------------------------------------------
 
     def pull(self, request: PullRequest, hold_ms: int) -> Future[GetMessageResult]:
-        """Pull, and wait for so many ms at most if nothing is found; 0 or less waits for nothing.
+        """Pull; if nothing is found, wait up to `hold_ms` milliseconds; 0 or less does not wait.
 
-        A future that is cancelled waits no longer. Raises what a pull raises, and TooManyHeldPulls.
+        A cancelled future ends the wait. Raises what a pull raises, and TooManyHeldPulls.
         """
         found = self._pulls.pull(request)
         if hold_ms <= 0 or not is_not_found(found, request.offset):
@@ -106,11 +110,14 @@ class PullHold:
         number = self._hold(held)
         held.answer.add_done_callback(partial(self._forget, number))
         if self._pulls.range_of(request.queue) != (found.min_offset, found.max_offset):
-            self._note({request.queue})  # the queue has changed since the pull, when nothing was noted yet
+            self._note({request.queue})  # the queue has changed between the pull and its registration
         return held.answer
 
     def _hold(self, held: HeldPull) -> int:
-        """Note a pull that found nothing, and return its number; the service knows its deadline from here on."""
+        """Register a pull that found nothing and return its number.
+
+        The service answers it at its deadline.
+        """
         with self._guard:
             if self._finished:
                 raise StoreClosed(self._path)
@@ -123,19 +130,19 @@ class PullHold:
 
     # planted: place-of-who-gave-up
     def _forget(self, number: int, _answer: "Future[GetMessageResult]") -> None:
-        """Give up the place of a pull that was cancelled; one that was answered has none any more."""
+        """Remove a cancelled pull from the table; an answered one is not in it any more."""
         with self._guard:
             self._held.take(number)
 
-    # ---- for those who change queues -----------------------------------------------------------------------------
+    # ---- for writers of queues -----------------------------------------------------------------------------------
 
     def dispatched(self, runs: Sequence[QueueRun]) -> None:
-        """Say that readers find the units of these runs in their queues. Called by the dispatcher."""
+        """Note that the units of these runs are readable. Called by the dispatcher."""
         if len(self._held):
             self._note({_name_of(run) for run in runs})
 
     def _note(self, queues: set[QueueName]) -> None:
-        """Have the service look at those of some queues that somebody waits for."""
+        """Make the service check the pulls that wait for some queues."""
         with self._guard:
             waited_for = {queue for queue in queues if queue in self._held}
             self._arrived |= waited_for
@@ -143,16 +150,22 @@ class PullHold:
             self._runner.wake()
 
     def queues_deleted(self) -> None:
-        """Say that queues are gone, and that there may be others in their places: everybody is looked at anew."""
+        """Note that queues were deleted or replaced.
+
+        Every waiting pull is checked from its offset again.
+        """
         if len(self._held):
             with self._guard:
-                self._all_anew = True
+                self._check_all = True
             self._runner.wake()
 
     # ---- the service ---------------------------------------------------------------------------------------------
 
     def step(self, now_ms: int) -> int | None:
-        """Answer those whose time is over and those for whom there is something; return the next deadline."""
+        """Answer pulls whose time is over or whose message has arrived.
+
+        Return the next deadline in milliseconds.
+        """
         with self._guard:
             late = list(self._held.late(now_ms))
             looked_at = self._woken()
@@ -165,34 +178,37 @@ class PullHold:
             return self._held.first_deadline_ms
 
     def _woken(self) -> list[tuple[int, HeldPull]]:
-        """Return those that there may be something for, with their numbers."""
+        """Return the pulls that may have a message now, with their numbers."""
         arrived, self._arrived = self._arrived, set()
-        all_anew, self._all_anew = self._all_anew, False
-        if not all_anew:
+        check_all, self._check_all = self._check_all, False
+        if not check_all:
             return self._held.of(arrived)
-        everybody = self._held.all()
-        for _, held in everybody:
-            held.looked_to = held.request.offset
-        return everybody
+        all_held = self._held.all()
+        for _, held in all_held:
+            held.checked_to = held.request.offset
+        return all_held
 
     def _is_to_end(self, held: HeldPull) -> bool:
-        """Return whether a pull is to be answered now; note up to where there is nothing for it."""
+        """Return whether a pull is to be answered now.
+
+        Record the offset below which no message matched.
+        """
         request = held.request
         while True:
             try:
-                found = self._pulls.look(request, held.looked_to)
+                found = self._pulls.look(request, held.checked_to)
             except Exception:
-                return True  # so will the pull
+                return True  # the new pull raises it too
             found.release()
             is_behind = found.min_offset > request.offset
             if found.status is not GetStatus.NO_MATCHED_MESSAGE:
                 return is_behind or not is_not_found(found, request.offset)
-            held.looked_to = found.next_begin_offset
-            if held.looked_to >= found.max_offset:
+            held.checked_to = found.next_begin_offset
+            if held.checked_to >= found.max_offset:
                 return is_behind
 
     def _answer(self, number: int) -> None:
-        """Answer a pull, unless it has been answered or cancelled."""
+        """Answer a pull, unless it was answered or cancelled before."""
         with self._guard:
             held = self._held.take(number)
         if held is None or not held.answer.set_running_or_notify_cancel():
@@ -207,7 +223,7 @@ class PullHold:
     # ---- the end -------------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Hold nobody any longer: who waits, or comes later, is told StoreClosed. Idempotent."""
+        """Stop holding pulls: waiting and later ones get StoreClosed. Idempotent."""
         self._runner.stop()
         with self._guard:
             self._finished = True

@@ -1,7 +1,7 @@
-"""One pull: the messages of a queue from a number on that a filter wants, as many as one answer may hold.
+"""One pull: the matching messages of a queue from a number on, within the limits.
 
-Nobody is led past a message he could still get: where the readable end is met the pull ends, and the next offset stays
-in front of it. A unit whose record was expired, or fails a check, is passed. Source: `DefaultMessageStore.getMessage`.
+The next offset never skips a message that may become readable: the pull ends at the readable end, and the next offset
+stays before it. A unit whose record has expired or fails a check is skipped. Source: `DefaultMessageStore.getMessage`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,15 +21,15 @@ from tornpage.impl.read.read_buffer import RecordBuffer, RecordBuffers
 __all__ = ["GetMessageResult", "Pull", "TransferLimits"]
 
 _UNITS_LEAST = 800
-"""So many units a pull looks at, at least, whatever a filter thinks of them; RocketMQ says 16,000 bytes."""
+"""The least number of units that a pull examines, whatever the filter accepts; RocketMQ says 16,000 bytes."""
 _UNITS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class TransferLimits:
-    """How much one answer may hold. Names are those of the configuration.
+    """The limits of one answer, under the names of the configuration.
 
-    A message counts as being on the disk only when the log has grown by more than `memory_bytes` since.
+    A message counts as being on disk only if it lies more than `memory_bytes` before the end of the log.
     """
 
     bytes_in_memory: int
@@ -39,11 +39,14 @@ class TransferLimits:
     memory_bytes: int
 
     def is_far(self, behind_bytes: int) -> bool:
-        """Return whether a record so far behind the end of the log counts as being on the disk only."""
+        """Return whether a record so far before the end of the log counts as on disk only."""
         return behind_bytes > self.memory_bytes
 
     def is_full(self, collected_bytes: int, count: int, size: int, *, behind_bytes: int) -> bool:
-        """Return whether an answer that holds a message takes no other of `size` bytes. Source: `isTheBatchFull`."""
+        """Return whether an answer with a message has no room for another one of `size` bytes.
+
+        Source: `isTheBatchFull`.
+        """
         if self.is_far(behind_bytes):
             return collected_bytes + size > self.bytes_in_disk or count >= self.count_in_disk
         return collected_bytes + size > self.bytes_in_memory or count >= self.count_in_memory
@@ -51,10 +54,10 @@ class TransferLimits:
 
 @dataclass(frozen=True, slots=True)
 class GetMessageResult(RecordBuffers):
-    """What a read by queue brought. Release it, or use it in a `with` statement.
+    """The outcome of a read by queue. Release it, or use it in a `with` statement.
 
-    `next_begin_offset` is where the consumer goes on; `min_offset` and `max_offset` are those of the queue. Source:
-    `GetMessageResult`.
+    `next_begin_offset` is the queue offset for the next pull; `min_offset` and `max_offset` are those of the queue.
+    Source: `GetMessageResult`.
     """
 
     status: GetStatus
@@ -64,7 +67,7 @@ class GetMessageResult(RecordBuffers):
     messages: tuple[RecordBuffer, ...] = ()
     suggest_pulling_from_slave: bool = False
     behind_bytes: int | None = None
-    """How far behind the end of the log the last unit was that was looked at; None when none was."""
+    """Bytes from the last examined unit's record to the end of the log; None if no unit was examined."""
 
     @property
     def size_bytes(self) -> int:
@@ -73,9 +76,9 @@ class GetMessageResult(RecordBuffers):
 
 
 class Pull:
-    """One walk over the units of a queue in front of `end_number`.
+    """One walk over the units of a queue before `end_number`.
 
-    What comes behind that meanwhile is left to the next pull: its answer names a maximum. Source: the loop of
+    Units appended meanwhile are left to the next pull, since the answer names a maximum. Source: the loop of
     `DefaultMessageStore.getMessage`.
     """
 
@@ -114,7 +117,10 @@ class Pull:
         self.messages: list[RecordBuffer] = []
 
     def run(self, max_msg_nums: int) -> None:
-        """Look at units until the answer is full, the readable end is met, or enough were looked at."""
+        """Examine units until the answer is full or the readable end is reached.
+
+        A limit on examined units ends the walk too.
+        """
         session, messages, limits = self._session, self.messages, self._limits
         find, key = self._records.find, self._queue.key
         readable_end, min_offset = session.readable_end, session.min_offset
@@ -156,7 +162,10 @@ class Pull:
             skip_below = 0
 
     def _units(self, limit: int, at_once: int) -> Iterator[Unit]:
-        """Yield units from where the walk is, over file ends, in bites: most reads need few."""
+        """Yield units from the current number on, across file ends.
+
+        They are read in small batches, since most pulls need few.
+        """
         left = limit
         while left > 0:
             count = 0
@@ -178,7 +187,7 @@ class Pull:
         return self._filter.matches_unit(None if ext is None else ext.tags_code, ext)
 
     def result(self, min_offset: int, max_offset: int) -> GetMessageResult:
-        """Return what was found."""
+        """Return the outcome of the walk."""
         behind_bytes = self._behind_bytes
         return GetMessageResult(
             GetStatus.FOUND if self.messages else self._status,
@@ -192,7 +201,7 @@ class Pull:
 
 
 def _properties_at(session: LogSession) -> Mapping[str, str]:
-    """Return the properties of the record found last, as `StoredMessage` has them."""
+    """Return the properties of the record found last, as in `StoredMessage`."""
     properties = parse_pairs(properties_of_record(session.view, session.position))
     properties.pop(CHECKSUM_NAME, None)
     return properties

@@ -1,6 +1,6 @@
-"""Reads through a queue: pulls, and what a queue says of itself. Looking at a queue makes none.
+"""Reads through a queue: pulls, and the offsets and times of a queue.
 
-What is answered when: docs/statuses.md, "get from a queue". Source: `DefaultMessageStore`.
+A lookup creates no queue. docs/statuses.md, "get from a queue", lists the answers. Source: `DefaultMessageStore`.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,10 @@ __all__ = ["QueueReads"]
 
 
 class QueueReads:
-    """Reads queues of one store. `corrects_offsets` is False on a slave that leaves offsets to its master."""
+    """Reads queues of one store.
+
+    `corrects_offsets` is False on a slave that leaves corrections to its master.
+    """
 
     def __init__(
         self,
@@ -42,7 +45,7 @@ class QueueReads:
     def get_message(
         self, topic: str, queue_id: int, offset: int, *, max_msg_nums: int, message_filter: MessageFilter | None
     ) -> GetMessageResult:
-        """Return the messages from a queue offset on that the filter wants, as buffers."""
+        """Return the messages from a queue offset on that the filter accepts, as buffers."""
         while True:
             queue = self._queues.find(topic, queue_id)
             if queue is None:
@@ -51,16 +54,19 @@ class QueueReads:
             found = self._get_from(queue, offset, max_msg_nums=max_msg_nums, message_filter=message_filter)
             if self._begin_of(queue) == begin and self._queues.find(topic, queue_id) is queue:
                 return found
-            found.release()  # part of it was deleted meanwhile: such an answer belongs to no moment
+            found.release()  # part of it was deleted meanwhile: the answer would be inconsistent
 
     def _begin_of(self, queue: ReadableQueue) -> tuple[int, int]:
-        """Return what deletions move: where the queue begins, and where the log does."""
+        """Return the offsets that deletions change: the minimum of the queue and that of the log."""
         return queue.min_offset, self._reader.log.min_offset
 
     def _get_from(
         self, queue: ReadableQueue, offset: int, *, max_msg_nums: int, message_filter: MessageFilter | None
     ) -> GetMessageResult:
-        """Read; the maximum comes before the readable end, so that every record in front of it can be read."""
+        """Read from one queue.
+
+        The maximum is read before the readable end, so that every record below it is readable.
+        """
         max_offset, min_offset = queue.max_offset, queue.min_offset
         with self._reader.session() as session:
             if max_offset == 0:
@@ -80,17 +86,17 @@ class QueueReads:
             return GetMessageResult(status, next_offset, min_offset, max_offset)
 
     def _corrected(self, asked: int, better: int) -> int:
-        """Return where to go on. Source: `nextOffsetCorrection`."""
+        """Return the offset for the next pull. Source: `nextOffsetCorrection`."""
         return better if self._corrects_offsets else asked
 
-    # ---- what a queue says -----------------------------------------------------------------------------------------
+    # ---- offsets and times ----------------------------------------------------------------------------------------
 
     def names(self) -> list[tuple[str, int]]:
         """Return topic and queue id of every queue, sorted."""
         return sorted((queue.topic, queue.queue_id) for queue in self._queues.all())
 
     def range_of(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """Return minimum and maximum of a queue; 0 and 0 of one that nobody knows."""
+        """Return minimum and maximum of a queue; 0 and 0 for an unknown one."""
         while (queue := self._queues.find(topic, queue_id)) is not None:
             bounds = queue.min_offset, queue.max_offset
             if self._queues.find(topic, queue_id) is queue:
@@ -98,12 +104,12 @@ class QueueReads:
         return 0, 0
 
     def unit(self, topic: str, queue_id: int, number: int) -> Unit | None:
-        """Return a unit, checked against nothing."""
+        """Return a unit without checking its record; None if there is none."""
         queue = self._queues.find(topic, queue_id)
         return None if queue is None else queue.unit(number)
 
     def store_timestamp(self, topic: str, queue_id: int, number: int) -> int | None:
-        """Return when a message was stored, None when it may not be served."""
+        """Return the store time of a message in milliseconds, None if it cannot be served."""
         queue = self._queues.find(topic, queue_id)
         unit = None if queue is None else queue.unit(number)
         if queue is None or unit is None:
@@ -112,7 +118,7 @@ class QueueReads:
             return session.store_timestamp() if self._records.find(session, queue.key, number, unit.offset) else None
 
     def records(self, topic: str, queue_id: int, begin: int, end: int) -> Iterator[RecordBuffer]:
-        """Yield the messages of [begin, end), as far as there are any; each buffer is released before the next."""
+        """Yield the messages of [begin, end) that exist; each buffer is released before the next."""
         queue = self._queues.find(topic, queue_id)
         if queue is None:
             return
@@ -126,11 +132,17 @@ class QueueReads:
                     yield buffer
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
-        """Return the number of the first message stored at or after a time; 0 for an unknown queue."""
+        """Return the number of the first message stored at or after a time.
+
+        Returns 0 for an unknown queue.
+        """
         queue = self._queues.find(topic, queue_id)
         return 0 if queue is None else offset_by_time(queue, self._reader, self._records, timestamp_ms)
 
     def is_in_disk(self, topic: str, queue_id: int, number: int) -> bool:
-        """Return whether a message is so old that it counts as being on the disk only; False for none."""
+        """Return whether a message counts as being on disk only.
+
+        Returns False if there is no such message.
+        """
         unit = self.unit(topic, queue_id, number)
         return unit is not None and self._limits.is_far(self._reader.readable_end - unit.offset)

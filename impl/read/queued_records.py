@@ -1,8 +1,8 @@
-"""Which record a unit of a consume queue stands for: what a read asks of queues, and the check of every answer.
+"""Finding and checking the record of a queue unit; the interfaces that reads use.
 
-A unit is only a hint. The record it points to has to verify at its place (`log_reader`) and to say that it is
-message number n of this queue: by its own topic, queue id and queue offset, or, for a multi-dispatched message, by the
-names and offsets it notes. Prepared and rolled-back messages are in no queue.
+A unit is only a hint. Its record must be valid at its offset (`log_reader`) and must belong to the queue with this
+number: by its own topic, queue id and queue offset, or, for a multi-dispatched message, by the names and offsets in its
+properties. Prepared and rolled-back messages are in no queue.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,10 @@ class _Extension(Protocol):
 
 
 class ReadableQueue(Protocol):
-    """What a read asks of a consume queue; `impl.queue.consume_queue.ConsumeQueue` has it."""
+    """The part of a consume queue that reads use.
+
+    `impl.queue.consume_queue.ConsumeQueue` implements it.
+    """
 
     @property
     def key(self) -> QueueKey: ...
@@ -41,25 +44,31 @@ class ReadableQueue(Protocol):
 
 
 class ReadableQueues(Protocol):
-    """What a read asks of the table of queues; looking for one makes none."""
+    """The part of the table of queues that reads use; a lookup creates no queue."""
 
     def find(self, topic: str, queue_id: int, /) -> ReadableQueue | None: ...
     def all(self) -> Iterable[ReadableQueue]: ...
 
 
 class QueuedRecords:
-    """Finds the records of units. `dispatch` is None when no record may be in a queue that it names."""
+    """Finds the records of units.
+
+    `dispatch` is None if no record may be in a queue that it names.
+    """
 
     def __init__(self, dispatch: MultiDispatch | None) -> None:
         self._dispatch = dispatch
 
     def find(self, session: LogSession, key: QueueKey, number: int, offset: int) -> int:
-        """Find the record at an offset and return its size; 0 when it may not be served as message `number`."""
+        """Find the record at an offset and return its size.
+
+        Returns 0 if it cannot be served as message `number`.
+        """
         size = session.find(offset)
         return size if size and self._belongs(session, key, number) else 0
 
     def _belongs(self, session: LogSession, key: QueueKey, number: int) -> bool:
-        """Whether the record found last is message `number` of a queue."""
+        """Return whether the record found last is message `number` of a queue."""
         view, position = session.view, session.position
         topic, queue_id, queue_offset, sys_flag = queue_of_record(view, position)
         if not has_consume_queue(sys_flag):

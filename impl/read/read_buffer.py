@@ -1,12 +1,11 @@
-"""Buffers of reads: windows on the mapping of a log file, without a copy, never a crash.
+"""Buffers of reads: windows on the mapping of a log file, without a copy.
 
-A buffer is valid until it is released, or until the store takes it back: `close()` does, and whoever deletes a file.
-After that its methods raise BufferReleased. Python itself sees to the rest: a view that a caller took from a buffer
-exports the mapping, and an exported mapping cannot be unmapped. Such views are counted as leaks, and the mapping goes
-with the last of them.
+A buffer is valid until it is released or the store takes it back, which `close()` and the deletion of its file do.
+After that its methods raise BufferReleased. Python ensures the rest: a view taken from a buffer exports the mapping,
+and an exported mapping cannot be unmapped. Such views are counted as leaks, and the mapping ends with the last of them.
 
-All buffers that one answer has in one file share a lease, which is one reference on that file (`MappedFile.hold`).
-Source: `SelectMappedBufferResult`, `ReferenceResource`.
+All buffers of one answer in one file share a lease, which is one reference on that file (`MappedFile.hold`). Source:
+`SelectMappedBufferResult`, `ReferenceResource`.
 """
 
 import logging
@@ -28,7 +27,10 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class ReadBuffer:
-    """Bytes `[offset, offset + size_bytes)` of the log. Usable from several threads; `release` may come twice."""
+    """Bytes `[offset, offset + size_bytes)` of the log.
+
+    Usable from several threads; `release` is idempotent.
+    """
 
     __slots__ = ("_lease", "_position", "_released", "offset", "size_bytes")
 
@@ -41,31 +43,31 @@ class ReadBuffer:
 
     @property
     def released(self) -> bool:
-        """Whether the buffer was released, by whom ever."""
+        """Whether the buffer was released by its reader or taken back by the store."""
         return self._released or self._lease.ended
 
     @property
     def view(self) -> memoryview:
-        """The bytes, read-only, without a copy.
+        """The bytes, read-only, without a copy. Raises BufferReleased after a release.
 
         The view outlives the release of the buffer and keeps the whole file mapped: drop it soon.
         """
         if not self._released:
             try:
                 return self._lease.view[self._position : self._position + self.size_bytes]
-            except ValueError:  # taken back, now or earlier
+            except ValueError:  # taken back by the store
                 pass
         raise BufferReleased(self.offset)
 
     def __bytes__(self) -> bytes:
-        """Return a copy."""
+        """Return a copy of the bytes. Raises BufferReleased after a release."""
         return bytes(self.view)
 
     def __len__(self) -> int:
         return self.size_bytes
 
     def release(self) -> None:
-        """Give the buffer back. Idempotent."""
+        """Release the buffer. Idempotent."""
         self._lease.give_back(self)
 
     def __enter__(self) -> Self:
@@ -80,9 +82,10 @@ class ReadBuffer:
 
 
 class RecordBuffer(ReadBuffer):
-    """One whole record, checked when it was read; `queue_offset` is its number in the queue it was read from.
+    """One whole record, checked when it was read.
 
-    In a queue that a multi-dispatched message names that is not the number the record itself says.
+    `queue_offset` is its number in the queue it was read from. For a queue that a multi-dispatched message names, this
+    differs from the number in the record.
     """
 
     __slots__ = ("queue_offset",)
@@ -92,7 +95,7 @@ class RecordBuffer(ReadBuffer):
         self.queue_offset = queue_offset
 
     def message(self) -> StoredMessage:
-        """Decode it: a copy, which is not touched by a release."""
+        """Decode the record: a copy, valid after a release. Raises BufferReleased after a release."""
         return codec.decode_record(self.view, 0)
 
 
@@ -103,7 +106,7 @@ class RecordBuffers:
     messages: tuple[RecordBuffer, ...]
 
     def release(self) -> None:
-        """Give all buffers back. Idempotent."""
+        """Release all buffers. Idempotent."""
         for message in self.messages:
             message.release()
 
@@ -115,11 +118,11 @@ class RecordBuffers:
 
 
 class BufferLease:
-    """One reference on a log file for the buffers of one answer; `view` shows the whole file, read-only.
+    """One reference on a log file for the buffers of one answer.
 
-    It ends when who made it and all its buffers have given it back, when it is taken back, or when nobody knows it any
-    more. A finaliser runs wherever the interpreter likes, also inside a lock, so it takes none and leaves the reference
-    for the next caller.
+    `view` shows the whole file, read-only. It ends when its creator and all its buffers have released it, when the
+    store takes it back, or when it is garbage collected. A finaliser may run anywhere, even inside a lock. It therefore
+    takes no lock, and leaves the reference for the next caller to release.
     """
 
     __slots__ = ("__weakref__", "_count", "_file", "_owner", "base_offset", "end_offset", "ended", "mapped", "view")
@@ -135,22 +138,25 @@ class BufferLease:
         self.ended = False
 
     def buffer(self, position: int, size_bytes: int) -> ReadBuffer:
-        """Return a buffer of some bytes; only for who made the lease, before it gives it back."""
+        """Return a buffer of some bytes.
+
+        Only the creator of the lease may call this, before it releases the lease.
+        """
         self._count += 1
         return ReadBuffer(self, position, size_bytes)
 
     def record(self, position: int, size_bytes: int, queue_offset: int) -> RecordBuffer:
-        """Return a buffer of a record that was checked; as `buffer`."""
+        """Return a buffer of a checked record; as `buffer`."""
         self._count += 1
         return RecordBuffer(self, position, size_bytes, queue_offset)
 
     @property
     def buffer_count(self) -> int:
-        """How many buffers were not given back."""
+        """The number of buffers not released, including the creator's own reference."""
         return self._count
 
     def give_back(self, buffer: ReadBuffer | None = None) -> None:
-        """Count a buffer as released, or, without one, the making of buffers as done."""
+        """Count a buffer as released, or, without one, the creator's reference."""
         with self._owner.guard:
             if buffer is not None:
                 if buffer._released:
@@ -162,7 +168,7 @@ class BufferLease:
             self.end()
 
     def end(self) -> bool:
-        """Take all buffers back and give up the reference; return whether that was still to be done."""
+        """Take all buffers back and release the reference; return False if that was done before."""
         with self._owner.guard:
             file, self._file = self._file, None
         if file is None:
@@ -182,7 +188,7 @@ class BufferLease:
 
 
 class ReadBuffers:
-    """All buffers of one store that readers hold. Once `is_shut`, there are none any more."""
+    """All buffers of one store that readers hold. While `is_shut`, there are none."""
 
     def __init__(self, *, guard: MakeGuard = threading.Lock) -> None:
         self.guard = guard()
@@ -192,7 +198,7 @@ class ReadBuffers:
         self.is_shut = False
 
     def lease(self, file: MappedFile) -> BufferLease | None:
-        """Take a reference on a file for buffers, or None: the file is being closed, or the store is."""
+        """Take a reference on a file for buffers; None if the file or the store is being closed."""
         if self.forgotten:
             self.settle()
         with self.guard:
@@ -204,11 +210,11 @@ class ReadBuffers:
         return lease
 
     def forget(self, lease: BufferLease) -> None:
-        """Know a lease no more; one step, so that it needs no lock."""
+        """Drop a lease from the table; a single atomic step, so that it needs no lock."""
         self._leases.pop(id(lease), None)
 
     def settle(self) -> None:
-        """Give back the references of buffers that were dropped without a release."""
+        """Release the references of buffers that were dropped without a release."""
         while self.forgotten:
             try:
                 file = self.forgotten.popleft()
@@ -218,7 +224,7 @@ class ReadBuffers:
 
     @property
     def held(self) -> int:
-        """How many buffers readers hold."""
+        """The number of buffers that readers hold."""
         return sum(lease.buffer_count for lease in self._live())
 
     def _live(self) -> list[BufferLease]:
@@ -227,12 +233,12 @@ class ReadBuffers:
             found = [reference() for reference in self._leases.copy().values()]
         return [lease for lease in found if lease is not None]
 
-    def take_back(self, file: MappedFile) -> int:
-        """End the leases on one file, whoever holds them; return how many. For a file that is deleted by force."""
+    def revoke(self, file: MappedFile) -> int:
+        """End the leases on one file, for its forced deletion; return how many there were."""
         return sum(lease.end() for lease in self._live() if lease.mapped is file)
 
     def shut(self) -> int:
-        """End all leases and make no new ones; return how many were still held. Idempotent."""
+        """End all leases and create no new ones; return how many were still held. Idempotent."""
         with self.guard:
             self.is_shut = True
         ended = sum(lease.end() for lease in self._live())
@@ -242,19 +248,22 @@ class ReadBuffers:
 
     @property
     def leaked(self) -> int:
-        """How many log files are closed and still mapped, because somebody keeps a view of a buffer.
+        """The number of closed log files that are still mapped.
 
-        Looking tries to unmap them once more.
+        A view of a buffer that a caller keeps holds such a mapping. Reading this tries to unmap them again.
         """
         with self.guard:
             lent = list(self._lent)
-        gone = {file for file in lent if file.let_go()}
+        gone = {file for file in lent if file.unmap_if_unused()}
         with self.guard:
             self._lent -= gone
-        return sum(file.is_let_go for file in lent if file not in gone)
+        return sum(file.is_unreferenced for file in lent if file not in gone)
 
     def log_leaks(self) -> int:
-        """Say in the log how many files cannot be unmapped; return it. Called when the files were closed."""
+        """Log how many files cannot be unmapped, and return that.
+
+        Call it after the files were closed.
+        """
         leaked = self.leaked
         if leaked:
             _LOG.warning("read_views_leaked files=%d remedy='drop the views taken from buffers of reads'", leaked)

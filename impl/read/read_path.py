@@ -1,6 +1,6 @@
-"""The way of a read through the store: may it begin, where does it look, what is counted.
+"""Reads of the store: admission, lookup, statistics.
 
-Every answer belongs to one moment: a read that a `close()` overtook raises StoreClosed, whatever it had found by then.
+Every answer is consistent: a read during which the store is closed raises StoreClosed, whatever it has found.
 Source: `DefaultMessageStore`.
 """
 
@@ -35,9 +35,10 @@ _PER_CENT = 100
 
 
 class ReadPath:
-    """Everything a read meets. `index` is None without one; `memory_bytes` is the memory of the machine (None: ask it).
+    """The parts of all reads.
 
-    Used as `with reads:`, it raises StoreClosed or ForkedStore if the store is closed before or during the block.
+    `index` is None without one; `memory_bytes` None means the memory of the machine. Used as `with reads:`, it raises
+    StoreClosed or ForkedStore if the store is closed before or during the block.
     """
 
     def __init__(
@@ -77,13 +78,13 @@ class ReadPath:
         self._require_open()
 
     def __exit__(self, kind: type[BaseException] | None, _error: object, _traceback: object) -> None:
-        if kind is None or issubclass(kind, ValueError):  # files may have been given up meanwhile
+        if kind is None or issubclass(kind, ValueError):  # files may have been closed meanwhile
             self._require_open()
 
     def _require_open(self) -> None:
         if self._lifecycle.shut:
             self._lifecycle.require_open()
-        if self.buffers.is_shut:  # the close has only begun, but no file can be held any more
+        if self.buffers.is_shut:  # a close has begun and no file can be held
             raise StoreClosed(self._lifecycle.directory)
 
     def get_message(
@@ -96,7 +97,7 @@ class ReadPath:
         message_filter: MessageFilter | None,
         group: str,
     ) -> GetMessageResult:
-        """Read by queue, and count it. Raises NotReadable too."""
+        """Read by queue, and count the read. Raises NotReadable too."""
         began_ms = self._clock()
         if not self._flags.readable:
             self._require_open()
@@ -112,7 +113,7 @@ class ReadPath:
         return result
 
     def by_id(self, text: str) -> GetResult:
-        """Return the message of an offset message id: at that place, and stored by that host."""
+        """Return the message of an offset message id, if its offset and store host match."""
         parsed = parse_message_id(text)
         buffer = None if parsed is None else self.query.at(parsed[1])
         if parsed is None or buffer is None:
@@ -124,7 +125,7 @@ class ReadPath:
         return GetResult(GetStatus.FOUND, message)
 
     def message_ids(self, topic: str, queue_id: int, begin: int, end: int) -> dict[str, int]:
-        """Return the queue offset of each offset message id of [begin, end), as far as there are messages."""
+        """Return the queue offset of each message of [begin, end) by its offset message id."""
         return {
             buffer.message().message_id: buffer.queue_offset
             for buffer in self.queues.records(topic, queue_id, begin, end)
@@ -136,7 +137,7 @@ class ReadPath:
         return self._statistics.snapshot(self._clock())
 
     def runtime_info(self, puts: StatisticsSnapshot) -> dict[str, str]:
-        """Return counts, rates and disks as texts; `puts` are the counts of the puts."""
+        """Return counts, rates and disk usage as texts; `puts` are the counts of the puts."""
         return runtime_info(
             puts,
             self.statistics(),
@@ -146,22 +147,22 @@ class ReadPath:
         )
 
     def shut(self) -> None:
-        """Take all buffers back, before the log files are given up."""
+        """Take all buffers back, before the log files are closed."""
         self.buffers.shut()
 
     def note_leaks(self) -> None:
-        """Say in the log which mappings outlive the store, after the log files were given up."""
+        """Log which mappings outlive the store, after the log files were closed."""
         self.buffers.log_leaks()
 
 
 class StorePulls:
-    """The pulls of one store."""
+    """The reads that long polling uses."""
 
     def __init__(self, reads: ReadPath) -> None:
         self._reads = reads
 
     def pull(self, request: PullRequest) -> GetMessageResult:
-        """Answer a request, and count it. Raises NotReadable too."""
+        """Answer a request, and count the read. Raises NotReadable too."""
         return self._reads.get_message(
             *request.queue,
             request.offset,
@@ -171,14 +172,17 @@ class StorePulls:
         )
 
     def look(self, request: PullRequest, offset: int) -> GetMessageResult:
-        """Read the first message that a request wants, from a queue offset on, without counting the read."""
+        """Return the first message that a request accepts, without counting the read.
+
+        The search begins at a queue offset.
+        """
         with self._reads:
             return self._reads.queues.get_message(
                 *request.queue, offset, max_msg_nums=1, message_filter=request.message_filter
             )
 
     def range_of(self, queue: QueueName) -> tuple[int, int]:
-        """Return minimum and maximum of a queue, 0 and 0 of an unknown one."""
+        """Return minimum and maximum of a queue; 0 and 0 for an unknown one."""
         with self._reads:
             return self._reads.queues.range_of(*queue)
 

@@ -1,6 +1,6 @@
-"""What an operator asks a running store, as texts under RocketMQ's names.
+"""The runtime information for operators, as texts under RocketMQ's names.
 
-A rate that has too few samples yet is an empty text, as in RocketMQ. Source: `getRuntimeInfo`, `StoreStatsService`.
+A rate with too few samples is an empty text, as in RocketMQ. Source: `getRuntimeInfo`, `StoreStatsService`.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def runtime_info(
     files: Files,
     queues_directory: str,
 ) -> dict[str, str]:
-    """Return the texts by name; a disk that cannot be asked has the ratio -1."""
+    """Return the texts by name; the ratio of a disk whose usage cannot be read is -1."""
     info = {
         "bootTimestamp": str(puts.taken_ms - puts.runtime_ms),
         "runtime": _span(puts.runtime_ms),

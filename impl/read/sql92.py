@@ -1,17 +1,17 @@
-"""The expressions of property filters: RocketMQ's part of SQL92.
+"""The expressions of property filters: RocketMQ's subset of SQL92.
 
     a > 5 AND b IN ('x', 'y') OR NOT (c IS NULL) AND price BETWEEN 1.5 AND 10
 
-Comparisons are = <> > >= < <=, BETWEEN, IN, IS NULL and their NOT forms; values are strings in single quotes (a quote
-is written twice), whole numbers of 64 bits, floating point numbers, TRUE, FALSE, and properties by name. Keywords may
-have any case, names may not. NOT and signs bind tighter than comparisons, AND tighter than OR; `--` and `/* */` begin
-comments.
+Comparisons are = <> > >= < <=, BETWEEN, IN, IS NULL and their NOT forms. Values are strings in single quotes (a quote
+is doubled), whole numbers of 64 bits, floating point numbers, TRUE, FALSE, and properties by name. Keywords are
+case-insensitive, names are not. NOT and signs bind tighter than comparisons, AND tighter than OR; `--` and `/* */`
+begin comments.
 
-A property is a string or, when the record has none of that name, unknown (None). Compared with a number it is read as
-one, of the kind the number is: whole within 32 bits, whole, or floating point. The order of two strings is that of the
-numbers they have to be. What cannot be evaluated raises ValueError. A record counts as matched when the result is true:
-neither false, nor unknown, nor an error. The results are those of 4.9.3, oddities included (docs/departures.md), since
-bit maps that it wrote were computed with them.
+A property is a string, or unknown (None) if the record has none of that name. Compared with a number it is parsed as
+a number of the same kind: whole within 32 bits, whole, or floating point. Two strings are ordered as numbers. An
+expression that cannot be evaluated raises ValueError. A record matches if the result is true: neither false, nor
+unknown, nor an error. The results are those of 4.9.3, oddities included (docs/departures.md), since the bit maps that
+it wrote were computed with them.
 Source: `SelectorParser`, `ComparisonExpression`, `UnaryExpression`, `LogicExpression`.
 """
 
@@ -72,7 +72,10 @@ _GRAMMAR = r"""
 
 
 def compile_expression(expression: str) -> Callable[[Properties], Value]:
-    """Return the function that evaluates an expression. Raises BadFilter; results of the last 100 are kept."""
+    """Return the function that evaluates an expression; the last 100 are cached.
+
+    Raises BadFilter.
+    """
     return _compiled(expression)
 
 
@@ -92,7 +95,7 @@ def _compiled(expression: str) -> Callable[[Properties], Value]:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Node]):
-    """Makes nodes while the parser reads; one method for each rule of the grammar."""
+    """Builds nodes while the parser reads; one method for each rule of the grammar."""
 
     def start(self, node: Node) -> Node:
         return nodes.condition(node)
@@ -173,5 +176,5 @@ def _text_of(token: Token) -> str:
 
 @cache
 def _parser() -> Lark:
-    """Made once, by whoever first compiles an expression: it takes a quarter of a second."""
+    """Return the parser, built once by the first caller. Building takes a quarter of a second."""
     return Lark(_GRAMMAR, parser="lalr", transformer=_Builder(), cache=False)

@@ -1,4 +1,4 @@
-"""What the expressions of property filters compute: values, comparisons, three-valued logic (impl/read/sql92.py).
+"""The operations of property filters: values, comparisons, three-valued logic.
 
 A value is a boolean, a number, a string, or None for unknown. Source: `ComparisonExpression`, `LogicExpression`.
 """
@@ -47,7 +47,10 @@ _ORDERS: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A part of an expression. `constant` is what a literal stands for; only literals have the kind "literal"."""
+    """A part of an expression.
+
+    `constant` is the value of a literal; only literals have the kind "literal".
+    """
 
     kind: Literal["literal", "name", "boolean", "number"]
     evaluate: Callable[[Properties], Value]
@@ -56,7 +59,7 @@ class Node:
 
 
 def _number_like(text: str, pattern: Value) -> int | float:
-    """Read a string as a number of the kind of `pattern`. Raises ValueError."""
+    """Parse a string as a number of the kind of `pattern`. Raises ValueError."""
     if isinstance(pattern, float):
         return _floating(text)
     if not _WHOLE_TEXT.fullmatch(text):
@@ -77,20 +80,23 @@ def _floating(text: str) -> float:
 
 
 def _compared(left: Value, right: Value) -> int:
-    """Return -1, 0 or 1 as `Comparable.compareTo` does, after what `ComparisonExpression` converts."""
+    """Compare two values as `Comparable.compareTo` does; return -1, 0 or 1.
+
+    Conversions are those of `ComparisonExpression`.
+    """
     if isinstance(left, bool) or isinstance(right, bool):
         return _compared_with_boolean(left, right)
     if isinstance(left, str) and not isinstance(right, str):
         left = _number_like(left, right)
     elif isinstance(right, str) and not isinstance(left, str):
         right = _number_like(right, left)
-    first, second = (left != left, left), (right != right, right)  # NaN is above everything, and itself
+    first, second = (left != left, left), (right != right, right)  # NaN is greater than every number, and than itself
     return (first > second) - (first < second)
 
 
 def _compared_with_boolean(left: Value, right: Value) -> int:
     if isinstance(left, bool) and isinstance(right, str):
-        raise ValueError("a boolean is not compared with a string behind it")
+        raise ValueError("a boolean on the left cannot be compared with a string")
     if isinstance(left, str) and isinstance(right, bool):
         left = left.lower() == "true"
     if isinstance(left, bool) and isinstance(right, bool):
@@ -121,7 +127,7 @@ def _ordered(left: Value, right: Value, accepts: Callable[[int, int], bool]) -> 
 def _boolean(evaluate: Callable[[Properties], Value], *parts: Node) -> Node:
     depth = 1 + max(part.depth for part in parts)
     if depth > _DEPTH_MAX:
-        raise ValueError(f"it is more than {_DEPTH_MAX} levels deep")
+        raise ValueError(f"the expression is more than {_DEPTH_MAX} levels deep")
     return Node("boolean", evaluate, depth)
 
 
@@ -131,18 +137,21 @@ def _is_boolean(node: Node) -> bool:
 
 
 def condition(node: Node) -> Node:
-    """Return what stands where a condition is needed; a property alone is false, for it is a string."""
+    """Return a node that is a condition.
+
+    A property used as a condition is false, since it is a string.
+    """
     if _is_boolean(node):
         return node
     if node.kind == "name":
         evaluate = node.evaluate
         return _boolean(lambda properties: None if evaluate(properties) is None else False, node)
-    raise ValueError("a condition is missing, a value is no condition")
+    raise ValueError("a condition is required instead of a value")
 
 
 def _require_ordered(node: Node) -> Node:
     if _is_boolean(node) or isinstance(node.constant, str):
-        raise ValueError("only numbers and properties have an order")
+        raise ValueError("only numbers and properties can be ordered")
     return node
 
 
@@ -154,7 +163,7 @@ def order(left: Node, symbol: str, right: Node) -> Node:
 
 
 def any_of(nodes: Sequence[Node]) -> Node:
-    """Return OR: true as soon as one is, unknown if one is and none is true."""
+    """Return OR: true if any part is true, unknown if a part is unknown and none is true."""
     parts = [node.evaluate for node in nodes]
 
     def evaluate(properties: Properties) -> Value:
@@ -171,7 +180,7 @@ def any_of(nodes: Sequence[Node]) -> Node:
 
 
 def all_of(nodes: Sequence[Node]) -> Node:
-    """Return AND: false as soon as one is, unknown if one is and none is false."""
+    """Return AND: false if any part is false, unknown if a part is unknown and none is false."""
     parts = [node.evaluate for node in nodes]
 
     def evaluate(properties: Properties) -> Value:
@@ -188,7 +197,7 @@ def all_of(nodes: Sequence[Node]) -> Node:
 
 
 def literal(value: Value) -> Node:
-    """Return a value that stands in the expression."""
+    """Return a literal value."""
     return Node("literal", lambda _: value, constant=value)
 
 
@@ -205,7 +214,7 @@ def inversion(node: Node) -> Node:
 
 
 def negation(node: Node) -> Node:
-    """Return a value with the other sign; what is no number has none, a property neither."""
+    """Return a value with the opposite sign; unknown for strings, booleans and properties."""
     evaluate = node.evaluate
 
     def negated(properties: Properties) -> Value:
@@ -216,9 +225,9 @@ def negation(node: Node) -> Node:
 
 
 def membership(node: Node, texts: frozenset[str]) -> Node:
-    """Return whether a property is one of some strings."""
+    """Return whether a property equals one of some strings."""
     if node.kind != "name":
-        raise ValueError("IN looks at properties only")
+        raise ValueError("the left side of IN must be a property")
     evaluate = node.evaluate
 
     def is_member(properties: Properties) -> Value:
@@ -229,21 +238,21 @@ def membership(node: Node, texts: frozenset[str]) -> Node:
 
 
 def require_range(low: Node, high: Node) -> None:
-    """Refuse a BETWEEN of two literals that nothing can lie in."""
+    """Raise ValueError for a BETWEEN of two literals with an empty range."""
     if low.kind == high.kind == "literal":
         if low.constant is None or high.constant is None:
-            raise ValueError("nothing is between NULL and anything")
+            raise ValueError("BETWEEN does not accept NULL")
         if _compared(high.constant, low.constant) < 0:
-            raise ValueError(f"nothing is between {low.constant} and {high.constant}")
+            raise ValueError(f"no value lies between {low.constant} and {high.constant}")
 
 
 def require_equality(left: Node, right: Node) -> None:
-    """Refuse what has no sense on the two sides of = and <>."""
+    """Raise ValueError for operands of = and <> that cannot be compared."""
     if any(node.kind == "literal" and node.constant is None for node in (left, right)):
-        raise ValueError("NULL is compared with IS")
+        raise ValueError("use IS to compare with NULL")
     if (
         left.kind == right.kind == "literal"
         and isinstance(left.constant, bool)
         and not isinstance(right.constant, bool)
     ):
-        raise ValueError("a boolean is compared with a boolean")
+        raise ValueError("a boolean can only be compared with a boolean")

@@ -1,11 +1,10 @@
-"""The first message of a queue that was not stored before a time.
+"""The search for the first message of a queue that was stored at or after a time.
 
-Numbers grow with store times, so a binary search finds it: its answer is a number whose record is not older while the
-one in front of it is. Where the clock went back there may be several such places, and any of them is the answer.
-A record that is not readable (yet) counts as younger than any time, so that nobody is led past it. A number without a
-record (pre-fill, or a unit that fails a check) has no time of its own and counts as its nearest right neighbour that
-has one. Expired records count as older than any time.
-Source: `ConsumeQueue.getOffsetInQueueByTime`, whose answer depends on when files were changed.
+Store times ascend with the numbers, so a binary search finds a number whose record is not older than the time while the
+record before it is older. If the clock went back there may be several such numbers, and any of them may be returned. A
+record that is not readable yet counts as younger than any time, so that a reader never skips it. A number without a
+record (pre-fill, or a unit that fails a check) counts as the next number that has one. Expired records count as older
+than any time. Source: `ConsumeQueue.getOffsetInQueueByTime`, whose answer depends on the modification times of files.
 """
 
 from tornpage.impl.read.log_reader import LogReader, LogSession
@@ -15,9 +14,10 @@ __all__ = ["offset_by_time"]
 
 
 def offset_by_time(queue: ReadableQueue, reader: LogReader, records: QueuedRecords, timestamp_ms: int) -> int:
-    """Return the number of the first message stored at or after a time; the maximum of the queue if there is none.
+    """Return the number of the first message stored at or after a time.
 
-    Cost: as many records are read as the count of messages has binary digits.
+    Returns the maximum of the queue if there is none. Cost: one record is read for each binary digit of the count of
+    messages.
     """
     low, high = queue.min_offset, queue.max_offset
     with reader.session() as session:
@@ -36,7 +36,10 @@ def offset_by_time(queue: ReadableQueue, reader: LogReader, records: QueuedRecor
 def _is_older(
     queue: ReadableQueue, session: LogSession, records: QueuedRecords, number: int, timestamp_ms: int
 ) -> bool | None:
-    """Return whether a message was stored before a time; None when there is no message of this number."""
+    """Return whether a message was stored before a time.
+
+    Returns None if there is no message of this number.
+    """
     unit = queue.unit(number)
     if unit is None:
         return None

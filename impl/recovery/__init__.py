@@ -1,1 +1,1 @@
-"""Opening a store directory: from whatever it holds to a log, queues and an index that keep the promises."""
+"""Opening a store directory: recovery of the log, then of consume queues and index."""

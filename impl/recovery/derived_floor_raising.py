@@ -1,8 +1,9 @@
-"""Raising the derived floor: a sample before queues and index are flushed, its checksums once the flush is over.
+"""Raising the derived floor after flushes of consume queues and index.
 
-Only what is durable in the log too counts: a sample waits until the log was flushed that far, a later flush of queues
-takes the place of a sample that waits. Where the log tells what no queue can hold, there is no floor, so that each
-open finds and names it again.
+A sample of the progress of dispatch is taken before queues and index are flushed. The checksums of the sampled bytes
+are computed after the flush. The floor covers only records that are durable in the log, so a sample waits until the
+log is flushed past it. A later flush of the queues replaces a waiting sample. If the log has records that no queue
+can hold, no floor is written: each open then walks the whole log and reports those records again.
 """
 
 import logging
@@ -28,19 +29,22 @@ _LOG = logging.getLogger("tornpage.store")
 _CHUNK_BYTES = 1 << 20
 
 _Sum = tuple[int, int, int]
-"""Where the summed bytes of a file begin and end, and their CRC-32."""
+"""Begin and end of the summed bytes of a file, and their CRC-32."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """How far dispatch was, and where each queue ended then, in bytes."""
+    """The progress of dispatch, and the end of each queue at that time, in bytes."""
 
     progress: Progress
     ends: Mapping[str, int]
 
 
 class RaiseDerivedFloor:
-    """Called by who flushes queues and index, one thread at a time. `root` is the directory of the store."""
+    """Writes the derived floor after queues and index were flushed.
+
+    One thread at a time may call it. `root` is the directory of the store.
+    """
 
     def __init__(self, floor: DerivedFloor, derived: Derived, log: MappedFileQueue, *, root: str) -> None:
         self._floor = floor
@@ -52,7 +56,7 @@ class RaiseDerivedFloor:
         self._written: tuple[Progress, int] | None = None
 
     def sample(self) -> None:
-        """Remember what the flush that follows will make durable."""
+        """Record how far the following flush will make queues and index durable."""
         progress = self._derived.progress
         if (
             (progress, self._count_files()) == self._written
@@ -65,15 +69,16 @@ class RaiseDerivedFloor:
         self._sample = _Sample(progress, ends)
 
     def raise_floor(self) -> None:
-        """Write what was sampled, if the flush succeeded and the log is durable that far.
+        """Write the sampled floor if the log is durable that far.
 
-        Where the disk refuses, the floor before stays; the next call tries again.
+        Call it after a flush that succeeded. If the write fails, the previous floor stays and the next call tries
+        again.
         """
         sample = self._sample
         if sample is None or sample.progress.offset > self._log.flushed_where:
             return
         sums = self._sums
-        self._sums = {}  # those of files that are gone are forgotten
+        self._sums = {}  # drops the sums of removed files
         queue_files = tuple(self._queue_files(sample, sums))
         index_files = tuple(self._index_files(sample.progress, sums))
         blanks = tuple(
@@ -102,7 +107,7 @@ class RaiseDerivedFloor:
         self._sample, self._written = None, (sample.progress, len(queue_files) + len(index_files))
 
     def _count_files(self) -> int:
-        """Return how many files a floor would name: retention takes some away."""
+        """Return the number of files that a floor would name; retention lowers it."""
         index_files = self._derived.index.index_files if self._derived.index is not None else ()
         return sum(len(queue.mapped) for queue in self._derived.queues.all()) + len(index_files)
 
@@ -131,11 +136,11 @@ class RaiseDerivedFloor:
         return mapped.path.removeprefix(f"{self._root}/")
 
     def _sum(self, mapped: MappedFile, start: int, end: int, sums: Mapping[str, _Sum]) -> int:
-        """Return the checksum of a part of a file; what was summed before is not read again."""
+        """Return the checksum of a part of a file, reading only bytes not summed before."""
         begin, position, crc = sums.get(mapped.path, (start, start, 0))
         if begin != start or position > end:
             position, crc = start, 0
-        if mapped.hold():  # a file that goes meanwhile proves nothing, which the next open sees
+        if mapped.hold():  # the checksum of a file removed meanwhile is wrong: the next open finds that
             try:
                 while position < end:
                     following = min(end, position + _CHUNK_BYTES)
@@ -148,7 +153,7 @@ class RaiseDerivedFloor:
 
 
 def _end_of(queue: ConsumeQueue, offset: int) -> int:
-    """Return the number behind the last unit of a record in front of an offset."""
+    """Return the number after the last unit whose record begins before an offset."""
     numbers = range(queue.first_number, queue.max_offset)
     if not numbers or queue.offset_at(numbers[-1]) < offset:
         return numbers.stop

@@ -1,4 +1,4 @@
-"""Whether queues and index still are what the derived floor says: their bytes are read, nothing else is believed."""
+"""Comparing queues and index with the checksums of the derived floor; every byte is read."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -10,17 +10,18 @@ from tornpage.impl.index.index_layout import HEADER_BYTES, IndexFileProof, Index
 from tornpage.impl.io.files import Files
 from tornpage.impl.queue.consume_queues import QueueFileProof
 
-__all__ = ["is_still_true"]
+__all__ = ["checksums_hold"]
 
 _CHUNK_BYTES = 1 << 20
 
 
-def is_still_true(
+def checksums_hold(
     files: Files, root: str, proof: DerivedProof, *, queue_file_bytes: int, layout: IndexLayout | None
 ) -> bool:
-    """Return whether all that a proof names is there, byte for byte; more may follow behind it.
+    """Return whether every file that a proof names still begins with the bytes it names.
 
-    `layout` is None where there is no index. Cost: each byte is read once. Raises OSError.
+    Further bytes may follow them. `layout` is None if the store has no index. Cost: each byte is read once. Raises
+    OSError.
     """
     directories = {each.path.rpartition("/")[0] for each in proof.queue_files}
     return (
@@ -31,7 +32,7 @@ def is_still_true(
 
 
 def _has_no_gap(files: Files, directory: str, size_bytes: int) -> bool:
-    """Return whether the files of a queue follow each other: in front of a gap a queue believes none."""
+    """Return whether the files of a queue are contiguous; no file before a gap can be trusted."""
     paths = [f"{directory}/{name}" for name in (files.list_directory(directory) if files.stat(directory) else ())]
     there = {path: files.stat(path) for path in paths}
     bases = sorted(
@@ -39,7 +40,7 @@ def _has_no_gap(files: Files, directory: str, size_bytes: int) -> bool:
         for path, stat in there.items()
         if stat is not None and stat.size_bytes == size_bytes and path.rpartition("/")[2].isdigit()
     )
-    return all(before + size_bytes == behind for before, behind in pairwise(bases))
+    return all(before + size_bytes == after for before, after in pairwise(bases))
 
 
 def _is_queue_file(files: Files, root: str, proof: QueueFileProof, size_bytes: int) -> bool:
@@ -47,7 +48,10 @@ def _is_queue_file(files: Files, root: str, proof: QueueFileProof, size_bytes: i
 
 
 def _is_index(files: Files, root: str, proofs: tuple[IndexFileProof, ...], layout: IndexLayout) -> bool:
-    """No file may lie among the proven ones: it would count as part of the row."""
+    """Return whether the index files are the proven ones.
+
+    Another file among them would count as part of the index.
+    """
     if not proofs:
         return True
     directory, _, newest = f"{root}/{proofs[-1].path}".rpartition("/")
@@ -64,11 +68,11 @@ def _is_index_file(files: Files, root: str, proof: IndexFileProof, layout: Index
     if not _has(files, path, layout.file_bytes, start, end, proof.crc):
         return False
     data = b"".join(_pieces(files, path, 0, HEADER_BYTES))
-    return data == proof.header.encode() or (is_last and _goes_on(data, proof.header, layout))
+    return data == proof.header.encode() or (is_last and _is_later_header(data, proof.header, layout))
 
 
-def _goes_on(data: bytes, header: IndexHeader, layout: IndexLayout) -> bool:
-    """Return whether a header is one that a file may have got later."""
+def _is_later_header(data: bytes, header: IndexHeader, layout: IndexLayout) -> bool:
+    """Return whether later writes to the same file can have produced a header."""
     found = IndexHeader.decode(data, entries_max=layout.entries_max)
     begin = found.begin_timestamp, found.begin_offset
     return found.next_number > header.next_number and (

@@ -1,6 +1,6 @@
-"""Opening a store directory: lock first, then look, then decide, then mark the exit unclean, and only then change.
+"""Opening a store directory: lock, examine, decide, set the abort marker, change files.
 
-The order is the promise of contracts 6, 7 and 14. Source: `DefaultMessageStore.load`, `start`.
+Contracts 6, 7 and 14 depend on this order. Source: `DefaultMessageStore.load`, `start`.
 """
 
 from collections.abc import Sequence
@@ -39,18 +39,19 @@ from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.recovery.derived_floor_raising import RaiseDerivedFloor
-from tornpage.impl.recovery.derived_proof import is_still_true
+from tornpage.impl.recovery.derived_proof import checksums_hold
 from tornpage.impl.recovery.recovery import Recovery
 from tornpage.impl.service.runner import ThreadRunner
 
-__all__ = ["AbortMarker", "OpenDirectory", "derived_of", "write_again"]
+__all__ = ["AbortMarker", "OpenDirectory", "derived_of", "rewrite_unproved"]
 
 
 class AbortMarker:
-    """Owns `<root>/abort`, which is present while the store is open for writing: at load it means an unclean exit.
+    """Owns `<root>/abort`. The file exists while the store is open for writing.
 
-    It is durable before the first write and its removal is durable before the lock is given up: RocketMQ 4.9.3 does
-    neither and can take a crash for a clean exit (hole H6). Source: `DefaultMessageStore.createTempFile`.
+    If it exists at load, the last exit was unclean. The marker is durable before the first write. Its removal is
+    durable before the lock is released. RocketMQ 4.9.3 ensures neither and can take a crash for a clean exit (hole H6).
+    Source: `DefaultMessageStore.createTempFile`.
     """
 
     def __init__(self, files: Files, root: str) -> None:
@@ -63,22 +64,22 @@ class AbortMarker:
         return self._files.stat(self._path) is not None
 
     def create(self) -> None:
-        """Make the marker, durable in name, if it is not there."""
+        """Create the marker unless it exists, and make its name durable. Raises OSError."""
         if not self.present():
             self._files.close(self._files.create(self._path))
         self._files.sync_directory(self._root)
 
     def remove(self) -> None:
-        """Take the marker away, durably: everything else is on disk."""
+        """Remove the marker durably. Call it after everything else is on disk. Raises OSError."""
         self._files.unlink(self._path)
         self._files.sync_directory(self._root)
 
 
 class OpenDirectory:
-    """The files of one store directory, held open: what a store writes besides its answers.
+    """The open files of one store directory: everything a store writes except its answers.
 
-    `findings` and `damage` (a sentence, or None) say what was found; a damaged directory is left as it is. Raises
-    BadConfig, StoreInUse, WrongFileSize, NoSpace or OSError, holding nothing then.
+    `findings` lists what was found. `damage` is a sentence, or None for a sound directory. A damaged directory is not
+    changed. Raises BadConfig, StoreInUse, WrongFileSize, NoSpace or OSError; no file stays open then.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class OpenDirectory:
         self.findings: tuple[Finding, ...] = ()
         self.damage: str | None = None
         self._lock = parts.of(StoreLock)(files, directory)
-        self._look_first()
+        self._refuse_early()
         make_directories(files, directory)
         self._lock.acquire()
         try:
@@ -164,8 +165,8 @@ class OpenDirectory:
             populate_ahead_bytes=config.populate_ahead_bytes if asynchronous and not config.pool_buffers else 0,
         )
 
-    def _look_first(self) -> None:
-        """Refuse what can be refused before a directory without a lock file gets anything from us."""
+    def _refuse_early(self) -> None:
+        """Refuse an unusable directory that has no lock file, before anything is created in it."""
         if self._files.stat(f"{self.directory}/lock") is None:
             self._examine(self.floor.load())
 
@@ -200,8 +201,8 @@ class OpenDirectory:
         self.findings = plan.findings
         if plan.damaged:
             self.damage = next(finding.message for finding in plan.findings if finding.severity == "damage")
-            self.log.flushed_where = max(self.log.min_offset, plan.scan.end_offset)  # it was read from the disk
-            self._load_derived(parts, writable=False, clean_exit=clean_exit).leave_alone(self.log)
+            self.log.flushed_where = max(self.log.min_offset, plan.scan.end_offset)  # was read from disk
+            self._load_derived(parts, writable=False, clean_exit=clean_exit).skip_all(self.log)
             return
         self._use_pool(parts)
         self._prepare(found)
@@ -210,53 +211,60 @@ class OpenDirectory:
         self.floor.start(self.log.flushed_where)
         index_timestamp = self.checkpoint.index_msg_timestamp
         if index_timestamp and clean_exit:
-            index_timestamp += 1  # all of that time are durable then
-        self._promise_nothing_of_derived(clean_exit=clean_exit)  # before loading: that removes files it cannot use
+            index_timestamp += 1  # after a clean exit all entries of that millisecond are durable
+        self._clear_derived_times(clean_exit=clean_exit)  # before loading, which removes unusable files
         if proof is None:
             self._derived_floor.forget()
         derived = self._load_derived(parts, writable=True, clean_exit=clean_exit)
         derived.reconcile(self.log, self.queue_offsets, index_timestamp=index_timestamp, proof=proof)
         self.deleted_topics.settle(log_min=self.log.min_offset, log_max=self.log.max_offset)
         if not clean_exit:
-            write_again(derived, self.directory, proof)
-        self._promise_no_later_log(derived.store_timestamp)
+            rewrite_unproved(derived, self.directory, proof)
+        self._lower_log_time(derived.store_timestamp)
         self.findings += (*derived.findings, *self.deleted_topics.findings)
 
-    def _promise_no_later_log(self, store_timestamp: int) -> None:
-        """Have the checkpoint name no time behind the newest record: RocketMQ would begin a recovery too late."""
+    def _lower_log_time(self, store_timestamp: int) -> None:
+        """Lower the checkpoint's log time to the newest record.
+
+        With a later time RocketMQ would begin a recovery too late. Raises OSError.
+        """
         if self.checkpoint.physic_msg_timestamp > store_timestamp:
             self.checkpoint.physic_msg_timestamp = store_timestamp
             self.checkpoint.flush()
 
     def _proof(self, found: FoundLog, floor: Floor | None, parts: Parts) -> DerivedProof | None:
-        """Return what need not be looked at again: it was durable, and what follows from it is there."""
+        """Return the derived floor, or None if it cannot be trusted.
+
+        The log must be durable up to it and its checksums must hold.
+        """
         config = self._config
         is_damaged = any(finding.severity == "damage" for finding in found.findings)
         if floor is None or config.check_whole_log_on_recover or is_damaged:
             return None
         proof = self._derived_floor.load()
-        if proof is None or self.deleted_topics.are_in(each.path for each in proof.queue_files):
+        if proof is None or self.deleted_topics.any_deleted(each.path for each in proof.queue_files):
             return None
         if not self.log.min_offset <= proof.offset <= floor.offset:
             return None
         layout = IndexLayout(config.max_hash_slot_num, config.max_index_num) if config.message_index_enable else None
         queue_file_bytes = config.consume_queue_file_bytes
-        still_true = parts.of(is_still_true)(
+        still_true = parts.of(checksums_hold)(
             self._files, self.directory, proof, queue_file_bytes=queue_file_bytes, layout=layout
         )
         return proof if still_true else None
 
-    def _promise_nothing_of_derived(self, *, clean_exit: bool) -> None:
-        """Have the checkpoint say nothing of queues and index: what was durable there may be made anew now.
+    def _clear_derived_times(self, *, clean_exit: bool) -> None:
+        """Clear the times of queues and index in the checkpoint, since recovery may rebuild both.
 
-        One that says nothing may only be what an opener before us wrote, whose sync has failed.
+        After an unclean exit the cleared checkpoint is written even if both times are zero already: an
+        earlier open may have written that checkpoint without being able to sync it. Raises OSError.
         """
         if not clean_exit or self.checkpoint.logics_msg_timestamp or self.checkpoint.index_msg_timestamp:
             self.checkpoint.note_dispatched(0)
             self.checkpoint.flush()
 
     def _load_derived(self, parts: Parts, *, writable: bool, clean_exit: bool) -> Derived:
-        """Load queues and index as they are."""
+        """Load queues and index as they are. Raises OSError."""
         self._derived = derived_of(
             self.directory,
             self._config,
@@ -275,25 +283,28 @@ class OpenDirectory:
         return self._derived
 
     def range_of(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """Return minimum and maximum of a queue; what the log gives it counts before it is dispatched."""
+        """Return minimum and maximum of a queue, including records not dispatched yet."""
         queue = self.derived.queues.find(topic, queue_id)
         number = self.queue_offsets.next_offset((topic.encode(errors="surrogateescape"), queue_id))
         return (0, number) if queue is None else (queue.min_offset, max(queue.max_offset, number))
 
     @property
     def derived(self) -> Derived:
-        """Queues and index of an open directory."""
+        """Queues and index. The directory must be open."""
         assert self._derived is not None
         return self._derived
 
     @property
     def raise_derived_floor(self) -> RaiseDerivedFloor:
-        """Who says how far queues and index are durable, of an open directory."""
+        """The part that raises the derived floor. The directory must be open."""
         assert self._raise_floor is not None
         return self._raise_floor
 
     def _use_pool(self, parts: Parts) -> None:
-        """Have the buffers that were asked for, locked memory of several files: only for a store that may be used."""
+        """Allocate the configured pool of write buffers in locked memory.
+
+        Only a writable store has it. Raises BadConfig if the memory cannot be locked.
+        """
         count, file_bytes = self._config.pool_buffers, self._config.mapped_file_size_commit_log
         if not count:
             return
@@ -304,7 +315,10 @@ class OpenDirectory:
         self.log.use_pool(self._pool)
 
     def _prepare(self, found: FoundLog) -> None:
-        """Make what every writable store has; the abort marker last, before the log is touched."""
+        """Create what every writable store has.
+
+        The abort marker is the last step before the log is changed. Raises OSError.
+        """
         make_directories(self._files, f"{self.directory}/config")
         self.log.directories.prepare()
         self.checkpoint.load()
@@ -315,14 +329,20 @@ class OpenDirectory:
             self._files.sync_directory(directory_of(path))
 
     def note_flushed(self, store_timestamp: int) -> None:
-        """Say that the log is durable up to its flushed offset, with records up to a store timestamp."""
+        """Raise the durable floor to the log's flushed offset, and the log time of the checkpoint.
+
+        `store_timestamp` is the newest store time of the flushed records, in milliseconds.
+        """
         self.floor.raise_to(self.log.flushed_where)
         self.checkpoint.physic_msg_timestamp = max(self.checkpoint.physic_msg_timestamp, store_timestamp)
 
     def note_clean_exit(self) -> None:
-        """Make queues, index and small files durable, then remove the abort marker. Raises OSError; it then stays."""
-        self.derived.queues.remove_left()
-        self.deleted_topics.make_certain()
+        """Make queues, index and small files durable, then remove the abort marker.
+
+        Raises OSError; the abort marker then stays.
+        """
+        self.derived.queues.remove_leftovers()
+        self.deleted_topics.write_if_doubtful()
         self.raise_derived_floor.sample()
         self.derived.flush()
         self.raise_derived_floor.raise_floor()
@@ -332,11 +352,11 @@ class OpenDirectory:
         self.abort.remove()
 
     def stop_allocation(self) -> None:
-        """Make no more log files, and remove those that nobody needed."""
+        """Stop allocating log files ahead and remove the unused ones."""
         self._allocation.close()
 
     def close(self) -> None:
-        """Give everything up; nothing is synced here."""
+        """Close all files without a sync, and release the lock."""
         if self._derived is not None:
             self._derived.close()
         self.log.close()
@@ -347,29 +367,30 @@ class OpenDirectory:
         self._lock.release()
 
 
-def write_again(derived: Derived, directory: str, proof: DerivedProof | None) -> None:
-    """Have the next sync of each file below `directory` write what the proof does not speak of. Raises OSError.
+def rewrite_unproved(derived: Derived, directory: str, proof: DerivedProof | None) -> None:
+    """Mark every page below `directory` that the proof does not cover for the next sync.
 
-    A kernel whose sync fails counts the pages as clean, so that the next sync succeeds and writes nothing, as long as
-    the machine lives. The next opener finds in memory what should be on the disk and cannot tell whether it is there.
-    What a derived floor speaks of was durable before it was written. Source: none, RocketMQ trusts its page cache
-    (docs/faults.md, "sync-lost").
+    After a failed sync the kernel counts the pages as clean, so the next sync succeeds and writes
+    nothing until a reboot. The next open finds the data in the page cache and cannot tell whether it is on the disk.
+    Data covered by a derived floor was durable before the floor was written. Source: none, RocketMQ trusts its page
+    cache (docs/faults.md, "sync-lost").
 
-    Cost: one copy of the units and entries behind the proof, and of the slots of index files with such entries.
+    Cost: one copy of the units and entries past the proof, and of the slots of index files with such entries.
+    Raises OSError.
     """
     units: dict[str, int] = {}
     for queue_file in () if proof is None else proof.queue_files:
         path, _, name = f"{directory}/{queue_file.path}".rpartition("/")
         units[path] = (int(name) + queue_file.size_bytes) // UNIT_BYTES
     for queue in derived.queues.all():
-        queue.write_again(units.get(queue.directory, 0))
+        queue.rewrite_from(units.get(queue.directory, 0))
     entries = (
         {} if proof is None else {f"{directory}/{each.path}": each.header.next_number for each in proof.index_files}
     )
     for index_file in () if derived.index is None else derived.index.index_files:
         proved = entries.get(index_file.path, 0)
         if index_file.header.next_number > proved:
-            index_file.write_again(max(1, proved))
+            index_file.rewrite_from(max(1, proved))
 
 
 def derived_of(
@@ -386,7 +407,10 @@ def derived_of(
     bit_map_of: FilterBitMap | None,
     arriving: Sequence[MessageArrivingListener],
 ) -> Derived:
-    """Return what follows from the log of the store in a directory. A slave tells no listener of what arrives."""
+    """Build the consume queues, the index and the dispatcher of a store.
+
+    On a slave no listener is called.
+    """
     queues = parts.of(ConsumeQueues)(
         files,
         directory,

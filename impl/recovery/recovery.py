@@ -1,11 +1,11 @@
-"""Recovery: from whatever a directory holds to a log that is a prefix of what was appended, or to a named damage.
+"""Recovery of the commit log: cut it at the end of its valid prefix, or report damage.
 
-The decision is separate from the deed. `plan` reads and decides; `carry_out` cuts, erases and makes durable. What it
-cuts is gone for good: later files are removed and the rest of the cut file is zeroed, both durably, before the store
-accepts a write (contract 3). A crash anywhere in between leads to the same cut (contract 6).
+`plan` reads and decides. `carry_out` cuts, erases and makes the result durable. The log after that is a prefix of what
+was appended. A cut is final: later files are removed and the rest of the cut file is zeroed, both durably, before the
+store accepts a write (contract 3). A crash during recovery leads to the same cut (contract 6).
 
-A bad record is a tear when it lies at or above the durable floor after an unclean exit; else it is damage, and
-nothing is changed (contract 7). Source: `CommitLog.recoverNormally`, `recoverAbnormally`, with their holes mended.
+After an unclean exit, an invalid record at or above the durable floor is a tear. Every other invalid record is damage,
+and nothing is changed (contract 7). Source: `CommitLog.recoverNormally`, `recoverAbnormally`, without their defects.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ __all__ = ["Recovery", "RecoveryPlan", "quarantine"]
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
-    """What to do: the prefix to keep, and what was found. `damaged` forbids any change."""
+    """The prefix of the log to keep, and the findings. `damaged` forbids any change."""
 
     scan: LogScan
     dirty_tail: bool
@@ -63,7 +63,10 @@ class Recovery:
         self._proof = proof
 
     def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
-        """Scan and decide; changes nothing on the disk. What a proof speaks of is not scanned again."""
+        """Scan the log and decide, without a write. Records covered by the proof are not scanned.
+
+        Raises OSError.
+        """
         from_offset = 0 if self._proof is None else self._proof.offset
         scan = scan_log(
             self._log.mapped, self._walk, self._check, file_bytes=self._log.file_bytes, from_offset=from_offset
@@ -79,7 +82,7 @@ class Recovery:
             what = f"{scan.reason} at {scan.end_offset}, below the durable floor {self._floor.offset}"
             findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
         elif dirty_at is not None and self._clean_exit:
-            what = f"{scan.reason} at {scan.end_offset} after a clean exit, with bytes behind it from {dirty_at} on"
+            what = f"{scan.reason} at {scan.end_offset} after a clean exit, with nonzero bytes from {dirty_at} on"
             findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
         elif dirty_at is not None:
             what = f"{scan.reason} at {scan.end_offset}: the log is cut here"
@@ -87,9 +90,9 @@ class Recovery:
         return RecoveryPlan(scan, dirty_tail=dirty_at is not None, findings=tuple(findings))
 
     def carry_out(self, plan: RecoveryPlan) -> None:
-        """Cut, erase, and make what stays durable; then the log is ready to be appended to.
+        """Cut and erase the log as planned and make the rest durable.
 
-        Raises OSError when the disk refuses; the next recovery starts over.
+        The log is then ready for appends. Raises OSError if a write or sync fails; the next recovery starts over.
         """
         assert not plan.damaged
         scan, mapped = plan.scan, self._log.mapped
@@ -103,12 +106,12 @@ class Recovery:
             mapped[-1].flushed_position = mapped[-1].written_position
 
     def _make_durable(self) -> None:
-        """Sync every file that reaches above the floor; after an unclean exit write there once more what is kept, and
-        the zeros behind it: an earlier recovery may have erased bytes there and seen no sync of that.
+        """Sync every file that reaches above the durable floor.
 
-        Whoever was there before us may have seen a sync fail, and the pages count as clean since then: records may be
-        lost, and what a recovery has erased may still be on the disk. Without a floor, in a store of RocketMQ, that is
-        done for the last file.
+        After an unclean exit rewrite its bytes first. A sync that failed before the crash left the pages clean in the
+        kernel: records may be missing on the disk, and bytes erased by an earlier recovery may still be there. The
+        rewrite marks the kept records and the zeros after them dirty again. A store of RocketMQ has no floor; there
+        only the last file is rewritten. Raises OSError.
         """
         mapped = self._log.mapped
         floor_offset = 0 if self._floor is None else self._floor.offset
@@ -124,21 +127,21 @@ class Recovery:
         last = self._log.mapped[scan.file_index]
         position = scan.end_offset - last.base_offset
         if position == 0 and (scan.file_index > 0 or last.base_offset == 0):
-            self._log.drop_behind(scan.file_index - 1)  # a file without a record is as good as none
+            self._log.drop_after(scan.file_index - 1)  # a file without a record is not needed
             return
-        self._log.drop_behind(scan.file_index)
+        self._log.drop_after(scan.file_index)
         if plan.dirty_tail:
             self._erase(last, position)
         last.written_position = position
 
     def _erase(self, last: MappedFile, position: int) -> None:
-        """Zero everything behind the cut; the sync that follows makes it durable."""
+        """Zero everything past the cut; the following sync makes the zeros durable."""
         dirty = last.first_nonzero(position)
         if dirty is not None:
             last.zero(dirty, last.size_bytes - dirty)
 
     def _dirty_at(self, scan: LogScan) -> int | None:
-        """Return where the first byte lies that is not zero behind the end of the valid prefix."""
+        """Return the offset of the first nonzero byte past the valid prefix, or None."""
         for file in self._log.mapped[scan.file_index :] if scan.reason is not None else []:
             position = file.first_nonzero(max(0, scan.end_offset - file.base_offset))
             if position is not None:
@@ -152,7 +155,7 @@ class Recovery:
 
 
 def readable_records(log: MappedFileQueue, check: RecordChecker) -> list[int]:
-    """Return the physical offsets of all records that verify, damage in between or not."""
+    """Return the physical offsets of all valid records, including those past a damaged one."""
     return [
         file.base_offset + position
         for file in log.mapped
@@ -161,22 +164,24 @@ def readable_records(log: MappedFileQueue, check: RecordChecker) -> list[int]:
 
 
 def quarantine(files: Files, root: str, log: MappedFileQueue, *, cut: int, check: RecordChecker) -> list[str]:
-    """Copy the bytes from `cut` on, if they hold a valid record; return the paths written, each durable.
+    """Copy the bytes from `cut` on if they hold a valid record; return the paths written.
 
-    Without a durable floor (a store written by RocketMQ) a tear cannot be told from damage, so valid records after the
-    cut are kept in `<root>/quarantine/<cut offset>.<number>` (contract 7).
+    Without a durable floor (a store written by RocketMQ) a tear looks like damage. Valid
+    records after the cut are therefore kept in `<root>/quarantine/<cut offset>.<number>`, each copy durable (contract
+    7).
 
-    A copy made before is never replaced: after a crash in the middle of erasing, the second copy holds less than the
-    first.
+    An existing copy is never replaced: after a crash during the erasure, a second copy holds less than the first.
+
+    Raises OSError if a copy cannot be written.
     """
-    behind = [(file, max(0, cut - file.base_offset)) for file in log.mapped if file.end_offset > cut]
-    if not any(True for file, at in behind for _ in islands(file, at, check, file_bytes=log.file_bytes)):
+    past_cut = [(file, max(0, cut - file.base_offset)) for file in log.mapped if file.end_offset > cut]
+    if not any(True for file, at in past_cut for _ in islands(file, at, check, file_bytes=log.file_bytes)):
         return []
     directory = f"{root}/quarantine"
     make_directories(files, directory)
     return [
         _copy(files, directory, bytes(file.view[position:]), file.base_offset + position)
-        for file, position in behind
+        for file, position in past_cut
         if file.first_nonzero(position) is not None
     ]
 

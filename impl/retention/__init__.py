@@ -1,1 +1,4 @@
-"""Retention: expired log files go, then queues and index follow; topics and queues go on request."""
+"""Retention: expired log files, then queues and index.
+
+Deletion of topics and queues on request.
+"""

@@ -1,14 +1,14 @@
-"""Which log file goes next, and how it goes: from the head, one at a time, each durably before the next.
+"""Deleting log files from the head of the log, each durably before the next.
 
-A file may go when it is not the last one, durable, wholly dispatched, and expired or in the way of a disk that is too
-full. What was dispatched of it has to be durable first: the numbers of its queues go on, and only the queues know them
-then. A directory may lose any of several unlinks, so each is synced: a gap would be damage at the next open.
+A file may be deleted if it is not the last one, is durable and wholly dispatched, and has expired or the disk is too
+full. Its dispatched units must be durable first: the queues continue their numbers, and without the log only they know
+the last number. A crash may lose any of several unlinks, so each is synced; a gap would be damage at the next open.
 
-The age of a file is that of the first record of the file behind it: no record of it is younger. RocketMQ takes the time
-of the last change that the file system knows, which a copy renews and a mapping may not (RMQ-B53).
+The age of a file is that of the first record of the next file, which is younger than every record of the file. RocketMQ
+uses the modification time in the file system, which a copy renews and a mapping may not update (RMQ-B53).
 
-A file that a reader holds leaves the log at once, so that no other read begins there, and hangs until it is given back
-or its reader has had his time. Source: `MappedFileQueue.deleteExpiredFileByTime`, `retryDeleteFirstFile`.
+A file that a reader holds leaves the log at once, so that no other read begins there. It stays on disk until the reader
+releases it or its time is over. Source: `MappedFileQueue.deleteExpiredFileByTime`, `retryDeleteFirstFile`.
 """
 
 import logging
@@ -30,7 +30,10 @@ _I64 = struct.Struct(">q")
 
 @dataclass(slots=True)
 class _Hanging:
-    """A file that has left the log and is still on the disk; times are those of the service."""
+    """A file that has left the log and is still on disk.
+
+    Times are those of the service, in milliseconds.
+    """
 
     mapped: MappedFile
     since_ms: int
@@ -38,10 +41,11 @@ class _Hanging:
 
 
 class CleanCommitLog:
-    """Deletes from the head of one log; called by one thread at a time.
+    """Deletes from the head of one log; one thread at a time calls it.
 
-    `dispatched_end` is up to where the log is in queues and index, `make_derived_durable` flushes these,
-    `settle_deletions` makes certain which topics are deleted, and `take_back` ends what readers hold of a file.
+    `dispatched_end` returns the offset up to which the log is in queues and index. `make_derived_durable` flushes
+    these. `settle_deletions` makes the list of deleted topics durable. `revoke` ends the buffers that readers hold
+    of a file.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class CleanCommitLog:
         dispatched_end: Callable[[], int],
         make_derived_durable: Callable[[], None],
         settle_deletions: Callable[[], None],
-        take_back: Callable[[MappedFile], int],
+        revoke: Callable[[MappedFile], int],
     ) -> None:
         self._log = log
         self._policy = policy
@@ -61,24 +65,24 @@ class CleanCommitLog:
         self._dispatched_end = dispatched_end
         self._make_derived_durable = make_derived_durable
         self._settle_deletions = settle_deletions
-        self._take_back = take_back
+        self._revoke = revoke
         self._durable_end = 0
         self._hanging: _Hanging | None = None
 
     @property
     def oldest_offset(self) -> int:
-        """Physical offset of the first byte on the disk: a file that hangs is no part of the log any more."""
+        """Physical offset of the first byte on disk, including a file that waits for a reader."""
         hanging = self._hanging
         return self._log.min_offset if hanging is None else hanging.mapped.base_offset
 
     def wants_deletion(self, *, clock_ms: int, urgent: bool) -> bool:
-        """Return whether there is a file that may go; `urgent` asks none for its age."""
+        """Return whether a file may be deleted; `urgent` ignores the age of files."""
         return self._hanging is not None or self._candidate(clock_ms, urgent=urgent)
 
     def delete_first(self, now_ms: int, *, clock_ms: int, urgent: bool) -> bool:
-        """Remove the first file if it may go; return whether one is gone. Raises OSError of what the disk refuses.
+        """Remove the first file if it may be deleted; return whether it was removed.
 
-        `now_ms` is the time of the service and `clock_ms` that of the records.
+        `now_ms` is the time of the service and `clock_ms` that of the records, both in milliseconds. Raises OSError.
         """
         if self._hanging is not None:
             return self._retry(self._hanging, now_ms)
@@ -89,18 +93,18 @@ class CleanCommitLog:
             dispatched_end = self._dispatched_end()
             self._make_derived_durable()
             self._durable_end = dispatched_end
-        self._settle_deletions()  # of a log without the file nobody could tell any more
+        self._settle_deletions()  # without this file the log could not tell any more
         self._hanging = _Hanging(self._log.drop_first(), now_ms, now_ms)
         return self._retry(self._hanging, now_ms)
 
     def retry_hanging(self, now_ms: int) -> None:
-        """Try a file again that hangs, if that is due. Raises OSError."""
+        """Try again to remove a file that waits for a reader, if that is due. Raises OSError."""
         hanging = self._hanging
         if hanging is not None and now_ms >= hanging.tried_ms + self._policy.redelete_hanged_file_interval:
             self._retry(hanging, now_ms)
 
     def _candidate(self, clock_ms: int, *, urgent: bool) -> bool:
-        """Return whether the first file of the log may go."""
+        """Return whether the first file of the log may be deleted."""
         files = self._log.mapped
         if len(files) < 2 or files[0].end_offset > min(self._log.flushed_where, self._dispatched_end()):
             return False
@@ -112,7 +116,7 @@ class CleanCommitLog:
         return newest_ms is not None and self._policy.is_expired(newest_ms=newest_ms, now_ms=clock_ms)
 
     def _first_timestamp(self, mapped: MappedFile) -> int | None:
-        """Return when the first record of a file was stored, None without one that verifies."""
+        """Return the store time of the first record of a file in ms, None if it is not valid."""
         if not mapped.hold():
             return None
         try:
@@ -126,13 +130,13 @@ class CleanCommitLog:
             mapped.release()
 
     def _retry(self, hanging: _Hanging, now_ms: int) -> bool:
-        """Remove a file from the disk unless a reader may still keep it."""
+        """Remove a file from the disk unless a reader may still hold it. Raises OSError."""
         mapped, hanging.tried_ms = hanging.mapped, now_ms
-        if not mapped.is_let_go:
+        if not mapped.is_unreferenced:
             if now_ms < hanging.since_ms + self._policy.destroy_maped_file_interval_forcibly:
                 _LOG.info("log_file_hangs path=%r remedy='release what a read returns'", mapped.path)
                 return False
-            _LOG.warning("log_file_taken_back path=%r answers=%d", mapped.path, self._take_back(mapped))
+            _LOG.warning("log_file_taken_back path=%r answers=%d", mapped.path, self._revoke(mapped))
         self._log.remove(mapped)
         self._hanging = None
         _LOG.info("log_file_deleted path=%r", mapped.path)

@@ -1,10 +1,10 @@
-"""Queues and index follow the log once its head is gone: their minimum first, then their files.
+"""Deleting files of queues and index after the head of the log was deleted.
 
-The files of a queue go from the first one on while the record of their last unit lies in front of the log; the files of
-the index while their last entry does. The last file of each stays: it knows the next number. So does one in front of it
-while the records behind are not durable, for then it may be the last again. What is read in between is answered by the
-records, which are not there. A file in front of one that goes may come back with a power loss; whoever opens the store
-removes it then. Source: `DefaultMessageStore.CleanConsumeQueueService`.
+The minimum of each queue is raised first. Files of a queue are deleted from the first one on while the record of their
+last unit has expired, files of the index while their last entry has. The last file of each stays, since it holds the
+next number. The file before it stays too while later records are not durable, since it may become the last one again.
+Reads in between find units without records. A power loss may restore a file before a deleted one; the next open removes
+it. Source: `DefaultMessageStore.CleanConsumeQueueService`.
 """
 
 from collections.abc import Callable, Generator
@@ -18,9 +18,10 @@ __all__ = ["CleanConsumeQueues"]
 
 
 class CleanConsumeQueues:
-    """Follows one log. `oldest_offset` is where it begins on the disk; nothing is dispatched inside of `alone`.
+    """Follows one log.
 
-    The dispatcher appends to a queue without a lock on its files (RMQ-B40 is a unit written into one that is gone).
+    `oldest_offset` returns its first offset on disk; `without_dispatch` keeps dispatch out. The dispatcher appends to a
+    queue without a lock on its files (in RMQ-B40 a unit is written into a deleted file).
     """
 
     def __init__(
@@ -30,31 +31,34 @@ class CleanConsumeQueues:
         *,
         policy: RetentionPolicy,
         oldest_offset: Callable[[], int],
-        alone: Callable[[], AbstractContextManager[object]],
+        without_dispatch: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self._derived = derived
         self._log = log
         self._policy = policy
         self._oldest_offset = oldest_offset
-        self._alone = alone
+        self._without_dispatch = without_dispatch
         self._followed = (0, 0)
 
     def follow(self) -> Generator[int, int, None]:
-        """Bring queues and index to where the log begins; yield how many ms to pause in between. Raises OSError."""
+        """Delete what the log no longer holds; yield pauses in milliseconds in between.
+
+        Raises OSError.
+        """
         bounds = self._log.min_offset, self._oldest_offset()
         if bounds == self._followed:
             return
         min_offset, oldest_offset = bounds
-        somebody_waits = False
+        files_wait = False
         for queue in self._derived.queues.all():
-            with self._alone():
+            with self._without_dispatch():
                 queue.correct_min_offset(min_offset)
                 dropped, waits = queue.drop_expired(oldest_offset, self._log.flushed_where)
-            somebody_waits |= waits
+            files_wait |= waits
             if dropped:
                 yield self._policy.delete_consume_queue_files_interval
         if self._derived.index is not None:
-            with self._alone():
+            with self._without_dispatch():
                 self._derived.index.drop_expired(oldest_offset)
-        if not somebody_waits:
+        if not files_wait:
             self._followed = bounds

@@ -1,8 +1,8 @@
-"""The service that deletes what has expired: a run of log files, then the queues and the index behind them.
+"""The service that deletes expired files of the log, then of queues and index.
 
-A run begins when it is one of the hours of `delete_when`, when a disk is used above `disk_max_used_space_ratio`, or
-when somebody asked for it. Between two deletions it pauses, so that a file system is not asked for too much at once;
-the watch of the disks does not wait for it (RMQ-B54). Source: `DefaultMessageStore.CleanCommitLogService`.
+A run begins in one of the hours of `delete_when`, when a disk is used above `disk_max_used_space_ratio`, or on request.
+Between two deletions it pauses, to limit the load on the file system. The disk watch does not wait for it (RMQ-B54).
+Source: `DefaultMessageStore.CleanCommitLogService`.
 """
 
 import logging
@@ -21,9 +21,10 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class CleanFiles:
-    """One service of one store. `clock` is the time of records and disks; `may_clean` says no once the store is shut.
+    """The service of one store.
 
-    `followed` is called behind each run.
+    `clock` is the time of records and disks; `may_clean` is False once the store is closed. `followed` is called after
+    each run.
     """
 
     name = "clean"
@@ -51,19 +52,28 @@ class CleanFiles:
         self._run: Generator[int, int, None] | None = None
 
     def delete_manually(self) -> None:
-        """Have the next runs begin at any hour. Source: `executeDeleteFilesManually`; the age of files counts still."""
+        """Start the next runs at any hour.
+
+        Source: `executeDeleteFilesManually`; only expired files are deleted.
+        """
         with self._manual_guard:
             self._manual_runs = MAX_MANUAL_DELETE_FILE_TIMES
 
     def _take_manual_run(self) -> bool:
-        """Return whether a run was asked for; it is one less then. RocketMQ may lose one here (RMQ-B56)."""
+        """Return whether a run was requested, and count it.
+
+        RocketMQ may lose a request here (RMQ-B56).
+        """
         with self._manual_guard:
             asked_for = self._manual_runs > 0
             self._manual_runs -= asked_for
         return asked_for
 
     def step(self, now_ms: int) -> int:
-        """Delete up to the next pause; return when that is over. Raises OSError; a new run begins then."""
+        """Delete up to the next pause; return the end of the pause in ms.
+
+        Raises OSError; a new run begins then.
+        """
         if not self._may_clean():
             return now_ms + self._policy.clean_resource_interval
         run, self._run = self._run, None
@@ -79,7 +89,7 @@ class CleanFiles:
         return now_ms + pause_ms
 
     def _runs(self, now_ms: int) -> Generator[int, int, None]:
-        """Yield how many ms to pause, be told what time it is then."""
+        """Generator: yields a pause in milliseconds, receives the current time in milliseconds."""
         clock_ms = self._clock()
         room = self._watch.look(clock_ms)
         asked_for = self._take_manual_run()

@@ -1,4 +1,4 @@
-"""Retention of one store: the service that deletes what has expired, and what is deleted on request."""
+"""Retention of one store: deletion of expired files, and deletions on request."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from tornpage.impl.recovery.opening import OpenDirectory
 from tornpage.impl.retention.clean_commit_log import CleanCommitLog
 from tornpage.impl.retention.clean_consume_queues import CleanConsumeQueues
 from tornpage.impl.retention.clean_files import CleanFiles
-from tornpage.impl.retention.topic_cleaning import BeginAnew, TopicCleaning
+from tornpage.impl.retention.topic_cleaning import RestartNumbers, TopicCleaning
 from tornpage.impl.service.disk_watch import DiskWatch
 from tornpage.impl.service.lifecycle import Lifecycle
 from tornpage.impl.service.runner import ThreadRunner
@@ -26,9 +26,10 @@ _FIRST_RUN_MS = 60_000
 
 
 class Retention:
-    """Wires it together. `start` lets the service run, a minute from then; `stop` ends everything.
+    """Builds the parts of retention.
 
-    `queues_deleted` is called behind each deletion on request, the ones that failed included.
+    `start` runs the service a minute later; `stop` ends everything. `queues_deleted` is called after each deletion on
+    request, even if it failed.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Retention:
         reput: ReputMessages,
         commit_log: CommitLog,
         buffers: ReadBuffers,
-        begin_anew: BeginAnew,
+        restart_numbers: RestartNumbers,
         queues_deleted: Callable[[], None],
     ) -> None:
         policy, log, deleted = config.retention_policy(), held.log, held.deleted_topics
@@ -54,7 +55,7 @@ class Retention:
 
         def settle_deletions() -> None:
             with self._guard:
-                deleted.make_certain()
+                deleted.write_if_doubtful()
 
         cleaner = parts.of(CleanCommitLog)(
             log,
@@ -63,12 +64,12 @@ class Retention:
             dispatched_end=lambda: held.derived.reput_from_offset,
             make_derived_durable=held.derived.flush,
             settle_deletions=settle_deletions,
-            take_back=buffers.take_back,
+            revoke=buffers.revoke,
         )
 
         def forget_expired() -> None:
-            with reput.alone():
-                held.derived.queues.remove_left()  # first: what is left of a topic that nobody remembers is its queue
+            with reput.without_dispatch():
+                held.derived.queues.remove_leftovers()  # first: leftovers of a forgotten topic would count
             deleted.forget_expired(cleaner.oldest_offset)
 
         self._service = parts.of(CleanFiles)(
@@ -76,7 +77,11 @@ class Retention:
             watch=watch,
             commit_log=cleaner,
             queues=parts.of(CleanConsumeQueues)(
-                held.derived, log, policy=policy, oldest_offset=lambda: cleaner.oldest_offset, alone=reput.alone
+                held.derived,
+                log,
+                policy=policy,
+                oldest_offset=lambda: cleaner.oldest_offset,
+                without_dispatch=reput.without_dispatch,
             ),
             clock=clock,
             may_clean=lambda: not lifecycle.shut,
@@ -87,29 +92,29 @@ class Retention:
             held.derived.queues,
             held.queue_offsets,
             deleted,
-            alone=reput.alone,
+            without_dispatch=reput.without_dispatch,
             without_puts=commit_log.without_puts,
-            begin_anew=begin_anew,
+            restart_numbers=restart_numbers,
         )
         self._runner = parts.of(ThreadRunner)(self._service)
 
     def start(self) -> None:
-        """Let the service run. Source: `DefaultMessageStore.addScheduleTask`."""
+        """Start the service. Source: `DefaultMessageStore.addScheduleTask`."""
         self._runner.start(after_ms=_FIRST_RUN_MS)
 
     def stop(self) -> None:
-        """Delete nothing from here on; what is under way ends first."""
+        """Stop deletions; waits for a running one."""
         self._runner.stop()
         with self._guard:
             self._stopped = True
 
     def delete_manually(self) -> None:
-        """Have the next 20 runs begin at any hour. Source: `executeDeleteFilesManually`."""
+        """Start the next 20 runs at any hour. Source: `executeDeleteFilesManually`."""
         self._lifecycle.require_open()
         self._service.delete_manually()
 
     def clean_unused_topics(self, topics_in_use: Collection[str]) -> tuple[str, ...]:
-        """Delete the queues of all other topics, and return their names. Raises OSError."""
+        """Delete the queues of all topics not in use, and return their names. Raises OSError."""
         in_use = {topic.encode(errors="surrogateescape") for topic in topics_in_use}
         with self._on_request() as may_delete:
             deleted = tuple(self.topics.clean_unused_topics(in_use)) if may_delete else ()
@@ -121,14 +126,17 @@ class Retention:
             return may_delete and bool(self.topics.clean_unused_lmq_topic(topic.encode(errors="surrogateescape")))
 
     def clean_expired_consume_queues(self) -> tuple[tuple[str, int], ...]:
-        """Delete each queue whose messages have all expired; return topic and queue id of them. Raises OSError."""
+        """Delete each queue whose messages have all expired; return their topics and queue ids.
+
+        Raises OSError.
+        """
         with self._on_request() as may_delete:
             deleted = tuple(self.topics.clean_expired_consume_queues()) if may_delete else ()
         return tuple((topic.decode(errors="surrogateescape"), queue_id) for topic, queue_id in deleted)
 
     @contextmanager
     def _on_request(self) -> Iterator[bool]:
-        """Allow a deletion on request, except in a store that is read-only."""
+        """Yield whether a deletion is allowed; it is not in a read-only store."""
         self._lifecycle.require_open()
         try:
             with self._guard:
@@ -137,8 +145,8 @@ class Retention:
             self._queues_deleted()
         self._lifecycle.require_open()
 
-    def _with_files(self, deed: Callable[[], None]) -> None:
-        """Do something that writes small files, unless they are given up meanwhile."""
+    def _with_files(self, action: Callable[[], None]) -> None:
+        """Run a function that writes small files, unless they are closed."""
         with self._guard:
             if not self._stopped and not self._lifecycle.shut:
-                deed()
+                action()

@@ -1,6 +1,7 @@
-"""Deleting topics and queues on request: from the queues and from the table of queue offsets, never from the log.
+"""Deletion of topics and queues on request.
 
-Source: `DefaultMessageStore.cleanUnusedTopic`, `cleanExpiredConsumerQueue`, `cleanUnusedLmqTopic`.
+Queues and the queue offset table change, the log does not. Source: `DefaultMessageStore.cleanUnusedTopic`,
+`cleanExpiredConsumerQueue`, `cleanUnusedLmqTopic`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -14,23 +15,24 @@ from tornpage.impl.message.multi_dispatch import QueueKey
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 
-__all__ = ["KEPT_TOPICS", "LIGHT_PREFIX", "BeginAnew", "TopicCleaning"]
+__all__ = ["KEPT_TOPICS", "LIGHT_PREFIX", "RestartNumbers", "TopicCleaning"]
 
 KEPT_TOPICS = frozenset((SCHEDULE_TOPIC.encode(), b"RMQ_SYS_TRANS_OP_HALF_TOPIC"))
-"""Topics that no clean-up takes (RMQ-B55 forgot the second one)."""
+"""Topics that are never deleted (RMQ-B55 omits the second one)."""
 
 LIGHT_PREFIX = b"%LMQ%"
 
-BeginAnew = Callable[[Callable[[str, int], bool]], AbstractContextManager[Callable[[], object]]]
-"""Forgets the progress in the queues that a function of topic and queue id names, once what it yields is called."""
+RestartNumbers = Callable[[Callable[[str, int], bool]], AbstractContextManager[Callable[[], object]]]
+"""Forgets the progress in the queues that a function of topic and queue id selects, once the yielded one is called."""
 
 
 class TopicCleaning:
-    """The requests of one store. Nothing is dispatched inside of `alone`, and no message put inside of `without_puts`.
+    """The deletion requests of one store.
 
-    Inside of `begin_anew` consumers forget how far they are in queues whose numbers begin at 0 again.
+    `without_dispatch` keeps dispatch out, `without_puts` keeps puts out. `restart_numbers` resets the progress of
+    consumers in queues whose numbers restart at 0.
 
-    All of them raise OSError when the disk refuses; what was deleted by then stays deleted.
+    All methods raise OSError if a removal fails; earlier removals stay.
     """
 
     kept_topics = KEPT_TOPICS
@@ -42,20 +44,23 @@ class TopicCleaning:
         table: QueueOffsetTable,
         deleted: DeletedTopics,
         *,
-        alone: Callable[[], AbstractContextManager[object]],
+        without_dispatch: Callable[[], AbstractContextManager[object]],
         without_puts: Callable[[Callable[[], None]], None],
-        begin_anew: BeginAnew,
+        restart_numbers: RestartNumbers,
     ) -> None:
         self._log = log
         self._queues = queues
         self._table = table
         self._deleted = deleted
-        self._alone = alone
+        self._without_dispatch = without_dispatch
         self._without_puts = without_puts
-        self._begin_anew = begin_anew
+        self._restart_numbers = restart_numbers
 
     def clean_unused_topics(self, in_use: Collection[bytes]) -> list[bytes]:
-        """Delete all topics but those in use, those of the store itself, and light queues; return the deleted ones."""
+        """Delete all topics except those in use, those of the store and light queues.
+
+        Return the deleted ones.
+        """
         return self._delete(
             lambda topic: topic not in in_use and topic not in self.kept_topics and not topic.startswith(LIGHT_PREFIX)
         )
@@ -70,19 +75,21 @@ class TopicCleaning:
         def forget() -> None:
             topics.extend(sorted(filter(is_unused, {key[0] for key in self._keys()})))
             if topics:
-                forgotten = until_removed.enter_context(self._begin_anew(lambda topic, _: _bytes_of(topic) in topics))
-                self._deleted.add(topics, self._log.max_offset)  # from here on they begin anew
+                forgotten = until_removed.enter_context(
+                    self._restart_numbers(lambda topic, _: _bytes_of(topic) in topics)
+                )
+                self._deleted.add(topics, self._log.max_offset)  # their numbers restart from here on
                 self._table.forget(key for key in self._table.known() if key[0] in topics)
                 forgotten()
 
-        with self._alone(), ExitStack() as until_removed:
+        with self._without_dispatch(), ExitStack() as until_removed:
             self._without_puts(forget)
             self._remove([queue for queue in self._queues.all() if queue.key[0] in topics])
         return topics
 
     def _remove(self, queues: Sequence[ConsumeQueue]) -> None:
-        """Remove all of these queues. Raises an OSError only once none of them is known any more."""
-        with ExitStack() as removals:  # goes on behind one that is refused
+        """Remove all of these queues. An OSError is raised only after all of them are unknown."""
+        with ExitStack() as removals:  # continues after a failed removal
             for queue in reversed(queues):
                 removals.callback(self._queues.remove, queue)
 
@@ -90,9 +97,10 @@ class TopicCleaning:
         return {*self._table.known(), *(queue.key for queue in self._queues.all())}
 
     def clean_expired_consume_queues(self) -> list[QueueKey]:
-        """Delete each queue whose records have all expired, but for the delayed ones; return the deleted ones.
+        """Delete each queue whose records have all expired, except delayed ones.
 
-        A queue that waits for a message to be dispatched stays. Numbers begin at 0 again, as in RocketMQ.
+        Return the deleted ones. A queue with messages that are not dispatched yet stays. Numbers restart at 0, as in
+        RocketMQ.
         """
         expired: list[ConsumeQueue] = []
 
@@ -101,12 +109,12 @@ class TopicCleaning:
             if expired:
                 keys = {queue.key for queue in expired}
                 forgotten = until_removed.enter_context(
-                    self._begin_anew(lambda topic, queue_id: (_bytes_of(topic), queue_id) in keys)
+                    self._restart_numbers(lambda topic, queue_id: (_bytes_of(topic), queue_id) in keys)
                 )
                 self._table.forget(keys)
                 forgotten()
 
-        with self._alone(), ExitStack() as until_removed:
+        with self._without_dispatch(), ExitStack() as until_removed:
             self._without_puts(forget)
             self._remove(expired)
         return sorted(queue.key for queue in expired)

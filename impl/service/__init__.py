@@ -1,1 +1,1 @@
-"""What steps the services of a store, and what forbids it to be used."""
+"""The runner of the services of a store, and the states that forbid its use."""

@@ -1,4 +1,4 @@
-"""Looks at the disks from time to time: says in the running flags whether they are full, and to retention how full."""
+"""Periodic checks of the disks, for the running flag DISK_FULL and for retention."""
 
 import logging
 import threading
@@ -15,27 +15,27 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class DiskWatch:
-    """Owns the bit DISK_FULL for the disks that hold `paths`, of which the least full counts, and for that of the
-    queues, if `queue_path` is given.
+    """Owns the running flag DISK_FULL.
 
-    `due_ms` is when to look next and `looked_ms` when the last look was, so that a put compares two numbers and rarely
-    calls `step`; both are 0 until the first look, which the store takes when it opens. Of several callers one looks.
-    Two watches may not share the flags: the one would clear what the other has set. RocketMQ has two that do, and the
-    test behind slow deletions was the only one for long (RMQ-B54). A disk that cannot be asked changes nothing.
+    It is set for the least full of the disks that hold `paths`, and for the disk of the queues, if `queue_path` is
+    given. `due_ms` is when the next check is due and `checked_ms` the time of the last one, so that a put compares two
+    numbers and rarely calls `step`. Both are 0 until the first check, at open. If several threads call, one checks. Two
+    watches must not share the flags: each would clear what the other has set. RocketMQ has two that share them, and for
+    long only the check after slow deletions counted (RMQ-B54). A disk whose usage cannot be read changes nothing.
     Source: `DefaultMessageStore.CleanCommitLogService.isSpaceFull`, `isSpaceToDelete`.
     """
 
     __slots__ = (
+        "_checking",
         "_files",
         "_flags",
         "_log_ratio",
-        "_looking",
         "_paths",
         "_policy",
         "_queue_path",
         "_queue_ratio",
+        "checked_ms",
         "due_ms",
-        "looked_ms",
         "room",
     )
 
@@ -53,28 +53,31 @@ class DiskWatch:
         self._flags = flags
         self._policy = policy
         self._queue_path = queue_path
-        self._looking = threading.Lock()
+        self._checking = threading.Lock()
         self._log_ratio: float | None = None
         self._queue_ratio: float | None = None
         self.due_ms = 0
-        self.looked_ms = 0
+        self.checked_ms = 0
         self.room = Room()
 
     def step(self, now_ms: int) -> int:
-        """Look if a look is due; return when the next one is. A clock that was set back makes it due."""
+        """Check if a check is due; return when the next one is, in ms.
+
+        A clock that was set back makes it due.
+        """
         if not now_ms < self.due_ms <= now_ms + self._policy.clean_resource_interval:
             self.look(now_ms)
         return self.due_ms
 
     def look(self, now_ms: int) -> Room:
-        """Look now, unless somebody else does; return what was seen last."""
-        if self._looking.acquire(blocking=False):
+        """Check now, unless another thread does; return the last result."""
+        if self._checking.acquire(blocking=False):
             try:
-                self.looked_ms = now_ms
+                self.checked_ms = now_ms
                 self.due_ms = now_ms + self._policy.clean_resource_interval
                 self._look()
             finally:
-                self._looking.release()
+                self._checking.release()
         return self.room
 
     def _look(self) -> None:
@@ -93,7 +96,7 @@ class DiskWatch:
             _LOG.info("disk_has_room path=%r used_ratio=%.4f", ", ".join(self._paths), used_ratio)
 
     def _used_ratio(self) -> float | None:
-        """Return used / total of the least full disk of the log, or None when none says."""
+        """Return the used share of the least full disk of the log, or None if none can be read."""
         ratios = [self._used_ratio_of(path) for path in self._paths]
         return min((ratio for ratio in ratios if ratio is not None), default=None)
 

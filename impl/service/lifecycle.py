@@ -1,4 +1,4 @@
-"""Whether a store may still be used, and why not: read by every verb, without a lock."""
+"""Whether a store may still be used, and why not; read by every method without a lock."""
 
 import os
 import weakref
@@ -17,10 +17,10 @@ _OPEN: "weakref.WeakSet[_Forked]" = weakref.WeakSet()
 
 
 def note_open(store: _Forked) -> None:
-    """Have `note_fork` called in every child that this process forks from now on.
+    """Call `note_fork` of a store in every child that this process forks from now on.
 
     A child has the mappings and the lock of its parent's store and may use neither. `os.register_at_fork` hooks live as
-    long as the process, so there is one, and it knows the stores that are open.
+    long as the process, so there is only one, with a set of the open stores.
     """
     _OPEN.add(store)
 
@@ -34,10 +34,10 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 class Lifecycle:
-    """The state of one open store. `shut` is empty while everything is allowed; it only ever becomes stricter.
+    """The state of one open store.
 
-    `read_only_reason` is a sentence once the store takes no more puts: damage found at open, a failed sync, or an exit
-    that could not be noted.
+    `shut` is empty while everything is allowed, and only becomes stricter. `read_only_reason` is a sentence once the
+    store accepts no more puts: damage found at open, a failed sync, or an exit that could not be recorded.
     """
 
     __slots__ = ("__weakref__", "directory", "read_only_reason", "shut")
@@ -54,7 +54,10 @@ class Lifecycle:
         self.shut = self.shut or "read-only"
 
     def note_fork(self) -> None:
-        """Refuse every verb from here on: this process is a child of the one that opened the store."""
+        """Refuse every method from here on.
+
+        This process is a child of the one that opened the store.
+        """
         self.shut = "forked"
 
     def require_opener(self) -> None:
@@ -63,7 +66,7 @@ class Lifecycle:
             raise ForkedStore(self.directory)
 
     def require_open(self) -> None:
-        """Raise ForkedStore, or StoreClosed behind `close()`."""
+        """Raise ForkedStore in a child, or StoreClosed after `close()`."""
         self.require_opener()
         if self.shut == "closed":
             raise StoreClosed(self.directory)

@@ -1,4 +1,4 @@
-"""Who steps the services of a store: a thread for each in production, the test itself in a test."""
+"""Running the services of a store: in threads in production, by the test in tests."""
 
 import logging
 import threading
@@ -16,47 +16,54 @@ _PAUSE_AFTER_FAILURE_MS = 1_000
 
 
 class Service(Protocol):
-    """One background duty of a store. It never sleeps, and knows no clock but the one it is told."""
+    """One background service of a store.
+
+    It never sleeps, and its only clock is the time passed to `step`.
+    """
 
     @property
     def name(self) -> str:
-        """What threads and log lines call it."""
+        """The name used for threads and log lines."""
 
     def step(self, now_ms: int) -> int | None:
-        """Do one round; return when the next one is wanted, None for not before somebody wakes it."""
+        """Run one round; return when the next is due, None to wait for a wake-up.
+
+        Times are milliseconds.
+        """
 
 
 class Runner(Protocol):
-    """Drives one service. Times are milliseconds of a clock that never goes back."""
+    """Runs one service. Times are milliseconds of a monotonic clock."""
 
     def now_ms(self) -> int:
-        """The time that the service is told."""
+        """The time passed to the service."""
 
     def start(self, *, after_ms: int) -> None:
-        """Have the first round after a while, and then as the service wants it."""
+        """Run the first round after a while, and later rounds as the service requests."""
 
     def wake(self) -> None:
-        """Say that there is work: a step that begins after this call will be taken."""
+        """Request a step that begins after this call."""
 
     def wait(self, answer: "Future[Any]", *, timeout_ms: int) -> bool:
-        """Wait until the service, or somebody else, has answered; return whether that has happened."""
+        """Wait until a future is done; return whether it is done within the time."""
 
     def stop(self) -> None:
-        """End the driving; no step runs any more when this returns. Work that is left is the caller's. Idempotent."""
+        """Stop; no step runs after this returns. The caller completes unfinished work. Idempotent."""
 
 
 RunnerFactory = Callable[[Service], Runner]
 
 
 class ThreadRunner:
-    """One daemon thread; it begins with the first start or wake. Source: `ServiceThread`.
+    """Runs a service in one daemon thread, started at the first start or wake.
 
-    A step that fails is logged and tried again after a second: what waits for a later one must not wait for ever.
+    Source: `ServiceThread`. A failed step is logged and repeated after a second, so that later work never waits for
+    ever.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._guard = threading.RLock()  # `with` takes it, and no condition: an interrupt may leave that one locked
+        self._guard = threading.RLock()  # used in `with` instead of the condition, which an interrupt may leave locked
         self._state = threading.Condition(self._guard)
         self._has_work = False
         self._stopped = False
@@ -64,11 +71,14 @@ class ThreadRunner:
         self._thread: threading.Thread | None = None
 
     def now_ms(self) -> int:
-        """Source: clock_gettime(2), CLOCK_MONOTONIC."""
+        """Return the monotonic time in milliseconds. Source: clock_gettime(2), CLOCK_MONOTONIC."""
         return time.monotonic_ns() // 1_000_000
 
     def start(self, *, after_ms: int) -> None:
-        """Let the thread begin; where there are no more threads to be had, only those who wake make steps."""
+        """Start the thread.
+
+        If no thread can be created, steps run in the threads that call `wake`.
+        """
         with self._guard:
             if not self._stopped:
                 self._due_ms = self.now_ms() + after_ms
@@ -76,22 +86,22 @@ class ThreadRunner:
                 self._state.notify()
 
     def wake(self) -> None:
-        """Let the thread step once more."""
+        """Request one more step."""
         if self._has_work:
-            return  # that step has not begun yet
+            return  # a requested step has not begun yet
         with self._guard:
             self._has_work = True
             running = self._stopped or self._thread_runs()
             self._state.notify()
         if not running:
             self._has_work = False
-            self._step()  # no more threads to be had: the caller does the work
+            self._step()  # no thread can be created: the caller does the work
 
     def _thread_runs(self) -> bool:
         if self._thread is not None:
             return True
         thread = threading.Thread(target=self._run, name=f"tornpage-{self._service.name}", daemon=True)
-        self._thread = thread  # first: an interrupt of the start leaves one that stop() ends
+        self._thread = thread  # first, so that stop() ends it even if the start is interrupted
         try:
             thread.start()
         except RuntimeError:
@@ -100,7 +110,7 @@ class ThreadRunner:
         return True
 
     def wait(self, answer: "Future[Any]", *, timeout_ms: int) -> bool:
-        """Sleep until then."""
+        """Wait for the future."""
         try:
             answer.exception(timeout_ms / 1_000)
         except TimeoutError:
@@ -108,13 +118,13 @@ class ThreadRunner:
         return True
 
     def stop(self) -> None:
-        """End the thread after the step it may be in."""
+        """End the thread after its current step."""
         with self._guard:
             self._stopped = True
             self._state.notify()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            with suppress(RuntimeError):  # an interrupt came before it was started
+            with suppress(RuntimeError):  # interrupted before it was started
                 thread.join()
 
     def _run(self) -> None:
@@ -122,7 +132,7 @@ class ThreadRunner:
             self._step()
 
     def _sleep(self) -> bool:
-        """Wait for work or for the next round; False when there is no next one."""
+        """Wait for work or for the next round; return False after `stop`."""
         with self._guard:
             while not (self._has_work or self._stopped):
                 left_ms = None if self._due_ms is None else self._due_ms - self.now_ms()

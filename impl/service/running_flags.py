@@ -1,4 +1,4 @@
-"""What forbids the store to be read or written at the moment: five bits, and what follows from them.
+"""The running flags: five bits that forbid reads or writes, and the derived permissions.
 
     bit  mask  name                      forbids          set by
     0    1     NOT_READABLE              gets             an operator
@@ -7,8 +7,8 @@
     3    8     WRITE_INDEX_FILE_ERROR    puts and queues  an index file that cannot be made
     4    16    DISK_FULL                 puts             the disk watch (impl/service/disk_watch.py)
 
-Each bit has its own cause and is set and cleared on its own, whatever the others say. RocketMQ never clears bits 2 and
-3, and drops a NOT_WRITEABLE that comes while another bit blocks writing.
+Each bit has its own cause and is set and cleared independently. RocketMQ never clears bits 2 and 3, and drops a
+NOT_WRITEABLE that is set while another bit forbids writes.
 """
 
 import threading
@@ -20,7 +20,7 @@ __all__ = ["RunningFlag", "RunningFlags"]
 
 
 class RunningFlag(IntFlag):
-    """One reason not to read or not to write. Source: `RunningFlags`, with its masks."""
+    """One reason to forbid reads or writes. Source: `RunningFlags`, with its masks."""
 
     NOT_READABLE = 1
     NOT_WRITEABLE = 2
@@ -37,9 +37,9 @@ _STOP_PUTS = _STOP_QUEUES | RunningFlag.DISK_FULL
 class RunningFlags:
     """The bits of one store. Source: `RunningFlags`.
 
-    Readers take the attributes as they are, without a lock: `readable` (gets), `writeable` (puts; read at each of
-    them), `queue_writeable` (consume queues, which go on when the disk is full, so that they catch up with the log) and
-    `bits`. Only `set` and `clear` change them, under a lock from `lock`; `bits` changes first.
+    Readers read the attributes without a lock. `readable` permits gets, `writeable` puts. `queue_writeable` permits
+    writes to consume queues, which continue on a full disk so that they catch up with the log. Only `set` and `clear`
+    change the attributes, under a lock created by `lock`; `bits` changes first.
     """
 
     __slots__ = ("_lock", "bits", "queue_writeable", "readable", "writeable")

@@ -1,1 +1,1 @@
-"""What a store counts of its puts and of its reads."""
+"""The statistics of puts and reads of a store."""

@@ -1,6 +1,7 @@
-"""What a store counts of its reads. Source: `StoreStatsService` (gets), `BrokerStatsManager` (disk fall).
+"""The statistics of reads.
 
-Times are milliseconds. One lock of its own: reads come from many threads, and a count has to be right.
+Source: `StoreStatsService` (gets), `BrokerStatsManager` (disk fall). Times are milliseconds. A lock protects the
+counts, since reads come from many threads and a count must be exact.
 """
 
 import threading
@@ -15,7 +16,10 @@ _SAMPLES_MAX = 601
 
 @dataclass(frozen=True, slots=True)
 class ReadRates:
-    """Events per second over the last 10, 60 and 600 samples, one a second; None until there was so much time."""
+    """Events per second over the last 10, 60 and 600 samples, one a second.
+
+    A rate is None while there are fewer samples.
+    """
 
     rate_10s: float | None
     rate_60s: float | None
@@ -24,7 +28,7 @@ class ReadRates:
 
 @dataclass(frozen=True, slots=True)
 class DiskFall:
-    """How far, in bytes of the log, the last read of a consumer group in a queue was behind the end."""
+    """Bytes of the log between the last read of a group in a queue and the end of the log."""
 
     topic: str
     queue_id: int
@@ -34,26 +38,26 @@ class DiskFall:
 
 @dataclass(frozen=True, slots=True)
 class ReadStatisticsSnapshot:
-    """The numbers at one moment; counts and the maximum are since start."""
+    """The statistics at one time; counts and the maximum are since start."""
 
     found_count: int
-    """`getMessageTimesTotalFound`: reads by queue that brought a message."""
+    """`getMessageTimesTotalFound`: reads by queue that returned a message."""
     miss_count: int
-    """`getMessageTimesTotalMiss`: those that brought none."""
+    """`getMessageTimesTotalMiss`: reads by queue that returned none."""
     transferred_count: int
-    """`getMessageTransferedMsgCount`: messages brought by them."""
+    """`getMessageTransferedMsgCount`: messages returned by them."""
     latency_ms_max: int
-    """`getMessageEntireTimeMax`."""
+    """`getMessageEntireTimeMax`, milliseconds."""
     found: ReadRates
     miss: ReadRates
     total: ReadRates
     transferred: ReadRates
     disk_fall: tuple[DiskFall, ...]
-    """By topic, queue and group."""
+    """Sorted by topic, queue and group."""
 
 
 class ReadStatistics:
-    """Counts since `started_ms`; a sample is taken by the first read, or look, of each second."""
+    """Counts since `started_ms`; the first read or snapshot of each second takes a sample."""
 
     def __init__(self, *, started_ms: int) -> None:
         self._guard = threading.Lock()
@@ -64,7 +68,7 @@ class ReadStatistics:
         self._samples: deque[tuple[int, int, int, int]] = deque([(started_ms, 0, 0, 0)], _SAMPLES_MAX)
 
     def count(self, *, messages: int, elapsed_ms: int, now_ms: int) -> None:
-        """Count one read by queue, which brought so many messages."""
+        """Count one read by queue that returned `messages` messages."""
         with self._guard:
             if messages:
                 self._found += 1
@@ -77,19 +81,19 @@ class ReadStatistics:
                 self._sample(now_ms)
 
     def record_disk_fall(self, topic: str, queue_id: int, group: str, behind_bytes: int) -> None:
-        """Note how far behind the end of the log a group has read."""
+        """Record how many bytes before the end of the log a group has read."""
         with self._guard:
             self._disk_fall[topic, queue_id, group] = behind_bytes
 
     def _sample(self, now_ms: int) -> None:
-        if now_ms < self._samples[-1][0]:  # the clock was set back: the samples begin anew
+        if now_ms < self._samples[-1][0]:  # the clock was set back: the samples restart
             self._samples.clear()
             self._due_ms = now_ms
         self._samples.append((now_ms, self._found, self._missed, self._transferred))
         self._due_ms += _SAMPLE_INTERVAL_MS * ((now_ms - self._due_ms) // _SAMPLE_INTERVAL_MS + 1)
 
     def snapshot(self, now_ms: int) -> ReadStatisticsSnapshot:
-        """Return all numbers; cost grows with the number of groups and queues."""
+        """Return the statistics; the cost grows with the number of groups and queues."""
         with self._guard:
             if not self._samples[-1][0] <= now_ms < self._due_ms:
                 self._sample(now_ms)
@@ -102,7 +106,7 @@ class ReadStatistics:
                 miss=self._rates(2),
                 total=self._rates(1, 2),
                 transferred=self._rates(3),
-                disk_fall=tuple(DiskFall(*key, behind) for key, behind in sorted(self._disk_fall.items())),
+                disk_fall=tuple(DiskFall(*key, fall_bytes) for key, fall_bytes in sorted(self._disk_fall.items())),
             )
 
     def _rates(self, *columns: int) -> ReadRates:

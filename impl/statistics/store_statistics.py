@@ -1,7 +1,7 @@
-"""What a store counts while it runs: messages, failures, latencies, rates; and the warnings about puts.
+"""The statistics of puts: messages, failures, latencies, rates.
 
-Names and limits are those of `StoreStatsService` 4.9.3. Times are milliseconds. Nothing here reads a clock or takes a
-lock; each method says whose lock it needs.
+And the warnings about puts. Names and limits are those of `StoreStatsService` 4.9.3. Times are milliseconds. No method
+reads a clock or takes a lock; each says which lock it needs.
 """
 
 import logging
@@ -23,9 +23,9 @@ __all__ = [
 ]
 
 SLOW_PUT_MS = 500
-"""A put, or its part inside the put lock, that takes longer is worth a warning."""
+"""A warning is logged if a put, or its part under the put lock, takes longer, in milliseconds."""
 REFUSALS_PER_WARNING = 50_000
-"""The first refused put is logged, and then one in so many."""
+"""The first refused put is logged, and then one in that many."""
 
 _SAMPLE_INTERVAL_MS = 1_000
 _MINUTE_MS = 60_000
@@ -36,9 +36,10 @@ _LOG = logging.getLogger("tornpage.store")
 
 @dataclass(frozen=True, slots=True)
 class PutLatencyBuckets:
-    """How many puts took how long, flush and replica included. Source: `StoreStatsService.putMessageDistributeTime`.
+    """Counts of puts by latency, flush and replica included.
 
-    Bucket i counts what is below `LIMITS_MS[i]` and not below the limit before it; the last one has no limit.
+    Source: `StoreStatsService.putMessageDistributeTime`. Bucket i counts latencies below `LIMITS_MS[i]` and not below
+    the limit before it; the last one has no limit.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = (
@@ -72,7 +73,7 @@ class PutLatencyBuckets:
 
 @dataclass(frozen=True, slots=True)
 class TopicCount:
-    """What was appended to one topic since start."""
+    """The messages and bytes appended to one topic since start."""
 
     topic: str
     message_count: int
@@ -81,10 +82,10 @@ class TopicCount:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsSnapshot:
-    """The numbers at one moment; counts and the maximum are since start.
+    """The statistics at one time; counts and the maximum are since start.
 
-    `put_latency` is the distribution of the minute that ended last. A rate is messages per second, up to the last
-    sample, over so many samples as its name has seconds. Both are None until there was so much time.
+    `put_latency` is the distribution of the last complete minute. A rate is messages per second, up to the last sample,
+    over as many samples as its name has seconds. Both are None while there are too few samples.
     """
 
     taken_ms: int
@@ -106,11 +107,11 @@ class StatisticsSnapshot:
 
     @property
     def size_bytes_mean(self) -> float:
-        """`putMessageAverageSize`; 0 while there is no message."""
+        """`putMessageAverageSize` in bytes; 0 while there is no message."""
         return self.size_bytes / self.message_count if self.message_count else 0.0
 
     def document(self) -> dict[str, object]:
-        """Return it as what JSON can hold."""
+        """Return the statistics as JSON values."""
         return {
             "taken_ms": self.taken_ms,
             "runtime_ms": self.runtime_ms,
@@ -133,12 +134,13 @@ class StatisticsSnapshot:
 class StoreStatistics:
     """Counts since `started_ms`. Source: `StoreStatsService`.
 
-    The counters have no lock of their own, and adding to one is not atomic. So `count_appended` belongs inside the put
-    lock; `record_failure`, `step` and `snapshot` inside one lock of the caller's, the same for all three. `record_put`
-    needs none: it hands the latency over in a deque, whose ends are safe to use from several threads, and `step` and
-    `snapshot` count it. Calls of different kinds may overlap: a snapshot then has a message and not yet its bytes.
+    The counters have no lock of their own, and adding to one is not atomic. Call `count_appended` under the put lock,
+    and `record_failure`, `step` and `snapshot` under one common lock of the caller. `record_put` needs no lock: it
+    appends the latency to a deque, which is thread-safe, and `step` and `snapshot` count it. Calls of different kinds
+    may overlap: a snapshot may then count a message and not yet its bytes.
 
-    `due_ms` is when `step` is due, `stepped_ms` when it last had something to do: a time before it is a clock set back.
+    `due_ms` is when `step` is due. `stepped_ms` is the time of its last work: an earlier time means that the clock was
+    set back.
     """
 
     __slots__ = (
@@ -166,7 +168,7 @@ class StoreStatistics:
         self._buckets = [0] * len(PutLatencyBuckets.NAMES)
         self._answers: deque[int] = deque()
         self.record_put = self._answers.append
-        """Records the latency in milliseconds of a put, single or batch, when it is answered."""
+        """Records the latency in milliseconds of a single or batch put when it is answered."""
         self._previous_minute: PutLatencyBuckets | None = None
         self._minute_ms = started_ms
         self._samples: deque[tuple[int, int]] = deque([(started_ms, 0)], _SAMPLES_MAX)  # time and message count
@@ -174,7 +176,10 @@ class StoreStatistics:
         self.due_ms = started_ms + _SAMPLE_INTERVAL_MS
 
     def count_appended(self, topic: str, messages: int, size_bytes: int) -> None:
-        """Count messages that are in the log, flushed or not; a batch is one call. Needs the put lock."""
+        """Count messages that are in the log, flushed or not; a batch is one call.
+
+        Needs the put lock.
+        """
         self._message_count += messages
         try:
             counts = self._topics[topic]
@@ -184,22 +189,22 @@ class StoreStatistics:
         counts[1] += size_bytes
 
     def _count_answers(self) -> None:
-        """Take in the latencies recorded since the last call. Needs the caller's lock."""
+        """Count the latencies recorded since the last call. Needs the caller's lock."""
         answers, buckets = self._answers, self._buckets
-        for _ in range(len(answers)):  # those that come meanwhile are for the next call
+        for _ in range(len(answers)):  # later ones are for the next call
             elapsed_ms = answers.popleft()
             buckets[bisect_right(_LIMITS_MS, elapsed_ms)] += 1
             self._latency_ms_max = max(self._latency_ms_max, elapsed_ms)
 
     def record_failure(self) -> None:
-        """Count a put that reached the log and is not in it. Needs the caller's lock."""
+        """Count a put that reached the log and was not appended. Needs the caller's lock."""
         self._failure_count += 1
 
     def step(self, now_ms: int) -> int:
-        """Take the sample that is due, and change the buckets when a minute is over; return when to come next.
+        """Take the due sample, and change the buckets after a minute.
 
-        A step that comes late makes the rates span more time; they are divided by it. After the clock was set back,
-        samples and minute begin anew.
+        Return when the next step is due, in ms. After a late step the rates span more time, and they are divided by it.
+        After the clock was set back, samples and minute restart.
         """
         if now_ms < self._samples[-1][0]:
             self._samples.clear()
@@ -217,7 +222,7 @@ class StoreStatistics:
         return self.due_ms
 
     def snapshot(self, now_ms: int) -> StatisticsSnapshot:
-        """Return all numbers; cost grows with the number of topics."""
+        """Return the statistics; the cost grows with the number of topics."""
         self._count_answers()
         topics = [TopicCount(topic, *counts) for topic, counts in list(self._topics.items())]
         return StatisticsSnapshot(
@@ -243,7 +248,10 @@ class StoreStatistics:
 
 
 def warn_if_slow(elapsed_ms: int, *, topic: str, body_bytes: int) -> bool:
-    """Log a put whose answer took long; return whether it did. Source: `DefaultMessageStore.asyncPutMessage`."""
+    """Log a put whose answer was slow; return whether it was.
+
+    Source: `DefaultMessageStore.asyncPutMessage`.
+    """
     if elapsed_ms <= SLOW_PUT_MS:
         return False
     _LOG.warning("slow_put elapsed_ms=%d topic=%r body_bytes=%d", elapsed_ms, topic, body_bytes)
@@ -251,7 +259,10 @@ def warn_if_slow(elapsed_ms: int, *, topic: str, body_bytes: int) -> bool:
 
 
 def warn_if_slow_in_lock(elapsed_ms: int, *, topic: str, body_bytes: int) -> bool:
-    """Log a put that held the put lock long; return whether it did. Source: `CommitLog.asyncPutMessage`."""
+    """Log a put that held the put lock for long; return whether it did.
+
+    Source: `CommitLog.asyncPutMessage`.
+    """
     if elapsed_ms <= SLOW_PUT_MS:
         return False
     _LOG.warning("slow_put_in_lock elapsed_ms=%d topic=%r body_bytes=%d", elapsed_ms, topic, body_bytes)
@@ -259,10 +270,12 @@ def warn_if_slow_in_lock(elapsed_ms: int, *, topic: str, body_bytes: int) -> boo
 
 
 class PutRefusals:
-    """Puts refused in a row because of role or flags: the first is logged, and each 50,000th after it.
+    """Consecutive puts refused by role or flags.
 
-    `count` is how many there were since the store was last writeable, so that an accepted put calls `writeable_again`
-    only when it is not 0. Without a lock: a lost count or a warning more is no harm.
+    The first is logged, and each 50,000th after it.
+
+    `count` is the number since the store was last writeable, so an accepted put calls `writeable_again` only if it is
+    above 0. There is no lock: a lost count or an extra warning does no harm.
     Source: `DefaultMessageStore.checkStoreStatus`, `printTimes`.
     """
 
@@ -272,7 +285,10 @@ class PutRefusals:
         self.count = 0
 
     def refused(self, reason: Literal["role", "flags"], *, bits: int) -> bool:
-        """Count a refused put; return whether it was logged. `bits` are those of the running flags."""
+        """Count a refused put; return whether it was logged.
+
+        `bits` are those of the running flags.
+        """
         warns = self.count % REFUSALS_PER_WARNING == 0
         self.count += 1
         if warns:
@@ -280,5 +296,5 @@ class PutRefusals:
         return warns
 
     def writeable_again(self) -> None:
-        """Let the next refusal be logged."""
+        """Restart the count, so that the next refusal is logged."""
         self.count = 0

@@ -1,1 +1,4 @@
-"""Readers of RocketMQ stores for Spark. Importing this loads neither Spark nor Arrow; its module `sources` does."""
+"""Readers of RocketMQ stores for Spark.
+
+Importing this package loads neither Spark nor Arrow. Its module `sources` does.
+"""

@@ -1,4 +1,4 @@
-"""What a user asked a reader for: format, table, columns and places, out of Spark's options."""
+"""The request to a reader, from Spark's options: format, table, columns and places."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from tornpage.pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, schema_of,
 __all__ = ["SPLIT_BYTES", "Ask", "ReaderError"]
 
 SPLIT_BYTES = 256 * 1024 * 1024
-"""A file is read in parts of this size, so that several tasks can read it."""
+"""Files are read in parts of this size, so that several tasks can share one."""
 
 _OPTIONS = ("columns", "filebytes", "maxbytespertrigger", "path", "paths", "slots", "splitbytes", "table")
 _SHOWN = ("columns", "fileBytes", "maxBytesPerTrigger", "path", "slots", "splitBytes", "table")
 _TRIGGER_BYTES = 1 << 30
 _DIGITS_MAX = 15
-"""No size has more: a PiB is 10^15 bytes."""
+"""The digits of the largest size: a PiB is 10^15 bytes."""
 
 
 class ReaderError(ValueError):
-    """The options of a reader make no sense; the message is one line with the remedy."""
+    """The options of a reader are wrong; the message is one line with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Options that make sense. `file_bytes`: configured size of a log file; `slots`: hash slots of an index file.
+    """Checked options.
 
-    `split_bytes` is 0 where files are not to be split.
+    `file_bytes` is the configured size of a log file, `slots` the number of hash slots of an index file. `split_bytes`
+    is 0 if files are not split.
     """
 
     format: str
@@ -45,7 +46,7 @@ class Ask:
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, str]) -> Ask:
-        """Read the options of a format; their names in any case. Raises ReaderError."""
+        """Read the options of a format; case does not matter in their names. Raises ReaderError."""
         given = {key.lower(): value for key, value in options.items()}
         for key in sorted(given.keys() - set(_OPTIONS)):
             raise ReaderError(f"{name} has no option {key!r}; it has {', '.join(_SHOWN)}")
@@ -71,7 +72,7 @@ class Ask:
 
     @property
     def wants_problems(self) -> bool:
-        """Whether the table of problems was asked for, and no rows."""
+        """Whether the request is for the table of problems, without rows."""
         return self.table == PROBLEMS
 
 
@@ -87,7 +88,7 @@ def _stores(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
     stores = [store.removeprefix("file://") for store in stores]
     for store in stores:
         if "://" in store:
-            raise ReaderError(f"{name} reads directories that all workers see as files; {store} is none")
+            raise ReaderError(f"{name} reads directories that all workers can see as files; {store} is none")
         if not Path(store).is_dir():
             raise ReaderError(f"there is no store directory {store}; name one that driver and workers can see")
     return tuple(os.path.normpath(store) for store in stores)

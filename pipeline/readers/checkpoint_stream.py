@@ -1,8 +1,8 @@
-"""Follow the checkpoint of a store that may be at work: one row whenever its times are others than before.
+"""Follow the checkpoint of a live store: one row whenever its times change.
 
-An offset of a stream is what the checkpoint said: its three times, and what was wrong with it. A batch is made out of
-offsets alone, so that it is the same however often it is read. Something wrong is believed when a second look finds the
-same: a store that starts makes the file before it fills it.
+An offset of a stream is the content of the checkpoint: its three times, and its errors. A batch is made from offsets
+alone, so that it is the same however often it is read. An error is accepted when a second look finds the same, since a
+starting store makes the file before it fills it.
 """
 
 from __future__ import annotations
@@ -19,32 +19,35 @@ from tornpage.properties.decode.store import read_checkpoint
 __all__ = ["CheckpointFollower", "CheckpointOffset"]
 
 CheckpointOffset: TypeAlias = dict[str, Any]
-"""`times`: the three times in milliseconds, or None; `problems`: code, file and message of each. Empty at first."""
+"""`times`: the three times in ms, or None. `problems`: code, file and message of each.
+
+Both are empty at first.
+"""
 
 
 class CheckpointFollower:
-    """Looks at the checkpoints of stores, and remembers bad ones for the next look."""
+    """Reads the checkpoints of stores, and remembers bad ones for the next look."""
 
-    unknown: CheckpointOffset = {}  # noqa: RUF012 - nobody changes it
+    unknown: CheckpointOffset = {}  # noqa: RUF012 - it is never changed
 
     def __init__(self) -> None:
         self._bad: dict[str, CheckpointOffset] = {}
 
     def first(self, store: str) -> CheckpointOffset:
-        """Return that nothing was read yet."""
+        """Return the offset of a store of which nothing was read yet."""
         return {}
 
     def target(self, store: str) -> CheckpointOffset:
-        """Return what the checkpoint says now."""
+        """Return the present content of the checkpoint."""
         return self._look(store)[0]
 
     def advanced(self, store: str, start: CheckpointOffset, bytes_max: int | None) -> CheckpointOffset:
-        """Return what the checkpoint says, or `start` as long as that is not certain."""
+        """Return the content of the checkpoint, or `start` as long as it is not certain."""
         found, is_certain = self._look(store)
         return found if is_certain else start
 
     def bounded(self, start: CheckpointOffset, latest: CheckpointOffset, target: CheckpointOffset) -> CheckpointOffset:
-        """Return `target`, if that was certain."""
+        """Return `target` if it was certain."""
         return target if latest == target or not target["problems"] else start
 
     def tasks(self, store: str, start: CheckpointOffset, end: CheckpointOffset) -> Iterator[tuple[Part, ...]]:
@@ -56,7 +59,7 @@ class CheckpointFollower:
             yield (Said(tuple(Problem(store, file, code, None, None, text) for code, file, text in problems)),)
 
     def _look(self, store: str) -> tuple[CheckpointOffset, bool]:
-        """Return what the checkpoint says, and whether that is certain."""
+        """Return the content of the checkpoint, and whether it is certain."""
         findings: list[Finding] = []
         read = read_checkpoint(Path(store), findings)
         found: CheckpointOffset = {

@@ -1,10 +1,10 @@
-"""Follow the index of a store that may be at work: which entries its files count, and which parts hold them.
+"""Follow the index of a live store: the counted entries of its files, and their parts.
 
-An offset of a stream has three numbers for each index file: entries taken, slots, and entries that there is room for.
-A store writes an entry before the header counts it, and never changes it then. The number of slots is found once, when
-entries are there, and kept: so all batches of a file read it alike. As long as the bytes do not tell it, nothing is
-taken; if they do not when the next file has begun, that is a problem. Numbers of entries never go back: of a file that
-a recovery cut, entries come again where they are new ones, behind the offset.
+An offset of a stream has three numbers for each index file: entries taken, slots, and room for entries. A store writes
+an entry before the header counts it, and never changes it afterwards. The number of slots is found once, when there are
+entries, and kept, so that all batches of a file are read alike. While the bytes do not show it, nothing is taken. If
+they still do not when the next file has begun, that is a problem. Numbers of entries never go back: after a recovery
+has cut a file, new entries past the offset are read.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from tornpage.properties.decode.index_files import IndexFile, IndexReader, list_
 __all__ = ["IndexFollower", "IndexOffsets"]
 
 IndexOffsets: TypeAlias = dict[str, list[int]]
-"""Entries taken, slots (0: the bytes do not tell) and room for entries, by the name of the index file."""
+"""Entries taken, slots (0: unknown) and room for entries, by the name of the index file."""
 
 
 class IndexFollower:
-    """Looks at the index files of stores; `slots` is what the user states."""
+    """Reads the index files of stores; `slots` is the user's setting."""
 
-    unknown: IndexOffsets = {}  # noqa: RUF012 - nobody changes it
+    unknown: IndexOffsets = {}  # noqa: RUF012 - it is never changed
 
     def __init__(self, slots: int | None = None) -> None:
         self._slots = slots
 
     def first(self, store: str) -> IndexOffsets:
-        """Return where the index begins: with no file."""
+        """Return the offset of an index without files."""
         return {}
 
     def target(self, store: str) -> IndexOffsets:
@@ -45,7 +45,7 @@ class IndexFollower:
     def advanced(self, store: str, start: IndexOffsets, bytes_max: int | None) -> IndexOffsets:
         """Return how far the index can be read from `start` on, by `bytes_max` bytes at most.
 
-        Files that are no longer there are left out.
+        Files that no longer exist are left out.
         """
         files, _, closed = list_index(Path(store))
         hidden = {label for label, _ in closed}
@@ -56,7 +56,7 @@ class IndexFollower:
         for file in files:
             taken = start.get(file.name)
             before = 0 if taken is None else taken[0]
-            with suppress(OSError):  # a file that retention takes away, or may not be read yet: the next look will tell
+            with suppress(OSError):  # a file that retention removed, or that cannot be read yet: the next look decides
                 taken = self._counted(file, taken, is_newest=file is files[-1], entries_max=left)
             if taken is not None:
                 latest[file.name] = taken
@@ -74,16 +74,16 @@ class IndexFollower:
         return found
 
     def tasks(self, store: str, start: IndexOffsets, end: IndexOffsets) -> Iterator[tuple[Part, ...]]:
-        """Yield what holds the entries between two offsets of a stream."""
+        """Yield the parts with the entries between two offsets of a stream."""
         return together(_parts(store, start, end))
 
     def _counted(
         self, file: IndexFile, taken: list[int] | None, *, is_newest: bool, entries_max: int | None
     ) -> list[int] | None:
-        """Return what the offset says of a file after this look; None: nothing yet. Raises OSError."""
+        """Return the offset of a file after this look, or None. Raises OSError."""
         entries, slots, room = taken or (0, 0, 0)
         if taken is not None and entries >= room:
-            return taken  # full, or given up
+            return taken  # full, or abandoned
         with IndexReader(file) as reader:
             if taken is None:
                 if not reader.entry_count:
@@ -108,7 +108,7 @@ def _parts(store: str, start: IndexOffsets, end: IndexOffsets) -> Iterator[tuple
         if not slots and name not in start:
             yield _said(store, name, "IX_SLOTS_UNKNOWN", entries * ENTRY_BYTES), 0
         elif slots and first < entries:
-            # a file that is gone meanwhile is found to be so by who reads it
+            # the reader of a file that was removed meanwhile finds that out
             file = listed.get(name, IndexFile(name, Path(store) / "index" / name, 0))
             whole = (file.size_bytes - HEADER_BYTES - SLOT_BYTES * slots) // ENTRY_BYTES - 1
             if name in listed and whole < entries:

@@ -1,4 +1,4 @@
-"""Batches of a walk as Arrow batches, with the columns that were asked for and no work for any other."""
+"""Turn batches of a walk into Arrow batches, with work only for the wanted columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read one part of one log file: Arrow batches of its records, and problems for all else."""
+"""Read one part of one log file: Arrow batches of its records, and problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ Read: TypeAlias = "Iterator[pa.RecordBatch | Problem]"
 
 
 def read_log(part: LogPart, columns: tuple[str, ...], *, look_back_bytes: int = LOOK_BACK_BYTES) -> Read:
-    """Yield the batches and problems of a part; without columns, problems only. No bytes make it raise."""
+    """Yield the batches and problems of a part; without columns, problems only.
+
+    No content of the file raises an error.
+    """
     from tornpage.pipeline.readers.log_columns import Columns
     from tornpage.properties.decode.arrays import walk_arrays
     from tornpage.properties.decode.arrays.walker import PIECE_BYTES
@@ -85,7 +88,7 @@ def _seam(source: FileSource, part: LogPart, start: int, look_back_bytes: int) -
 
 
 def _problems(part: LogPart, batch: LogBatch) -> Iterator[Problem]:
-    """Yield what no record begins in; a `Bad` says what is wrong with the `Unreadable` behind it."""
+    """Yield the stretches without records; a `Bad` describes the `Unreadable` after it."""
     field = ""
     for other in batch.others:
         if isinstance(other.item, Bad):
@@ -101,9 +104,11 @@ def _as_tail(problem: Problem) -> Problem:
 
 
 def _wrong_seam(part: LogPart, end: int, following: int | None) -> Problem:
-    """Say that the next part begins where this one does not end."""
+    """Return the problem that the next part does not begin where this one ends."""
     if following is None:
         message = f"records from {end} on are missing from the rows"
         return Problem(part.store, part.label, "CL_SEAM", end, None, f"{PROBLEM_CODES['CL_SEAM']}; {message}")
-    message = f"rows from {following} on are no records of this file, or not all of them; the walk goes on at {end}"
+    message = (
+        f"rows from {following} on are not the records of this file, or not all of them; the walk continues at {end}"
+    )
     return Problem(part.store, part.label, "CL_SEAM", following, None, f"{PROBLEM_CODES['CL_SEAM']}; {message}")

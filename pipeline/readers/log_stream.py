@@ -1,9 +1,9 @@
-"""Follow the log of a store that may be at work: which records are there for good, and which parts hold them.
+"""Follow the log of a live store: its complete records, and the parts with them.
 
 An offset of a stream is a physical offset between two items of the log. It moves over whole valid records and over end
-marks. What is no record stays unknown as long as nothing valid lies behind it: the next look will tell. Once something
-does, and a second reading finds the same bytes bad, they are damage: a problem, and the stream goes on behind them (a
-store appends in order, so a record is complete before the next one begins).
+marks. Other bytes stay undecided as long as nothing valid follows them, and the next look decides. If a valid record
+follows and a second reading finds the same bytes bad, they are damage: a problem, and the stream continues after them.
+A store appends in order, so a record is complete before the next one begins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["LogFollower", "advance", "first_offset", "parts_between"]
 
 
 class LogFollower:
-    """Looks at the logs of stores; `file_bytes` is the configured size of a log file, where the user states it."""
+    """Reads the logs of stores; `file_bytes` is the configured size of a log file, if given."""
 
     unknown = 0
 
@@ -35,15 +35,15 @@ class LogFollower:
         return first_offset(store, self._file_bytes)
 
     def target(self, store: str) -> int:
-        """Return how far the log can be read now. Cost: one walk over all that is there."""
+        """Return how far the log can be read now. Cost: one walk over all of it."""
         return self.advanced(store, self.first(store), None)
 
     def advanced(self, store: str, start: int, bytes_max: int | None) -> int:
-        """Return how far the log can be read from `start` on, a bit further than `bytes_max` bytes at most."""
+        """Return how far the log can be read from `start` on, slightly over `bytes_max` at most."""
         try:
             return advance(store, start, file_bytes=self._file_bytes, bytes_max=bytes_max)
         except OSError:
-            return start  # a file that retention takes away, or that may not be read yet: the next look will tell
+            return start  # a file that retention has removed, or that cannot be read yet: the next look decides
 
     def bounded(self, start: int, latest: int, target: int) -> int:
         """Return the lower one of `latest` and `target`; never below `start`."""
@@ -61,9 +61,9 @@ def first_offset(store: str, file_bytes: int | None = None) -> int:
 
 
 def advance(store: str, start: int, *, file_bytes: int | None = None, bytes_max: int | None = None) -> int:
-    """Return how far the log can be read from `start` on, a bit further than `bytes_max` bytes at most.
+    """Return how far the log can be read from `start` on, slightly over `bytes_max` at most.
 
-    Cost: one walk over these bytes. Raises OSError where a file cannot be read; the next look may.
+    Cost: one walk over these bytes. Raises OSError if a file cannot be read; the next look may succeed.
     """
     view = look(Path(store), file_bytes=file_bytes)
     offset = max(start, view.files[0].base_offset) if view.files else start
@@ -77,7 +77,7 @@ def advance(store: str, start: int, *, file_bytes: int | None = None, bytes_max:
 
 
 def parts_between(store: str, start: int, end: int, file_bytes: int | None = None) -> Iterator[LogPart | Said]:
-    """Yield what holds the records between two offsets of a stream."""
+    """Yield the parts with the records between two offsets of a stream."""
     view = look(Path(store), file_bytes=file_bytes)
     least = view.files[0].base_offset if view.files else end
     if start < min(least, end):
@@ -101,7 +101,10 @@ def _file_at(view: StoreView, offset: int) -> LogFile | None:
 
 
 def _in_file(file: LogFile, file_bytes: int, offset: int, last: int | None) -> int:
-    """Return how far one file can be read; the start of the next one where an end mark is reached."""
+    """Return how far one file can be read.
+
+    At an end mark that is the start of the next file.
+    """
     base = file.base_offset
     confirmed = -1
     while True:
@@ -130,4 +133,4 @@ def _in_file(file: LogFile, file_bytes: int, offset: int, last: int | None) -> i
                 return offset
             if doubt.offset + doubt.size_bytes >= base + source.end:
                 return doubt.offset
-        offset = confirmed = doubt.offset  # something valid lies behind it: look once more, then believe it
+        offset = confirmed = doubt.offset  # a valid record follows: read once more, then accept the damage

@@ -1,4 +1,7 @@
-"""What one task reads a stretch of: small frozen values that planning makes, without loading what reading needs."""
+"""The parts that tasks read: small frozen values, which planning makes.
+
+Importing this module does not load the readers.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ __all__ = ["CheckpointPart", "IndexPart", "LogPart", "Part", "QueuePart", "Said"
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """A stretch of one log file, positions in bytes: records that begin from `start` on and below `stop`.
+    """A stretch of one log file: the records that begin from `start` on and before `stop`.
 
-    `is_seam` says that no record is known to begin at `start`; `stop` None: to the end of the file. `is_exact` says
-    that `stop` is a place between two items (a stream's), behind which nothing is looked at. `is_live`: a store is at
-    work on the file.
+    Positions are bytes in the file. `is_seam` says that no record is known to begin at `start`. `stop` None is the end
+    of the file. `is_exact` says that `stop` is a place between two items (of a stream), and that nothing after it is
+    read. `is_live` says that a store is writing to the file.
     """
 
     store: str
@@ -35,10 +38,10 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True)
 class QueuePart:
-    """Units of one queue file between two positions (multiples of 20; None: to the end of the file).
+    """Units of one queue file between two positions (multiples of 20; None: the end).
 
-    Where `stop` is stated (by a stream), what comes meanwhile lies behind it. `is_last` says that no file of the queue
-    follows: empty units at its end are the room for units to come.
+    With a `stop` (from a stream), units that arrive meanwhile are after it. `is_last` says that no file of the queue
+    follows: empty units at its end are room for later units.
     """
 
     store: str
@@ -55,9 +58,9 @@ class QueuePart:
 
 @dataclass(frozen=True, slots=True)
 class IndexPart:
-    """Entries of one index file behind the first `start` of them; `slots` is what the user states.
+    """Entries of one index file after the first `start`; `slots` is the user's setting.
 
-    `stop` None: all that the header counts. Else (a stream's) so many, and the file has `slots` for certain.
+    `stop` None is all that the header counts. With a `stop` (from a stream) that many are read, and `slots` is certain.
     """
 
     store: str
@@ -69,7 +72,10 @@ class IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPart:
-    """The checkpoint of one store; `times` are what it said to a stream, None: what it says when it is read."""
+    """The checkpoint of one store.
+
+    `times` are the times that a stream has read; None reads them now.
+    """
 
     store: str
     times: tuple[int, ...] | None = None
@@ -77,7 +83,7 @@ class CheckpointPart:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Problems that planning has found."""
+    """Problems found by planning."""
 
     problems: tuple[Problem, ...]
 

@@ -1,4 +1,4 @@
-"""Plan what to read: one look at the directories of the stores, no big file opened.
+"""Plan what to read from the directories of the stores; no large file is opened.
 
 Tasks are tuples of parts: small files go together, large log files are split.
 """
@@ -23,7 +23,7 @@ TASK_PARTS = 256
 
 
 def plan(ask: Ask) -> list[tuple[Part, ...]]:
-    """Return the tasks. Their order is that of stores and files."""
+    """Return the tasks in the order of stores and files."""
     plans = {
         "rocketmq-commitlog": _plan_log,
         "rocketmq-consumequeue": _plan_queues,
@@ -41,7 +41,7 @@ def plan(ask: Ask) -> list[tuple[Part, ...]]:
 
 
 def log_parts(store: str, view: StoreView, split_bytes: int) -> Iterator[tuple[LogPart, int]]:
-    """Yield the parts of all log files of a store, with the bytes that each has to read."""
+    """Yield the parts of all log files of a store, with the number of bytes of each."""
     for file in view.files:
         end = min(file.size_bytes, view.file_bytes)
         starts = part_starts(end, split_bytes)
@@ -96,7 +96,7 @@ def _plan_checkpoint(store: str, ask: Ask, problems: list[Problem]) -> Iterator[
 
 
 def together(sized: Iterable[tuple[Part, int]]) -> Iterator[tuple[Part, ...]]:
-    """Yield tasks of neighbours that are small together."""
+    """Yield tasks of neighbouring parts that are small together."""
     task: list[Part] = []
     size_bytes = 0
     for part, part_bytes in sized:

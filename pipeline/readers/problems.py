@@ -1,4 +1,4 @@
-"""What is wrong with a file, as rows: a damaged file is never a failed job."""
+"""Problems of files, as rows: a damaged file never fails a job."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ PROBLEM_CODES: Mapping[str, str] = {
     "CL_BAD_RECORD": "bytes of a log file in which no valid record begins",
     "CL_CUT": "records were deleted before a stream read them",
     "CL_SEAM": "a part of a split file was read from a wrong place: read it again with splitBytes=0",
-    "CL_TAIL_MOVING": "the last bytes of a log file that is at work, or was written meanwhile: not known yet",
+    "CL_TAIL_MOVING": "the last bytes of a log file that is being written: not known yet",
     "CQ_CUT": "units were deleted, or cut off with the end of their file, before a stream read them",
-    "CQ_EMPTY_UNITS": "empty units with used ones behind them",
-    "CQ_EXT_UNREADABLE": "units whose address leads to no unit of the extension",
-    "IX_CUT": "an index file was deleted, or cut off, before a stream read it to its end: so much is missing at most",
-    "IX_SLOTS_UNKNOWN": "an index file does not tell how many slots it has: state the option slots",
-    "READ_CHANGED": "a file was written or resized while it was read: its rows are of several moments",
+    "CQ_EMPTY_UNITS": "empty units before used ones",
+    "CQ_EXT_UNREADABLE": "units whose address is not that of an extension unit",
+    "IX_CUT": "an index file was deleted, or cut off, before a stream read it to its end: at most this much is missing",
+    "IX_SLOTS_UNKNOWN": "an index file does not show its number of slots: set the option slots",
+    "READ_CHANGED": "a file was written or resized while it was read: its rows are from several moments",
     "READ_ERROR": "a file could not be read, or not to its end",
     "READ_GONE": "a file was removed after it was listed",
-    "READ_NO_ACCESS": "a file or directory may not be read",
+    "READ_NO_ACCESS": "a file or directory cannot be read: permission denied",
 }
-"""Codes of the readers' own; those of the look at a store directory (CL_…, CP_…) are in docs/findings.md."""
+"""The readers' own codes; those of a store directory (CL_…, CP_…) are in docs/findings.md."""
 
 
 _NO_TEXT = re.compile("[\ud800-\udfff]")
-"""What Python puts in the place of bytes that are no text, and no column of text takes."""
+"""The characters by which Python replaces bytes that are not text.
+
+No column of text accepts them.
+"""
 
 
 class Problem(NamedTuple):
@@ -48,7 +51,7 @@ assert Problem._fields == tuple(FORMATS["rocketmq-commitlog"][PROBLEMS])
 
 
 def from_error(store: str, file: str, error: OSError) -> Problem:
-    """Say that a file could not be read."""
+    """Return the problem of a file that could not be read."""
     codes = {FileNotFoundError: "READ_GONE", PermissionError: "READ_NO_ACCESS"}
     code = codes.get(type(error), "READ_ERROR")
     said = f"{PROBLEM_CODES[code]} ({error.strerror or type(error).__name__})"
@@ -56,11 +59,11 @@ def from_error(store: str, file: str, error: OSError) -> Problem:
 
 
 def from_findings(store: str, findings: tuple[Finding, ...]) -> Iterator[Problem]:
-    """Say what a look at the directory has found."""
+    """Yield the problems of the findings in a directory."""
     for finding in findings:
         yield Problem(store, _as_text(finding.file), finding.code, None, None, _as_text(finding.message))
 
 
 def _as_text(name: str) -> str:
-    """Return a name as a column of text can hold it: bytes of a file name that are not UTF-8 as U+FFFD."""
+    """Return a name for a column of text: bytes that are not UTF-8 become U+FFFD."""
     return _NO_TEXT.sub("\ufffd", name)

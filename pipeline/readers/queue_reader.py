@@ -21,7 +21,10 @@ _TABLE = FORMATS["rocketmq-consumequeue"][ROWS]
 
 
 def read_queue(part: QueuePart, columns: tuple[str, ...]) -> Read:
-    """Yield the batches and problems of a part; without columns, problems only. No bytes make it raise."""
+    """Yield the batches and problems of a part; without columns, problems only.
+
+    No content of the file raises an error.
+    """
     try:
         with (
             FileSource(part.path, size_bytes_max=2**63 - 1, piece_bytes=BATCH_UNITS * UNIT_BYTES) as source,
@@ -45,7 +48,7 @@ def read_queue(part: QueuePart, columns: tuple[str, ...]) -> Read:
 
 
 def _codes(units: QueueBatch, extension: ExtReader) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
-    """Return tags codes, extension addresses (0: none), and the rows whose address leads nowhere."""
+    """Return tags codes, extension addresses (0: none), and rows with an invalid address."""
     stored = units[UnitColumn.CODE]
     has_address = stored <= EXT_ADDRESS_MAX
     codes, addresses = stored.copy(), np.where(has_address, stored, 0)
@@ -88,12 +91,12 @@ def _batch(
 
 def _lost(part: QueuePart, units: QueueBatch, row: int) -> Problem:
     position = int(units[UnitColumn.QUEUE_OFFSET][row]) * UNIT_BYTES - part.base
-    message = f"the address {int(units[UnitColumn.CODE][row])} leads to no unit of the extension"
+    message = f"the address {int(units[UnitColumn.CODE][row])} is not that of an extension unit"
     return Problem(part.store, part.label, "CQ_EXT_UNREADABLE", position, 0, message)
 
 
 def _holes(batch: QueueBatch, waiting: EmptyUnits | None) -> tuple[list[EmptyUnits], EmptyUnits | None]:
-    """Return the empty runs that have a used unit behind them, and the one that has none so far."""
+    """Return the empty runs before a used unit, and the last run if none follows yet."""
     runs = list(batch.empty)
     if waiting is not None:
         if runs and runs[0].queue_offset == waiting.queue_offset + waiting.count:
@@ -106,6 +109,6 @@ def _holes(batch: QueueBatch, waiting: EmptyUnits | None) -> tuple[list[EmptyUni
 
 
 def _hole(part: QueuePart, run: EmptyUnits) -> Problem:
-    message = f"{run.count} empty units from queue offset {run.queue_offset} on, with used ones behind them"
+    message = f"{run.count} empty units from queue offset {run.queue_offset} on, before used ones"
     position = run.queue_offset * UNIT_BYTES - part.base
     return Problem(part.store, part.label, "CQ_EMPTY_UNITS", position, run.count * UNIT_BYTES, message)

@@ -1,10 +1,9 @@
-"""Follow the consume queues of a store that may be at work: which units are there for good, and which parts hold them.
+"""Follow the consume queues of a live store: their complete units, and their parts.
 
-An offset of a stream is a number of units for each queue: all before it were taken. Nothing in a unit tells a whole one
-from half of one. But a store fills its queues in order: a unit is whole once a used one lies behind it. The last unit
-is taken when a second look finds the same bytes. A queue that appears later has its begin noted first, and its units
-come from there on. Offsets never go back: of a queue that a recovery cut, units come again where they are new ones,
-behind the offset.
+An offset of a stream is a number of units for each queue: all before it were taken. A unit does not show whether it is
+complete. But a store fills its queues in order, so a unit is complete once a used one follows. The last unit is taken
+when a second look finds the same bytes. For a queue that appears later its begin is noted first, and its units are read
+from there on. Offsets never go back: after a recovery has cut a queue, new units past the offset are read.
 """
 
 from __future__ import annotations
@@ -26,16 +25,19 @@ from tornpage.properties.decode.files import FileSource
 __all__ = ["WINDOW_BYTES", "QueueFollower", "QueueOffsets"]
 
 WINDOW_BYTES = 3276 * UNIT_BYTES
-"""So far behind empty units a look searches for used ones in the same file; those of later files it sees anyway."""
+"""The distance after empty units in which a look searches the same file for used ones.
+
+Used units in later files are seen anyway.
+"""
 
 QueueOffsets: TypeAlias = dict[str, int]
 """Units taken, by the directory of the queue below `consumequeue`."""
 
 
 class QueueFollower:
-    """Looks at the queues of stores, and remembers the last unit of each for the next look."""
+    """Reads the queues of stores, and remembers the last unit of each for the next look."""
 
-    unknown: QueueOffsets = {}  # noqa: RUF012 - nobody changes it
+    unknown: QueueOffsets = {}  # noqa: RUF012 - it is never changed
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], tuple[int, bytes]] = {}
@@ -45,14 +47,17 @@ class QueueFollower:
         return {key: files[0].base // UNIT_BYTES for key, files in _queues(store).items()}
 
     def target(self, store: str) -> QueueOffsets:
-        """Return how many units there are, those that are not certain yet among them. Cost: all units are read."""
+        """Return how many units there are, including those that are not certain yet.
+
+        Cost: all units are read.
+        """
         return {
             key: self._look(store, key, files, files[0].base // UNIT_BYTES, None)[0]
             for key, files in _queues(store).items()
         }
 
     def advanced(self, store: str, start: QueueOffsets, bytes_max: int | None) -> QueueOffsets:
-        """Return how far the queues can be read from `start` on, each by `bytes_max` bytes at most."""
+        """Return how far the queues can be read from `start` on, each by `bytes_max` at most."""
         latest = dict(start)
         for key, files in _queues(store).items():
             if key not in start:
@@ -73,7 +78,7 @@ class QueueFollower:
         }
 
     def tasks(self, store: str, start: QueueOffsets, end: QueueOffsets) -> Iterator[tuple[Part, ...]]:
-        """Yield what holds the units between two offsets of a stream."""
+        """Yield the parts with the units between two offsets of a stream."""
         queues = _queues(store)
         ranges = ((key, start.get(key, units), units) for key, units in sorted(end.items()))
         parts = (_parts(store, key, queues.get(key, []), *between) for key, *between in ranges)
@@ -82,7 +87,7 @@ class QueueFollower:
     def _look(
         self, store: str, key: str, files: Sequence[QueueFile], start: int, bytes_max: int | None
     ) -> tuple[int, bool]:
-        """Return how many units a queue has, and whether the last one is whole for certain."""
+        """Return how many units a queue has, and whether the last one is certainly complete."""
         seen = _last_used(files, start * UNIT_BYTES, bytes_max)
         if seen is None:
             return start, True
@@ -100,9 +105,10 @@ def _queues(store: str) -> dict[str, list[QueueFile]]:
 
 
 def _last_used(files: Sequence[QueueFile], start: int, bytes_max: int | None) -> tuple[int, bytes] | None:
-    """Return the number behind the last used unit from a position of the queue on, and its bytes; None without any.
+    """Return the number after the last used unit from a position on, and its bytes.
 
-    It goes a bit further than `bytes_max`. A file that cannot be read ends it: the next look may go on.
+    The result is None without any. The search goes slightly over `bytes_max`. An unreadable file ends it: the next look
+    may continue.
     """
     found: tuple[int, bytes] | None = None
     at = start
@@ -130,7 +136,10 @@ def _last_used(files: Sequence[QueueFile], start: int, bytes_max: int | None) ->
 
 
 def _parts(store: str, key: str, files: Sequence[QueueFile], first: int, end: int) -> Iterator[tuple[Part, int]]:
-    """Yield the parts of one queue between two numbers of units, each with its bytes; what has no file is told."""
+    """Yield the parts of one queue between two numbers of units, each with its bytes.
+
+    Missing files are reported as problems.
+    """
     position, stop = first * UNIT_BYTES, end * UNIT_BYTES
     label = os.fsencode(f"consumequeue/{key}").decode("utf-8", "replace")
     for file in files:
@@ -150,7 +159,7 @@ def _parts(store: str, key: str, files: Sequence[QueueFile], first: int, end: in
                     file.queue_id,
                     file.base,
                     extension,
-                    is_last=False,  # something used lies behind whatever is empty here
+                    is_last=False,  # a used unit follows whatever is empty here
                     start=start,
                     stop=end_position,
                 ),

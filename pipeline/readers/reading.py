@@ -1,4 +1,4 @@
-"""Read a task of a plan, wherever that is: the batches of the table that was asked for."""
+"""Read a task of a plan in any process: the batches of the wanted table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BATCH_PROBLEMS = 4096
 
 
 def read_task(task: tuple[Part, ...], ask: Ask) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of all parts of a task, in order. Nothing in a store makes it raise."""
+    """Yield the batches of a task's parts, in order. No content of a store raises an error."""
     problems: list[Problem] = []
     for part in task:
         for found in _read(part, ask):

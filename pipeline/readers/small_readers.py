@@ -1,4 +1,4 @@
-"""Read index files and the checkpoint: Arrow batches of entries, headers and times, and problems."""
+"""Read index files and the checkpoint: Arrow batches of their rows, and problems."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def read_headers(part: IndexPart, columns: tuple[str, ...]) -> Read:
 
 
 def read_checkpoint_file(part: CheckpointPart, columns: tuple[str, ...]) -> Read:
-    """Yield the three times of a checkpoint, one row; none where the file is missing or has another size."""
+    """Yield the three times of a checkpoint in one row.
+
+    There is no row if the file is missing or has another size.
+    """
     findings: list[Finding] = []
     found = read_checkpoint(Path(part.store), findings) if part.times is None else Checkpoint(*part.times)
     if found is not None and columns:

@@ -1,7 +1,8 @@
-"""The readers as formats of Spark: `register(spark)`, then `spark.read.format("rocketmq-commitlog").load(store)`.
+"""The readers as data sources of Spark.
 
-Each format has tables (option `table`) and columns (option `columns`); a load may name several stores. The same
-batches come cheaper through `read_table`, which lets Spark's `mapInArrow` carry them: for bulk work.
+`register(spark)`, then `spark.read.format("rocketmq-commitlog").load(store)`. Each format has tables (option `table`)
+and columns (option `columns`). A load may name several stores. For bulk work `read_table` is cheaper: Spark's
+`mapInArrow` carries the same batches.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ __all__ = ["CheckpointSource", "CommitLogSource", "ConsumeQueueSource", "IndexSo
 
 
 def register(spark: SparkSession) -> None:
-    """Make the four formats known to a session."""
+    """Register the four formats in a session."""
     for source in (CommitLogSource, ConsumeQueueSource, IndexSource, CheckpointSource):
         spark.dataSource.register(source)
 
 
 def read_table(spark: SparkSession, name: str, *stores: str, **options: str) -> DataFrame:
-    """Return the table that a format gives with these options; Spark's `mapInArrow` carries it. Raises ReaderError."""
+    """Return the table of a format with these options, carried by Spark's `mapInArrow`.
+
+    Raises ReaderError.
+    """
     import json
 
     ask = Ask.of(name, {"paths": json.dumps([str(store) for store in stores]), **options})
@@ -52,7 +56,7 @@ def read_table(spark: SparkSession, name: str, *stores: str, **options: str) -> 
 
 @dataclass(frozen=True)
 class Task(InputPartition):
-    """What one task reads."""
+    """The parts of one task."""
 
     parts: tuple[Part, ...]
 
@@ -70,14 +74,14 @@ class StoreReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield Arrow batches."""
         if not isinstance(partition, Task):
-            return iter(())  # Spark asks for something even where the plan is empty
-        from tornpage.pipeline.readers.reading import read_task  # loads the compiler, which planning can do without
+            return iter(())  # Spark reads a partition even if the plan is empty
+        from tornpage.pipeline.readers.reading import read_task  # loads the compiler, which planning does not need
 
         return read_task(partition.parts, self._ask)
 
 
 class _Source(DataSource):
-    """What all formats have in common."""
+    """The common part of all formats."""
 
     format_name = ""
 
@@ -91,7 +95,7 @@ class _Source(DataSource):
         return cls.format_name
 
     def schema(self) -> str:
-        """Return the columns that were asked for."""
+        """Return the wanted columns."""
         return self.ask.schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -99,7 +103,10 @@ class _Source(DataSource):
         return StoreReader(self.ask)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return the reader that follows stores. Raises ReaderError for a table that cannot be followed."""
+        """Return the reader that follows stores.
+
+        Raises ReaderError for a table that cannot be followed.
+        """
         from tornpage.pipeline.readers.streams import FollowingStream
 
         return FollowingStream(self.ask)

@@ -1,7 +1,7 @@
-"""The stream reader of all formats: `spark.readStream.format("rocketmq-commitlog").load(store)`.
+"""The stream reader of all formats.
 
-What a stream has read of each store is the offset in its checkpoint; what such an offset means is a follower's affair.
-Everything comes once, whatever is appended, restarted or rolled over meanwhile.
+`spark.readStream.format("rocketmq-commitlog").load(store)`. The checkpoint of a stream has an offset for each store. A
+follower defines what its offset means. Every row comes once, whatever is appended, restarted or rolled over meanwhile.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tornpage.pipeline.readers.tables import PROBLEMS, ROWS
 __all__ = ["Follower", "FollowingStream"]
 
 Offset: TypeAlias = Any
-"""How far one store was read: whatever JSON can hold."""
+"""How far one store was read: any JSON value."""
 
 
 class Follower(Protocol):
-    """Knows how far one kind of file can be read. Equal offsets stand for equal rows."""
+    """A reader of the offsets of one kind of file. Equal offsets stand for equal rows."""
 
     unknown: Offset
     """The offset of a store that the stream has not met yet."""
@@ -37,16 +37,16 @@ class Follower(Protocol):
         """Return where a stream begins. Raises OSError."""
 
     def target(self, store: str) -> Offset:
-        """Return how far there is something now, so that a run that is to end can end there. Raises OSError."""
+        """Return how far there is data now, so that a bounded run can end there. Raises OSError."""
 
     def advanced(self, store: str, start: Offset, bytes_max: int | None) -> Offset:
-        """Return how far can be read from `start` on; never back."""
+        """Return how far the store can be read from `start` on; never back."""
 
     def bounded(self, start: Offset, latest: Offset, target: Offset) -> Offset:
-        """Return how far both `latest` and `target` go; never before `start`."""
+        """Return the lower of `latest` and `target`, but not less than `start`."""
 
     def tasks(self, store: str, start: Offset, end: Offset) -> Iterator[tuple[Part, ...]]:
-        """Yield the parts between two offsets, those of a task together."""
+        """Yield the parts between two offsets, grouped by task."""
 
 
 _FOLLOWERS: Mapping[str, Callable[[Ask], Follower]] = {
@@ -74,11 +74,11 @@ class FollowingStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {store: self._follower.first(store) for store in self._ask.stores}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that the option `maxBytesPerTrigger` sets, for each log, queue and index file."""
+        """Return the limit of the option `maxBytesPerTrigger`, for each log, queue and index file."""
         return ReadMaxBytes(self._ask.trigger_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember how far there is something now. Cost: one look at all that is there."""
+        """Remember how far there is data now. Cost: one look at everything."""
         self._target = {store: self._follower.target(store) for store in self._ask.stores}
 
     def latestOffset(self, start: dict[str, Offset], limit: ReadLimit) -> dict[str, Offset]:  # noqa: N802

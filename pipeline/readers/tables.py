@@ -1,4 +1,4 @@
-"""The tables of the readers: their columns with type and unit, those that are there unless others are asked for.
+"""The tables of the readers: their columns with type, unit and default.
 
 `docs/tables.md` shows this; a test compares the two. Types are Spark's. Nothing is null unless its meaning says so.
 """
@@ -17,9 +17,9 @@ ROWS, PROBLEMS = "rows", "problems"
 
 
 class TableColumn(NamedTuple):
-    """One column; `is_usual` ones are there without being asked for.
+    """One column; `is_usual` ones are there by default.
 
-    Spark is told of those that are never null, `is_nullable` False: it asks every value of the others.
+    `is_nullable` False tells Spark that the column is never null: it checks every value of the others.
     """
 
     kind: str
@@ -134,23 +134,26 @@ FORMATS: Mapping[str, Mapping[str, _Columns]] = {
     "rocketmq-index": {ROWS: _INDEX, "headers": _INDEX_HEADERS, PROBLEMS: _PROBLEMS},
     "rocketmq-checkpoint": {ROWS: _CHECKPOINT, PROBLEMS: _PROBLEMS},
 }
-"""Format to its tables, by the value of the option `table`."""
+"""The tables of each format, by the value of the option `table`."""
 
 
 def usual_columns(columns: _Columns) -> tuple[str, ...]:
-    """Return the names of the columns that are there without being asked for."""
+    """Return the names of the default columns."""
     return tuple(name for name, column in columns.items() if column.is_usual)
 
 
 def schema_of(columns: _Columns, names: tuple[str, ...]) -> str:
-    """Return the schema of these columns as Spark reads it."""
+    """Return the schema of these columns in Spark's form."""
     return ", ".join(
         f"`{name}` {columns[name].kind}{'' if columns[name].is_nullable else ' NOT NULL'}" for name in names
     )
 
 
 def arrow_schema(columns: _Columns, names: tuple[str, ...]) -> pa.Schema:
-    """Return the schema of these columns as batches state it; a data source of Spark wants it to the letter."""
+    """Return the schema of these columns as batches declare it.
+
+    Spark requires an exact match from a data source.
+    """
     import pyarrow as pa
 
     chosen = [(name, columns[name]) for name in names]

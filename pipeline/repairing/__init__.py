@@ -1,10 +1,10 @@
-"""Mend a copy of a damaged store: every valid record at its offset, and everything else made from them.
+"""Repair a copy of a damaged store.
 
-1. The store itself is only read. What is written lies below the directory given, which must not exist before.
-2. The copy holds every valid record of the log, in order, at its physical offset. Fillers stand for lost records.
-   The damaged bytes are kept in `quarantine/`.
-3. Queues, index and checkpoint of the copy are those of its log. Progress files are taken over.
-4. The directory gets its name when everything is in it, durable and audited; until then it is named `….unfinished`.
+1. The store itself is only read. Everything is written below the given directory, which must not exist before.
+2. The copy has every valid record of the log, in order, at its physical offset. Fillers stand for lost records. Damaged
+   bytes are kept in `quarantine/`.
+3. Queues, index and checkpoint of the copy are rebuilt from its log. Progress files are copied.
+4. The directory gets its name when everything is in it, durable and audited. Until then it is named `….unfinished`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Make the mended copy that was planned, audit it, and only then give it its name."""
+"""Make the planned copy of a store, audit it, and then give it its name."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tornpage.pipeline.audit import StoreAudit, audit_store
-from tornpage.pipeline.columns import KEYS, LogBatch, QueueKey, QueueNumbers, joined
+from tornpage.pipeline.audit.audit import StoreAudit, audit_store
+from tornpage.pipeline.audit.small_files import DELETED_TOPICS
+from tornpage.pipeline.audit.store_rows import StoreRows
 from tornpage.pipeline.repairing.files import copy_bytes, copy_small, make_durable, write_file
 from tornpage.pipeline.repairing.index import write_index
 from tornpage.pipeline.repairing.log_writing import set_aside, write_log
 from tornpage.pipeline.repairing.pieces import quarantine_files
 from tornpage.pipeline.repairing.plan import RepairPlan, RepairRefused, unfinished_of
 from tornpage.pipeline.repairing.queues import write_queues
-from tornpage.pipeline.small_files import DELETED_TOPICS
-from tornpage.pipeline.sources import read_log
-from tornpage.pipeline.store_rows import StoreRows
+from tornpage.pipeline.rows.columns import KEYS, LogBatch, QueueKey, QueueNumbers, joined
+from tornpage.pipeline.rows.log_reading import read_log
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,24 +35,24 @@ _CHECKPOINT = struct.Struct(">qqq4072x")
 _FLOOR = struct.Struct(">8sqq")
 _FLOOR_BYTES = 512
 REPORT = "repair.json"
-"""What was done, in the copy."""
+"""The file of the copy with a report of the repair."""
 
 Tell = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
 class RepairDone:
-    """The audit of the copy, and counts of what is in it."""
+    """The audit of the copy, and counts of its content."""
 
     audit: StoreAudit
     figures: dict[str, int]
 
 
 def carry_out(plan: RepairPlan, rows: StoreRows, *, tell: Tell = lambda _: None) -> RepairDone:
-    """Make the copy; `tell` hears what is being done.
+    """Make the copy; report each step to `tell`.
 
-    A copy that is broken off is removed where that is possible; where not (a kill, a power loss) it keeps the name
-    `….unfinished`, and the next attempt removes it. Raises RepairRefused, also when the copy would not audit clean.
+    A copy that is interrupted is removed if possible. After a kill or a power loss it keeps the name `….unfinished`,
+    and the next attempt removes it. Raises RepairRefused, also if the copy would not audit clean.
     """
     try:
         with _unfinished(plan.target) as copy:
@@ -70,7 +70,7 @@ def carry_out(plan: RepairPlan, rows: StoreRows, *, tell: Tell = lambda _: None)
             tell("make it durable")
             make_durable(copy)
             if os.path.lexists(plan.target):
-                raise RepairRefused(f"{plan.target} has appeared meanwhile; give a directory that does not exist")
+                raise RepairRefused(f"{plan.target} was created meanwhile; give a directory that does not exist")
             copy.rename(plan.target)
             _sync_directory(plan.target.parent)
     except OSError as error:
@@ -81,7 +81,7 @@ def carry_out(plan: RepairPlan, rows: StoreRows, *, tell: Tell = lambda _: None)
 
 @contextmanager
 def _unfinished(target: Path) -> Iterator[Path]:
-    """Give a new directory for the copy, held so that nobody else takes it for a left-over."""
+    """Yield a new directory for the copy, locked so that no other repair removes it."""
     copy = unfinished_of(target)
     _clear(copy)
     copy.mkdir()
@@ -91,15 +91,18 @@ def _unfinished(target: Path) -> Iterator[Path]:
         yield copy
     finally:
         os.close(fd)
-        shutil.rmtree(copy, ignore_errors=True)  # it is there only if something went wrong
+        shutil.rmtree(copy, ignore_errors=True)  # it still exists only after an error
 
 
 def _clear(copy: Path) -> None:
-    """Remove what a killed repair left behind. Raises RepairRefused if one is at work, or it is none of ours."""
+    """Remove the remains of a killed repair.
+
+    Raises RepairRefused if a repair is running, or if the directory is not from a repair.
+    """
     if not os.path.lexists(copy):
         return
     if not copy.is_dir() or copy.is_symlink():
-        raise RepairRefused(f"{copy} is in the way; move it")
+        raise RepairRefused(f"{copy} already exists; move it")
     fd = os.open(copy, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,9 +117,9 @@ def _make(plan: RepairPlan, rows: StoreRows, copy: Path, tell: Tell) -> dict[str
     view, salvage = plan.store.view, plan.salvage
     write_log(copy / "commitlog", salvage, tell)
     _refuse_changed(plan)
-    tell("keep aside what no record of the copy holds")
+    tell("keep what no record of the copy has")
     aside = set_aside(copy / "quarantine", salvage) + _keep_quarantine(plan, copy)
-    tell("make the consume queues")
+    tell("build the consume queues")
     queues, units = write_queues(
         copy / "consumequeue",
         rows,
@@ -172,7 +175,9 @@ def _refuse_changed(plan: RepairPlan) -> None:
     for file in plan.store.view.files:
         status = file.path.stat()
         if (status.st_size, status.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
-            raise RepairRefused(f"{file.label} changed while it was copied; mend the store when nobody writes to it")
+            raise RepairRefused(
+                f"{file.label} changed while it was copied; repair the store while no process writes to it"
+            )
 
 
 def _keep_quarantine(plan: RepairPlan, copy: Path) -> int:
@@ -199,7 +204,7 @@ def _deleted(topics: Mapping[str, int]) -> bytes:
 
 
 def _names(plan: RepairPlan) -> dict[QueueKey, Path]:
-    """Return the directories of the queues there were: topic and queue id as they are on the disk."""
+    """Return the directories of the queues: topic and queue id as on the disk."""
     return {
         (file.topic, file.queue_id): file.path.parent.relative_to(plan.store.view.store_dir / "consumequeue")
         for file in plan.store.queue_files

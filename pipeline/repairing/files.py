@@ -1,4 +1,4 @@
-"""Write the files of a copy: with holes where the source has zeros, and durable in the end."""
+"""Write the durable files of a copy, with holes where the source has zeros."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _PIECE_BYTES = 4 << 20
 
 
 def copy_bytes(source: Path, target: Path, *, start: int = 0, size: int, file_bytes: int) -> None:
-    """Copy `size` bytes from a position on into a new file of `file_bytes`; zeros become holes. Raises OSError."""
+    """Copy `size` bytes from a position on into a new file of `file_bytes`.
+
+    Zeros become holes. Raises OSError.
+    """
     with FileSource(source, size_bytes_max=start + size) as read, target.open("xb") as written:
         position = start
         while position < read.end:

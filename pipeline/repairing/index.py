@@ -1,4 +1,7 @@
-"""Index files out of the keys of the log, byte for byte as RocketMQ would have written them (docs/format.md, 13)."""
+"""Build index files from the keys of the log, byte for byte as RocketMQ writes them.
+
+The format is in docs/format.md, 13.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tornpage.pipeline.index_compare import seconds_since
-from tornpage.pipeline.index_reading import ENTRY, newest_before
+from tornpage.pipeline.audit.index_compare import seconds_since
 from tornpage.pipeline.repairing.plan import IndexShape
+from tornpage.pipeline.rows.index_reading import ENTRY, newest_before
 from tornpage.properties.decode.index import HEADER_BYTES, SLOT_BYTES, index_file_bytes
 
 if TYPE_CHECKING:
@@ -25,7 +28,10 @@ _LAST = datetime(9998, 1, 1, tzinfo=UTC)
 
 
 def write_index(directory: Path, keys: NDArray[Any], shape: IndexShape) -> tuple[int, int]:
-    """Write as many files as the keys need; return how many, and the end time (ms) of the last full one, 0 without."""
+    """Write as many files as the keys need; return their number and an end time.
+
+    The end time (ms) is that of the last full file, 0 without one.
+    """
     room = shape.entries_max - 1
     inherited, full_until, name = 0, 0, ""
     for number, start in enumerate(range(0, len(keys), room)):
@@ -41,7 +47,7 @@ def write_index(directory: Path, keys: NDArray[Any], shape: IndexShape) -> tuple
 
 
 def _write(path: Path, keys: NDArray[Any], shape: IndexShape, *, inherited: int) -> None:
-    """Write one file; `inherited` is the time that its header took over from the file before."""
+    """Write one file; `inherited` is the time that its header takes from the file before."""
     numbers = np.arange(1, len(keys) + 1)
     newest = np.zeros(shape.slots, "i4")
     entries = np.empty(len(keys), ENTRY)
@@ -66,7 +72,7 @@ def _write(path: Path, keys: NDArray[Any], shape: IndexShape, *, inherited: int)
 
 
 def _name_behind(last: str, timestamp_ms: int) -> str:
-    """Return the name of a file made at a store time, or just behind the last one."""
+    """Return the name of a file made at a store time, or just after the last one."""
     moment = min(max(_EPOCH + timedelta(milliseconds=max(0, min(timestamp_ms, 1 << 47))), _EPOCH), _LAST)
     if last:
         before = datetime.strptime(last[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC) + timedelta(

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tornpage.pipeline.columns import QueueKey
 from tornpage.pipeline.repairing.fillers import FILLER_BYTES_MAX, NO_UNIT_TOPICS, Filler, filler_bytes_min
 from tornpage.pipeline.repairing.layout import Hole, LogLayout
+from tornpage.pipeline.rows.columns import QueueKey
 from tornpage.properties.decode.files import FileSource
 from tornpage.properties.decode.record import END_RESERVE_BYTES, RECORD_BYTES_MIN, RECORD_MAGIC
 

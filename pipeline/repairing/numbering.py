@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tornpage.pipeline.columns import QueueKey, QueueNumbers
+from tornpage.pipeline.audit.reused_topics import NUMBER_MAX, reused_topics, supported
 from tornpage.pipeline.repairing.layout import LogLayout
-from tornpage.pipeline.reused_topics import NUMBER_MAX, reused_topics, supported
+from tornpage.pipeline.rows.columns import QueueKey, QueueNumbers
 from tornpage.properties.decode.record import RECORD_BYTES_MIN
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tornpage.pipeline.outline import LogPartition
-from tornpage.pipeline.stores import StorePlan
+from tornpage.pipeline.audit.stores import StorePlan
+from tornpage.pipeline.rows.outline import LogPartition
 from tornpage.properties.decode.files import FileSource
 from tornpage.properties.decode.record import END_RESERVE_BYTES, RECORD_MAGIC, Record
 from tornpage.properties.decode.store import LogFile

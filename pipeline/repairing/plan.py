@@ -1,4 +1,4 @@
-"""What mending a store would do, decided before anything is written."""
+"""Decide how to repair a store, before anything is written."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from tornpage.model.state import DELAYS_MS
-from tornpage.pipeline.audit import StoreAudit, audit_rows
-from tornpage.pipeline.columns import QueueKey
+from tornpage.pipeline.audit.audit import StoreAudit, audit_rows
+from tornpage.pipeline.audit.small_files import DELETED_TOPICS, deleted_topics
+from tornpage.pipeline.audit.store_rows import StoreRows, bytes_to_read, read_store
+from tornpage.pipeline.audit.stores import StoreFacts, StorePlan, facts_of, plan_store
 from tornpage.pipeline.repairing.pieces import renamed
 from tornpage.pipeline.repairing.salvage import Salvage, plan_salvage
-from tornpage.pipeline.small_files import DELETED_TOPICS, deleted_topics
-from tornpage.pipeline.store_rows import StoreRows, bytes_to_read, read_store
-from tornpage.pipeline.stores import StoreFacts, StorePlan, facts_of, plan_store
+from tornpage.pipeline.rows.columns import QueueKey
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.index import index_file_bytes
-from tornpage.properties.judge.shape import Given, delays_of
+from tornpage.properties.judge.shape import SettingsOverride, delays_of
 
 __all__ = [
     "IndexShape",
@@ -47,12 +47,12 @@ _NOT_TAKEN_OVER = ("durableFloor", "derivedFloor", "derivedFloor.new", "deletedT
 
 
 class RepairRefused(RuntimeError):
-    """A store cannot be mended so; one line with the remedy."""
+    """A store cannot be repaired in this way; the message is one line with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """Slots and room for entries (entry 0 counted) of every index file."""
+    """Slots and room for entries (including entry 0) of every index file."""
 
     slots: int
     entries_max: int
@@ -60,10 +60,11 @@ class IndexShape:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What will be made of a store; `salvage` is the log of the copy.
+    """The plan of a repair; `salvage` is the log of the copy.
 
-    `delays_ms` is the delay of each queue of delayed messages; `bit_maps` counts, per queue (topic/number), the units
-    that lose theirs; `index` is None where no index will be made, `notes` say why.
+
+    `delays_ms` is the delay of each queue of delayed messages. `bit_maps` counts, per queue (topic/number), the units
+    that lose theirs. `index` is None if no index will be made. `notes` give the reasons.
     """
 
     store: StorePlan
@@ -157,12 +158,12 @@ class RepairPlan:
             )
         said.append("make all consume queues from the log")
         if self.index is not None:
-            said.append(f"make the index from the log, with {self.index.slots:,} slots a file")
-        said.append("write a checkpoint that fits")
+            said.append(f"rebuild the index from the log, with {self.index.slots:,} slots a file")
+        said.append("write a matching checkpoint")
         if self.config_files:
             said.append(f"take over {', '.join(self.config_files)}")
         if self.set_aside:
-            said.append(f"keep {', '.join(self.set_aside)} aside, which cannot be read")
+            said.append(f"keep {', '.join(self.set_aside)} aside, since it cannot be read")
         if self.bit_maps:
             queues = ", ".join(f"{queue} ({units:,})" for queue, units in sorted(self.bit_maps.items()))
             said.append(
@@ -183,7 +184,7 @@ class RepairPlan:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A plan, the rows that it goes by, and the audit of the store as it is."""
+    """A plan, its rows, and the audit of the store before the repair."""
 
     plan: RepairPlan
     rows: StoreRows
@@ -193,16 +194,16 @@ class Prepared:
 def prepare_repair(
     store_dir: str | os.PathLike[str],
     target: Path,
-    given: Given,
+    given: SettingsOverride,
     *,
     with_quarantine: bool = False,
     progress: Callable[[int, int], None] = lambda read_bytes, total_bytes: None,
 ) -> Prepared:
-    """Read and audit a store, and decide how to mend a copy of it; tell how many bytes of how many are read.
+    """Read and audit a store, and decide how to repair a copy of it.
 
-    With `with_quarantine`, records of the store's `quarantine/` go back where their place in the log is free. Cost:
-    memory for one row per record, unit and key, some 600 bytes a record without keys. Raises
-    properties.inspect.InspectError and RepairRefused.
+    With `with_quarantine`, records of the store's `quarantine/` go back where their place in the log is free.
+    `progress` receives how many bytes of how many are read. Cost: memory for one row per record, unit and key, some 600
+    bytes a record without keys. Raises properties.inspect.InspectError and RepairRefused.
     """
     numbers = given.numbers
     store = plan_store(
@@ -240,16 +241,18 @@ def plan_repair(
     facts: StoreFacts,
     found: StoreAudit,
     target: Path,
-    given: Given,
+    given: SettingsOverride,
     salvage: Salvage,
 ) -> RepairPlan:
-    """Decide what to do with what was read and found; `rows` are those of the copy. Raises RepairRefused."""
+    """Decide what to do with the rows and findings of a store; `rows` are those of the copy. Raises RepairRefused."""
     queue_file_bytes = store.queue_file_bytes or _queue_file_bytes(given)
     notes: list[str] = []
     config_files, set_aside = _config_files(store, found)
     index = _index_shape(store, given.numbers)
     if index is None and len(rows.keys):
-        notes.append("make no index: how many slots its files have is not known (--broker-config); our store makes it")
+        notes.append(
+            "make no index, since its number of slots is unknown (--broker-config); tornpage builds it at the next open"
+        )
     if salvage.losses.unfillable:
         notes.append(f"leave {len(salvage.losses.unfillable):,} stretches that are too short for a record")
     plan = RepairPlan(
@@ -272,7 +275,7 @@ def plan_repair(
 
 
 def unfinished_of(target: Path) -> Path:
-    """Return where a copy lies until it is whole."""
+    """Return the path of a copy until it is complete."""
     return target.with_name(f"{target.name}.unfinished")
 
 
@@ -282,9 +285,9 @@ def _refuse_places(store: StorePlan, target: Path) -> None:
         raise RepairRefused(f"there is no directory {target.parent} for the copy; make it, or give another place")
     resolved = target.parent.resolve() / target.name
     if resolved.is_relative_to(source) or source.is_relative_to(resolved):
-        raise RepairRefused(f"{target} and the store {store.name} lie in each other; give a directory outside")
+        raise RepairRefused(f"{target} and the store {store.name} overlap: neither may be inside the other")
     if os.path.lexists(target):
-        raise RepairRefused(f"{target} is there already; give a directory that does not exist")
+        raise RepairRefused(f"{target} already exists; give a directory that does not exist")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise RepairRefused(f"cannot write to {target.parent}; give another place for the copy")
 
@@ -294,12 +297,12 @@ def refuse_states(store: StorePlan, facts: StoreFacts, found: StoreAudit) -> Non
     if store.view.live:
         raise RepairRefused(f"{store.name} is open; close the store first")
     if facts.may_move:
-        raise RepairRefused(f"{store.name} changed while it was read; mend it when nobody writes to it")
+        raise RepairRefused(f"{store.name} changed while it was read; repair it while no process writes to it")
     closed = [each for each in found.findings if each.code in ("CL_NO_ACCESS", "CL_FILE_GONE")]
     if closed:
-        raise RepairRefused(f"{closed[0].file} cannot be read; mend the store as somebody who may read it")
+        raise RepairRefused(f"{closed[0].file} cannot be read; repair the store as a user who can read it")
     if not store.view.files:
-        raise RepairRefused(f"{store.name} has no log files, and everything else is made from them; restore them first")
+        raise RepairRefused(f"{store.name} has no log files, from which everything else is rebuilt; restore them first")
 
 
 def _refuse_full_disk(plan: RepairPlan, rows: StoreRows) -> None:
@@ -312,7 +315,7 @@ def _refuse_full_disk(plan: RepairPlan, rows: StoreRows) -> None:
 
 
 def _config_files(store: StorePlan, found: StoreAudit) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what is taken over from `config`, and what cannot be read and is only kept aside."""
+    """Return which files of `config` are copied, and which unreadable ones are kept aside."""
     directory = store.view.store_dir / "config"
     unreadable = {each.file for each in found.findings if each.code == "CFG_UNREADABLE"}
     unreadable |= {f"{name}.bak" for name in unreadable}
@@ -326,7 +329,7 @@ def _config_files(store: StorePlan, found: StoreAudit) -> tuple[tuple[str, ...],
 
 
 def _bit_maps(rows: StoreRows, end_offset: int) -> dict[str, int]:
-    """Return how many units of records that stay lead to the extension, by queue."""
+    """Return by queue how many kept units refer to the extension."""
     units = rows.units[(rows.units["address"] != 0) & (rows.units["offset"] < end_offset)]
     numbers, counts = np.unique(units["queue"], return_counts=True)
     keys = [rows.numbers.keys[number] for number in numbers.tolist()]
@@ -334,7 +337,10 @@ def _bit_maps(rows: StoreRows, end_offset: int) -> dict[str, int]:
 
 
 def _index_shape(store: StorePlan, settings: Mapping[str, int]) -> IndexShape | None:
-    """Return what the settings say, else what most index files have. Raises RepairRefused for what no broker takes."""
+    """Return the shape from the settings, or that of most index files.
+
+    Raises RepairRefused for a shape that no broker allows.
+    """
     if "maxHashSlotNum" in settings and "maxIndexNum" in settings:
         slots, entries = settings["maxHashSlotNum"], settings["maxIndexNum"]
         if entries < _ENTRIES_MIN or index_file_bytes(slots=slots, entries=entries) > _FILE_BYTES_MAX:
@@ -344,16 +350,22 @@ def _index_shape(store: StorePlan, settings: Mapping[str, int]) -> IndexShape | 
     return max(shapes, key=lambda shape: (shapes[shape], shape.slots), default=None)
 
 
-def _queue_file_bytes(given: Given) -> int:
-    """Return the configured size of a queue file, in whole units. Raises RepairRefused for what no broker takes."""
+def _queue_file_bytes(given: SettingsOverride) -> int:
+    """Return the configured size of a queue file, in whole units.
+
+    Raises RepairRefused for a size that no broker allows.
+    """
     stated = given.numbers.get("mappedFileSizeConsumeQueue", _DEFAULT_QUEUE_FILE_BYTES)
     if stated > _FILE_BYTES_MAX:
         raise RepairRefused(f"no queue file has {stated} bytes; correct mappedFileSizeConsumeQueue in --broker-config")
     return stated + -stated % UNIT_BYTES
 
 
-def _delays(rows: StoreRows, given: Given) -> dict[QueueKey, int]:
-    """Return the delay of each queue of the schedule topic: as the settings say, else as most of its units say."""
+def _delays(rows: StoreRows, given: SettingsOverride) -> dict[QueueKey, int]:
+    """Return the delay of each queue of the schedule topic.
+
+    It is that of the settings, or that of most of its units.
+    """
     stated = None if given.delay_level is None else delays_of(given.delay_level, source="messageDelayLevel")
     table = stated or DELAYS_MS
     wanted = rows.wanted[rows.wanted["is_delayed"]]

@@ -1,10 +1,9 @@
-"""Consume queue files out of what the log asks for.
+"""Build consume queue files from the units that the log needs.
 
-1. A queue begins in the file that holds its first number. Pre-fill stands before that number, and at numbers without a
-   message.
+1. A queue begins in the file with its first number. Pre-fill stands before it, and at numbers without a message.
 2. Each number belongs to one record; `pipeline.repairing.numbering` has chosen it.
-3. A queue of which the log has no record any more keeps its last file, so that its numbers go on where they were.
-4. Units hold tags codes or due times, never an address: there is no extension.
+3. A queue without any record left in the log keeps its last file, so that its numbers continue.
+4. Units have tags codes or due times, never an address: there is no extension.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tornpage.pipeline.columns import QueueKey
-from tornpage.pipeline.store_rows import StoreRows
+from tornpage.pipeline.audit.store_rows import StoreRows
+from tornpage.pipeline.rows.columns import QueueKey
 from tornpage.properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES
 
 if TYPE_CHECKING:
@@ -40,9 +39,10 @@ def write_queues(
     delays_ms: Mapping[QueueKey, int],
     names: Mapping[QueueKey, Path],
 ) -> tuple[int, int]:
-    """Write all queues of `rows.wanted` below `directory`; return how many, and how many units.
+    """Write all queues of `rows.wanted` below `directory`; return the numbers of queues and units.
 
-    `names` are the directories that queues had, where a topic is no text.
+
+    `names` are the directories of the queues, for topics that are not text.
     """
     wanted = rows.wanted
     wanted = wanted[np.argsort(wanted["queue"], kind="stable")]
@@ -72,7 +72,7 @@ def _units_of(wanted: NDArray[Any], delay_ms: int) -> tuple[NDArray[Any], NDArra
 
 
 def _outlived(rows: StoreRows, log_min: int) -> dict[int, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return, per queue, the last unit that points in front of the log."""
+    """Return, per queue, the last unit that points before the log."""
     units = rows.units
     is_old = (units["offset"] >= 0) & (units["size"] > 0) & (units["offset"] + units["size"] <= log_min)
     units = units[is_old & (units["queue_offset"] < _NUMBER_MAX)]
@@ -88,7 +88,7 @@ def _outlived(rows: StoreRows, log_min: int) -> dict[int, tuple[NDArray[Any], ND
 
 
 def _write(directory: Path, numbers: NDArray[Any], stored: NDArray[Any], file_bytes: int) -> None:
-    """Write the files from the one that holds the first number to the one that holds the last."""
+    """Write the files from the one with the first number to the one with the last."""
     directory.mkdir(parents=True)
     file_units = file_bytes // UNIT_BYTES
     first, last = int(numbers[0]), int(numbers[-1])

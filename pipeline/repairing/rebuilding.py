@@ -18,17 +18,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tornpage.pipeline.audit import StoreAudit, audit_rows, audit_store
+from tornpage.pipeline.audit.audit import StoreAudit, audit_rows, audit_store
+from tornpage.pipeline.audit.small_files import deleted_topics
+from tornpage.pipeline.audit.store_rows import StoreRows, bytes_to_read, read_store
+from tornpage.pipeline.audit.stores import StorePlan, plan_store
 from tornpage.pipeline.repairing.files import make_durable
 from tornpage.pipeline.repairing.index import write_index
 from tornpage.pipeline.repairing.plan import RepairPlan, RepairRefused, plan_repair, refuse_states
 from tornpage.pipeline.repairing.queues import write_queues
 from tornpage.pipeline.repairing.salvage import Salvage, plan_salvage
-from tornpage.pipeline.small_files import deleted_topics
-from tornpage.pipeline.store_rows import StoreRows, bytes_to_read, read_store
-from tornpage.pipeline.stores import StorePlan, plan_store
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 
 __all__ = ["PARTS", "RebuildDone", "rebuild"]
 
@@ -52,7 +52,7 @@ class RebuildDone:
 def rebuild(
     store_dir: str | os.PathLike[str],
     part: Part,
-    given: Given,
+    given: SettingsOverride,
     *,
     tell: Callable[[str], object] = lambda _: None,
     progress: Callable[[int, int], None] = lambda read_bytes, total_bytes: None,

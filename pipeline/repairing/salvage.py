@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tornpage.pipeline.columns import KEYS, RECORDS, WANTED, LogBatch, QueueNumbers, joined
-from tornpage.pipeline.dispatch import dispatch_of
+from tornpage.pipeline.audit.store_rows import StoreRows
+from tornpage.pipeline.audit.stores import StoreFacts, StorePlan
 from tornpage.pipeline.repairing.fillers import ROLLED_BACK, Filler
 from tornpage.pipeline.repairing.layout import LogLayout, lay_out, valid_in_files
 from tornpage.pipeline.repairing.losses import Losses, Lost, find_losses, place_fillers
 from tornpage.pipeline.repairing.numbering import Correction, Numbering, number_records
 from tornpage.pipeline.repairing.pieces import Misnamed, quarantine_files, quarantine_part
-from tornpage.pipeline.sources import read_log
-from tornpage.pipeline.store_rows import StoreRows
-from tornpage.pipeline.stores import StoreFacts, StorePlan
+from tornpage.pipeline.rows.columns import KEYS, RECORDS, WANTED, LogBatch, QueueNumbers, joined
+from tornpage.pipeline.rows.dispatch import dispatch_of
+from tornpage.pipeline.rows.log_reading import read_log
 from tornpage.properties.decode.files import FileSource
 from tornpage.properties.decode.record import END_RESERVE_BYTES, Record, decode_record
 

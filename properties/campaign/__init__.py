@@ -1,1 +1,1 @@
-"""Campaigns: replay of a case, shrinking, and what every exploration shares."""
+"""Run campaigns: the parts that every explorer shares, case replay and shrinking."""

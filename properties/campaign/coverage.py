@@ -1,8 +1,8 @@
-"""What a campaign counts while it explores, and which judges had something to compare.
+"""Count what a campaign explores, and which judges had data to compare.
 
-A judge that looks at an empty log, or at a checkpoint that says nothing, agrees with everything: it is enabled, and was
-not hit. `NEEDS` says what each judge needs in order to be hit; all of it costs next to nothing, since it is asked for
-each crash state. A planted violation shows that a judge can refuse (properties/judge/violations.py).
+A judge of an empty log, or of a checkpoint without times, agrees with everything: it is enabled but not hit. `NEEDS`
+says what each judge needs to be hit. These conditions are cheap because they are checked for each crash state. A
+planted violation shows that a judge can refuse (properties/judge/violations.py).
 """
 
 from collections import Counter, defaultdict
@@ -12,7 +12,7 @@ from functools import cache
 from itertools import islice
 from typing import Literal
 
-from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.operations import WITHOUT_A_VERB, Operation
 from tornpage.properties.judge.evidence import EXTENSIONS, LegalLogs, Recovered
 from tornpage.properties.judge.judges import JUDGES
@@ -28,37 +28,39 @@ __all__ = [
     "ALL_JUDGES",
     "NEEDS",
     "OF_SOME_STORES",
-    "RulesAtWork",
+    "RuleCounts",
     "Seen",
     "Tally",
-    "armed_judges",
-    "fired_by_legal",
-    "fired_by_recovery",
-    "fired_judges",
-    "judges_counted",
+    "enabled_judges",
+    "hit_by_legal",
+    "hit_by_recovery",
+    "hit_judges",
+    "judge_counter",
     "merged",
 ]
 
 
 class Seen(dict[bytes, None]):
-    """A set of hashes that remembers in which order they came."""
+    """Keep a set of hashes in the order of their first addition."""
 
     def add(self, key: bytes) -> None:
-        """Take a hash in; one that is there keeps its place."""
+        """Add a hash; one that is already there keeps its place."""
         self[key] = None
 
 
 @dataclass
 class Tally:
-    """What a history did. `states` counts states with 2 files and 10 records at least, `all_states` every one.
+    """Count what runs did.
 
-    `armed`, `fired` and `mattered` count fault classes, rules (`rule_…`), judges (`judge_…`) and durability modes
-    (`mode_…`); docs/contract.md says what the words mean for each.
+    `states` counts crash states with at least 2 files and 10 records, `all_states` counts every one. `enabled`, `hit`
+    and `effective` count fault classes, rules (`rule_…`), judges (`judge_…`) and durability modes (`mode_…`).
+    docs/contract.md defines these terms for each. In JSON they are called `armed`, `fired` and `mattered`.
 
-    `work` tells how many states were done how (docs/adr/0024): `known` have an image that was recovered and judged
-    before, `done_again` were known and recovered all the same; `recoveries` are stores opened to be judged, second
-    recoveries and those of a crash in recovery included, `viewed` those of them that nobody asked, since another one
-    that had the same had answered. `looked` says how often each judge looked himself.
+    `work` counts how states were processed (docs/adr/0024). `known` are states whose image was recovered and judged
+    before. `done_again` are known states that were recovered again all the same. `recoveries` are stores opened to be
+    judged, including second recoveries and those of a crash in recovery. `viewed` are recoveries that no judge
+    examined, because another one with the same result had been judged. `evaluations` counts the evaluations of each
+    judge.
 
     `discovery` holds (all states, distinct images, distinct recovered logs) every 256 states.
     """
@@ -69,24 +71,24 @@ class Tally:
     proven_legal: int = 0
     images: Seen = field(default_factory=Seen)
     recovered: Seen = field(default_factory=Seen)
-    armed: Counter[str] = field(default_factory=Counter)
-    fired: Counter[str] = field(default_factory=Counter)
-    mattered: Counter[str] = field(default_factory=Counter)
+    enabled: Counter[str] = field(default_factory=Counter)
+    hit: Counter[str] = field(default_factory=Counter)
+    effective: Counter[str] = field(default_factory=Counter)
     discovery: list[tuple[int, int, int]] = field(default_factory=list)
-    looked: Counter[str] = field(default_factory=Counter)
+    evaluations: Counter[str] = field(default_factory=Counter)
     work: Counter[str] = field(default_factory=Counter)
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def saw(self, armed: Iterable[str], fired: Iterable[str]) -> None:
-        """Count the judges of one recovered store: `armed` ones looked, `fired` ones had something to compare."""
-        self.armed.update(armed)
-        self.fired.update(fired)
+    def count_judges(self, enabled: Iterable[str], hit: Iterable[str]) -> None:
+        """Count the judges of one recovered store: those enabled, and those hit."""
+        self.enabled.update(enabled)
+        self.hit.update(hit)
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
-    """Return the sum of tallies, as if one had counted all of it in this order.
+    """Return the sum of tallies, as if one tally had counted everything in this order.
 
-    What is distinct is distinct over all of them, so that the discovery curve goes on from one to the next.
+    Distinct hashes are distinct over all tallies, so the discovery curve continues from one tally to the next.
     """
     total = Tally()
     for tally in tallies:
@@ -112,10 +114,10 @@ def _end(tally: Tally) -> tuple[int, int, int]:
 
 def _counters(total: Tally, tally: Tally) -> Iterable[tuple[Counter[str], Counter[str]]]:
     return (
-        (total.armed, tally.armed),
-        (total.fired, tally.fired),
-        (total.mattered, tally.mattered),
-        (total.looked, tally.looked),
+        (total.enabled, tally.enabled),
+        (total.hit, tally.hit),
+        (total.effective, tally.effective),
+        (total.evaluations, tally.evaluations),
         (total.work, tally.work),
     )
 
@@ -124,7 +126,7 @@ Need = Literal[
     "image", "head gone", "records", "room behind", "time", "units", "extension", "entries", "times of queues",
     "saved delays", "delays", "progress", "groups",
 ]  # fmt: skip
-"""What a recovered store must have for a judge to compare something."""
+"""What a recovered store must have so that a judge can compare something."""
 
 NEEDS: Mapping[str, Need] = {
     "opens_for_writing": "image",
@@ -155,29 +157,32 @@ NEEDS: Mapping[str, Need] = {
 ALL_JUDGES = tuple(f"judge_{judge.__name__}" for judge in JUDGES)
 
 OF_SOME_STORES = frozenset({"judge_extensions_hold_the_log"})
-"""Judges of what few stores have: a store without an extension does not arm them."""
+"""Judges of a file that few stores have; only a store with an extension enables them."""
 
 _OF_EVERY_STORE = tuple(name for name in ALL_JUDGES if name not in OF_SOME_STORES)
 
 
-def armed_judges(settings: Settings) -> tuple[str, ...]:
-    """Return the judges that a store with these settings arms, as activation tables call them."""
+def enabled_judges(settings: Settings) -> tuple[str, ...]:
+    """Return the judges that a store with these settings enables, by activation name."""
     return ALL_JUDGES if settings.queue_ext else _OF_EVERY_STORE
 
 
-def fired_judges(found: Recovered) -> tuple[str, ...]:
-    """Return the judges that had something to compare, as an activation table calls them."""
-    return (*fired_by_legal(found.legal), *fired_by_recovery(found))
+def hit_judges(found: Recovered) -> tuple[str, ...]:
+    """Return the judges that had data to compare, by activation name."""
+    return (*hit_by_legal(found.legal), *hit_by_recovery(found))
 
 
-def fired_by_legal(legal: LegalLogs) -> tuple[str, ...]:
-    """Return those to whom the legal logs give something to compare, whatever was recovered."""
+def hit_by_legal(legal: LegalLogs) -> tuple[str, ...]:
+    """Return the judges that can compare something because of the legal logs alone."""
     return _judges_with(("head gone",) if any(next(iter(legal))[2:]) else ())
 
 
-def fired_by_recovery(found: Recovered) -> tuple[str, ...]:
-    """Return those to whom the disk and what was recovered from it do: equal images, equal judges."""
-    said, derived, before = found.said_before, found.derived, found.files.base
+def hit_by_recovery(found: Recovered) -> tuple[str, ...]:
+    """Return the judges that can compare something because of the recovered disk.
+
+    Equal images give equal judges.
+    """
+    said, derived, before = found.versions_before, found.derived, found.files.base
     _, end_offset, begin_offset, _ = found.key  # the store itself may have gone on since
     has_records = end_offset > begin_offset
     is_master = found.layout.role != "SLAVE"
@@ -193,7 +198,7 @@ def fired_by_recovery(found: Recovered) -> tuple[str, ...]:
         ("entries", has_records and bool(derived.keys)),
         (
             "times of queues",
-            has_times and not found.was_harmed,
+            has_times and not found.was_corrupted,
         ),
         ("saved delays", has_saved_delays),
         ("delays", has_saved_delays or any(topic == SCHEDULE_TOPIC for topic, _ in derived.queues)),
@@ -217,23 +222,26 @@ _FAILURES: Mapping[str, str] = {
     "fail_write": "commits_failed",
     "refuse_file": "dispatch_failed",
 }
-"""What shows in a trial once something fails that a rule has ordered to fail: the log is poisoned, or an effect."""
+"""How an injected failure of each rule shows: the log is poisoned, or a coverage point is reached."""
 
 
-def judges_counted(tally: Tally) -> Callable[[Recovered], None]:
-    """Return the observer of a lockstep run that counts the judges of each store that the run recovers.
+def judge_counter(tally: Tally) -> Callable[[Recovered], None]:
+    """Return the observer of a lockstep run that counts the judges of each recovered store.
 
     A store that is judged with a shared verdict cache is counted by the owner of the cache.
     """
 
     def count(found: Recovered) -> None:
-        tally.saw(armed_judges(found.settings), fired_judges(found))
+        tally.count_judges(enabled_judges(found.settings), hit_judges(found))
 
     return count
 
 
-class RulesAtWork:
-    """`done` counts how often each rule was carried out in this history; `pending` are failures yet to happen."""
+class RuleCounts:
+    """Count the rules of one run.
+
+    `done` counts how often each rule was carried out. Pending failures were injected and have not happened yet.
+    """
 
     def __init__(self, tally: Tally, trial: Lockstep) -> None:
         self._tally = tally
@@ -242,26 +250,26 @@ class RulesAtWork:
         self.done: Counter[str] = Counter()
 
     def arm(self, rule: Rule) -> None:
-        """Count a rule that this history may draw."""
-        self._tally.armed[f"rule_{rule.name}"] += 1
+        """Count a rule that this run may draw."""
+        self._tally.enabled[f"rule_{rule.name}"] += 1
 
     def carry_out(self, rule: Rule, operation: Operation, run: Callable[[Operation], None]) -> None:
-        """Carry out an operation that a rule has drawn, and count."""
+        """Carry out an operation that a rule has drawn, and count it."""
         trial, name = self._trial, f"rule_{rule.name}"
         self.done[rule.name] += 1
-        self._tally.fired[name] += 1
+        self._tally.hit[name] += 1
         if rule.name in _FAILURES:
             self._pending.add(rule.name)
         log, journal, effects = trial.log, len(trial.files.journal), trial.coverage.total()
         self.follow(operation, run)
         if isinstance(operation, WITHOUT_A_VERB):
-            mattered = rule.name not in _FAILURES and (bool(log.retained) or trial.coverage.total() > effects)
+            effective = rule.name not in _FAILURES and (bool(log.retained) or trial.coverage.total() > effects)
         else:
-            mattered = trial.log is not log or len(trial.files.journal) != journal or trial.coverage.total() > effects
-        self._tally.mattered[name] += mattered
+            effective = trial.log is not log or len(trial.files.journal) != journal or trial.coverage.total() > effects
+        self._tally.effective[name] += effective
 
     def follow(self, operation: Operation, run: Callable[[Operation], None]) -> None:
-        """Carry out any operation; count the failures that were ordered and happen in it."""
+        """Carry out any operation, and count the injected failures that happen in it."""
         if not self._pending:
             run(operation)
             return
@@ -270,4 +278,4 @@ class RulesAtWork:
         happened = {*(self._trial.coverage - before), *(["poisoned"] if self._trial.log.poisoned else [])}
         for name in sorted(name for name in self._pending if _FAILURES[name] in happened):
             self._pending.remove(name)
-            self._tally.mattered[f"rule_{name}"] += 1
+            self._tally.effective[f"rule_{name}"] += 1

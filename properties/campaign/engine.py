@@ -1,8 +1,8 @@
-"""The engine of every campaign: carry out a plan, show that it can find, make failures small, say what it means.
+"""Run every campaign: carry out a plan, try a canary, shrink failures, conclude.
 
-An explorer gives the engine its plan in parts, a job that carries out one part in any process, a canary, and the way to
-make a failure small. The engine takes the results in the order of the parts, so that nothing but measured time depends
-on the number of workers (properties/campaign/workers.py). The verdict is that of `CampaignResult`.
+An explorer gives the engine the parts of its plan, a job that carries out one part in any process, a canary, and a way
+to shrink a failure. The engine takes the results in the order of the parts, so that only measured time depends on the
+number of workers (properties/campaign/workers.py). The verdict is that of `CampaignResult`.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,10 +15,20 @@ from typing import Literal, Protocol, TypeVar
 from tornpage.properties.campaign.replay import Failure, Shrunk, replay, shrink
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
-from tornpage.properties.campaign.workers import Died, Job, Launcher, Told, Work
+from tornpage.properties.campaign.workers import Died, Job, Launcher, PartProgress, Work
 from tornpage.properties.disk.dirty import DirtyTracker
 
-__all__ = ["Budget", "CanaryTime", "Explorer", "MakingSmall", "Progress", "explore", "ignored", "quiet", "small_case"]
+__all__ = [
+    "Budget",
+    "CanaryTime",
+    "Explorer",
+    "Progress",
+    "ShrinkProgress",
+    "explore",
+    "ignored",
+    "quiet",
+    "shrink_case",
+]
 
 Part = TypeVar("Part")
 Made = TypeVar("Made")
@@ -26,78 +36,79 @@ Counts = TypeVar("Counts")
 Broken = TypeVar("Broken")
 
 Progress = Callable[[int, float], None]
-"""Called with what was counted so far and the seconds spent."""
+"""Called with the count so far and the seconds spent."""
 
-MakingSmall = Callable[[int, int, int, int], None]
-"""Called with the number of a failure (from 1 on) that is made small, the tries so far, and the operations and lost
-facts that are left.
-"""
+ShrinkProgress = Callable[[int, int, int, int], None]
+"""Called with the number of the failure being shrunk (from 1 on), the tries so far, and the operations and lost writes
+that remain."""
 
 CanaryTime = Literal["first", "last", "in parts"]
-"""When the canary is tried: before the plan, after it if nothing was found, or by the parts themselves."""
+"""When the canary is tried: before the plan, after a plan that found nothing, or by the parts themselves."""
 
 SHRINK_TRIES, LATER_SHRINK_TRIES = 2_000, 400
-"""How many replays it may cost to make the first failure small, and each later one."""
+"""Replays allowed to shrink the first failure, and each later one."""
 
 SHRINK_SECONDS, LATER_SHRINK_SECONDS = 120.0, 30.0
-"""How long it may take. Equal seeds give equal documents as long as replays end it, as they do on a machine that has
-time; where time ends it, `tornpage shrink` goes on from the token.
-"""
+"""Seconds allowed to shrink the first failure, and each later one. Equal seeds give equal documents as long as the
+replay limit ends the shrinking. If time ends it, `tornpage shrink` continues from the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What it may cost to make one failure small."""
+    """Limit the cost of shrinking one failure."""
 
     tries_max: int
     seconds: float | None
 
 
 class Explorer(Protocol[Part, Made, Counts, Broken]):
-    """One way of exploring. Methods that take the result of the campaign fill it in."""
+    """Explore in one particular way. Methods that take the result of the campaign add to it."""
 
     @property
     def job(self) -> Job[Part, Made]:
-        """What carries out a part; equal parts give equal results, in whatever process."""
+        """Return the job that carries out a part. Equal parts give equal results, in any process."""
 
     @property
     def launcher(self) -> Launcher:
-        """How workers are started."""
+        """Return how workers are started."""
 
     @property
     def holds_interrupts(self) -> bool:
-        """Whether an interrupt must not be raised inside a part."""
+        """Return whether an interrupt must not be raised inside a part."""
 
     @property
     def canary_time(self) -> CanaryTime:
-        """When the canary is tried."""
+        """Return when the canary is tried."""
 
     def parts(self) -> Iterator[Part]:
-        """Yield the parts of the plan, in order, each as it is needed."""
+        """Yield the parts of the plan in order, each when it is needed."""
 
     def known(self, part: Part) -> Made | None:
-        """Return what an earlier run made of a part, if it was kept."""
+        """Return the result of a part from an earlier run, if it was kept."""
 
     def tally(self) -> Counts:
-        """Return counters of nothing."""
+        """Return empty counters."""
 
     def count(self, made: Made) -> int:
-        """Return how much a part adds to what progress counts."""
+        """Return how much a part adds to the count that progress shows."""
 
     def take(self, result: CampaignResult[Counts, Broken], part: Part, made: Made | Died[Part]) -> bool:
-        """Take in what became of a part; return whether there is reason to go on."""
+        """Take the result of a part; return whether to continue."""
 
     def canary(self) -> str:
-        """Return the planted bug that the same engine caught, or nothing."""
+        """Return the planted bug that the same engine caught, or an empty string."""
 
     def conclude(self, result: CampaignResult[Counts, Broken]) -> None:
-        """Complete the result after the last part: what was required and never fired, and the hash."""
+        """Complete the result after the last part: required classes never hit, and the hash."""
 
-    def small(self, failure: Broken, budget: Budget, watch: Watch) -> tuple[Broken | None, bool]:
-        """Return a failure made small, None if it does not show again, and whether an interrupt ended that."""
+    def shrink(self, failure: Broken, budget: Budget, watch: Watch) -> tuple[Broken | None, bool]:
+        """Shrink a failure.
 
-    def told(self, failure: Broken) -> str:
-        """Return the failure and how to run it again, in one line."""
+        Return the shrunk failure, or None if it does not show again, and whether an interrupt ended the shrinking.
+        """
+
+    def describe(self, failure: Broken) -> str:
+        """Return the failure and the command to replay it, in one line."""
 
 
 def ignored(count: int, seconds: float) -> None:
@@ -105,7 +116,7 @@ def ignored(count: int, seconds: float) -> None:
 
 
 def quiet(number: int, tries: int, operations: int, losses: int) -> None:
-    """Show no progress of making failures small."""
+    """Show no progress of shrinking."""
 
 
 def explore(
@@ -114,9 +125,12 @@ def explore(
     workers: int = 1,
     seconds: float | None = None,
     progress: Progress = ignored,
-    making_small: MakingSmall = quiet,
+    making_small: ShrinkProgress = quiet,
 ) -> CampaignResult[Counts, Broken]:
-    """Carry out the plan of an explorer; an interrupt ends it with what it has. Raises what a part raises."""
+    """Carry out the plan of an explorer.
+
+    An interrupt ends it and keeps the results so far. Raises what a part raises.
+    """
     result: CampaignResult[Counts, Broken] = CampaignResult(explorer.tally())
     try:
         if explorer.canary_time == "first":
@@ -148,7 +162,7 @@ def _carry_out(
     counted: dict[int, int] = {}
     total = 0
 
-    def watch(told: Told) -> None:
+    def watch(told: PartProgress) -> None:
         nonlocal total
         total += told.count - counted.get(told.number, 0)
         counted[told.number] = told.count
@@ -171,7 +185,7 @@ def _carry_out(
                 result.seconds = perf_counter() - started
                 if not isinstance(made, Died):
                     result.shards += 1
-                    watch(Told(number, explorer.count(made), ""))
+                    watch(PartProgress(number, explorer.count(made), ""))
                 if not goes_on:
                     break
     finally:
@@ -182,9 +196,9 @@ def _carry_out(
 def _make_small(
     explorer: Explorer[Part, Made, Counts, Broken],
     result: CampaignResult[Counts, Broken],
-    making_small: MakingSmall,
+    making_small: ShrinkProgress,
 ) -> None:
-    """Make each failure small; one that does not show again is a fault of ours."""
+    """Shrink each failure. A failure that does not show again counts as a harness fault."""
     met, result.found = result.found, []
     for number, each in enumerate(met, 1):
         is_first = not result.found
@@ -192,19 +206,19 @@ def _make_small(
         small: Broken | None = each.failure
         if not result.interrupted:
             try:
-                small, result.interrupted = explorer.small(each.failure, budget, partial(making_small, number))
+                small, result.interrupted = explorer.shrink(each.failure, budget, partial(making_small, number))
             except KeyboardInterrupt:
                 result.interrupted = True
         if small is None:
-            result.faults.append(f"a failure does not replay: {explorer.told(each.failure)}")
+            result.faults.append(f"a failure does not replay: {explorer.describe(each.failure)}")
         else:
             result.found.append(replace(each, failure=small))
 
 
-def small_case(
+def shrink_case(
     failure: Failure, budget: Budget, watch: Watch, *, tracker: DirtyTracker, keep_evidence: bool = True
 ) -> tuple[Failure | None, bool]:
-    """Replay a failing case and make it small; None if it does not fail again."""
+    """Replay a failing case and shrink it. Return None if it does not fail again."""
     again = replay(failure.case, tracker=tracker)
     if again is None:
         return None, False

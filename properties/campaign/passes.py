@@ -1,7 +1,7 @@
-"""Simplifications of a case, pass by pass: what shrinking tries.
+"""Propose simplifications of a case, pass by pass, for shrinking.
 
-Each pass yields candidates, the boldest first. `SIMPLER` holds the passes whose candidates are simpler for themselves,
-`DETOURS` those after which operations may be left out.
+Each pass yields candidates, the largest change first. The candidates of `SIMPLER` are simpler in themselves. A
+candidate of `DETOURS` is not simpler, but may allow more operations to be left out.
 """
 
 import itertools
@@ -24,7 +24,7 @@ from tornpage.model.operations import (
 )
 from tornpage.model.payloads import message_of
 from tornpage.properties.program.case import Case, Settings
-from tornpage.properties.program.fault_language import simpler_aims
+from tornpage.properties.program.fault_language import simpler_rules
 
 __all__ = ["DETOURS", "SIMPLER", "Pass"]
 
@@ -47,12 +47,12 @@ def with_puts(case: Case, change: Callable[[Put], Put]) -> Case:
 
 
 def with_operation(case: Case, number: int, operation: Operation) -> Case:
-    """Put another operation in the place of one."""
+    """Replace one operation by another."""
     return with_operations(case, number, (operation,))
 
 
 def with_operations(case: Case, number: int, operations: Sequence[Operation], *, instead_of: int = 1) -> Case:
-    """Put operations in the place of so many from number `number` on."""
+    """Replace `instead_of` operations from number `number` on."""
     kept, rest = case.operations[:number], case.operations[number + instead_of :]
     return replace(case, operations=(*kept, *operations, *rest))
 
@@ -66,7 +66,10 @@ _SECTORS = 8
 
 
 def smaller_losses(case: Case) -> Iterator[Case]:
-    """Restart in place of a crash, lose nothing, everything, fewer facts; older versions, fewer torn sectors."""
+    """Simplify crashes: a restart instead, then fewer losses and fewer torn sectors.
+
+    Losses are tried in the order nothing, everything, fewer in-flight writes, older versions, fewer torn sectors.
+    """
     for number, operation in enumerate(case.operations):
         if isinstance(operation, Crash):
             if number < len(case.operations) - 1:
@@ -102,14 +105,20 @@ def _smaller_loss(crash: Crash) -> Iterator[Crash]:
 
 
 def greater_losses(case: Case) -> Iterator[Case]:
-    """Lose everything in one of the power losses: no simpler for itself, but fewer operations may do then."""
+    """Lose everything in one of the power losses.
+
+    This is not simpler, but may need fewer operations.
+    """
     for number, operation in enumerate(case.operations):
         if isinstance(operation, Crash) and (operation.survived or operation.others == "kept"):
             yield with_operation(case, number, Crash(back=operation.back))
 
 
 def nearer_crashes(case: Case) -> Iterator[Case]:
-    """Crash at rest, or nearer to the answer of the verb: parts of the way, then every place."""
+    """Crash at rest, or nearer to the answer of the operation.
+
+    Parts of the distance are tried first, then every crash point.
+    """
     for number, operation in enumerate(case.operations):
         if isinstance(operation, Crash):
             eighths = (operation.back * part // 8 for part in (0, 4, 6, 2, 7, 1, 3, 5))
@@ -123,7 +132,10 @@ _FIELDS = tuple(field.name for field in fields(Put) if field.name not in ("op", 
 
 
 def merged_puts(case: Case) -> Iterator[Case]:
-    """Put one larger message instead of several neighbours, long runs first, so that what follows stays where it is."""
+    """Merge adjacent puts into one larger put, long runs first.
+
+    Later records keep their offsets.
+    """
     for first, last in _runs(case):
         size = last - first
         while size > 1 or (size == 1 and isinstance(case.operations[first], PutBatch)):
@@ -136,7 +148,7 @@ def merged_puts(case: Case) -> Iterator[Case]:
 
 
 def _runs(case: Case) -> Iterator[tuple[int, int]]:
-    """Yield where puts and batches follow each other: from, until."""
+    """Yield the runs of adjacent puts and batches, as start and end."""
     for is_put, numbers in itertools.groupby(
         range(len(case.operations)), lambda number: isinstance(case.operations[number], Put | PutBatch)
     ):
@@ -146,7 +158,7 @@ def _runs(case: Case) -> Iterator[tuple[int, int]]:
 
 
 def _merged(puts: Sequence[Put | PutBatch], kept: int, *, trailer: bool) -> Put:
-    """Return a put like number `kept`, of the size of all of them."""
+    """Return a put like number `kept` with the size of all of them."""
     singles = [[put] if isinstance(put, Put) else _singles(put) for put in puts]
     like = singles[kept][-1]
     all_bytes = sum(record_bytes(message_of(put), trailer=trailer) for one in singles for put in one)
@@ -166,7 +178,7 @@ def _singles(batch: PutBatch) -> list[Put]:
 
 
 def plainer_puts(case: Case) -> Iterator[Case]:
-    """Defaults for a field of all puts at once, then of all fields of one."""
+    """Set one field of all puts to its default, then all fields of one put."""
     plain = Put()
     for name in _FIELDS:
         yield with_puts(case, lambda put, name=name: with_field(put, name, getattr(plain, name)))  # type: ignore[misc]
@@ -176,7 +188,7 @@ def plainer_puts(case: Case) -> Iterator[Case]:
 
 
 def simpler_puts(case: Case) -> Iterator[Case]:
-    """One put after the other: default fields, fewer properties, then smaller bodies."""
+    """Simplify one put after the other: default fields, fewer properties, then smaller bodies."""
     plain = Put()
     for number, operation in enumerate(case.operations):
         if isinstance(operation, Put):
@@ -191,7 +203,7 @@ def simpler_puts(case: Case) -> Iterator[Case]:
 
 
 def simpler_batches(case: Case) -> Iterator[Case]:
-    """Fewer messages in a batch, and defaults for what it has besides."""
+    """Leave out messages of a batch, and set its other fields to their defaults."""
     plain = PutBatch()
     names = ("topic", "queue_id", "properties", "sys_flag", "born_v6", "store_v6", "later", "born_now", "advance_ms")
     for number, operation in enumerate(case.operations):
@@ -211,7 +223,11 @@ def simpler_batches(case: Case) -> Iterator[Case]:
 
 
 def simpler_concurrency(case: Case) -> Iterator[Case]:
-    """One producer after the other, one switch, no jump, fewer puts, fewer switches, plainer messages."""
+    """Simplify concurrent puts.
+
+    Candidates run one producer after the other, use one switch, drop the clock jump, drop puts, drop switches, or have
+    plainer messages.
+    """
     for number, operation in enumerate(case.operations):
         if isinstance(operation, Concurrent):
             yield with_operations(case, number, (*operation.first, *operation.second))
@@ -246,9 +262,9 @@ _CAPACITIES = {"queue_units": (1, 2, 4), "index_entries": (2, 3, 5, 10), "light_
 
 
 def simpler_settings(case: Case) -> Iterator[Case]:
-    """Smaller log files, with messages that shrink along or stay; then the default of each other setting.
+    """Shrink log files, with smaller or unchanged messages, then reset each other setting.
 
-    A store of other people has settings of its own, and none of these.
+    A foreign store has its own settings and none of these.
     """
     if case.settings.target:
         return
@@ -267,14 +283,14 @@ def simpler_settings(case: Case) -> Iterator[Case]:
 
 
 def _whole_scaled(put: Put, settings: Settings, ratio: float) -> Put:
-    """Scale the record, not its body alone, so that as many fit into a file as before."""
+    """Scale the whole record instead of its body, so that as many fit into a file as before."""
     overhead_bytes = record_bytes(message_of(put), trailer=settings.trailer) - put.body_bytes
     scaled_bytes = round((put.body_bytes + overhead_bytes) * ratio) - overhead_bytes
     return replace(put, body_bytes=min(put.body_bytes, max(0, scaled_bytes)))
 
 
 def smaller_capacities(case: Case) -> Iterator[Case]:
-    """Files that are full sooner: no simpler for themselves, but fewer operations may do then."""
+    """Make files full sooner. This is not simpler, but may need fewer operations."""
     if case.settings.target:
         return
     for name, sizes in _CAPACITIES.items():
@@ -286,9 +302,9 @@ def smaller_capacities(case: Case) -> Iterator[Case]:
 Pass = Callable[[Case], Iterator[Case]]
 
 _SWITCHES_MAX = 100
-"""At how many yield points one switch is tried in place of several."""
+"""The number of yield points at which one switch is tried in place of several."""
 _NEARER_MAX = 8
-"""By how many places a crash comes nearer when an operation before it is left out."""
+"""The number of crash points by which a crash moves closer when an operation before it is left out."""
 _OF_THEIR_OWN = (AimFault, Put, PutBatch, Concurrent, PullWhileDispatching, Crash, Step)
 _NOT_SIMPLIFIED = ("op", "file", "harm", "kind")
 
@@ -300,7 +316,10 @@ def fewer_operations(case: Case) -> Iterator[Case]:
 
 
 def fewer_before_a_crash(case: Case) -> Iterator[Case]:
-    """Leave out operations before a crash inside a verb, which has fewer places to crash at then."""
+    """Leave out operations before a crash inside an operation, and move the crash closer.
+
+    With fewer operations before it, the last one has fewer crash points.
+    """
     last = case.operations[-1] if case.operations else None
     if isinstance(last, Crash) and last.back > 1:
         before = case.operations[:-1]
@@ -312,7 +331,7 @@ def fewer_before_a_crash(case: Case) -> Iterator[Case]:
 
 
 def simpler_steps(case: Case) -> Iterator[Case]:
-    """No time passes before a step, or less, and group commit takes it."""
+    """Reduce the time before a step to zero or a half, and let group commit take the step."""
     for number, operation in enumerate(case.operations):
         if isinstance(operation, Step):
             if operation.service != Step().service:
@@ -323,7 +342,7 @@ def simpler_steps(case: Case) -> Iterator[Case]:
 
 
 def plainer_operations(case: Case) -> Iterator[Case]:
-    """Defaults for what is read, asked, harmed or scripted; smaller numbers."""
+    """Reset fields of reads, queries, corruptions and schedules to defaults, or halve numbers."""
     for number, operation in enumerate(case.operations):
         if not isinstance(operation, _OF_THEIR_OWN):
             for field in fields(operation):
@@ -335,7 +354,10 @@ def plainer_operations(case: Case) -> Iterator[Case]:
 
 
 def plainer_damage(case: Case) -> Iterator[Case]:
-    """A bit of the first record flipped in place of damage to pages and files, which takes more puts to matter."""
+    """Flip a bit of the first record instead of damaging pages and files.
+
+    Such damage needs more puts to matter.
+    """
     for number, operation in enumerate(case.operations):
         if isinstance(operation, Damage) and operation.kind != "flip":
             for record in sorted({0, operation.record}):
@@ -343,15 +365,15 @@ def plainer_damage(case: Case) -> Iterator[Case]:
 
 
 def simpler_faults(case: Case) -> Iterator[Case]:
-    """Faults that are aimed more plainly."""
+    """Simplify I/O fault rules."""
     for number, operation in enumerate(case.operations):
         if isinstance(operation, AimFault):
-            for simpler in simpler_aims(operation):
+            for simpler in simpler_rules(operation):
                 yield with_operation(case, number, simpler)
 
 
 def simpler_polling(case: Case) -> Iterator[Case]:
-    """One switch between consumer and dispatch, or fewer."""
+    """Use one switch between consumer and dispatch, or fewer switches."""
     for number, operation in enumerate(case.operations):
         if isinstance(operation, PullWhileDispatching):
             if sum(map(bool, operation.schedule)) > 1:
@@ -379,8 +401,8 @@ SIMPLER: tuple[Pass, ...] = (
     simpler_batches,
     simpler_puts,
 )
-"""Each candidate is one removal or one simplification; a case from which none of them fails in the same way is
+"""Each candidate is one removal or one simplification. A case from which none of them fails in the same way is
 1-minimal."""
 
 DETOURS: tuple[Pass, ...] = (greater_losses, smaller_capacities)
-"""Changes that make a case no simpler, but behind which fewer operations may do."""
+"""Changes that do not make a case simpler, but may allow fewer operations."""

@@ -1,7 +1,7 @@
-"""Run a case again, and make it small.
+"""Replay a case and shrink it.
 
-A failure is told from others by its contract number and its sentence without the numbers in it; shrinking never
-wanders from one to another.
+A failure is identified by its contract number and its sentence without numbers. Shrinking never moves from one failure
+to another.
 """
 
 import re
@@ -15,7 +15,7 @@ from tornpage.properties.campaign.shrink import Budget, Ended, Shrinking, Shrink
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.choosing import PowerLoss, exceptions, fewest_exceptions
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.disk.images import Fact
+from tornpage.properties.disk.images import InFlightWrite
 from tornpage.properties.explain.evidence import Evidence, Witness
 from tornpage.properties.findings import Finding
 from tornpage.properties.foreign.trial import TargetTrial
@@ -23,18 +23,29 @@ from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, describe
 
-__all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature", "with_evidence"]
+__all__ = [
+    "Failure",
+    "ShrinkStep",
+    "Shrunk",
+    "Tries",
+    "replay",
+    "replay_several",
+    "shrink",
+    "signature",
+    "with_evidence",
+]
 
 TRIES_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One broken promise and the case that shows it.
+    """Hold one broken promise and the case that shows it.
 
-    `losses` counts the facts (pages, sizes, names) of which the latest version did not survive its power losses,
-    `lost_pages` the pages among them: lost, older or torn. `power_losses` is what a replay of the case has met; None
-    says that the case was not replayed. `evidence` is of the run that met it, where it was kept.
+    `losses` counts the in-flight writes (pages, sizes, names) whose latest version did not survive the power losses of
+    the case. `lost_pages` counts the pages among them, which were lost, older or torn. `power_losses` are those that a
+    replay of the case met; None means that the case was not replayed. `evidence` belongs to the failing run, if it was
+    kept.
     """
 
     case: Case
@@ -58,7 +69,7 @@ class Failure:
         )
 
     def account(self) -> dict[str, Any] | None:
-        """Return what the page of the failure shows, as plain values; None where no account was kept."""
+        """Return the plain values of the failure's page, or None if no explanation was kept."""
         account = None if self.evidence is None else self.evidence.account
         if account is None:
             return None
@@ -71,9 +82,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Shrunk(Failure):
-    """A failure made small, and how: `one_minimal` if no single simplification fails in the same way.
+    """Hold a shrunk failure and how it was shrunk.
 
-    Else `ended` says what came first: the end of the tries, of the time, or an interrupt; or that the case "holds" now.
+    `one_minimal` means that no single simplification fails in the same way. Otherwise `ended` says what ended the
+    search: the limit of tries, the time limit or an interrupt. It is "holds" if the case does not fail any more.
     """
 
     one_minimal: bool = False
@@ -84,9 +96,9 @@ class Shrunk(Failure):
 
 
 def replay(case: Case, *, tracker: DirtyTracker, witness: Witness | None = None) -> Failure | None:
-    """Carry a case out; return the failure with the operations up to it, or None when every promise holds.
+    """Run a case; return its failure with the operations up to it, or None if all hold.
 
-    With a `witness` the failure has the evidence of this run.
+    With a `witness` the failure carries the evidence of this run.
     """
     trial: Lockstep | TargetTrial | None = None
     try:
@@ -107,8 +119,36 @@ def replay(case: Case, *, tracker: DirtyTracker, witness: Witness | None = None)
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """Count how often a case failed: in `shown` of `tries`. `failure` is the first one."""
+
+    failure: Failure | None
+    shown: int
+    tries: int
+
+
+def replay_several(case: Case, tries: int, *, tracker: DirtyTracker, witness: Witness | None = None) -> Tries:
+    """Run a case up to `tries` times. A case that fails at the first try is run once.
+
+    A failure that depends on timing shows in some tries only. All tries are then made, so that the rate is known.
+    """
+    first: Failure | None = None
+    shown = 0
+    for number in range(1, tries + 1):
+        fails = replay(case, tracker=tracker, witness=witness if first is None else None)
+        shown += fails is not None
+        first = first or fails
+        if number == 1 and fails is not None:
+            return Tries(first, 1, 1)
+    return Tries(first, shown, tries)
+
+
 def with_evidence(failure: Failure, *, tracker: DirtyTracker) -> Failure:
-    """Return a failure with evidence; one that has none, since its search was interrupted, is carried out once more."""
+    """Return a failure with evidence, replaying it once if it has none.
+
+    A failure has none if its search was interrupted.
+    """
     if failure.evidence is not None:
         return failure
     again = replay(failure.case, tracker=tracker, witness=Witness())
@@ -116,7 +156,7 @@ def with_evidence(failure: Failure, *, tracker: DirtyTracker) -> Failure:
 
 
 def signature(broken: GuaranteeBroken) -> tuple[int, str]:
-    """Return what makes two failures the same: the promise, and the sentence without numbers and paths."""
+    """Return the identity of a failure: contract number, sentence without numbers and paths."""
     return broken.contract, re.sub(r"/\S+|\d+", "", broken.sentence)
 
 
@@ -130,12 +170,13 @@ def shrink(
     watch: Watch = lambda tries, operations, losses: None,
     keep_evidence: bool = False,
 ) -> Shrunk:
-    """Return the smallest case found that fails in the same way; cost: up to `tries_max` replays, or `seconds`.
+    """Return the simplest case found that fails in the same way.
 
-    A failure that `replay` returned is taken as it is; any other is replayed first. `watch` is called after each replay
-    of the search. An interrupt ends the search with the smallest case by then; `ended` says so, and the caller has to
-    end as well. Without a time the result is a function of the failure. The last form of each power loss is the one
-    that names fewer facts. With `keep_evidence` a witness watches the last run.
+    The cost is at most `tries_max` replays, or `seconds`. A failure that `replay` returned is used as it is; any other
+    is replayed first. `watch` is called after each replay of the search. An interrupt ends the search with the simplest
+    case found so far; `ended` says so, and the caller has to end as well. Without a time limit the result is a function
+    of the failure alone. Each power loss is finally written in the form that names fewer in-flight writes. With
+    `keep_evidence` a witness watches the last run.
     """
     wanted = signature(failure.broken)
 
@@ -153,7 +194,7 @@ def shrink(
             again, ended = None, "interrupt"
     if again is None:
         return Shrunk(failure.case, failure.broken, failure.losses, failure.lost_pages, ended=ended)
-    shrinking = Shrinking(again, failing, budget, named=_by_what_was_lost, restated=_by_what_survived, watch=watch)
+    shrinking = Shrinking(again, failing, budget, named=_by_losses, restated=_by_survivors, watch=watch)
     shrinking.run()
     small = shrinking.best
     last_form, told = _restated(small, fewest_exceptions), None
@@ -182,23 +223,26 @@ def shrink(
     )
 
 
-Restate = Callable[[Sequence[Fact], dict[str, Choice]], tuple[dict[str, Choice], Others]]
+Restate = Callable[[Sequence[InFlightWrite], dict[str, Choice]], tuple[dict[str, Choice], Others]]
 
 
-def _by_what_was_lost(failure: Failure) -> Case:
+def _by_losses(failure: Failure) -> Case:
     return _restated(failure, lambda facts, choices: (exceptions(facts, choices, "kept"), "kept"))
 
 
-def _by_what_survived(failure: Failure) -> Iterator[Case]:
+def _by_survivors(failure: Failure) -> Iterator[Case]:
     yield _restated(failure, lambda facts, choices: (exceptions(facts, choices, "lost"), "lost"))
 
 
 def _restated(failure: Failure, restate: Restate) -> Case:
-    """Say the same power losses in another form; those that the run did not reach stay as they are."""
+    """Write the same power losses in another form.
+
+    Those that the run did not reach stay unchanged.
+    """
     losses = iter(failure.power_losses or ())
     operations = list(failure.case.operations)
     for number, operation in enumerate(operations):
         if isinstance(operation, Crash) and not operation.kill and (loss := next(losses, None)) is not None:
-            survived, others = restate(loss.facts, dict(loss.choices))
+            survived, others = restate(loss.writes, dict(loss.choices))
             operations[number] = replace(operation, survived=survived, others=others)
     return Case(failure.case.settings, tuple(operations))

@@ -1,4 +1,4 @@
-"""What a campaign established: one result and one verdict rule for every explorer."""
+"""Define the result of a campaign and its verdict, for every explorer."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
@@ -14,10 +14,10 @@ Broken = TypeVar("Broken")
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[Broken]):
-    """A failure, made small where its explorer can do that.
+    """Hold a failure, shrunk if its explorer can shrink.
 
-    `history` is the seed of the run that met it first, `mix` the swarm configuration of that run, `times` the number
-    of runs that met the same failure.
+    `history` is the seed of the run that first met it, `mix` the swarm configuration of that run, `times` the number of
+    runs that met the same failure.
     """
 
     failure: Broken
@@ -28,13 +28,13 @@ class Found(Generic[Broken]):
 
 @dataclass
 class CampaignResult(Generic[Counts, Broken]):
-    """What a campaign found, and how much its silence means.
+    """Hold what a campaign found, and what limits a result without findings.
 
-    `tally` is what the explorer counted. `faults` are sentences about what our own tooling did wrong, `undecided` about
-    what was not decided in time. `silent` names what is required and never fired. `canary` is the planted bug that was
-    caught; `without_canary` numbers the `shards` that needed one and caught none. `is_cut` says that time, an interrupt
-    or a stop request ended the campaign before its plan was done. `seconds` is how long it explored: of several
-    workers, the one that took longest.
+    `tally` is what the explorer counted. `faults` are sentences about faults of the harness, `undecided` about what was
+    not decided in time. `silent` names required classes that were never hit. `canary` is the planted bug that was
+    caught; `without_canary` numbers the `shards` that needed a canary and caught none. `is_cut` means that the time
+    limit, an interrupt or a stop request ended the campaign before its plan was done. `seconds` is the duration of the
+    exploration; with several workers, that of the slowest.
     """
 
     tally: Counts
@@ -54,12 +54,12 @@ class CampaignResult(Generic[Counts, Broken]):
 
     @property
     def failure(self) -> Broken | None:
-        """The first failure."""
+        """Return the first failure."""
         return self.found[0].failure if self.found else None
 
     @property
     def verdict(self) -> Verdict:
-        """Harness goes before broken, broken before unknown, unknown before vacuous, vacuous before holds."""
+        """Return the verdict. The order is harness, broken, unknown, vacuous, holds."""
         if self.faults:
             return Verdict.HARNESS
         if self.found:
@@ -69,7 +69,10 @@ class CampaignResult(Generic[Counts, Broken]):
         return Verdict.VACUOUS if self.silent or self.without_canary or not self.shards else Verdict.HOLDS
 
     def meet(self, key: Hashable, failure: Broken, *, history: str = "", mix: str = "") -> None:
-        """Note a failure that a run has met; one with the key of an earlier one counts there."""
+        """Note a failure that a run met.
+
+        A failure with a known key adds to the count of the first one.
+        """
         number = self._numbers.setdefault(key, len(self.found))
         if number == len(self.found):
             self.found.append(Found(failure, history, mix))

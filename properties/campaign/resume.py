@@ -1,6 +1,6 @@
-"""Files of results, one JSON object a line: written line by line as they come, and read again by a later run.
+"""Read and append files of results with one JSON object per line.
 
-A line is there whole or not: what an interrupted writer left behind the last line break counts for nothing.
+A line counts only when it is complete. Bytes that an interrupted writer left after the last line break are ignored.
 """
 
 import json
@@ -10,29 +10,29 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-__all__ = ["BadRows", "KeptRows", "LineFile", "NotKept"]
+__all__ = ["BadRows", "LineFile", "ResumeRows", "ResumeWriteError"]
 
 Row = TypeVar("Row")
 
 
 class LineFile:
-    """The file at `path`, which need not be there yet."""
+    """Represent the file at `path`, which need not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def lines(self) -> list[bytes]:
-        """Return the whole lines. Raises OSError."""
+        """Return the complete lines. Raises OSError."""
         return self._content()[0].splitlines()
 
     def cut(self) -> None:
-        """Take away a line that was broken off, so that another one can follow. Raises OSError."""
+        """Remove an incomplete last line so that another line can follow. Raises OSError."""
         whole, rest = self._content()
         if rest:
             os.truncate(self.path, len(whole))
 
     def append(self, document: Mapping[str, Any]) -> None:
-        """Write a line. Raises OSError: half of it may be there then."""
+        """Write a line. Raises OSError, and part of the line may be written then."""
         with self.path.open("a") as file:
             file.write(json.dumps(document, separators=(",", ":")) + "\n")
 
@@ -46,22 +46,22 @@ class LineFile:
 
 
 class BadRows(ValueError):
-    """A file of rows holds a line that is none."""
+    """Raise this if a line of a results file is not a result."""
 
     def __init__(self, path: Path, line: int, why: str) -> None:
-        super().__init__(f"{path}, line {line}: {why}; take the file away, or name another directory")
+        super().__init__(f"{path}, line {line}: {why}; remove the file, or give another directory")
 
 
-class NotKept(Exception):
-    """The disk has refused a row; those before it are there."""
+class ResumeWriteError(Exception):
+    """Raise this if a result could not be written. Earlier results are in the file."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         why = error.strerror or str(error)
-        super().__init__(f"cannot keep what is done in {path}: {why}; make room and go on, or name another directory")
+        super().__init__(f"cannot write results to {path}: {why}; free space and resume, or give another directory")
 
 
-class KeptRows(Generic[Row]):
-    """Rows, all of the dataclass `kind`, in the file at `path`; of this run alone if that is None."""
+class ResumeRows(Generic[Row]):
+    """Keep rows of the dataclass `kind` in the file at `path`, or in memory if it is None."""
 
     def __init__(self, path: Path | None, kind: type[Row]) -> None:
         """Read the rows of earlier runs. Raises BadRows and OSError."""
@@ -72,14 +72,14 @@ class KeptRows(Generic[Row]):
             self.rows += _read(self._file, kind)
 
     def add(self, row: Row) -> None:
-        """Take in a row. Raises NotKept."""
+        """Add a row. Raises ResumeWriteError."""
         self.rows.append(row)
         if self._file is None:
             return
         try:
             self._file.append(asdict(row))  # type: ignore[call-overload]  # a dataclass, as `kind` says
         except OSError as error:
-            raise NotKept(self._file.path, error) from error
+            raise ResumeWriteError(self._file.path, error) from error
 
 
 def _read(file: LineFile, kind: type[Row]) -> Iterator[Row]:

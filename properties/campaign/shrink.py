@@ -1,13 +1,13 @@
-"""Make a case small: try simpler ones, and take each that still fails and is simpler (properties/campaign/shrink.py).
+"""Shrink a case: try simpler cases, and take each that still fails and is simpler.
 
 1. No case is tried twice.
-2. A pass goes on behind the place where it last succeeded, and ends when nothing that it offers fails any more.
-3. Operations are left out of the case as it is first; then its power losses are said by what they took, since one lost
-   page is simpler than a hundred that survived.
-4. When all passes have ended the case is 1-minimal: no single removal or simplification that is listed in
-   properties/campaign/passes.py fails in the same way and is simpler. Only then detours are tried: changes that make
-   nothing simpler, but behind which operations may be left out.
-5. It ends with what it has when tries or time run out, or when somebody interrupts it.
+2. A pass continues after the place of its last success. It ends when no candidate of it fails any more.
+3. Operations are left out first. Then power losses are written by what they lost, since one lost page is simpler than a
+   hundred that survived.
+4. When all passes have ended the case is 1-minimal: no single removal or simplification of
+   properties/campaign/passes.py fails in the same way and is simpler. Only then detours are tried. A detour is a change
+   that makes nothing simpler but may allow operations to be left out.
+5. The search ends with the best case so far when tries or time run out, or at an interrupt.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ Weight = tuple[int, int, int, int, int, int]
 
 
 def weight_of(case: Case, *, losses: int) -> Weight:
-    """Return what to compare; `losses` is how many facts its power losses took."""
+    """Return the weight to compare; `losses` is the number of lost in-flight writes."""
     operations = sum(
         1 + len(operation.first) + len(operation.second) if isinstance(operation, Concurrent) else 1
         for operation in case.operations
@@ -41,7 +41,10 @@ def weight_of(case: Case, *, losses: int) -> Weight:
 
 
 def _count(value: Any) -> int:
-    """Count what a reader has to read; the version 0 of a fact too, since it is named, but no idle yield point."""
+    """Count what a reader has to read.
+
+    The version 0 of an in-flight write counts, since it is named. An idle yield point does not.
+    """
     if isinstance(value, Mapping):
         return sum(1 + _count(each) for each in value.values())
     if isinstance(value, str):
@@ -63,28 +66,28 @@ Ended = Literal["", "tries", "time", "interrupt", "holds"]
 
 
 class Failing(Protocol):
-    """What is made small: a case that fails, and how many facts its power losses took."""
+    """Describe what is shrunk: a failing case, and how many writes its power losses lost."""
 
     @property
     def case(self) -> Case:
-        """The case, as it was carried out."""
+        """Return the case as it was run."""
         ...
 
     @property
     def losses(self) -> int:
-        """Facts of which the latest version did not survive."""
+        """Return the number of in-flight writes whose latest version did not survive."""
         ...
 
 
 Found = TypeVar("Found", bound=Failing)
 
 Watch = Callable[[int, int, int], None]
-"""Called with the tries so far, and the operations and lost facts of the smallest case that was found by then."""
+"""Called with the tries so far, and the operations and lost writes of the simplest case found so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShrinkStep:
-    """What a pass came to: how many cases it tried, and the operations and lost facts left behind it."""
+    """Record the result of a pass: cases tried, and operations and lost writes that remain."""
 
     what: str
     tries: int
@@ -94,7 +97,10 @@ class ShrinkStep:
 
 @dataclass
 class Budget:
-    """Up to `tries_max` tries and `seconds` (None: any time) from the first of them on."""
+    """Allow up to `tries_max` tries, and `seconds` from the first one.
+
+    None means no time limit.
+    """
 
     tries_max: int
     seconds: float | None = None
@@ -108,11 +114,11 @@ class Budget:
 
     @property
     def spent_s(self) -> float:
-        """Seconds since it began."""
+        """Return the seconds since the first try."""
         return self.clock() - self._started
 
     def is_left(self) -> bool:
-        """Whether another try may be made; says in `ended` what is used up."""
+        """Return whether another try is allowed; set `ended` to what is used up."""
         if not self.ended and self.tries >= self.tries_max:
             self.ended = "tries"
         elif not self.ended and self.seconds is not None and self.spent_s >= self.seconds:
@@ -121,9 +127,9 @@ class Budget:
 
 
 class Shrinking(Generic[Found]):
-    """One shrinking of `best`; `fails` carries a case out and returns it if it fails in the way that is wanted.
+    """Shrink `best`. `fails` runs a case and returns it if it fails in the wanted way.
 
-    `named` says the same power losses by what was lost, `restated` in forms that are tried after all detours.
+    `named` writes the same power losses by what was lost. `restated` yields other forms, tried after all detours.
     `watch` is called after each try.
     """
 
@@ -160,16 +166,16 @@ class Shrinking(Generic[Found]):
         self.one_minimal = not self._budget.ended or self.one_minimal
 
     def _passes(self) -> None:
-        """Go through all passes until none of them finds anything."""
+        """Repeat all passes until none of them finds a simpler case."""
         self.one_minimal, before = False, None
-        self._name_what_was_lost()
+        self._name_losses()
         while before != self._weight and self._budget.is_left():
             before = self._weight
             for each in SIMPLER:
                 self._noted(each.__name__.replace("_", " "), each)
         self.one_minimal = self._budget.is_left()
 
-    def _name_what_was_lost(self) -> None:
+    def _name_losses(self) -> None:
         found = self._try(self._named(self.best))
         if found is not None and found.losses == self.best.losses:
             self.best, self._weight = found, self._weight_of(found)
@@ -182,7 +188,7 @@ class Shrinking(Generic[Found]):
             self.history.append(ShrinkStep(what, self._budget.tries - tries, operations, self.best.losses))
 
     def _pass(self, simpler: Pass) -> None:
-        """Take what fails; go on behind it, and end after a whole round in vain."""
+        """Take failing candidates and continue after each; end after a full round without success."""
         start, is_vain = 0, False
         while not is_vain and self._budget.is_left():
             taken_at = self._take_one(simpler, start)
@@ -190,7 +196,7 @@ class Shrinking(Generic[Found]):
             start = taken_at or 0
 
     def _take_one(self, simpler: Pass, start: int) -> int | None:
-        """Take the first candidate from number `start` on that fails; return its number."""
+        """Take the first failing candidate from number `start` on; return its number."""
         for number, candidate in enumerate(simpler(self.best.case)):
             if number >= start and self._takes(candidate):
                 return number
@@ -216,7 +222,10 @@ class Shrinking(Generic[Found]):
         return found
 
     def _detour(self) -> bool:
-        """Change something that still fails, leave operations out there; keep it only if that made the case simpler."""
+        """Change something that still fails, then leave out operations.
+
+        The change is kept only if the case became simpler.
+        """
         detours = (candidate for each in DETOURS for candidate in each(self.best.case))
         for changed in chain(detours, self._restated(self.best)):
             before = self.best, self._weight

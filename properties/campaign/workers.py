@@ -1,12 +1,13 @@
-"""The parts of a campaign, carried out by this process or by several, with results in the order of the parts.
+"""Carry out the parts of a campaign in one or several processes, in their order.
 
-A worker asks for one part after the other over a pipe. It ignores an interrupt, which a terminal sends to all its
-processes: the parent turns it into a stop request, and the worker ends the part where it is. A worker that dies loses
-its part and nothing else; another one takes its place. A worker whose parent is gone ends. Workers are new interpreters
-(`spawn`), or copies of this process (`fork`) for parts that fork themselves.
+A worker receives one part after the other over a pipe. It ignores an interrupt, which a terminal sends to all
+processes. The parent turns the interrupt into a stop request, and the worker then ends its part early. A worker that
+dies loses only its part, and another worker takes its place. A worker whose parent is gone ends. Workers are new
+interpreters (`spawn`), or copies of this process (`fork`) for parts that fork themselves.
 
-`Apart` gives each part a process of its own with a limit of time, so that a part that hangs, dies or raises is an
-answer: results come as they are made. A server process imports once what parts need, and is forked for each of them.
+`JobPool` gives each part its own process with a time limit, so that a part that hangs, dies or raises still has a
+result. Results arrive in the order of completion. A server process imports the needed modules once and is forked for
+each part.
 """
 
 import logging
@@ -29,14 +30,14 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from tornpage.properties.interrupts import born_deaf, held_interrupts
 
-__all__ = ["Apart", "Control", "Died", "Interrupted", "Job", "Launcher", "Plain", "Told", "Work"]
+__all__ = ["Control", "Died", "Interrupted", "Job", "JobPool", "Launcher", "PartProgress", "Plain", "Work"]
 
 Launcher = Literal["spawn", "fork"]
 
 _TELL_EVERY_S = 0.2
 _LOOK_UP_EVERY_S = 0.2
 _AHEAD = 32
-"""Parts per worker that may be ahead of the first one without a result, so that a slow part leaves no worker idle."""
+"""Parts per worker that may be ahead of the first part without a result, so that a slow part leaves no worker idle."""
 
 _READY = "ready"
 _SPAWN = multiprocessing.get_context("spawn")
@@ -49,21 +50,21 @@ MadeOut = TypeVar("MadeOut", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """How far part `number` has come: what it has counted, and the seed of the run it is at."""
+class PartProgress:
+    """Report the progress of part `number`: its count, and the seed of its current run."""
 
     number: int
     count: int
     at: str
 
 
-Watch = Callable[[Told], None]
-"""Called now and then while parts are carried out."""
+Watch = Callable[[PartProgress], None]
+"""Called from time to time while parts are carried out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the carrier of a part asks, often, and tells: whether time is over, whether to stop, how far it is."""
+    """Give a part its controls: whether time is over, whether to stop, how to report progress."""
 
     is_over: Callable[[], bool]
     is_stopped: Callable[[], bool]
@@ -71,27 +72,27 @@ class Control:
 
 
 class Job(Protocol[PartIn, MadeOut]):
-    """What the parts are carried out with. With the launcher `spawn` it has to be picklable."""
+    """Carry out parts. With the launcher `spawn` a job must be picklable."""
 
     def opened(self) -> AbstractContextManager[Callable[[PartIn, Control], MadeOut]]:
-        """Return what carries out parts in this process, for as long as it is open."""
+        """Return the function that carries out parts in this process while the context is open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plain(Generic[Part, Made]):
-    """The job that calls a function with a part."""
+    """Call a function with each part."""
 
     function: Callable[[Part], Made]
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Part, Control], Made]]:
-        """Return what calls it."""
+        """Return the function that calls it."""
         yield lambda part, control: self.function(part)
 
 
 @dataclass(frozen=True, slots=True)
 class Died(Generic[Part]):
-    """A worker that ended by itself, or at the limit of its part; the part it had, and the last run it told of."""
+    """Describe a worker that ended by itself or at its time limit, with part and last run."""
 
     part: Part
     at: str
@@ -100,7 +101,7 @@ class Died(Generic[Part]):
 
 
 class Interrupted(KeyboardInterrupt):
-    """An interrupt of a part, with what the part had made by then."""
+    """Interrupt a part, and carry what the part had made so far."""
 
     def __init__(self, made: object) -> None:
         super().__init__()
@@ -109,13 +110,13 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """What a part raised in a worker."""
+    """Carry the exception that a part raised in a worker."""
 
     error: Exception
 
 
 class _Interrupts:
-    """Counts interrupts, which otherwise would be raised in the middle of a message."""
+    """Count interrupts instead of raising them in the middle of a message."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -147,14 +148,14 @@ def _work(parent: Connection, job: Job[Any, Any], foreign: tuple[Connection, ...
         pipe.close()  # inherited by a fork: an open copy would hide that the parent is gone
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    logging.getLogger("tornpage").addHandler(logging.NullHandler())  # a worker speaks through its pipe alone
+    logging.getLogger("tornpage").addHandler(logging.NullHandler())  # a worker reports through its pipe alone
     try:
         with job.opened() as carry_out:
             parent.send(_READY)
             while (task := parent.recv()) is not None:
                 number, part, until = task
-                teller = _Teller(parent, number)
-                stopped = parent.poll  # whatever arrives now is the stop request, or the parent's end
+                teller = _ProgressReporter(parent, number)
+                stopped = parent.poll  # anything that arrives now is the stop request or the parent's end
                 parent.send(_made(carry_out, part, Control(partial(_is_past, until), stopped, teller.tell)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
@@ -170,7 +171,7 @@ def _made(carry_out: Callable[[Any, Control], object], part: object, control: Co
 
 
 def _work_once(parent: Connection, job: Job[Any, Any], part: object) -> None:
-    """Carry out one part; what it raises is its answer."""
+    """Carry out one part and send its result or its exception."""
     control = Control(is_over=lambda: False, is_stopped=lambda: False, tell=lambda count, at: None)
     try:
         with job.opened() as carry_out:
@@ -182,8 +183,8 @@ def _work_once(parent: Connection, job: Job[Any, Any], part: object) -> None:
 
 
 @dataclass
-class _Teller:
-    """Tells the parent now and then how far a part has come, and of each new run at once."""
+class _ProgressReporter:
+    """Report the progress of a part at intervals, and each new run at once."""
 
     parent: Connection
     number: int
@@ -191,20 +192,20 @@ class _Teller:
     told_of: str = ""
 
     def tell(self, count: int, at: str) -> None:
-        """Tell, if it is time."""
+        """Report progress if it is due."""
         now = perf_counter()
         if at != self.told_of or now - self.told_at >= _TELL_EVERY_S:
             self.told_at, self.told_of = now, at
-            self.parent.send(Told(self.number, count, at))
+            self.parent.send(PartProgress(self.number, count, at))
 
 
 # ---- the parent ------------------------------------------------------------------------------------------------------
 
 
 class _Fork:
-    """A copy of this process that does some work, with the interface of a spawned process.
+    """Fork this process to do some work, with the interface of a spawned process.
 
-    multiprocessing refuses to fork in its own daemons, in which a campaign may run.
+    multiprocessing refuses to fork in its own daemon processes, in which a campaign may run.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -219,19 +220,19 @@ class _Fork:
             os._exit(0)
 
     def join(self) -> None:
-        """Wait for its end."""
+        """Wait until the process ends."""
         if self.exitcode is None:
             self.exitcode = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the process."""
         if self.exitcode is None:
             os.kill(self._pid, signal.SIGKILL)
 
 
 @dataclass
 class _Worker(Generic[Part]):
-    """One process, and the part it has: `number` is -1 without one."""
+    """Represent one process and its part. `number` is -1 without a part."""
 
     process: _Fork | SpawnProcess | ForkServerProcess
     pipe: Connection
@@ -242,20 +243,20 @@ class _Worker(Generic[Part]):
     until: float = 0.0
 
     def say(self, message: object) -> None:
-        """Send a message; a worker that is gone is noticed where its pipe is read."""
+        """Send a message. A worker that is gone is noticed when its pipe is read."""
         try:
             self.pipe.send(message)
         except (BrokenPipeError, ConnectionResetError):
             return
 
     def end(self) -> str:
-        """Return how it ended."""
+        """Wait for the process and return how it ended."""
         self.process.join()
         code = self.process.exitcode or 0
         return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def kill(self) -> None:
-        """End it, if it has not ended, and all that belongs to it here."""
+        """Kill the process if it still runs, and close its pipe."""
         self.process.kill()
         self.process.join()
         self.pipe.close()
@@ -263,10 +264,10 @@ class _Worker(Generic[Part]):
 
 @dataclass
 class Work(Generic[Part, Made]):
-    """The parts of a plan, carried out by `workers` processes until `seconds` have passed.
+    """Carry out the parts of a plan in `workers` processes until `seconds` have passed.
 
-    `known` returns what an earlier run made of a part, or None. `holds_interrupts` turns an interrupt of a run without
-    workers into a stop request too. `interrupted` and `out_of_time` say what ended it.
+    `known` returns the result of a part from an earlier run, or None. `holds_interrupts` turns an interrupt of a run
+    without workers into a stop request as well. `interrupted` and `out_of_time` say what ended the work.
     """
 
     job: Job[Part, Made]
@@ -288,9 +289,9 @@ class Work(Generic[Part, Made]):
     _held: Part | None = None
 
     def results(self) -> Generator[tuple[Part, Made | Died[Part]], None, None]:
-        """Yield what was made of each part, in order. Raises what a part raises.
+        """Yield the result of each part in order. Raises what a part raises.
 
-        A caller that closes this early stops the workers; a second interrupt kills them.
+        A caller that closes this early stops the workers. A second interrupt kills them.
         """
         with _Interrupts() if self.workers > 1 or self.holds_interrupts else nullcontext(_Interrupts()) as interrupts:
             if self.workers == 1:
@@ -330,7 +331,7 @@ class Work(Generic[Part, Made]):
         return Control(
             is_over=partial(_is_past, self.until),
             is_stopped=lambda: interrupts.count > 0,
-            tell=lambda count, at: self.watch(Told(number, count, at)),
+            tell=lambda count, at: self.watch(PartProgress(number, count, at)),
         )
 
     # ---- other processes -----------------------------------------------------------------------------------------
@@ -354,7 +355,10 @@ class Work(Generic[Part, Made]):
             yield self._ended.pop(self._due)
 
     def _is_impatient(self, interrupts: _Interrupts) -> bool:
-        """Whether a second interrupt asks for an end at once; parts that hold interrupts are always waited for."""
+        """Return whether a second interrupt asks to end at once.
+
+        Parts that hold interrupts are always waited for.
+        """
         return interrupts.count > 1 and not self.holds_interrupts
 
     def _start(self) -> None:
@@ -372,18 +376,18 @@ class Work(Generic[Part, Made]):
         self.pool.append(_Worker(process, ours))
 
     def hear(self, worker: _Worker[Part]) -> None:
-        """Take one message of a worker, or its end."""
+        """Receive one message of a worker, or notice its end."""
         try:
             said = worker.pipe.recv()
         except (EOFError, OSError):  # it may have died in the middle of a message
             self._lose(worker)
             return
-        if isinstance(said, Told):
+        if isinstance(said, PartProgress):
             worker.at = said.at
             self.watch(said)
         elif isinstance(said, str):
             if self.until is None and self.seconds is not None:
-                self.until = perf_counter() + self.seconds  # to start a worker is not to explore
+                self.until = perf_counter() + self.seconds  # the time to start a worker does not count as exploration
             worker.is_ready = True
             self._feed(worker)
         elif isinstance(said, _Raised):
@@ -395,7 +399,7 @@ class Work(Generic[Part, Made]):
             self._feed(worker)
 
     def _lose(self, worker: _Worker[Part]) -> None:
-        """Note a worker that died, with its part or with the next one, and start another."""
+        """Record a worker that died, with its part or the next one, and start another."""
         self.pool.remove(worker)
         if worker.part is None:
             part = self._next()
@@ -408,7 +412,7 @@ class Work(Generic[Part, Made]):
             self._start()
 
     def _next(self) -> Part | None:
-        """Return the next part that no earlier run has carried out, and note what is known of those before it."""
+        """Return the next part without a known result, and record the known ones before it."""
         while self._held is None:
             part = next(self.parts, None)
             if part is None:
@@ -423,7 +427,7 @@ class Work(Generic[Part, Made]):
         return part
 
     def _feed(self, worker: _Worker[Part]) -> None:
-        """Give a worker the next part, let it wait, or send it home."""
+        """Send a worker the next part, let it wait, or tell it to end."""
         if self._given - self._due > _AHEAD * self.workers and not self.is_stopped:
             return
         part = None if self.is_stopped else self._next()
@@ -444,7 +448,7 @@ class Work(Generic[Part, Made]):
             self._feed(worker)
 
     def _stop(self) -> None:
-        """Ask workers with a part to end it where they are; end the others, which may still be starting."""
+        """Ask workers with a part to end it early. Kill the others, which may still be starting."""
         if self.is_stopped:
             return
         self.is_stopped = True
@@ -453,14 +457,14 @@ class Work(Generic[Part, Made]):
         self._kill([worker for worker in self.pool if worker.part is None])
 
     def _drain(self, interrupts: _Interrupts) -> None:
-        """Wait for workers that were stopped; what they still make counts no more."""
+        """Wait for workers that were stopped; their results are not yielded any more."""
         while self.pool and not self._is_impatient(interrupts):
             for worker in [each for each in self.pool if each.pipe in wait([w.pipe for w in self.pool], 1.0)]:
                 try:
                     said = worker.pipe.recv()
                 except (EOFError, OSError):
                     said = None
-                if not isinstance(said, Told):
+                if not isinstance(said, PartProgress):
                     if said is not None and not isinstance(said, _Raised) and worker.part is not None:
                         self._ended[worker.number] = worker.part, said
                     worker.process.join()
@@ -469,7 +473,7 @@ class Work(Generic[Part, Made]):
         self._kill(list(self.pool))
 
     def ended(self) -> list[tuple[Part, Made | Died[Part]]]:
-        """Return what became of parts whose results the caller did not take."""
+        """Return the results of parts that the caller did not take."""
         return list(self._ended.values())
 
     def _kill(self, workers: list[_Worker[Part]]) -> None:
@@ -482,12 +486,12 @@ class Work(Generic[Part, Made]):
 
 
 @dataclass
-class Apart(Generic[Part, Made]):
-    """Parts in processes of their own, up to `workers` at once, each of up to `limit_s` seconds.
+class JobPool(Generic[Part, Made]):
+    """Carry out each part in its own process, for at most `limit_s` seconds.
 
-    The next part is asked for as soon as there is room for it, after all results so far were taken. Processes do not
-    hear of an interrupt, and are killed as soon as the caller closes `results`. The server imports the modules of
-    `preload`; `tick` is called now and then while parts are carried out.
+    At most `workers` processes run at once. The next part is requested as soon as there is room for it and all results
+    so far were taken. The processes ignore an interrupt, and are killed as soon as the caller closes `results`. The
+    server imports the modules of `preload`. `tick` is called from time to time while parts are carried out.
     """
 
     job: Job[Part, Made]
@@ -499,7 +503,7 @@ class Apart(Generic[Part, Made]):
     pool: list[_Worker[Part]] = field(default_factory=list)
 
     def results(self) -> Generator[tuple[Part, Made | Died[Part]], None, None]:
-        """Yield what was made of each part as it ends."""
+        """Yield the result of each part when it ends."""
         try:
             while self._fill():
                 self.tick()
@@ -510,7 +514,7 @@ class Apart(Generic[Part, Made]):
                 self.pool.remove(worker)
 
     def _fill(self) -> bool:
-        """Start the parts that there is room for; return whether any is under way."""
+        """Start parts while there is room; return whether any is running."""
         while len(self.pool) < self.workers and (part := next(self.parts, None)) is not None:
             self._start(part)
         return bool(self.pool)
@@ -526,7 +530,7 @@ class Apart(Generic[Part, Made]):
             self.pool.append(_Worker(process, ours, part=part, until=perf_counter() + self.limit_s))
 
     def _ended(self) -> Iterator[tuple[Part, Made | Died[Part]]]:
-        """Yield what has ended, waiting a moment for the first one at most."""
+        """Yield the parts that have ended, after a short wait for the first one."""
         first_limit_s = min(worker.until for worker in self.pool) - perf_counter()
         wait([worker.pipe for worker in self.pool], max(0.0, min(_LOOK_UP_EVERY_S, first_limit_s)))
         for worker in list(self.pool):
@@ -544,7 +548,10 @@ class Apart(Generic[Part, Made]):
 
 
 def _heard(worker: _Worker[Part]) -> Any:
-    """Return what a worker made of its part; nothing or half a message means that it died."""
+    """Return the result of a worker's part.
+
+    Nothing or half a message means that the worker died.
+    """
     try:
         made = worker.pipe.recv()
     except (EOFError, OSError):

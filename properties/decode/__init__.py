@@ -1,6 +1,6 @@
-"""The judge's own reader of stores: written from docs/format.md, it shares no code with the store.
+"""The lab's own decoders of store files, written from docs/format.md.
 
-Importing it loads the standard library only.
+They share no code with the store. Importing this package loads the standard library only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read the JSON files below `config/` and a broker's settings, as RocketMQ reads them.
 
-RocketMQ writes maps with integer keys without quotes (`{0:5,1:7}`), which no strict parser takes. It falls back to
-`X.bak` where `X` is missing, empty or no JSON. Settings are lines `name=value` as in Java's properties files.
+RocketMQ writes maps with integer keys without quotes (`{0:5,1:7}`), which a strict JSON parser rejects. It reads
+`X.bak` if `X` is missing, empty or not JSON. Settings are lines `name=value` as in Java's properties files.
 
 Source: RocketMQ's `ConfigManager`, `MixAll.string2File`, `MixAll.properties2Object`.
 """
@@ -15,14 +15,14 @@ from typing import Any
 
 __all__ = ["load_config", "parse_config", "parse_consumer_offsets", "parse_delay_offsets", "parse_settings"]
 
-# A string is passed over whole, one without an end to the end; an integer that stands where a key does gets its quotes.
+# The pattern skips whole strings, and an unterminated one to the end; it finds integers in the place of a key.
 _KEY = re.compile(r'"(?:[^"\\]|\\.)*"?|(?<=[{,])(\s*)(-?[0-9]+)(?=\s*:)', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _PAIR = re.compile(r"((?:[^=:\s\\]|\\.)+)\s*[=:\s]\s*(.*)", re.DOTALL)
 
 
 def parse_config(stored: bytes) -> Any:
-    """Return what a JSON file says; integer keys are text. Raises ValueError if it says nothing."""
+    """Return the document in a JSON file; integer keys become text. Raises ValueError."""
     text = stored.decode("utf-8", "replace")
     try:
         try:
@@ -35,7 +35,7 @@ def parse_config(stored: bytes) -> Any:
 
 
 def load_config(files: Mapping[str, bytes], path: str) -> Any:
-    """Return what a state file says, or else its backup; None if neither says anything."""
+    """Return the document in a state file or else in its backup; None if neither has one."""
     for name in (path, f"{path}.bak"):
         try:
             return parse_config(files[name])
@@ -45,9 +45,10 @@ def load_config(files: Mapping[str, bytes], path: str) -> Any:
 
 
 def parse_consumer_offsets(document: Any) -> dict[tuple[str, str, int], int]:
-    """Return the numbers of a consumerOffset.json or lmqConsumerOffset.json by topic, group and queue id.
+    """Return the offsets in a consumerOffset.json or lmqConsumerOffset.json.
 
-    A light group has one number for each topic, of queue id 0. Raises ValueError where the document has another shape.
+    Keys are topic, group and queue id. A light group has one offset for each topic, with queue id 0. Raises ValueError
+    if the document has another form.
     """
     try:
         return {(*_topic_and_group(name), queue_id): int(offset) for name, queue_id, offset in _numbers(document)}
@@ -71,7 +72,10 @@ def _topic_and_group(name: str) -> tuple[str, str]:
 
 
 def parse_delay_offsets(document: Any) -> tuple[tuple[int, int], ...]:
-    """Return each level of a delayOffset.json and the number it goes on at, sorted. Raises ValueError."""
+    """Return each level of a delayOffset.json with its next queue offset, sorted.
+
+    Raises ValueError.
+    """
     try:
         return tuple(sorted((int(level), int(number)) for level, number in document["offsetTable"].items()))
     except (AttributeError, KeyError, TypeError, OverflowError) as error:
@@ -79,7 +83,10 @@ def parse_delay_offsets(document: Any) -> tuple[tuple[int, int], ...]:
 
 
 def parse_settings(text: str) -> dict[str, str]:
-    """Return the settings of a properties file: comments with # or !, lines that a backslash continues."""
+    """Return the settings in a properties file.
+
+    Comments begin with # or !, and a backslash continues a line.
+    """
     settings: dict[str, str] = {}
     pending = ""
     for line in text.splitlines():

@@ -1,16 +1,16 @@
-"""Read consume queue files: units of 20 bytes, and the extension units that some of them point to.
+"""Read consume queue files: units of 20 bytes, and their extension units.
 
     0                  8          12                 20
     | commit log offset | size     | tags code         |        one unit, big-endian and signed
 
-Unit number n of a queue, over all its files, is the message with queue offset n. The third field is the tags code of
-the message, its due time in the queues of delayed messages, or the address of an extension unit:
+Unit number n of a queue, counted over all its files, is the message with queue offset n. The third field is the tags
+code of the message, its due time in queues of delayed messages, or the address of an extension unit:
 
     0      2            10           18       20
     | size | tags code   | store time | length | filter bits |
 
-Guarantees: every unit of a file belongs to exactly one item that is yielded, runs of empty units in one piece; no bytes
-make a walk raise; memory stays bounded, holes are hopped over.
+Guarantees: every unit of a file belongs to exactly one yielded item, and a run of empty units is one item. No bytes
+make a walk raise. Memory is bounded, and holes are skipped.
 
 Source: RocketMQ's `ConsumeQueue` and `ConsumeQueueExt`.
 """
@@ -47,7 +47,7 @@ __all__ = [
 
 UNIT_BYTES: Final = 20
 PREFILL_BYTES: Final = 0x7FFFFFFF
-"""The size that a unit states when it only fills up a file before the queue's first real unit (offset and code 0)."""
+"""The size in a unit that fills a file before the queue's first real unit; its offset and tags code are 0."""
 
 EXT_ADDRESS_MAX: Final = -(2**31) - 1
 """A third field of this value or less is an address: the position in the extension, minus 2**63."""
@@ -66,7 +66,10 @@ assert _EXT.size == 20
 
 @dataclass(frozen=True, slots=True)
 class QueueUnit:
-    """A unit with content, as stored. `physical_offset` and `size_bytes` are those of the record it points to."""
+    """A unit that is not empty, as stored.
+
+    `physical_offset` and `size_bytes` are those of the record that it points to.
+    """
 
     queue_offset: int
     physical_offset: int
@@ -80,17 +83,17 @@ class QueueUnit:
 
     @property
     def is_prefill(self) -> bool:
-        """Whether this unit only stands for queue offsets that were never written."""
+        """Whether this unit fills the place of queue offsets that were never written."""
         return (self.physical_offset, self.size_bytes, self.tags_code) == (0, PREFILL_BYTES, 0)
 
     @property
     def is_possible(self) -> bool:
-        """Whether it can point to a record at all (the only test that RocketMQ itself makes)."""
+        """Whether it can point to a record; RocketMQ itself makes only this test."""
         return self.physical_offset >= 0 and self.size_bytes > 0
 
     @property
     def has_address(self) -> bool:
-        """Whether the tags code lies in the extension."""
+        """Whether the tags code is in the extension."""
         return self.tags_code <= EXT_ADDRESS_MAX
 
 
@@ -107,9 +110,9 @@ QueueItem: TypeAlias = QueueUnit | EmptyUnits
 
 @dataclass(frozen=True, slots=True)
 class ExtUnit:
-    """What the extension keeps for one unit: its tags code and the store time (ms) of its message.
+    """The extension unit of a message: its tags code and store time (ms).
 
-    `raw` is the unit as stored; the filter's bit map is what follows its first 20 bytes.
+    `raw` is the unit as stored; the filter's bit map follows its first 20 bytes.
     """
 
     tags_code: int
@@ -118,13 +121,13 @@ class ExtUnit:
 
     @property
     def bit_map(self) -> bytes:
-        """Return the bits that filters left for this message; empty without any."""
+        """Return the filter bits of this message; empty if there are none."""
         return self.raw[_EXT.size :]
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFile:
-    """One file below `consumequeue`: `base` is the byte position in the queue that its name says."""
+    """One file below `consumequeue`; `base` is the position in the queue that its name states."""
 
     topic: str
     queue_id: int
@@ -135,9 +138,9 @@ class QueueFile:
 
 
 def list_queues(store_dir: Path) -> tuple[list[QueueFile], list[str], list[tuple[str, OSError]]]:
-    """Return the queue files in order, the labels of what does not belong there, and what could not be listed.
+    """Return queue files in order, labels of foreign entries, and failed listings.
 
-    Labels are paths relative to `store_dir`; a topic whose bytes are not UTF-8 is shown with U+FFFD.
+    Labels are paths relative to `store_dir`. A topic that is not UTF-8 is shown with U+FFFD.
     """
     files: list[QueueFile] = []
     strays: list[str] = []
@@ -164,25 +167,25 @@ def list_queues(store_dir: Path) -> tuple[list[QueueFile], list[str], list[tuple
 
 
 def _is_queue_id(name: str) -> bool:
-    """Tell whether a store gives a queue this name: the decimal of a number of 32 bits, written in the one way."""
+    """Whether a name is a queue id: the canonical decimal of a signed 32-bit number."""
     return _QUEUE_ID.fullmatch(name) is not None and -(2**31) <= int(name) < 2**31
 
 
 def walk_units(source: FileSource, *, base: int, position: int = 0) -> Iterator[QueueItem]:
-    """Yield the items of one queue file whose first byte is at `base` in its queue; a cut last unit is left out.
+    """Yield the items of one queue file whose first byte is at `base` in its queue.
 
-    It begins at `position`, a multiple of 20.
+    The walk begins at `position`, a multiple of 20. A truncated last unit is left out.
     """
     end = source.end - source.end % UNIT_BYTES
     size_bytes = _STEP_BYTES
     while position < end:  # in growing steps, so that a file full of small gaps is read once
         if source.read(position, UNIT_BYTES) == _EMPTY:
-            behind = min(source.next_nonzero(position), end)
-            behind -= behind % UNIT_BYTES
-            if behind <= position:  # the file shrank meanwhile
+            next_used = min(source.next_nonzero(position), end)
+            next_used -= next_used % UNIT_BYTES
+            if next_used <= position:  # the file shrank meanwhile
                 return
-            yield EmptyUnits((base + position) // UNIT_BYTES, (behind - position) // UNIT_BYTES)
-            position = behind
+            yield EmptyUnits((base + position) // UNIT_BYTES, (next_used - position) // UNIT_BYTES)
+            position = next_used
             continue
         piece = source.read(position, min(end - position, size_bytes))
         piece = piece[: len(piece) - len(piece) % UNIT_BYTES]
@@ -198,9 +201,11 @@ def walk_units(source: FileSource, *, base: int, position: int = 0) -> Iterator[
 
 
 class ExtReader:
-    """Looks extension units of one queue up by address. A missing or damaged one is None; nothing raises.
+    """Looks up extension units of one queue by address.
 
-    Keeps one file open; use as a context manager.
+    Returns None for a missing or damaged unit and never raises.
+
+    Keeps one file open; use it as a context manager.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -248,7 +253,7 @@ class ExtReader:
 
 
 def read_ext(source: FileSource, position: int) -> ExtUnit | None:
-    """Return the extension unit at a position of its file; None if there is none that is whole and sound."""
+    """Return the extension unit at a position of its file; None if it is not valid."""
     head = source.read(position, _EXT.size)
     if len(head) < _EXT.size:
         return None
@@ -260,7 +265,10 @@ def read_ext(source: FileSource, position: int) -> ExtUnit | None:
 
 
 def java_hash(text: str) -> int:
-    """Return Java's hash of a string: 31 * h + unit over its UTF-16 units, as a signed 32-bit number."""
+    """Return Java's hash of a string as a signed 32-bit number.
+
+    It is computed as 31 * hash + unit over the UTF-16 units.
+    """
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):
@@ -269,7 +277,7 @@ def java_hash(text: str) -> int:
 
 
 def _is_a_position(name: str) -> bool:
-    """Whether a unit can begin where a file's name says."""
+    """Whether a unit can begin at the position in a file's name."""
     return bool(_NAME.fullmatch(name)) and int(name) % UNIT_BYTES == 0 and int(name) <= _POSITION_MAX
 
 
@@ -282,7 +290,10 @@ def _sorted_entries(directory: Path, store_dir: Path, closed: list[tuple[str, OS
 
 
 def _folders(directory: Path, store_dir: Path, strays: list[str], closed: list[tuple[str, OSError]]) -> Iterator[Path]:
-    """Yield the directories in one, in order; what else is there is a stray, or closed if nobody may look at it."""
+    """Yield the directories in a directory, in order.
+
+    Other entries are added to `strays`, and those without permission to `closed`.
+    """
     for path in _sorted_entries(directory, store_dir, closed):
         try:
             is_directory = path.is_dir()

@@ -1,7 +1,7 @@
-"""Read `config/deletedTopics`: which topics were deleted, and below which physical offset.
+"""Read `config/deletedTopics`: the deleted topics, each with a physical offset.
 
-Numbers are big-endian: `TPDELTP1`, a count (4 bytes), for each topic an offset (8), the length of the name (2) and the
-name, and at the end the CRC-32 of everything before it (4).
+Records of a deleted topic below its offset are deleted. The file has big-endian numbers: `TPDELTP1`, a count (4 bytes),
+for each topic an offset (8), the length of its name (2) and the name, and at the end the CRC-32 of all of it (4).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OFFSET_MAX = 2**63 - 1
 
 
 def parse_deleted_topics(stored: bytes) -> dict[bytes, int]:
-    """Return the offset of each topic. Raises ValueError if the file says nothing that can be trusted."""
+    """Return the offset of each topic. Raises ValueError if the file is not valid."""
     body, checksum = stored[:-4], stored[-4:]
     if body[:8] != _MAGIC or len(body) < 12:
         raise ValueError("this is no list of deleted topics")

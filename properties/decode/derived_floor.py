@@ -1,4 +1,4 @@
-"""Read `config/derivedFloor`: up to where queues and index were durable, and what their bytes were.
+"""Read `config/derivedFloor`: how far queues and index were durable, and their checksums.
 
 Source: docs/format.md, section 8.
 """
@@ -15,7 +15,7 @@ _MAGIC = b"TPDERIVED1"
 
 
 def parse_derived_floor(stored: bytes) -> dict[str, Any]:
-    """Return what the floor says. Raises ValueError if it is none, or not as it was written."""
+    """Return the content of the floor. Raises ValueError if the file is not valid."""
     head, line_break, body = stored.partition(b"\n")
     magic, _, checksum = head.partition(b" ")
     if magic != _MAGIC or not line_break:

@@ -1,4 +1,4 @@
-"""Read `config/durableFloor`: below which physical offset the log was once on the disk.
+"""Read `config/durableFloor`: the physical offset below which the log was once durable.
 
 Source: docs/format.md, section 8.
 """
@@ -18,14 +18,17 @@ _MAGIC = b"TPFLOOR1"
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The durable floor: below physical offset `offset` everything was flushed; files were `file_bytes` long."""
+    """The durable floor.
+
+    Everything below physical offset `offset` was flushed; log files had `file_bytes` bytes.
+    """
 
     offset: int
     file_bytes: int
 
 
 def parse_durable_floor(stored: bytes) -> Floor | None:
-    """Return what the file says; None if its size, magic or checksum is wrong, or the offset negative."""
+    """Return the floor; None if size, magic or checksum is wrong, or the offset negative."""
     if len(stored) != FLOOR_BYTES:
         return None
     magic, offset, file_bytes, checksum = _FLOOR.unpack_from(stored)

@@ -1,9 +1,9 @@
-"""Walk the extension of a consume queue: units of their own length, one behind the other, and the end mark of a file.
+"""Walk the extension of a consume queue: its units and the end mark of each file.
 
-Four bytes are kept free at the end of every file; where a unit does not fit before them, the two bytes `FF FF` say that
-the file ends here.
+Units have different lengths and follow each other directly. The last four bytes of a file are kept free. If a unit does
+not fit before them, the two bytes `FF FF` mark the end of the file.
 
-Guarantees: as those of `properties.decode.consumequeue`; a place where no sound unit begins ends its file.
+Guarantees: those of `properties.decode.consumequeue`. A place without a valid unit ends its file.
 
 Source: RocketMQ's `ConsumeQueueExt`.
 """
@@ -27,7 +27,9 @@ _END_MARK = b"\xff\xff"
 
 @dataclass(frozen=True, slots=True)
 class ExtPlace:
-    """One place of an extension file: a unit, the end mark, or bytes that are neither (`unit` is None in both).
+    """One place of an extension file: a unit, the end mark, or other bytes.
+
+    `unit` is None in the last two cases.
 
     `address` is what a consume queue unit stores to point here.
     """
@@ -39,12 +41,15 @@ class ExtPlace:
 
     @property
     def address(self) -> int:
-        """Return the place as consume queue units state it."""
+        """Return the place in the form in which consume queue units state it."""
         return self.place - 2**63
 
 
 def list_extension(directory: Path) -> list[Path]:
-    """Return the extension files of one queue in order; none if there is no extension. Raises OSError."""
+    """Return the extension files of one queue in order, none if it has no extension.
+
+    Raises OSError.
+    """
     if not directory.is_dir():
         return []
     found = [path for path in directory.iterdir() if len(path.name) == 20 and path.name.isdecimal()]
@@ -52,7 +57,7 @@ def list_extension(directory: Path) -> list[Path]:
 
 
 def walk_extension(path: Path) -> Iterator[ExtPlace]:
-    """Yield what one extension file holds. Raises OSError when it cannot be read."""
+    """Yield the places of one extension file. Raises OSError if it cannot be read."""
     base = int(path.name)
     with FileSource(path, size_bytes_max=2**63 - 1, piece_bytes=_PIECE_BYTES) as source:
         position = 0

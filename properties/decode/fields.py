@@ -1,7 +1,7 @@
-"""Take stored bytes apart into named fields, without judging them: what a person sees beside a hex dump.
+"""Split stored bytes into named fields for a hex dump, without judging them.
 
-Names are those of docs/format.md, the queue and index drawings beside it. Bytes that end early give fewer fields, the
-last one cut; what is left over behind the last field is called `rest`.
+Names are those of docs/format.md and its drawings of queue and index. Bytes that end early give fewer fields, the last
+one truncated. Bytes past the last field are called `rest`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _BLANK_MAGIC = b"\xcb\xd4\x31\x94"
 
 
 class Field(NamedTuple):
-    """One field: its name, where it begins in the bytes, and the bytes."""
+    """One field: its name, its position in the bytes, and its bytes."""
 
     name: str
     at: int
@@ -59,8 +59,9 @@ class Field(NamedTuple):
 
 
 def record_fields(raw: bytes) -> list[Field]:
-    """Take a record, a blank, or what stands in the place of one apart; the lengths in it are believed as far as the
-    bytes go.
+    """Split a record, a blank, or the bytes in place of one.
+
+    Stored lengths are used as far as the bytes reach.
     """
     if raw[4:8] == _BLANK_MAGIC:
         return _cut(raw, _BLANK)
@@ -83,37 +84,37 @@ def record_fields(raw: bytes) -> list[Field]:
 
 
 def unit_fields(raw: bytes) -> list[Field]:
-    """Take a consume queue unit apart."""
+    """Split a consume queue unit."""
     return _cut(raw, _UNIT)
 
 
 def extension_fields(raw: bytes) -> list[Field]:
-    """Take an extension unit apart."""
+    """Split an extension unit."""
     return _cut(raw, (*_EXTENSION, ("bit_map", max(0, len(raw) - 20))))
 
 
 def header_fields(raw: bytes) -> list[Field]:
-    """Take the header of an index file apart."""
+    """Split the header of an index file."""
     return _cut(raw, _HEADER)
 
 
 def entry_fields(raw: bytes) -> list[Field]:
-    """Take an index entry apart."""
+    """Split an index entry."""
     return _cut(raw, _ENTRY)
 
 
 def checkpoint_fields(raw: bytes) -> list[Field]:
-    """Take the checkpoint apart."""
+    """Split the checkpoint."""
     return _cut(raw, _CHECKPOINT)
 
 
 def floor_fields(raw: bytes) -> list[Field]:
-    """Take the durable floor apart."""
+    """Split the durable floor."""
     return _cut(raw, _FLOOR)
 
 
 def _length(raw: bytes, at: int, code: str) -> int:
-    """Return a length field as far as it can be believed: not negative, not beyond the bytes."""
+    """Return a length field, limited to what is possible: from 0 to the number of bytes."""
     stored = raw[at : at + struct.calcsize(code)]
     if len(stored) < struct.calcsize(code):
         return 0

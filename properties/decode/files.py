@@ -1,8 +1,7 @@
 """Read one log file in bounded pieces, without a map, a lock or a write.
 
-Guarantees: memory stays below one piece plus one record; holes are hopped over; a file that shrinks, vanishes or
-changes while it is read makes the read shorter and is reported, it never raises from inside a walk (errors of the
-device do).
+Guarantees: memory stays below one piece plus one record, and holes are skipped. If a file shrinks, vanishes or changes
+while it is read, the read is shorter and the change is reported. Only errors of the device raise from inside a walk.
 """
 
 from __future__ import annotations
@@ -20,13 +19,15 @@ __all__ = ["PIECE_BYTES", "FileSource", "is_locked_elsewhere", "read_small"]
 
 PIECE_BYTES = 4 * 1024 * 1024
 _F_WRLCK, _F_UNLCK = 1, 2
-_FLOCK = "hhqqi4x"  # struct flock of Linux with 64-bit offsets: type, whence, start, length, pid
+_FLOCK = "hhqqi4x"  # Linux's struct flock with 64-bit offsets: type, whence, start, length, process id
 
 
 class FileSource:
-    """The bytes of one file for `walk_source`; `reached` is told behind each piece where it ends.
+    """The bytes of one file for `walk_source`.
 
-    Raises OSError when the file cannot be opened or the device fails; use as a context manager.
+    `reached` is called after each loaded piece with the position of its end.
+
+    Raises OSError if the file cannot be opened or the device fails. Use it as a context manager.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class FileSource:
         os.close(self._fd)
 
     def has_changed(self) -> bool:
-        """Tell whether the file was written or resized since it was opened (as far as its times and size show)."""
+        """Whether time or size of the file have changed since it was opened."""
         now = os.fstat(self._fd)
         return self._shrunk or (now.st_size, now.st_mtime_ns) != (self._before.st_size, self._before.st_mtime_ns)
 
@@ -86,7 +87,10 @@ class FileSource:
         return self.end
 
     def find(self, needle: bytes, position: int) -> int:
-        """Return where `needle` (without zero bytes) next occurs at or behind `position`, or -1."""
+        """Return the next position of `needle` at or after `position`, or -1.
+
+        `needle` has no zero bytes.
+        """
         overlap = len(needle) - 1
         while position + overlap < self.end:
             at = position - self._window_at
@@ -118,7 +122,7 @@ class FileSource:
         self._reached(position + len(self._window))
 
     def _next_data(self, position: int) -> int:
-        """Return `position`, or the end of the hole it lies in."""
+        """Return `position`, or the end of the hole that it is in."""
         try:
             return max(position, os.lseek(self._fd, position, os.SEEK_DATA))
         except OSError as error:
@@ -126,9 +130,9 @@ class FileSource:
 
 
 def read_small(path: Path, size_bytes_max: int) -> bytes | None:
-    """Return the first `size_bytes_max` bytes of a small file, None if there is no such regular file.
+    """Return the first bytes of a small file, None if there is no such regular file.
 
-    Raises OSError when it is there and cannot be read.
+    At most `size_bytes_max` bytes are returned. Raises OSError if the file exists and cannot be read.
     """
     if not path.is_file():
         return None
@@ -140,9 +144,10 @@ def read_small(path: Path, size_bytes_max: int) -> bytes | None:
 
 
 def is_locked_elsewhere(path: Path) -> bool:
-    """Ask, without taking anything, whether someone holds a lock on byte 0 of `path`; False if there is no such file.
+    """Return whether another open file holds a lock on byte 0 of `path`, without locking it.
 
-    Raises OSError when the file cannot be opened or the file system cannot tell.
+    Returns False if there is no such file. Raises OSError if the file cannot be opened or the file system does not
+    support the question.
     """
     if not path.is_file():
         return False

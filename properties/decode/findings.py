@@ -1,4 +1,4 @@
-"""What a reader of a store directory can find wrong, and what the findings say together."""
+"""Findings about a store directory, and the verdict that they give together."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Literal
 __all__ = ["Code", "Finding", "Severity", "Verdict", "verdict_of"]
 
 Severity = Literal["damage", "tear", "note"]
-"""`damage`: something promised is gone or wrong. `tear`: a crash left it, recovery will cut or rebuild it. `note`:
-worth knowing, breaks nothing."""
+"""`damage`: promised data is missing or wrong. `tear`: left by a crash; recovery will cut or rebuild it. `note`: worth
+knowing, breaks nothing.
+"""
 
 Verdict = Literal["holds", "broken", "unknown"]
 
@@ -69,7 +70,8 @@ Code = Literal[
     "LOOK_SCANNED",
 ]
 """Stable names of findings. CFG: JSON files below config, CL: commit log, CP: checkpoint, CQ: consume queues, IX: index
-files, LOOK: what a single look-up met."""
+files, LOOK: single look-ups.
+"""
 
 _LEAVES_OPEN: frozenset[Code] = frozenset(
     {
@@ -89,7 +91,10 @@ _LEAVES_OPEN: frozenset[Code] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found: `file` is relative to the store directory, `offset` is physical (None: the file as a whole)."""
+    """One finding.
+
+    `file` is relative to the store directory, and `offset` is physical (None: the file as a whole).
+    """
 
     code: Code
     severity: Severity
@@ -100,9 +105,9 @@ class Finding:
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """Return "broken" if anything is damaged, else "unknown" if something could not be judged, else "holds".
+    """Return "broken" for damage, else "unknown" if a part is not judged, else "holds".
 
-    Tears and notes break nothing: recovery deals with the first, the second are for people.
+    Tears and notes break nothing: recovery handles tears, and notes are for operators.
     """
     seen = tuple(findings)
     if any(finding.severity == "damage" for finding in seen):

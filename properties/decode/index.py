@@ -1,4 +1,4 @@
-"""Decode one index file from its bytes, and name everything in it that does not fit together.
+"""Decode one index file from its bytes, and name every contradiction in it.
 
     0            8          16             24           32       36
     | begin time | end time | begin offset | end offset | slots  | next   |           header, 40 bytes
@@ -6,13 +6,13 @@
     | newest entry of slot 0 | … of slot 1 |  entry 0 (never used) | entry 1 | …                         20 bytes each
     |                                      | hash (4) | physical offset (8) | seconds (4) | previous (4) |
 
-`slots` counts the slots in use, `next` is the number of the next entry: 0 in a file that has none, else one more than
-there are. An entry hangs in the slot that its hash gives modulo the number of slots; each slot names its newest entry,
-each entry the one before it in its slot, 0 ends the chain. `seconds` count from the begin time; entry 1 of a file that
-follows a full one counts from the end time of that one. Neither slots nor entries are counted in the file itself: who
-reads it has to know both.
+`slots` is the number of slots in use. `next` is the number of the next entry: 0 in a file without entries, else one
+more than the number of entries. An entry is in the slot with the number of its hash modulo the number of slots. Each
+slot names its newest entry, each entry names the previous one of its slot, and 0 ends the chain. `seconds` count from
+the begin time; those of entry 1 in a file after a full one count from the end time of that file. The file states
+neither its number of slots nor its room for entries, so a reader has to know both.
 
-Guarantees: no bytes make it raise; a chain ends after at most as many entries as the file has, whatever its links say.
+Guarantees: no bytes make it raise. A chain ends after at most as many entries as the file has, whatever its links are.
 
 Source: RocketMQ's `IndexFile`, `IndexHeader`.
 """
@@ -64,11 +64,11 @@ IndexProblem = Literal[
     "slot_is_not_the_newest_entry",
     "slots_in_use",
 ]
-"""What can be wrong; each names the field that contradicts the entries."""
+"""What can be wrong. Each name is that of the field that contradicts the entries."""
 
 
 class IndexHeader(NamedTuple):
-    """The header as stored; times are milliseconds, offsets physical."""
+    """The header as stored. Times are milliseconds, offsets are physical."""
 
     begin_timestamp: int
     end_timestamp: int
@@ -79,7 +79,7 @@ class IndexHeader(NamedTuple):
 
 
 class IndexEntry(NamedTuple):
-    """One entry as stored; `number` is its place, `previous` the one that its chain goes on with."""
+    """One entry as stored; `number` is its place, `previous` the next one of its chain."""
 
     number: int
     key_hash: int
@@ -90,7 +90,10 @@ class IndexEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IndexView:
-    """What one index file holds: entry n is `entries[n - 1]`; `problems` is empty in a sound file."""
+    """The content of one index file.
+
+    Entry n is `entries[n - 1]`; `problems` is empty in a valid file.
+    """
 
     header: IndexHeader
     slots: tuple[int, ...]
@@ -98,7 +101,7 @@ class IndexView:
     problems: tuple[tuple[IndexProblem, str], ...]
 
     def chain(self, key_hash: int) -> Iterator[IndexEntry]:
-        """Yield the entries with a hash, newest first, as a reader that follows the links finds them."""
+        """Yield the entries with a hash, newest first, as a reader finds them by the links."""
         if not self.slots:
             return
         number = self.slots[key_hash % len(self.slots)]
@@ -112,7 +115,10 @@ class IndexView:
 
 
 def index_hash(topic: str, key: str) -> int:
-    """Return the hash by which a key of a topic is indexed: never negative (`IndexFile.indexKeyHashMethod`)."""
+    """Return the hash under which a key of a topic is indexed; it is never negative.
+
+    Source: RocketMQ's `IndexFile.indexKeyHashMethod`.
+    """
     value = abs(java_hash(f"{topic}#{key}"))
     return value if value <= _HASH_MAX else 0
 
@@ -123,7 +129,10 @@ def index_file_bytes(*, slots: int, entries: int) -> int:
 
 
 def decode_index(data: bytes, *, slots: int, entries: int) -> IndexView:
-    """Decode a file that has this many slots and room for `entries` - 1 entries. Cost: linear in its size."""
+    """Decode a file with this many slots and room for `entries` - 1 entries.
+
+    Cost: linear in its size.
+    """
     problems: list[tuple[IndexProblem, str]] = []
     wanted_bytes = index_file_bytes(slots=slots, entries=entries)
     if len(data) != wanted_bytes:
@@ -141,7 +150,7 @@ def decode_index(data: bytes, *, slots: int, entries: int) -> IndexView:
         problems.append(("entry_zero_is_used", data[start:first].hex()))
     found = tuple(IndexEntry(number, *fields) for number, fields in enumerate(_ENTRY.iter_unpack(data[first:end]), 1))
     if data[end:].strip(b"\0"):
-        problems.append(("bytes_behind_the_entries", f"behind entry {count}"))
+        problems.append(("bytes_behind_the_entries", f"after entry {count}"))
     problems += _chain_problems(found, heads)
     problems += _header_problems(header, found, heads)
     return IndexView(header, heads, found, tuple(problems))
@@ -158,7 +167,7 @@ def _chain_problems(entries: tuple[IndexEntry, ...], heads: tuple[int, ...]) -> 
         if seconds < 0:
             yield "seconds_are_negative", f"entry {number}: {seconds}"
         if offset < last_offset:
-            yield "offsets_go_back", f"entry {number}: {offset} behind {last_offset}"
+            yield "offsets_go_back", f"entry {number}: {offset} after {last_offset}"
         if previous != newest.get(slot, 0):
             yield "previous_is_not_the_entry_before", f"entry {number}: {previous}, not {newest.get(slot, 0)}"
         newest[slot] = number

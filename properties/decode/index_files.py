@@ -1,10 +1,11 @@
-"""Read index files in place, some bytes at a time, and find out how many slots they have.
+"""Read parts of index files in place, and find out how many slots they have.
 
-A default index file has 400 MiB; a look-up needs its header, one slot and the entries of one chain. How many slots
-there are is not stored. The bytes tell: the first used entry begins in the first word behind the slots in use, and a
-guess is right only if every entry hangs together with its slot and its predecessor under it.
+A default index file has 400 MiB. A look-up needs its header, one slot and the entries of one chain. The number of slots
+is not stored and is found from the bytes: the first used entry begins at the first non-zero word after the slots in
+use, and a guess is right only if every entry is consistent with its slot and its predecessor.
 
-Guarantees: bounded reads, no maps, locks or writes; no bytes make it raise; a chain goes down in its numbers or ends.
+Guarantees: reads are bounded, and nothing is mapped, locked or written. No bytes make it raise. The entry numbers of a
+chain decrease, or the chain ends.
 
 Source: `properties.decode.index` draws the file (RocketMQ's `IndexFile`).
 """
@@ -46,12 +47,12 @@ _PIECE_BYTES = 1 << 20
 _SAMPLES = 512
 _HITS_MAX = 256
 _ENOUGH = 0.9
-"""Share of the checks that a guess must pass when none passes all (a file that a crash left torn)."""
+"""Share of the checks that a guess must pass if none passes all, as in a file that a crash left torn."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """One file of the directory `index`; its name is the time of its making."""
+    """One file of the directory `index`; its name is the time of its creation."""
 
     name: str
     path: Path
@@ -64,11 +65,14 @@ class IndexFile:
 
 
 class BrokenChain(ValueError):
-    """A chain names an entry that cannot be its next: what lies behind it is lost to readers."""
+    """A chain names an entry that cannot be its next.
+
+    The entries after that are lost to readers.
+    """
 
 
 def list_index(store_dir: Path) -> tuple[list[IndexFile], list[str], list[tuple[str, OSError]]]:
-    """Return the index files, oldest first, the labels of what does not belong there, and what could not be listed."""
+    """Return the index files, oldest first, foreign entries, and what could not be listed."""
     files: list[IndexFile] = []
     strays: list[str] = []
     closed: list[tuple[str, OSError]] = []
@@ -91,10 +95,12 @@ def list_index(store_dir: Path) -> tuple[list[IndexFile], list[str], list[tuple[
 
 
 class IndexReader:
-    """Header, slots and entries of one index file. Raises OSError when the file cannot be opened or read.
+    """Header, slots and entries of one index file.
 
-    `slots` is what was told or found; None until `settle` has been asked, and when the bytes do not tell. Use as a
-    context manager.
+    Raises OSError if the file cannot be opened or read.
+
+    `slots` is the given or found number of slots. It is None before `settle`, and if the bytes do not show the number.
+    Use it as a context manager.
     """
 
     def __init__(self, file: IndexFile) -> None:
@@ -115,12 +121,12 @@ class IndexReader:
 
     @property
     def entry_count(self) -> int:
-        """How many entries the header states."""
+        """The number of entries that the header states."""
         return max(0, self.header.next_entry - 1)
 
     @property
     def entries_max(self) -> int | None:
-        """How many entries the file has room for, the unused entry 0 included; None while the slots are unknown."""
+        """The room for entries, with the unused entry 0; None while the slots are unknown."""
         return None if self.slots is None else self._room(self.slots)
 
     def has_content(self) -> bool:
@@ -130,8 +136,8 @@ class IndexReader:
     def settle(self, stated: int | None) -> tuple[int, ...]:
         """Find the number of slots; return those that the bytes allow, the best first.
 
-        `stated` is believed as long as the file has room for its entries. Otherwise `slots` is set if one number only
-        fits everything, or, failing that, fits nearly everything.
+        `stated` is used if the file has room for its entries with it. Otherwise `slots` is set if exactly one number
+        passes all checks or, if none does, if exactly one passes nearly all.
         """
         if stated is not None:
             self.slots = stated if self._is_possible(stated) else None
@@ -147,7 +153,7 @@ class IndexReader:
         return tuple(fitting)
 
     def agreement(self, slots: int) -> float:
-        """Return the share of checks that hold if there are this many slots; a sample in a big file."""
+        """Return the share of checks that pass with this many slots; a sample in a big file."""
         if not self._is_possible(slots):
             return 0.0
         count = self.entry_count
@@ -163,7 +169,7 @@ class IndexReader:
         return sum(checks) / len(checks)
 
     def slot(self, number: int) -> int:
-        """Return what a slot holds; the slots must be settled."""
+        """Return the value of a slot; the slots must be settled."""
         stored = self._source.read(HEADER_BYTES + SLOT_BYTES * number, SLOT_BYTES)
         return int(_SLOT.unpack(stored)[0]) if len(stored) == SLOT_BYTES else 0
 
@@ -182,7 +188,7 @@ class IndexReader:
         return words
 
     def all_bytes(self) -> bytes:
-        """Return the whole file, for one that is known to be small."""
+        """Return the whole file, which must be small."""
         pieces: list[bytes] = []
         position = 0
         while piece := self._source.read(position, min(_PIECE_BYTES, self._source.end - position)):
@@ -201,9 +207,9 @@ class IndexReader:
         return self._entry_bytes(self.slots, number)
 
     def chain(self, key_hash: int) -> Iterator[IndexEntry]:
-        """Yield all entries in the slot of a hash, newest first, those of other hashes too.
+        """Yield all entries in the slot of a hash, newest first, including those of other hashes.
 
-        Raises BrokenChain where a link leads nowhere; a slot that names an entry behind the last is empty, as for
+        Raises BrokenChain if a link leads nowhere. A slot that names an entry past the last one is empty, as for
         RocketMQ.
         """
         assert self.slots is not None
@@ -227,7 +233,7 @@ class IndexReader:
         return self.slot(key_hash % slots) >= number
 
     def _guesses(self) -> set[int]:
-        """Return numbers of slots that the first words behind the slots in use allow."""
+        """Return numbers of slots that the first words after the slots in use allow."""
         guesses = {DEFAULT_SLOTS}
         in_use = max(0, self.header.slots_in_use)
         seen, position = 0, HEADER_BYTES
@@ -240,7 +246,7 @@ class IndexReader:
             if seen + len(words) - words.count(0) > in_use:
                 for at, word in enumerate(words):
                     seen += bool(word)
-                    # one more word may be a slot that its header does not count yet
+                    # one more word may be a slot that the header does not count yet
                     if word and seen in (in_use + 1, in_use + 2):
                         guesses |= self._guesses_at(position + 4 * at)
             else:
@@ -249,13 +255,16 @@ class IndexReader:
         return {slots for slots in guesses if self._is_possible(slots)}
 
     def _guesses_at(self, position: int) -> set[int]:
-        """Return the numbers of slots for which the word at `position` lies in entry 1, or in entry 2."""
+        """Return the numbers of slots for which the word at `position` is in entry 1 or 2."""
         word = (position - HEADER_BYTES) // 4
         in_first = {word - 5 - field for field in range(5)}
         return in_first | {slots - 5 for slots in in_first}
 
     def _guesses_by_end(self) -> set[int]:
-        """Return numbers of slots for which the last entry states the header's end offset, `_HITS_MAX` at most."""
+        """Return at most `_HITS_MAX` numbers of slots for which the last entry fits the header.
+
+        The last entry then has the header's end offset.
+        """
         needle = struct.pack(">q", self.header.end_offset)
         if not needle.strip(b"\0"):
             return set()
@@ -289,13 +298,14 @@ class IndexReader:
 
 
 def opened_index(store_dir: Path, slots: int | None, findings: list[Finding]) -> Iterator[IndexReader]:
-    """Yield a reader per index file, oldest first, open until the next one is asked for; findings say what is left out.
+    """Yield an open reader for each index file, oldest first.
 
-    `reader.slots` is None where the number of slots cannot be told.
+    A reader stays open until the next one is requested. Skipped files give findings. `reader.slots` is None if the
+    number of slots is not known.
     """
     files, strays, closed = list_index(store_dir)
     for label in strays:
-        message = "no index file: the name is not a time of 17 digits, or the file is too short"
+        message = "not an index file: the name is not a time of 17 digits, or the file is too short"
         findings.append(Finding("IX_STRAY_FILE", "note", label, None, message, "move it out of index"))
     findings += [no_access(label, error) for label, error in closed]
     for file in files:

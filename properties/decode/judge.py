@@ -1,12 +1,12 @@
-"""Judge the items of a log: which bad place is damage, which is a tear, which may still be moving.
+"""Judge the items of a log: a bad place is damage, a tear, or may still be changing.
 
-Rules, first match wins, for a place where no valid record begins although bytes follow:
+The first rule that applies decides about a place without a valid record, if bytes follow:
 
 1. below the durable floor, or before a record that the checkpoint proves flushed: damage;
-2. live store, or a file that changed while it was read: a note if no valid record follows (the tail is moving); else
-   the place is read again, and it is damage only if it is still bad;
-3. abort marker present (unclean exit): a tear, recovery will cut there;
-4. bytes behind a zero header without any valid record in them: a note (left-overs of an earlier crash);
+2. live store, or a file that changed while it was read: a note if no valid record follows, because the tail is moving;
+   else the place is read again, and it is damage if it is still bad;
+3. abort marker present (unclean exit): a tear, where recovery will cut;
+4. bytes after a zero header, without a valid record in them: a note, left by an earlier crash;
 5. else: damage.
 
 Source: docs/format.md, section 9.
@@ -26,7 +26,7 @@ from tornpage.properties.decode.walk import Unreadable, Zeros, walk_source
 __all__ = ["FINDINGS_MAX", "LogJudge", "flushed_until_ms"]
 
 FINDINGS_MAX = 1000
-"""Bad places that are listed one by one; the rest is counted in CL_MORE_FINDINGS, as severely as the worst of them."""
+"""Bad places listed one by one; CL_MORE_FINDINGS counts the rest, with the severity of the worst of them."""
 
 _END_LOST = "the log ends here, but bytes follow"
 _CUT = "none needed: recovery cuts the log here"
@@ -44,22 +44,25 @@ def flushed_until_ms(view: StoreView) -> int:
 
 @dataclass(slots=True)
 class _Break:
-    """A place where the log should go on and does not; `records_before` is the count when it was met."""
+    """A place where the log should continue and does not.
+
+    `records_before` is the number of records before it.
+    """
 
     file: str
     offset: int
-    reason: Reason | None  # None: zeros to the end of a file that is not the last with bytes
+    reason: Reason | None  # None: zeros to the end of a file that is not the last file with bytes
     field: str
     records_before: int
     number: int
 
 
 class LogJudge:
-    """Take the items of `iter_items` in order and say at the end what they mean.
+    """Take the items of `iter_items` in order, and give findings at the end.
 
-    Counts of items are public: `record_count`, `blank_count`, `record_bytes`, `unreadable_bytes`; `end_offset` is the
-    place behind the last valid record or blank (None without any), `prefix_end_offset` where the log from its start
-    ends.
+    Counts of items are public: `record_count`, `blank_count`, `record_bytes`, `unreadable_bytes`. `end_offset` is the
+    place after the last valid record or blank (None without any). `prefix_end_offset` is the end of the log as read
+    without a gap from its start.
     """
 
     def __init__(self, view: StoreView, *, record_bytes_max: int = RECORD_BYTES_MAX) -> None:
@@ -89,7 +92,7 @@ class LogJudge:
                 self._zeros = (file, item.offset)
                 self._end_prefix(item.offset)
             return
-        if self._zeros is not None:  # an earlier file ended in zeros, yet here is something
+        if self._zeros is not None:  # an earlier file ended in zeros, but more follows
             self._break(_Break(*self._zeros, None, "size", self.record_count, len(self._breaks)))
             self._zeros = None
         if isinstance(item, Record):
@@ -112,7 +115,7 @@ class LogJudge:
         self._flushed_breaks = len(self._breaks)
 
     def see_file_end(self, file: LogFile, has_changed: bool, error: OSError | None) -> None:
-        """Take what `iter_items` reports after each file."""
+        """Take the report of `iter_items` after a file."""
         self._changed |= has_changed
         if error is None:
             return
@@ -120,7 +123,7 @@ class LogJudge:
         if isinstance(error, PermissionError):
             note = Finding("CL_NO_ACCESS", "note", file.label, file.base_offset, reason, "look again with permission")
         elif isinstance(error, FileNotFoundError):
-            message = "the file vanished while the store was looked at"
+            message = "the file vanished while the store was read"
             note = Finding("CL_FILE_GONE", "note", file.label, file.base_offset, message, _AGAIN)
         else:
             message = f"the device failed while reading: {reason}"
@@ -130,8 +133,7 @@ class LogJudge:
     def finish(self, *, is_complete: bool = True) -> tuple[Finding, ...]:
         """Return the findings of the view and of the items, by file and offset.
 
-        `is_complete` says that the items began at the start and were all seen; without it nothing is concluded from
-        where the log ends.
+        `is_complete`: the items began at the start and are complete. Otherwise the end of the log is not judged.
         """
         findings = [*self._view.findings, *self._notes]
         findings += [found for each in self._breaks if (found := self._judge(each)) is not None]
@@ -153,7 +155,7 @@ class LogJudge:
         left = self._file_ends[file] - blank.offset
         self.end_offset = blank.offset + left
         if blank.size_bytes != left:
-            message = f"the end mark says {blank.size_bytes} bytes, {left} are left in the file"
+            message = f"the end mark states {blank.size_bytes} bytes, {left} are left in the file"
             remedy = "none needed: readers do not use this length"
             self._notes.append(Finding("CL_BLANK_LENGTH", "note", file, blank.offset, message, remedy))
 
@@ -168,11 +170,11 @@ class LogJudge:
             self._breaks_left_out += 1
 
     def _judge(self, place: _Break) -> Finding | None:
-        behind = self.record_count - place.records_before
+        later = self.record_count - place.records_before
         is_gap = place.reason in (None, "zero_header")
         code: Code = "CL_BYTES_BEYOND_END" if is_gap else "CL_BAD_RECORD"
         what = _END_LOST if is_gap else f"no valid record: {place.reason} ({place.field})"
-        message = f"{what}; {behind} valid records behind it" if behind else f"{what}; no valid record behind it"
+        message = f"{what}; {later} valid records after it" if later else f"{what}; no valid record after it"
 
         def finding(severity: Severity, remedy: str) -> Finding:
             return Finding(code, severity, place.file, place.offset, message, remedy)
@@ -180,15 +182,15 @@ class LogJudge:
         if self._view.floor is not None and place.offset < self._view.floor:
             return finding("damage", _REPAIR)
         if self._may_move:
-            if not behind:
+            if not later:
                 return Finding("CL_TAIL_MOVING", "note", place.file, place.offset, message, _AGAIN)
             return finding("damage", _REPAIR) if self._is_still_bad(place) else None
         if self._view.is_unclean and place.number < self._flushed_breaks:
             return finding("damage", _REPAIR)
         if self._view.is_unclean:
-            remedy = f"{_CUT}; copy the {behind} records behind it first if you need them" if behind else _CUT
+            remedy = f"{_CUT}; copy the {later} records after it first if you need them" if later else _CUT
             return finding("tear", remedy)
-        if is_gap and not behind:
+        if is_gap and not later:
             return finding("note", "none needed: the store erases them when it opens")
         return finding("damage", _REPAIR)
 
@@ -219,7 +221,7 @@ class LogJudge:
         return [Finding("CL_RECORDS_AT_RISK", "note", places[0].file, places[0].offset, message, _SAVE)]
 
     def _judge_end(self, findings: list[Finding]) -> list[Finding]:
-        """Judge what only the end of the log can show: floor, checkpoint, a tail that moves."""
+        """Judge what only the end of the log shows: floor, checkpoint, a moving tail."""
         end = self.end_offset or 0
         found: list[Finding] = []
         if self._may_move:

@@ -1,7 +1,7 @@
-"""Read single records of a log by their physical offset, and nothing else of it.
+"""Read single records of a log by their physical offset.
 
-Guarantees: at most a few small pieces and the record itself are read per look-up; files are opened read-only, as many
-as `FILES_MAX` stay open; a file that is missing or cannot be read makes a record unreachable, it never raises.
+Guarantees: a look-up reads at most a few small pieces and the record itself. Files are opened read-only, and at most
+`FILES_MAX` of them stay open. A file that is missing or cannot be read makes a record unreachable and never raises.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class RecordReader:
             self._open.popitem()[1].__exit__(None, None, None)
 
     def file_of(self, offset: int) -> LogFile | None:
-        """Return the log file in which `offset` lies."""
+        """Return the log file with the place `offset`."""
         number = bisect_right(self._bases, offset) - 1
         if number < 0 or offset >= self._bases[number] + self._view.file_bytes:
             return None
         return self._view.files[number]
 
     def at(self, offset: int) -> Record | Blank | Bad | None:
-        """Return what begins at `offset`; None if no readable file holds that place."""
+        """Return the item at `offset`; None if no readable file has that place."""
         file = self.file_of(offset)
         if file is None:
             return None
@@ -60,7 +60,7 @@ class RecordReader:
             return None
 
     def raw(self, offset: int, size_bytes: int) -> bytes:
-        """Return the bytes at `offset`, fewer at the end of the file, none where nothing can be read."""
+        """Return the bytes at `offset`: fewer at the end of the file, none if they are unreadable."""
         file = self.file_of(offset)
         if file is None:
             return b""

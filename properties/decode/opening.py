@@ -1,4 +1,4 @@
-"""Open a store directory for looking, or say in one line why that cannot be done."""
+"""Open a store directory for inspection, or state in one line why that fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _STORE_SIGNS = ("commitlog", "checkpoint", "abort", "lock", "consumequeue")
 
 
 class InspectError(ValueError):
-    """The directory cannot be looked into at all; the message is one line: what, where, and what to do."""
+    """The directory cannot be inspected.
+
+    The message is one line with the reason, the place and the remedy.
+    """
 
 
 def open_view(path: str | os.PathLike[str], *, file_bytes: int | None = None) -> StoreView:
@@ -52,7 +55,7 @@ def shown(path: Path) -> str:
 
 
 def _store_directory(path: str | os.PathLike[str]) -> Path:
-    """Return `path` if a store can be looked for in it."""
+    """Return `path` if it can be a store directory. Raises InspectError."""
     directory = Path(path)
     try:
         status_is_directory = directory.is_dir()

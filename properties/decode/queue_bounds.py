@@ -1,7 +1,7 @@
-"""Where a consume queue begins and ends, found without reading all of it.
+"""Find where a consume queue begins and ends, without reading all of it.
 
-The end is behind the first row of units without a gap in the last file that has any; the beginning is the first unit
-of a record that the log still has. Only files at the two ends are read.
+The queue ends after the first run of units without a gap, in the last file that has units. It begins at the first unit
+of a record that the log still has. Only files at its two ends are read.
 
 Source: RocketMQ's `ConsumeQueue.recover` and `correctMinOffset`.
 """
@@ -25,32 +25,34 @@ _UNIT = struct.Struct(">qiq")
 
 @dataclass(frozen=True, slots=True)
 class QueueBounds:
-    """`min_offset` and `max_offset` are unit numbers, equal in a queue without messages.
+    """Bounds of a queue.
 
-    `last_offset` is where the record begins that the last unit names, `max_physic_offset` is behind it (-1 without
-    units); `behind_gap` is the number of the first unit that stands behind empty ones, None if there is none.
+    `min_offset` and `max_offset` are unit numbers, equal in a queue without messages.
+
+    `last_offset` is the begin of the record of the last unit, `max_physic_offset` the end of that record (-1 without
+    units). `after_gap` is the number of the first unit after empty ones, None if there is none.
     """
 
     min_offset: int
     max_offset: int
     max_physic_offset: int
     last_offset: int
-    behind_gap: int | None
+    after_gap: int | None
 
 
 def queue_bounds(files: Sequence[QueueFile], *, log_min: int) -> QueueBounds:
-    """Look at the files of one queue, in order. Raises OSError if one cannot be read."""
-    end, last, behind_gap = _end_of(files)
+    """Return the bounds of one queue with these files. Raises OSError if one is unreadable."""
+    end, last, after_gap = _end_of(files)
     if last is None:
         start = files[0].base // UNIT_BYTES if files else 0
         return QueueBounds(start, start, -1, -1, None)
     first = first_unit_from(files, physical_offset=log_min)
     begin = end if first is None else min(first, end)
-    return QueueBounds(begin, end, last[0] + last[1], last[0], behind_gap)
+    return QueueBounds(begin, end, last[0] + last[1], last[0], after_gap)
 
 
 def first_unit_from(files: Sequence[QueueFile], *, physical_offset: int) -> int | None:
-    """Return the number of the first unit whose record lies at or behind a physical offset."""
+    """Return the number of the first unit whose record is at or after a physical offset."""
     for file in files:
         with FileSource(file.path, size_bytes_max=file.size_bytes, piece_bytes=_PIECE_BYTES) as source:
             if _last_below(source, physical_offset):
@@ -85,7 +87,7 @@ def empty_runs(files: Sequence[QueueFile]) -> list[tuple[QueueFile, int, int]]:
 
 
 def _last_below(source: FileSource, physical_offset: int) -> bool:
-    """Tell whether even the last unit of a full file lies below, so that none has to be looked at."""
+    """Whether the record of the last unit of a full file is below, so the file can be skipped."""
     end = source.end - source.end % UNIT_BYTES
     stored = source.read(end - UNIT_BYTES, UNIT_BYTES) if end else b""
     if len(stored) < UNIT_BYTES or stored == _EMPTY:
@@ -95,7 +97,10 @@ def _last_below(source: FileSource, physical_offset: int) -> bool:
 
 
 def _end_of(files: Sequence[QueueFile]) -> tuple[int, tuple[int, int] | None, int | None]:
-    """Return the number behind the last unit, offset and size of its record, and the first unit behind a gap."""
+    """Return the end of a queue, offset and size of its last record, and a unit after a gap.
+
+    The end is the number after the last unit. The unit after a gap is the first one, or None.
+    """
     for file in reversed(files):
         with FileSource(file.path, size_bytes_max=file.size_bytes, piece_bytes=_PIECE_BYTES) as source:
             position = source.next_nonzero(0)
@@ -105,14 +110,14 @@ def _end_of(files: Sequence[QueueFile]) -> tuple[int, tuple[int, int] | None, in
                 continue
             end = _first_empty(source, position, whole)
             offset, size, _ = _UNIT.unpack(source.read(end - UNIT_BYTES, UNIT_BYTES))
-            behind = source.next_nonzero(end) if end < whole else whole
-            gap = (file.base + behind) // UNIT_BYTES if behind < whole else None
+            next_used = source.next_nonzero(end) if end < whole else whole
+            gap = (file.base + next_used) // UNIT_BYTES if next_used < whole else None
             return (file.base + end) // UNIT_BYTES, (offset, size), gap
     return 0, None, None
 
 
 def _first_empty(source: FileSource, position: int, end: int) -> int:
-    """Return the position of the first empty unit from `position` on, or `end`."""
+    """Return the position of the first empty unit at or after `position`, or `end`."""
     while position < end:
         piece = source.read(position, min(_ALIGNED_BYTES, end - position))
         piece = piece[: len(piece) - len(piece) % UNIT_BYTES]

@@ -1,18 +1,18 @@
-"""Decode one commit log record, or say exactly why there is none.
+"""Decode one commit log record, or return the exact reason why there is none.
 
     0       4       8       12      16      20             28             36      40             48
     | size  | magic | crc   | queue | flag  | queue_offset | physical     | flags | born time    |
     48          48+b           56+b         56+b+s    60+b+s     68+b+s  72+b+s
     | born host | store time   | store host | retries | prepared | body n | body … | n | topic | n | properties |
 
-b and s are 8 (IPv4) or 20 (IPv6), chosen by two bits of the system flags; every integer is big-endian and signed. This
-decoder is the judge's own: it is written from the format, shares no code with the store and needs the standard library
+b and s are 8 (IPv4) or 20 (IPv6), chosen by two bits of the system flags. Every integer is big-endian and signed. This
+is the lab's own decoder: it is written from the format, shares no code with the store and needs the standard library
 only.
 
-A record is valid when its magic, its place (the stored physical offset equals the place it was found at), its length
-sum, its topic length (1 to 127), its properties length and its body checksum hold, when the eight bytes kept free at
-the end of every file stay free behind it, and when neither topic nor properties contain a NUL byte. If the last 20
-bytes begin like a checksum trailer, the trailer must be right too; that there is none is fine.
+A valid record has the right magic, place (its stored physical offset is the place where it was found), sum of lengths,
+topic length (1 to 127), properties length and body checksum. The eight bytes kept free at the end of every file are
+free after it. Neither topic nor properties contain a NUL byte. If the last 20 bytes begin like a checksum trailer, the
+trailer is right too; a record without a trailer is valid.
 
 Source: docs/format.md, sections 2 to 5 (RocketMQ's `CommitLog.checkMessageAndReturnSize` checks less).
 """
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 Readable: TypeAlias = bytes | bytearray | memoryview | mmap
-"""What can be decoded: anything that gives bytes for a slice. A memoryview must have item size 1."""
+"""What can be decoded: any object that gives bytes for a slice. A memoryview must have item size 1."""
 
 Host: TypeAlias = tuple[str, int]
 """Address text (IPv6 in its shortest form) and port."""
@@ -67,8 +67,8 @@ Reason = Literal[
 """Why there is no valid record.
 
 `zero_header`: the first eight bytes are zero, so nothing begins here. `bad_magic`: neither magic. `bad_position`:
-written for another place. `past_end`: would leave the file or the bytes at hand. `bad_length`: the lengths do not add
-up. `over_limit`: larger than the reader was told to load (only readers of whole stores say this).
+written for another place. `past_end`: would extend past the end of the file or of the available bytes. `bad_length`:
+the lengths do not add up. `over_limit`: larger than the limit of the reader (only readers of whole stores report this).
 """
 
 RECORD_MAGIC: Final = 0xDAA320A7
@@ -100,8 +100,8 @@ assert len(_TRAILER_MARK) + 10 + 1 == TRAILER_BYTES
 class Record:
     """A valid record: every field as stored, and its bytes.
 
-    `offset` is the physical offset where the record was found; times are milliseconds since 1970; `properties` is the
-    stored string with its trailer; `checksum` is the trailer's value or None; `raw` is the whole record.
+    `offset` is the physical offset where the record was found. Times are milliseconds since 1970. `properties` is the
+    stored string with its trailer, `checksum` the trailer's value or None, and `raw` the whole record.
     """
 
     offset: int
@@ -126,7 +126,7 @@ class Record:
 
     @property
     def end_offset(self) -> int:
-        """Physical offset of the first byte behind the record."""
+        """Physical offset of the first byte after the record."""
         return self.offset + self.size_bytes
 
     @property
@@ -137,9 +137,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """The end mark of a file: readers go on with the next file.
+    """The end mark of a file; readers continue with the next file.
 
-    `size_bytes` is the declared length. A correct one equals the bytes left in the file, but readers do not use it.
+    `size_bytes` is the stored length. A correct one equals the bytes left in the file, but readers do not use it.
     """
 
     offset: int
@@ -148,7 +148,10 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """No valid record at `offset`; `field` names the first field that is wrong, in the order of the format."""
+    """A place without a valid record.
+
+    `field` is the first wrong field in the order of the format.
+    """
 
     offset: int
     reason: Reason
@@ -158,11 +161,10 @@ class Bad:
 def decode_record(
     buffer: Readable, position: int = 0, *, offset: int, room_bytes: int | None = None
 ) -> Record | Blank | Bad:
-    """Decode what begins at `position` of `buffer`, which is the physical offset `offset`.
+    """Decode the bytes at `position` of `buffer`, which is the physical offset `offset`.
 
-    `room_bytes` counts from here to the nominal end of the file (default: to the end of the buffer), so that the
-    reserve of eight bytes can be checked although the buffer ends earlier. Never raises on any bytes; copies one
-    record at most.
+    `room_bytes` is the distance to the nominal end of the file (default: to the end of the buffer). With it the reserve
+    of eight bytes is checked even if the buffer ends earlier. No bytes make it raise, and it copies at most one record.
 
     Source: docs/format.md, section 3, "Valid record".
     """
@@ -187,7 +189,7 @@ def decode_record(
 
 
 def _decode_whole(raw: bytes, offset: int) -> Record | Bad:
-    """Decode a record whose magic, place and outer size were already found right."""
+    """Decode a record whose magic, place and outer size are right."""
     size = len(raw)
     _, _, body_crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born_timestamp = _HEAD.unpack_from(raw)
     born_end = 48 + (20 if sys_flag & _BORN_V6 else 8)
@@ -244,10 +246,10 @@ def _decode_whole(raw: bytes, offset: int) -> Record | Bad:
 
 
 def trailer_of(properties: bytes) -> int | None:
-    """Return the checksum that the trailer of `properties` states; None if there is no trailer, -1 if it is malformed.
+    """Return the checksum in the trailer of `properties`, None without one, -1 if malformed.
 
-    What begins like a trailer, 20 bytes before the end, is one: a trailer with a damaged digit must not pass for an
-    ordinary property.
+    Bytes that begin like a trailer, 20 bytes before the end, are one. A trailer with a damaged digit must not pass for
+    an ordinary property.
 
     Source: docs/format.md, section 5.
     """
@@ -258,10 +260,10 @@ def trailer_of(properties: bytes) -> int | None:
 
 
 def parse_properties(properties: bytes) -> dict[str, str]:
-    """Read a stored properties string as a reader does; the checksum trailer is left out.
+    """Read a stored properties string as a reader does, without the checksum trailer.
 
-    Pairs are separated by 0x02, name and value by the first 0x01. A pair with an empty name or an empty value
-    vanishes, a later pair replaces an earlier one of the same name, and a value may contain further 0x01.
+    Pairs are separated by 0x02, name and value by the first 0x01. A pair with an empty name or value is dropped, a
+    later pair replaces an earlier one of the same name, and a value may contain further 0x01.
 
     Source: docs/format.md, section 4 (RocketMQ's `MessageDecoder.string2messageProperties`).
     """
@@ -274,9 +276,10 @@ def parse_properties(properties: bytes) -> dict[str, str]:
 
 
 def message_id(record: Record) -> str:
-    """Return the store-side message id: store host and physical offset, 32 or 56 upper-case hexadecimal digits.
+    """Return the store-side message id: 32 or 56 upper-case hexadecimal digits.
 
-    Source: docs/format.md, section 3, "Message id" (RocketMQ's `MessageDecoder.createMessageId`).
+    It is the store host and the physical offset. Source: docs/format.md, section 3, "Message id" (RocketMQ's
+    `MessageDecoder.createMessageId`).
     """
     address, port = record.store_host
     family = socket.AF_INET6 if record.sys_flag & _STORE_V6 else socket.AF_INET

@@ -1,9 +1,9 @@
-"""Walk a log file from any place in it, without reading the part before.
+"""Walk a log file from any place in it, without reading all of the part before.
 
-The item that holds a place begins somewhere before it. It is found by walking from a little earlier: a walk that begins
-inside an item finds the next record that was written for exactly its place, and from there on it sees what a walk of
-the whole file sees. Where a MiB before the place shows no such record, the longest record's length before it is tried,
-then the file from its start.
+The item at a place begins somewhere before it and is found by a walk from an earlier place. A walk that begins inside
+an item finds the next record that was written for exactly its place. From there on it yields the items of a walk of the
+whole file. If one MiB before the place has no such record, the walk begins one maximum record length before it, and
+then at the start of the file.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _NEAR_BYTES = 1024 * 1024
 def items_from(
     source: Source, position: int, base_offset: int, file_bytes: int, record_bytes_max: int
 ) -> Iterator[Item]:
-    """Yield the items of one file, as `walk_source` does; the first is that which holds `position`.
+    """Yield the items of one file, as `walk_source` does; the first one covers `position`.
 
-    A `Bad` comes with the `Unreadable` that it belongs to. Where only zeros follow, the first item may be the rest of
-    them. Cost: some MiB before the position, unless nothing valid lies there.
+    A `Bad` comes with its `Unreadable`. If only zeros follow, the first item may be the rest of them. Cost: some MiB
+    before the position, or more if there is no valid record near it.
     """
 
     def items(start: int) -> Iterator[Item]:
@@ -43,7 +43,7 @@ def items_from(
     for item in items(start):
         held.append(item)
         if isinstance(item, Bad):
-            continue  # goes with the Unreadable behind it
+            continue  # is yielded with the Unreadable after it
         if not isinstance(item, Record | Unreadable) or item.offset + item.size_bytes > base_offset + position:
             yield from held
         held.clear()
@@ -52,7 +52,7 @@ def items_from(
 def _start_of_item(
     source: Source, items: Callable[[int], Iterator[Item]], position: int, base_offset: int, record_bytes_max: int
 ) -> int:
-    """Return where the item that holds `position` begins, or an earlier place of an item."""
+    """Return the begin of the item that covers `position`, or of an earlier item."""
     here = next(items(position), None)
     if isinstance(here, Record):
         return position

@@ -1,8 +1,8 @@
-"""Look at a store directory without touching it: log files, checkpoint, marker, lock and durable floor.
+"""Look at a store directory without changes: log files, checkpoint, marker, lock, floor.
 
-Guarantees: nothing is created, written, locked or mapped; files are opened read-only and read in pieces of some MiB; a
-missing, foreign, short, empty or damaged file is a finding and not an exception. On a live store, or where a file
-changed while it was read, a bad tail is "moving" and leaves the verdict open.
+Guarantees: nothing is created, written, locked or mapped. Files are opened read-only and read in pieces of some MiB. A
+missing, foreign, short, empty or damaged file is a finding and not an exception. On a live store, or if a file changed
+while it was read, a bad tail is "moving" and leaves the verdict open.
 
 Usage: `view = look(directory)`, then feed `iter_items(view)` into a `LogJudge(view)`, whose `finish()` gives the
 findings.
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 RECORD_BYTES_MAX = 64 * 1024 * 1024
-"""Longest record that is loaded; RocketMQ's own default limit (`maxMessageSize`) is 4 MiB."""
+"""The longest record that is loaded. RocketMQ's default limit (`maxMessageSize`) is 4 MiB."""
 
 _LOG_NAME = re.compile(r"[0-9]{20}")
 _CHECKPOINT = struct.Struct(">qqq")
@@ -50,7 +50,10 @@ _I64_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One commit log file as listed: `base_offset` is what its name says, `size_bytes` what the file system says."""
+    """One commit log file as listed.
+
+    `base_offset` is the offset in its name and `size_bytes` its size in the file system.
+    """
 
     name: str
     path: Path
@@ -66,7 +69,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LocatedItem:
-    """An item of the log and the file (relative to the store directory) it lies in."""
+    """An item of the log, and its file relative to the store directory."""
 
     file: str
     item: Item
@@ -86,7 +89,10 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class StoreView:
-    """A store directory as found, before its log is read; `file_bytes` is the size that most log files have."""
+    """A store directory before its log is read.
+
+    `file_bytes` is the size that most log files have.
+    """
 
     store_dir: Path
     files: tuple[LogFile, ...]
@@ -101,9 +107,8 @@ class StoreView:
 def look(store_dir: Path, *, file_bytes: int | None = None) -> StoreView:
     """List a store directory and read its small files.
 
-    `file_bytes` is the configured size of a log file; without it that of the durable floor counts, else the commonest
-    size (the first file's on a tie).
-    Raises OSError only if `store_dir` or its `commitlog` cannot be listed at all.
+    `file_bytes` is the configured size of a log file. Without it the size in the durable floor is used, or else the
+    commonest size (the first file's on a tie). Raises OSError only if `store_dir` or its `commitlog` cannot be listed.
     """
     findings: list[Finding] = []
     is_unclean = (store_dir / "abort").exists()
@@ -135,11 +140,11 @@ def iter_items(
     on_file: Callable[[LogFile, bool, OSError | None], None] | None = None,
     reached: Callable[[int], None] = lambda offset: None,
 ) -> Iterator[LocatedItem]:
-    """Yield the items of all log files in order; the first one is that which holds `from_offset`.
+    """Yield the items of all log files in order; the first one covers `from_offset`.
 
-    After each file `on_file(file, has_changed, error)` is told whether it changed meanwhile and what ended it early;
-    `reached` is told, some MiB apart, the physical offset up to which bytes were loaded.
-    Cost: one pass from there on; a `from_offset` inside a record costs some MiB before it (see `items_from`).
+    After each file `on_file(file, has_changed, error)` is called: whether the file changed while it was read, and the
+    error that ended it early. `reached` is called every few MiB with the physical offset up to which bytes were loaded.
+    Cost: one pass from `from_offset` on; inside a record, some MiB before it too (see `items_from`).
     """
     for file in view.files:
         file_end = file.base_offset + max(view.file_bytes, file.size_bytes)
@@ -162,7 +167,10 @@ def iter_items(
 
 
 def read_checkpoint(store_dir: Path, findings: list[Finding] | None = None) -> Checkpoint | None:
-    """Read the three times of the checkpoint; None, with a finding, if the file is missing or has another size."""
+    """Read the three times of the checkpoint.
+
+    Returns None, with a finding, if the file is missing or has another size.
+    """
     found: list[Finding] = [] if findings is None else findings
     remedy = "none needed: the store rebuilds it, with a longer recovery"
     try:
@@ -187,7 +195,7 @@ def read_checkpoint(store_dir: Path, findings: list[Finding] | None = None) -> C
 def read_floor(store_dir: Path, findings: list[Finding] | None = None) -> Floor | None:
     """Read the durable floor; None if there is none.
 
-    A file that is there but wrong in size, magic or checksum gives None and the finding FLOOR_UNREADABLE.
+    A file with wrong size, magic or checksum gives None and the finding FLOOR_UNREADABLE.
 
     Source: docs/format.md, section 8.
     """
@@ -202,8 +210,8 @@ def read_floor(store_dir: Path, findings: list[Finding] | None = None) -> Floor 
         return None
     floor = parse_durable_floor(stored)
     if floor is None and findings is not None:
-        message = "size, magic or checksum of the durable floor is wrong; tears and damage cannot be told apart by it"
-        remedy = "none needed: the next flush of the store writes it again"
+        message = "size, magic or checksum of the durable floor is wrong, so it cannot separate tears from damage"
+        remedy = "none needed: the next flush of the store rewrites it"
         findings.append(Finding("FLOOR_UNREADABLE", "note", name, None, message, remedy))
     return floor
 
@@ -232,12 +240,15 @@ def _list_log(store_dir: Path, findings: list[Finding]) -> tuple[LogFile, ...]:
 
 
 def _usual_size(files: tuple[LogFile, ...]) -> int:
-    sizes = Counter(file.size_bytes for file in files if file.size_bytes)  # counts equal: the first one seen wins
+    sizes = Counter(file.size_bytes for file in files if file.size_bytes)  # on a tie the first one seen is taken
     return sizes.most_common(1)[0][0] if sizes else 0
 
 
 def _judge_files(files: tuple[LogFile, ...], size: int, may_be_torn: bool, findings: list[Finding]) -> None:
-    """Judge names and sizes; zero-length files but the newest, short files and gaps are damage."""
+    """Judge names and sizes of log files.
+
+    Empty files before the newest, short files and gaps are damage.
+    """
 
     def add(code: Code, severity: Severity, file: LogFile, message: str, remedy: str) -> None:
         findings.append(Finding(code, severity, file.label, file.base_offset, message, remedy))
@@ -259,7 +270,7 @@ def _judge_files(files: tuple[LogFile, ...], size: int, may_be_torn: bool, findi
             expected = files[index - 1].base_offset + size
             add("CL_GAP", "damage", file, f"begins at {file.base_offset}, the one before ends at {expected}", restore)
         elif size and file.base_offset % size:
-            add("CL_MISALIGNED", "damage", file, f"the name is no multiple of the file size {size}", restore)
+            add("CL_MISALIGNED", "damage", file, f"the name is not a multiple of the file size {size}", restore)
 
 
 def _judge_missing_log(store_dir: Path, findings: list[Finding]) -> None:
@@ -273,7 +284,7 @@ def _is_live(store_dir: Path, findings: list[Finding]) -> bool:
     try:
         return is_locked_elsewhere(store_dir / "lock")
     except OSError as error:
-        message = f"cannot tell whether a store has the directory open: {error.strerror}"
+        message = f"whether the directory is open in a store is unknown: {error.strerror}"
         remedy = "look again with permission to read the lock file"
         findings.append(Finding("LOCK_UNKNOWN", "note", "lock", None, message, remedy))
         return False

@@ -1,7 +1,7 @@
-"""Decode consume queue files and their extension from bytes at hand: those of a recorded disk.
+"""Decode consume queue files and their extension from bytes in memory.
 
-The layouts are drawn in properties/decode/consumequeue.py, which reads real files in pieces; here the files are small.
-No bytes make anything raise.
+properties/decode/consumequeue.py draws the layouts and reads real files in pieces. Here the files are those of a
+recorded disk and small. No bytes make anything raise.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ _UNIT = struct.Struct(">qiq")
 _EXT = struct.Struct(">hqqh")
 
 PREFILL_UNIT = _UNIT.pack(0, PREFILL_BYTES, 0)
-"""What fills the first file of a queue in front of its first unit."""
+"""Fills the first file of a queue before its first unit."""
 
 
 def decode_units(data: bytes) -> list[StoredUnit]:
-    """Return the units of a queue file or of a part of it; a cut last unit is left out."""
+    """Return the units of a queue file or a part of it, without a truncated last unit."""
     return list(_UNIT.iter_unpack(data[: len(data) - len(data) % UNIT_BYTES]))
 
 
 def decode_ext_unit(files: Mapping[int, bytes], address: int) -> ExtUnit | None:
-    """Look an extension unit up by its address in the files of its queue, by base; None if there is none."""
+    """Return an extension unit by its address in the files of its queue, or None.
+
+    `files` are the extension files by base position.
+    """
     place = address + 2**63
     base = max((base for base in files if base <= place), default=None)
     if base is None or place - base + _EXT.size > len(files[base]):
@@ -42,7 +45,10 @@ def decode_ext_unit(files: Mapping[int, bytes], address: int) -> ExtUnit | None:
 
 
 def resolved_tags_code(unit: StoredUnit, files: Mapping[int, bytes]) -> int | None:
-    """Return the tags code of a unit, from the extension where it has an address; None if that leads nowhere."""
+    """Return the tags code of a unit, looked up in the extension if it has an address.
+
+    Returns None if the address leads nowhere.
+    """
     code = unit[2]
     if code > EXT_ADDRESS_MAX:
         return code

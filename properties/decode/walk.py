@@ -1,12 +1,11 @@
-"""Walk one commit log file: every byte of it belongs to exactly one item that is yielded.
+"""Walk one commit log file: every byte of it belongs to exactly one yielded item.
 
-Items come in the order of their offsets. `Record`, `Blank`, `Zeros` and `Unreadable` tile the bytes at hand without
-gap or overlap (a `Blank` stands for everything to the end of the file); a `Bad` comes directly before the `Unreadable`
-that begins at the same offset and says what was wrong there. After a bad place the walk goes on at the next place
-where a valid record begins that was written for exactly that place, so neither stale records nor records inside a body
-are taken for real.
+Items are yielded in the order of their offsets. `Record`, `Blank`, `Zeros` and `Unreadable` cover the bytes without gap
+or overlap; a `Blank` covers everything to the end of the file. A `Bad` comes directly before the `Unreadable` at the
+same offset and states what is wrong there. After a bad place the walk continues at the next valid record that was
+written for exactly its place, so stale records and records inside a body are not mistaken for real ones.
 
-No bytes make a walk raise. Cost is linear: each byte is searched for a magic once and checksummed once, unless someone
+No bytes make a walk raise. Cost is linear: each byte is searched for a magic once and checksummed once, except in
 forged records that overlap.
 
 Source: docs/format.md, section 2.
@@ -37,7 +36,7 @@ __all__ = ["Item", "Source", "Unreadable", "Zeros", "decode_at", "next_record", 
 _MAGIC_BYTES = struct.pack(">I", RECORD_MAGIC)
 _PLACE = struct.Struct(">q")
 _BODY_BYTES = struct.Struct(">i")
-# size, magic, body CRC, physical offset, system flags; and the body length where it is with two IPv4 hosts.
+# size, magic, body CRC, physical offset, system flags, and the place of the body length with two IPv4 hosts.
 _FAST = struct.Struct(">iII16xqi44xi")
 _FAST_START = struct.Struct(">iIxxxxxxxxxxxxxxxxxxxxq")
 _TRAILER_MARK = b"__CRC32#\x01"
@@ -48,7 +47,7 @@ assert _FAST_START.size == 36
 
 @dataclass(frozen=True, slots=True)
 class Zeros:
-    """Every byte from `offset` to the end of the file is zero: nothing was written here yet."""
+    """Zeros from `offset` to the end of the file: nothing was written there yet."""
 
     offset: int
     size_bytes: int
@@ -56,7 +55,7 @@ class Zeros:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Bytes that were skipped because no valid record begins in them; `reason` is that of their first byte."""
+    """Skipped bytes without a valid record; `reason` is that of their first byte."""
 
     offset: int
     size_bytes: int
@@ -67,11 +66,11 @@ Item: TypeAlias = Record | Blank | Zeros | Bad | Unreadable
 
 
 class Source(Protocol):
-    """Where a walk takes its bytes from; positions count from the start of the file."""
+    """Source of a walk's bytes. Positions count from the start of the file."""
 
     @property
     def end(self) -> int:
-        """Return the position behind the last byte at hand; it may shrink when the file does."""
+        """Return the position after the last available byte; it decreases if the file shrinks."""
         ...
 
     def read(self, position: int, size_bytes: int) -> bytes:
@@ -79,19 +78,21 @@ class Source(Protocol):
         ...
 
     def next_nonzero(self, position: int) -> int:
-        """Return the position of the first byte from `position` on that is not zero, or `end`."""
+        """Return the position of the first non-zero byte at or after `position`, or `end`."""
         ...
 
     def find(self, needle: bytes, position: int) -> int:
-        """Return where `needle` (without zero bytes) next occurs at or behind `position`, or -1."""
+        """Return the next position of `needle` at or after `position`, or -1.
+
+        `needle` has no zero bytes.
+        """
         ...
 
 
 def walk(buffer: Readable, *, base_offset: int, file_bytes: int) -> Iterator[Item]:
-    """Yield everything in one log file whose first byte has the physical offset `base_offset`.
+    """Yield the items of one log file whose first byte has the physical offset `base_offset`.
 
-    `file_bytes` is the nominal size; a buffer that is shorter ends early, bytes beyond the nominal size are not looked
-    at.
+    `file_bytes` is the nominal size. A shorter buffer ends early; bytes past the nominal size are ignored.
     """
     return walk_source(_BufferSource(buffer, file_bytes), base_offset=base_offset, file_bytes=file_bytes)
 
@@ -104,9 +105,9 @@ def walk_source(
     position: int = 0,
     record_bytes_max: int | None = None,
 ) -> Iterator[Item]:
-    """Do what `walk` does with bytes from any source, beginning at `position`.
+    """Walk as `walk` does, over bytes from any source, beginning at `position`.
 
-    A record longer than `record_bytes_max` is not loaded but called bad (`over_limit`), which bounds the memory.
+    A record longer than `record_bytes_max` is not loaded but bad (`over_limit`), which bounds the memory.
     """
     while position < source.end:
         offset = base_offset + position
@@ -130,11 +131,10 @@ def walk_source(
 def scan(
     buffer: Readable, *, base_offset: int, file_bytes: int | None = None
 ) -> tuple[list[int], int, Reason | str | None]:
-    """Return the offsets of the valid records from the start of a file, the offset behind the last, and what stopped
-    it.
+    """Return the offsets of the valid records from the start, their end, and why it ended.
 
-    What stopped it is None (only zeros or nothing behind the last record), "blank", or the reason a walk would give
-    there. This is `walk` for those who judge many images: strict, in order, without decoding what nobody asked for.
+    The reason is None (only zeros or nothing after the last record), "blank", or the reason that a walk would give
+    there. This is a fast `walk` for judges of many images: it stops at the first bad place and decodes no fields.
     """
     data = buffer if isinstance(buffer, bytes) else bytes(buffer)
     limit = len(data) if file_bytes is None else min(len(data), file_bytes)
@@ -196,9 +196,9 @@ def _stop_reason(data: bytes, position: int, limit: int, base_offset: int, room_
 def decode_at(
     source: Source, position: int, base_offset: int, file_bytes: int, record_bytes_max: int | None
 ) -> Record | Blank | Bad:
-    """Decode at a position, loading a whole record only when its start says that it belongs here.
+    """Decode at a position; load a whole record only if its start is right for this place.
 
-    Nothing but that one place is read, unlike by a walk, which searches on behind a bad place.
+    Unlike a walk, it does not search on after a bad place.
     """
     offset, room = base_offset + position, file_bytes - position
     head = source.read(position, _FAST.size)
@@ -213,7 +213,7 @@ def decode_at(
 
 
 def next_record(source: Source, position: int, base_offset: int, file_bytes: int, record_bytes_max: int | None) -> int:
-    """Return the next position, at or behind `position`, where a valid record begins; the end if there is none."""
+    """Return the next position of a valid record at or after `position`, or the end."""
     while (found := source.find(_MAGIC_BYTES, position + 4)) >= 0:
         position = found - 4
         place = source.read(position + 28, 8)
@@ -226,7 +226,7 @@ def next_record(source: Source, position: int, base_offset: int, file_bytes: int
 
 
 class _BufferSource:
-    """Bytes that are in memory already."""
+    """Bytes in memory as the source of a walk."""
 
     def __init__(self, buffer: Readable, file_bytes: int) -> None:
         self._data = buffer if isinstance(buffer, bytes) else bytes(buffer)

@@ -1,1 +1,1 @@
-"""The in-process recorder: what a store did to its files, page by page and in order."""
+"""The recorded disk: a journal of a store's writes, the crash states it allows, faults."""

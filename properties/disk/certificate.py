@@ -1,8 +1,9 @@
-"""On what a crash image rests: for each name, size and page the journal entry behind it, and the barriers around it.
+"""Certificates: the journal entries and barriers that explain each name, size and page.
 
-Entries go by their number in the journal. A *barrier* is a sync that returned successfully; what came after the last
-one before the crash was open, and may be claimed or not. A certificate only claims; properties/disk/legality.py
-tells from the journal alone whether the claims are permitted and whether the image is what they say.
+Entries are numbered by their place in the journal. A *barrier* is a sync that returned successfully. Entries after the
+last barrier before the crash are in flight, and the image may have them or not. A certificate only makes claims.
+properties/disk/legality.py decides from the journal alone whether the claims are permitted and whether the image
+matches them.
 """
 
 import json
@@ -30,6 +31,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileSynced,
     FileUnlinked,
+    PageFreed,
     PagesDropped,
     PageWritten,
     Resized,
@@ -43,14 +45,15 @@ SECTORS = 8
 _OBJECTIONS_SHOWN_MAX = 5
 
 Origin = int | Literal["base"]
-"""A journal entry; or what was there before the first one: the disk's first content, nothing for a new file."""
+"""A journal entry, or "base": the disk's content before the first entry, which is nothing for a new file."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageClaim:
-    """A page that was open at the crash holds one version, or a tear: sector s is the second's where bit s is set.
+    """A page that was in flight at the crash has one version, or a tear of two versions.
 
-    `dropped_by` is the failed sync since which the page counts as clean, so that a later one has passed it by.
+    In a tear, sector s is from the second version if bit s of `mask` is set. `dropped_by` is the failed sync since
+    which the page counts as clean, so that later syncs skip it.
     """
 
     page: int
@@ -61,9 +64,10 @@ class PageClaim:
 
 @dataclass(frozen=True, slots=True)
 class FileClaim:
-    """One file of the image. `barrier_before` and `barrier_after` are its syncs around the crash; None: there is none.
+    """One file of the image, with its last sync before the crash and its first one after it.
 
-    `pages` names the open pages inside the file, in order; all others hold what was last written before the barrier.
+    The syncs are `barrier_before` and `barrier_after`, None if there is none. `pages` are the in-flight pages inside
+    the file, in order; all other pages have the version last written before the barrier.
     """
 
     path: str
@@ -78,7 +82,9 @@ class FileClaim:
 
 @dataclass(frozen=True, slots=True)
 class OperationClaim:
-    """A directory operation that survived: for sure since the barrier `durable_since`, by chance when that is None.
+    """A directory operation that survived.
+
+    It is durable since the barrier `durable_since`, or survived by chance if that is None.
 
     `barrier_before` and `barrier_after` are the syncs of its directory around the crash.
     """
@@ -92,7 +98,10 @@ class OperationClaim:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """All claims about an image of a crash after the first `position` entries. Files are sorted by path."""
+    """All claims about the image of a crash after `position` entries.
+
+    Files are sorted by path.
+    """
 
     position: int
     disk: Disk
@@ -105,14 +114,14 @@ class Certificate:
         return document
 
     def sentences(self) -> list[str]:
-        """Return one sentence per operation, size and open page."""
+        """Return one sentence per operation, size and in-flight page."""
         return sentences_of(self)
 
 
 def assert_legal(
     base: Image, journal: Sequence[Entry], position: int, choices: Choices, image: Image, *, disk: Disk
 ) -> None:
-    """Raise HarnessError when `image` is not what a crash at `position` with these choices may leave."""
+    """Raise HarnessError if a crash at `position` with these choices cannot leave `image`."""
     found = objections(base, journal, image, certify(base, journal, position, choices, disk=disk))
     if found:
         more = f"; and {len(found) - _OBJECTIONS_SHOWN_MAX} more" if len(found) > _OBJECTIONS_SHOWN_MAX else ""
@@ -125,28 +134,38 @@ def assert_legal(
 
 @dataclass(slots=True)
 class _Trace:
-    """The entries of one inode: what is durable first, then what is open; a choice is an index into these lists."""
+    """The entries of one inode: first the durable one, then those in flight.
+
+    A choice is an index into these lists.
+    """
 
     sizes: list[tuple[Origin, int]] = field(default_factory=lambda: [("base", 0)])
     versions: dict[int, list[Origin]] = field(default_factory=dict)
     barrier: int | None = None
     dropped: dict[int, int] = field(default_factory=dict)
     passed_by: dict[int, int] = field(default_factory=dict)
+    freed: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def free(self, number: int, page: int) -> None:
+        """Have a page hold zeros because of a cut, whose size comes next."""
+        self.write(number, page)
+        self.freed.setdefault(page, []).append((len(self.versions[page]) - 1, len(self.sizes)))
 
     def write(self, number: int, page: int) -> None:
-        """Have a page hold something new, and be dirty."""
+        """Add a version of a page, which is dirty now."""
         self.versions.setdefault(page, ["base"]).append(number)
         self.dropped.pop(page, None)
 
     def drop(self, number: int) -> None:
-        """Count each dirty page as clean, as it may be."""
+        """Count each dirty page as clean after a failed sync."""
         dirty = (page for page, versions in self.versions.items() if len(versions) > 1)
         self.dropped = {**dict.fromkeys(dirty, number), **self.dropped}
 
     def sync(self, number: int) -> None:
-        """Make the newest of everything durable but of pages that count as clean."""
+        """Make the newest versions durable, except those of pages that count as clean."""
         self.barrier = number
         del self.sizes[:-1]
+        self.freed.clear()
         for page, versions in self.versions.items():
             if page in self.dropped:
                 self.passed_by[page] = self.dropped[page]
@@ -155,11 +174,14 @@ class _Trace:
                 del versions[:-1]
 
 
-class _History:
-    """Walk a journal and keep entry numbers; what is pending and how inodes are called comes from the disk itself."""
+class _JournalWalk:
+    """Walks a journal and keeps entry numbers.
+
+    Pending operations and names of inodes come from the disk state itself.
+    """
 
     def __init__(self, base: Image, journal: Sequence[Entry], position: int, *, disk: Disk) -> None:
-        hollow = Image(base.directories, dict.fromkeys(base.files, b""))  # contents are the image's business
+        hollow = Image(base.directories, dict.fromkeys(base.files, b""))  # contents are not needed here
         self.state: DiskState = disk_state(hollow, (), 0, disk=disk)
         self.traces = {number: _Trace([("base", len(base.files[path]))]) for path, number in self.state.names.items()}
         self.operations: list[tuple[int, DirectoryOperation]] = []
@@ -170,6 +192,8 @@ class _History:
 
     def _take(self, number: int, entry: Entry) -> None:
         match entry:
+            case PageFreed(inode, page, _):
+                self.traces[inode].free(number, page)
             case PageWritten(inode, page, _):
                 self.traces[inode].write(number, page)
             case PagesDropped(inode):
@@ -199,17 +223,17 @@ class _History:
                     self.durable_since.setdefault(done, number)
 
     def surviving(self, choices: Choices) -> list[tuple[int, DirectoryOperation]]:
-        """Return the operations that took effect, in order."""
+        """Return the directory operations that survived, in order."""
         chosen = {id(operation) for operation in surviving_operations(self.state, choices)}
         return [(n, done) for n, done in self.operations if n in self.durable_since or id(done) in chosen]
 
 
 def certify(base: Image, journal: Sequence[Entry], position: int, choices: Choices, *, disk: Disk) -> Certificate:
-    """Say on what the image that `compose` makes of these choices rests. Unknown facts and numbers count as 0.
+    """Return the certificate of the image that `compose` makes of these choices.
 
-    Linear in the journal; no content is copied.
+    Unknown in-flight writes and invalid choices count as 0. Cost: linear in the journal; no content is copied.
     """
-    history = _History(base, journal, position, disk=disk)
+    walk = _JournalWalk(base, journal, position, disk=disk)
     file_after: dict[int, int] = {}
     directory_after: dict[str, int] = {}
     for number in range(position, len(journal)):
@@ -218,20 +242,20 @@ def certify(base: Image, journal: Sequence[Entry], position: int, choices: Choic
                 file_after.setdefault(inode, number)
             case DirectorySynced(path):
                 directory_after.setdefault(path, number)
-    survived = history.surviving(choices)
+    survived = walk.surviving(choices)
     operations = tuple(
         OperationClaim(
             entry=number,
             directory=directory_of(operation),
-            durable_since=history.durable_since.get(number),
-            barrier_before=history.directory_barriers.get(directory_of(operation)),
+            durable_since=walk.durable_since.get(number),
+            barrier_before=walk.directory_barriers.get(directory_of(operation)),
             barrier_after=directory_after.get(directory_of(operation)),
         )
         for number, operation in survived
     )
-    reached = compose(history.state, choices).files
+    reached = compose(walk.state, choices).files
     files = [
-        _file_claim(history, path, inode, named_by, choices, barrier_after=file_after.get(inode))
+        _file_claim(walk, path, inode, named_by, choices, barrier_after=file_after.get(inode))
         for path, inode, named_by in _named_files(base, survived, reached)
     ]
     return Certificate(position, disk, tuple(files), operations)
@@ -240,7 +264,7 @@ def certify(base: Image, journal: Sequence[Entry], position: int, choices: Choic
 def _named_files(
     base: Image, survived: Sequence[tuple[int, DirectoryOperation]], reached: Collection[str]
 ) -> list[tuple[str, int, Origin]]:
-    """Return path, inode and the entry that gave the name, for each file that can be reached, sorted by path."""
+    """Return path, inode and naming entry of each reachable file, sorted by path."""
     names, directories = {path: number for number, path in enumerate(sorted(base.files))}, set(base.directories)
     named_by: dict[str, Origin] = {}
     for number, operation in survived:
@@ -251,14 +275,22 @@ def _named_files(
 
 
 def _file_claim(
-    history: _History, path: str, inode: int, named_by: Origin, choices: Choices, *, barrier_after: int | None
+    walk: _JournalWalk, path: str, inode: int, named_by: Origin, choices: Choices, *, barrier_after: int | None
 ) -> FileClaim:
-    trace, known_as, disk = history.traces[inode], history.state.inodes[inode].name, history.state.disk
+    trace, known_as, disk = walk.traces[inode], walk.state.inodes[inode].name, walk.state.disk
     choice = choices.get(f"size {known_as}", 0) if disk != "kill" else len(trace.sizes) - 1
-    sized_by, size_bytes = trace.sizes[choice if isinstance(choice, int) and 0 <= choice < len(trace.sizes) else 0]
+    size = choice if isinstance(choice, int) and 0 <= choice < len(trace.sizes) else 0
+    sized_by, size_bytes = trace.sizes[size]
+    open_choices = {page: choices.get(f"page {known_as} {page}", 0) for page in trace.versions}
+    if disk == "journal":
+        for page, cuts in trace.freed.items():
+            chosen = open_choices[page]
+            newest = chosen if isinstance(chosen, int) else max(chosen[:2])
+            if any(newest >= zeros and size < cut for zeros, cut in cuts):
+                open_choices[page] = 0
     pages = tuple(
         replace(
-            _page_claim(page, versions, choices.get(f"page {known_as} {page}", 0), disk=disk),
+            _page_claim(page, versions, open_choices[page], disk=disk),
             dropped_by=trace.passed_by.get(page),
         )
         for page, versions in sorted(trace.versions.items())

@@ -1,68 +1,74 @@
-"""From what a case says of a power loss to a choice for every open fact, and back.
+"""Convert between the power loss in a case and a choice for every in-flight write.
 
-A case names the exceptions: against a disk on which nothing un-synced survived (`others` is "lost"), or against one on
-which all of it did ("kept"). Both forms can say every loss; the one with fewer exceptions is the one to read.
+A case names exceptions. They are exceptions from a disk on which no in-flight write survived (`others` is "lost"), or
+on which all of them did ("kept"). Both forms can express every power loss; cases use the one with fewer exceptions.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tornpage.model.operations import Choice, Others
-from tornpage.properties.disk.images import Choices, Fact
+from tornpage.properties.disk.images import Choices, InFlightWrite
 
-__all__ = ["PowerLoss", "chosen", "exceptions", "fewest_exceptions", "fitted", "lost_facts"]
+__all__ = ["PowerLoss", "chosen", "exceptions", "fewest_exceptions", "fitted", "lost_writes"]
 
 
 @dataclass(frozen=True, slots=True)
 class PowerLoss:
-    """One power loss of a run: the facts that were open, and what was chosen for them."""
+    """One power loss of a run: the in-flight writes, and a choice for each of them."""
 
-    facts: tuple[Fact, ...]
+    writes: tuple[InFlightWrite, ...]
     choices: Choices
 
     @property
-    def lost(self) -> list[Fact]:
-        """The facts of which the latest version did not survive whole."""
-        return lost_facts(self.facts, self.choices)
+    def lost(self) -> list[InFlightWrite]:
+        """The in-flight writes whose latest version did not survive completely."""
+        return lost_writes(self.writes, self.choices)
 
 
-def chosen(facts: Sequence[Fact], survived: Choices, others: Others) -> dict[str, Choice]:
-    """Return a choice for every fact that has one other than 0; numbers that are too large count as the latest."""
-    found = {fact.name: _choice(fact, survived, others) for fact in facts}
+def chosen(writes: Sequence[InFlightWrite], survived: Choices, others: Others) -> dict[str, Choice]:
+    """Return the choices other than 0.
+
+    Numbers that are too large count as the latest version.
+    """
+    found = {write.name: _choice(write, survived, others) for write in writes}
     return {name: choice for name, choice in found.items() if choice != 0}
 
 
-def fitted(facts: Sequence[Fact], survived: Choices, others: Others) -> dict[str, Choice]:
-    """Return the exceptions among the facts there are, in numbers they have."""
-    return exceptions(facts, chosen(facts, survived, others), others)
+def fitted(writes: Sequence[InFlightWrite], survived: Choices, others: Others) -> dict[str, Choice]:
+    """Return the exceptions among existing in-flight writes, with valid numbers."""
+    return exceptions(writes, chosen(writes, survived, others), others)
 
 
-def exceptions(facts: Sequence[Fact], choices: Choices, others: Others) -> dict[str, Choice]:
-    """Return what has to be named in one form to say these choices."""
-    named = {fact.name: choices.get(fact.name, 0) for fact in facts}
-    usual = {fact.name: _usual(fact, others) for fact in facts}
+def exceptions(writes: Sequence[InFlightWrite], choices: Choices, others: Others) -> dict[str, Choice]:
+    """Return the exceptions that express these choices in one form."""
+    named = {write.name: choices.get(write.name, 0) for write in writes}
+    usual = {write.name: _usual(write, others) for write in writes}
     return {name: choice for name, choice in named.items() if choice != usual[name]}
 
 
-def fewest_exceptions(facts: Sequence[Fact], choices: Choices) -> tuple[dict[str, Choice], Others]:
-    """Return the form that names fewer facts, and its exceptions; with as many of both, what was lost is named."""
-    kept, lost = exceptions(facts, choices, "kept"), exceptions(facts, choices, "lost")
+def fewest_exceptions(writes: Sequence[InFlightWrite], choices: Choices) -> tuple[dict[str, Choice], Others]:
+    """Return the exceptions in the form that has fewer, and that form.
+
+    If both have as many, lost writes are named.
+    """
+    kept, lost = exceptions(writes, choices, "kept"), exceptions(writes, choices, "lost")
     return (lost, "lost") if len(lost) < len(kept) else (kept, "kept")
 
 
-def lost_facts(facts: Sequence[Fact], choices: Choices) -> list[Fact]:
-    """Return the facts of which the latest version did not survive whole: lost, older or torn."""
-    named = exceptions(facts, choices, "kept")
-    return [fact for fact in facts if fact.name in named]
+def lost_writes(writes: Sequence[InFlightWrite], choices: Choices) -> list[InFlightWrite]:
+    """Return the writes whose latest version did not survive: lost, older or torn."""
+    named = exceptions(writes, choices, "kept")
+    return [write for write in writes if write.name in named]
 
 
-def _usual(fact: Fact, others: Others) -> int:
-    return 0 if others == "lost" else fact.alternatives - 1
+def _usual(write: InFlightWrite, others: Others) -> int:
+    return 0 if others == "lost" else write.alternatives - 1
 
 
-def _choice(fact: Fact, survived: Choices, others: Others) -> Choice:
-    choice = survived.get(fact.name, _usual(fact, others))
-    latest = fact.alternatives - 1
+def _choice(write: InFlightWrite, survived: Choices, others: Others) -> Choice:
+    choice = survived.get(write.name, _usual(write, others))
+    latest = write.alternatives - 1
     if isinstance(choice, int):
         return max(0, min(choice, latest))
     first, second, mask = choice

@@ -1,26 +1,27 @@
-"""Find the 4 KiB pages of a buffer that changed since the last look, without instrumenting the writes.
+"""Find the 4 KiB pages of a buffer that changed since the last look.
 
-A tracker hands out a buffer, the store writes into it in any way it likes (slices, memoryviews, `struct.pack_into`),
-and each look names the pages whose *content* differs from the look before. Guarantees, for every tracker:
+Writes need no instrumentation. A tracker provides a buffer, the store writes into it in any way (slices, memoryviews,
+`struct.pack_into`), and each look returns the pages whose *content* differs from the look before. Guarantees of every
+tracker:
 
-1. A page is named if and only if its bytes differ from its bytes at the last look; equal rewrites are silent.
-2. A look is also the start of the next one: no change is named twice and none is lost between two looks.
-3. The buffer keeps its size and address: while it is watched nobody can resize or close it (Python raises BufferError).
-4. Each mapping and descriptor is closed exactly once; `close()` may be called again, and a view that the store still
-   holds makes it count, not raise.
+1. A page is returned if and only if its bytes differ from its bytes at the last look. Equal rewrites are not returned.
+2. A look starts the next interval: no change is returned twice, and none is lost between two looks.
+3. The buffer keeps its size and address. While it is watched, resizing or closing it raises BufferError.
+4. Each mapping and descriptor is closed exactly once. `close()` may be called again. A view that the store still holds
+   is counted and does not make `close()` raise.
 
-Two ways to know, with the same answers:
+Two trackers give the same answers:
 
 `CompareTracker`
-    keeps a shadow copy and compares 16 KiB at a time with memcmp, then page by page where a chunk differs. Works
-    everywhere and in a forked child. The cost of a look grows with the size of the buffer.
+    keeps a shadow copy and compares 16 KiB at a time with memcmp, then page by page if a chunk differs. It works
+    everywhere, also in a forked child. The cost of a look grows with the size of the buffer.
 `WriteProtectTracker`
-    Linux 6.7: the kernel write-protects the pages (userfaultfd in asynchronous mode; user mode only, which needs no
-    rights) and the PAGEMAP_SCAN ioctl reads and re-arms the written ones in one step. Only those are compared with the
-    shadow. The cost of a look grows with the pages written; the first write to a page after a look costs a page fault.
-    A forked child has no registration: `TrackerForked`.
+    needs Linux 6.7. The kernel write-protects the pages (userfaultfd in asynchronous mode; user mode only, which needs
+    no rights), and the PAGEMAP_SCAN ioctl reads and re-arms the written ones in one step. Only those are compared with
+    the shadow. The cost of a look grows with the pages written; the first write to a page after a look costs a page
+    fault. A forked child has no registration and raises `TrackerForked`.
 
-Not seen by any of them: a page that changed and changed back between two looks. Whoever needs it must look in between.
+No tracker sees a page that changed and changed back between two looks. A test that needs it has to look in between.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 AUTO_WRITE_PROTECT_BYTES_MIN = 256 << 10
-"""Buffers of this size and more are write-protected by the automatic choice, smaller ones are compared.
+"""Buffers of at least this size are write-protected by the automatic choice; smaller ones are compared.
 
 Measured on two cores of x86_64, Linux 6.18, Python 3.11, in microseconds per look, page faults included, with 0, 1 and
 4 pages written since the last look: 64 KiB compared 1.5, 3.5, 7.6, protected 2.3, 5.7, 11; 128 KiB compared 2.9, 4.8,
@@ -63,9 +64,10 @@ Measured on two cores of x86_64, Linux 6.18, Python 3.11, in microseconds per lo
 
 
 class AutoTracker(Closing):
-    """Compare small buffers and write-protect large ones, or compare all of them where the kernel cannot help.
+    """Compares small buffers and write-protects large ones.
 
-    The write-protecting part is made for the first large buffer; when that fails, `fallback_reason` says why.
+    All buffers are compared if the kernel does not support write protection. The write-protecting part is created for
+    the first large buffer; if that fails, `fallback_reason` is the reason.
     """
 
     def __init__(
@@ -81,12 +83,12 @@ class AutoTracker(Closing):
 
     @property
     def leaked_exports(self) -> int:
-        """How many buffers were closed while somebody still held a view of them."""
+        """Number of buffers that were closed while a view of them existed."""
         protected = 0 if self._write_protect is None else self._write_protect.leaked_exports
         return self._compare.leaked_exports + protected
 
     def watch(self, content: bytes | bytearray) -> Tracked:
-        """Allocate a buffer with this content and watch it in the way that is cheaper for its size."""
+        """Allocate a buffer with this content, and watch it in the cheaper way for its size."""
         require_open(self._closed)
         if len(content) >= self._write_protect_bytes_min and self.fallback_reason is None:
             try:
@@ -106,7 +108,10 @@ class AutoTracker(Closing):
 
 
 def choose_tracker(kind: Literal["auto", "compare", "write-protect"]) -> DirtyTracker:
-    """Make the tracker of this name; only "write-protect" raises TrackerUnavailable, where the kernel cannot."""
+    """Create the tracker of this name.
+
+    Only "write-protect" raises TrackerUnavailable, if the kernel does not support it.
+    """
     match kind:
         case "auto":
             return AutoTracker()

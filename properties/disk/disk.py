@@ -1,7 +1,8 @@
-"""The state of a recorded disk at one moment: what is durable, and what might be.
+"""The state of a recorded disk: durable content, and in-flight writes.
 
-A pure reducer over the journal. Facts that reach the disk independently until a barrier covers them (docs/contract.md,
-"Crash model"): the content of each page (any version since the last sync), the size of each file, each name.
+This is a pure reducer over the journal. In-flight writes reach the disk independently until a barrier covers them
+(docs/contract.md, "Crash model"): the content of each page (any version since the last sync), the size of each file,
+and each name.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +19,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileSynced,
     FileUnlinked,
+    PageFreed,
     PagesDropped,
     PageWritten,
     ProcessKilled,
@@ -32,7 +34,7 @@ DirectoryOperation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What a disk holds: the directories, and the content of every file by absolute path."""
+    """Content of a disk: its directories, and the content of every file by absolute path."""
 
     directories: frozenset[str]
     files: Mapping[str, bytes]
@@ -40,11 +42,12 @@ class Image:
 
 @dataclass(slots=True)
 class InodeState:
-    """One file. `name` tells it from all others in choices and reports.
+    """One file. `name` identifies it in choices and reports.
 
-    `durable` is what survives for sure (given the name does), `sizes` the sizes since the last sync, oldest first,
-    `versions` the contents each page had since then. A sync passes by the pages that are `dropped`. Durable content is
-    replaced and never changed: images share it.
+    `durable` survives for certain (if the name does). `sizes` are the sizes since the last sync, oldest first, and
+    `versions` the contents of each page since then. A sync skips the pages in `dropped`. `freed` has, for each page
+    that a cut has freed, the numbers of its version of zeros and of the smaller size. Durable content is replaced and
+    never changed, because images share it.
     """
 
     name: str
@@ -52,18 +55,26 @@ class InodeState:
     sizes: list[int] = field(default_factory=list)
     versions: dict[int, list[bytes]] = field(default_factory=dict)
     dropped: set[int] = field(default_factory=set)
+    freed: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def may_hold(self, page: int, version: int, size: int) -> bool:
+        """Return whether a journaling disk may show a version of a page with a size.
+
+        Both are choices: 0 is what is durable.
+        """
+        return not any(version >= zeros and size < cut for zeros, cut in self.freed.get(page, ()))
 
     @property
     def size_bytes(self) -> int:
-        """The size the process sees."""
+        """The size that the process sees."""
         return self.sizes[-1] if self.sizes else len(self.durable)
 
     def page(self, number: int) -> bytes:
-        """The durable content of a page."""
+        """Return the durable content of a page."""
         return self.durable[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
 
     def latest(self) -> bytearray:
-        """The content the process sees."""
+        """Return the content that the process sees."""
         if not self.sizes and not self.versions:
             return bytearray(self.durable)
         content = bytearray(self.durable[: self.size_bytes])
@@ -74,23 +85,23 @@ class InodeState:
 
 
 def put_page(content: bytearray, number: int, page: bytes) -> None:
-    """Overwrite a page as far as it lies inside `content`; behind a short one there are zeros."""
+    """Overwrite a page as far as it lies inside `content`; a short page is padded with zeros."""
     start = number * PAGE_BYTES
     room = len(content) - start
     if room > 0:
-        if len(page) < PAGE_BYTES and len(page) < room:  # the file was shorter then than it is in this image
+        if len(page) < PAGE_BYTES and len(page) < room:  # the file was shorter at that time than in this image
             page = page.ljust(PAGE_BYTES, b"\0")
         content[start : start + min(len(page), room)] = page if len(page) <= room else page[:room]
 
 
 @lru_cache(maxsize=1 << 14)
 def parent_of(path: str) -> str:
-    """Return the directory that holds a path."""
+    """Return the parent directory of a path."""
     return path.rpartition("/")[0] or "/"
 
 
 class DiskState:
-    """The reducer: start from a durable image, apply journal entries."""
+    """The reducer: starts from a durable image and applies journal entries."""
 
     def __init__(self, base: Image, *, disk: Disk) -> None:
         self.disk = disk
@@ -122,12 +133,17 @@ class DiskState:
         if written.dropped:
             written.dropped.discard(entry.page)
 
+    def _page_freed(self, entry: PageFreed) -> None:
+        self._page_written(entry)
+        inode = self.inodes[entry.inode]
+        inode.freed.setdefault(entry.page, []).append((len(inode.versions[entry.page]), len(inode.sizes) + 1))
+
     def _file_synced(self, entry: FileSynced) -> None:
         if entry.succeeded:
             synced = self.inodes[entry.inode]
             passed_by = {page: synced.versions.pop(page) for page in sorted(synced.dropped)}
             self.synced(entry.inode, bytes(synced.latest()) if synced.sizes or synced.versions else synced.durable)
-            synced.versions = passed_by  # they count as clean already, and stay what they may be
+            synced.versions = passed_by  # they count as clean, so their versions stay in flight
 
     def _pages_dropped(self, entry: PagesDropped) -> None:
         self.inodes[entry.inode].dropped.update(self.inodes[entry.inode].versions)
@@ -145,17 +161,18 @@ class DiskState:
     def _directory_synced(self, entry: DirectorySynced) -> None:
         self._sync_directory(entry.path)
 
-    def _lives_on(self, entry: ProcessKilled) -> None:
-        """The page cache stays what it is."""
+    def _process_killed(self, entry: ProcessKilled) -> None:
+        """The page cache stays as it is."""
 
     def synced(self, number: int, content: bytes) -> None:
-        """Take in that a sync of a file has made all of its content durable."""
+        """Note that a sync of a file made all of its content durable."""
         inode = self.inodes[number]
         inode.durable = content
         inode.sizes.clear()
         inode.versions.clear()
+        inode.freed.clear()
         if self.disk == "journal":
-            self._commit_through([at for at, operation in enumerate(self.pending) if _creates(operation, number)])
+            self._commit_through([at for at, operation in enumerate(self.pending) if _names(operation, number)])
 
     def _sync_directory(self, path: str) -> None:
         covered = [number for number, operation in enumerate(self.pending) if directory_of(operation) == path]
@@ -167,7 +184,7 @@ class DiskState:
             self.pending = [o for o in self.pending if directory_of(o) != path]
 
     def _commit_through(self, covered: list[int]) -> None:
-        """A journal commits in order: what it must keep brings everything before it along."""
+        """Commit operations in the order of a journal, up to the last covered one."""
         for _ in range(covered[-1] + 1 if covered else 0):
             apply_operation(self.names, self.directories, self.pending.pop(0))
 
@@ -181,6 +198,7 @@ class DiskState:
 
 _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
     PageWritten: DiskState._page_written,
+    PageFreed: DiskState._page_freed,
     FileSynced: DiskState._file_synced,
     PagesDropped: DiskState._pages_dropped,
     Resized: DiskState._resized,
@@ -189,22 +207,22 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
     FileRenamed: DiskState._directory_changed,
     FileUnlinked: DiskState._directory_changed,
     DirectorySynced: DiskState._directory_synced,
-    ProcessKilled: DiskState._lives_on,
+    ProcessKilled: DiskState._process_killed,
 }
-"""What each kind of entry does: looked up, since a journal is read again and again."""
+"""The method for each kind of entry; a table, because journals are replayed very often."""
 
 
-def _creates(operation: DirectoryOperation, inode: int) -> bool:
-    return isinstance(operation, FileCreated) and operation.inode == inode
+def _names(operation: DirectoryOperation, inode: int) -> bool:
+    return isinstance(operation, FileCreated | FileRenamed) and operation.inode == inode
 
 
 def directory_of(operation: DirectoryOperation) -> str:
-    """Return the directory whose sync covers an operation; renames stay inside one directory."""
+    """Return the directory whose sync covers an operation; renames stay in one directory."""
     return parent_of(operation.target if isinstance(operation, FileRenamed) else operation.path)
 
 
 def apply_operation(names: dict[str, int], directories: set[str], operation: DirectoryOperation) -> None:
-    """Change names and directories as one directory operation does."""
+    """Apply one directory operation to names and directories."""
     match operation:
         case FileCreated(inode, path):
             names[path] = inode

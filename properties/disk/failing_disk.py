@@ -1,7 +1,7 @@
-"""The recorded disk of a trial, on which a commit of the transient store pool may fail half way.
+"""A recorded disk on which a commit of the transient store pool may fail half way.
 
-What is made from the log, queues and index, takes none of its room, so that a trial knows how many log files fit; such
-a file can be refused on its own. Nor do others take any that only some stores have, as progress.
+Queue and index files, which are built from the log, take no space, so that a run knows how many log files fit. Their
+creation can be made to fail separately. Other optional files, as progress files, take no space either.
 """
 
 import errno
@@ -21,13 +21,15 @@ __all__ = ["FailingDisk", "UnmarkedDisk"]
 
 _DERIVED = tuple(f"{ROOT}/{name}" for name in ("consumequeue/", "consumequeue_ext/", "index/", "config/derivedFloor"))
 _WITH_ROOM = frozenset(f"{ROOT}/{name}" for name in ("checkpoint", "config/durableFloor", "lock"))
-"""Files that take room beside the log: there is one of each in every store."""
+"""Files besides the log that take space; every store has one of each."""
 
 
 class FailingDisk(RecordingFiles):
-    """`failing_writes` is how many writes to log files fail next, those through a mapping left out: each stores half
-    of its bytes and answers EIO. `half_written_end` is the physical offset up to which the last of them came.
-    `refused_files` is how many of the next queue and index files find the disk full.
+    """A disk with failing writes, syncs and file creations.
+
+    `failing_writes` is the number of next writes to log files that fail, except those through a mapping; each stores
+    half of its bytes and raises EIO. `half_written_end` is the physical offset at the end of the last half. For the
+    next `refused_files` queue and index files the disk is full.
     """
 
     failing_writes = 0
@@ -50,11 +52,17 @@ class FailingDisk(RecordingFiles):
                 inode.allocated_bytes = 0
 
     def mend(self) -> None:
-        """Let everything succeed again; whoever reads the files next decides what a half write is worth."""
+        """Let all calls succeed again.
+
+        The next reader of the files handles half writes.
+        """
         self.failing_syncs = self.failing_writes = self.half_written_end = self.refused_files = 0
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
-        """Reserve and grow; a file that is made from the log takes no room, or is refused."""
+        """Reserve and grow.
+
+        A queue or index file takes no space, or its creation fails.
+        """
         if not file.path.startswith(_DERIVED):
             super().allocate(file, size_bytes)
             return
@@ -66,7 +74,10 @@ class FailingDisk(RecordingFiles):
             self._resize(inode, size_bytes)
 
     def sync(self, file: OpenFile) -> None:
-        """Sync, or fail if that is ordered: a file that is made from the log leaves the failure to the others."""
+        """Sync, or fail if that is requested.
+
+        A queue or index file does not use up the requested failure.
+        """
         ordered = self.failing_syncs
         if file.path.startswith(_DERIVED):
             self.failing_syncs = 0
@@ -77,13 +88,19 @@ class FailingDisk(RecordingFiles):
                 self.failing_syncs = ordered
 
     def drop_pages(self, file: OpenFile) -> None:
-        """Note a sync that failed, after which the dirty pages of the file count as clean, on the disk or not."""
+        """Record a failed sync, after which the file's dirty pages count as clean.
+
+        They may be on the disk or not.
+        """
         inode = recorded(file).inode
         self._dropped.add(inode.number)
         self._note(FileSynced(inode.number, succeeded=False), PagesDropped(inode.number))
 
     def _write(self, inode: Inode, data: bytes | memoryview, offset: int) -> None:
-        """Write; a page that was dropped is dirty again, changed or not. Through a mapping only a change shows."""
+        """Write; a page that was dropped is dirty again even if it is not changed.
+
+        Through a mapping only a change is visible.
+        """
         super()._write(inode, data, offset)
         if data and inode.number in self._dropped:
             for page in range(offset // PAGE_BYTES, (offset + len(data) - 1) // PAGE_BYTES + 1):
@@ -92,7 +109,10 @@ class FailingDisk(RecordingFiles):
             self._event()
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
-        """Write, or fail half way; somebody else may come while a log file is written to."""
+        """Write, or fail half way.
+
+        A write to a log file is a yield point, at which other tasks may run.
+        """
         if log_files([file.path]):
             yield_point(f"write to {file.path}")
         if not self.failing_writes or not log_files([file.path]):
@@ -106,7 +126,7 @@ class FailingDisk(RecordingFiles):
 
 
 class UnmarkedDisk(FailingDisk):
-    """A disk on which nobody crashes any more: versions of pages are taken at its barriers alone."""
+    """A disk without further crashes: versions of pages are taken only at its barriers."""
 
     def mark(self, label: str) -> None:
-        """Let the place go by."""
+        """Take no version here."""

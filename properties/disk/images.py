@@ -1,9 +1,9 @@
-"""Crash images: what a disk may hold after a power loss or a kill, chosen fact by fact from recorded history.
+"""Crash images: what a disk may hold after a power loss or a process kill.
 
-A *fact* reaches the disk on its own: a page (any version since the last sync, or a tear that mixes two of them by
-512-byte sectors), a size, a name. A choice of 0 is always "nothing un-synced survived", so that the simplest image
-is the one without choices. An image comes with a certificate that names, for every fact, the journal entries it
-rests on; properties/disk/legality.py checks it without any of the code here.
+An image is composed from recorded history by a choice for each *in-flight write*: a page (any version since the last
+sync, or a tear that mixes two of them by 512-byte sectors), a size, or a name. Choice 0 always means that no unsynced
+version survived, so the simplest image is the one without choices. Each image comes with a certificate that names the
+journal entries behind it. properties/disk/legality.py checks it without the code of this module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,28 +30,31 @@ from tornpage.properties.disk.journal import (
 from tornpage.properties.program.case import Disk
 
 __all__ = [
-    "JOURNAL_FACT",
+    "JOURNAL_WRITE",
     "Choices",
-    "Fact",
+    "InFlightWrite",
     "compose",
     "describe_operations",
     "disk_state",
-    "facts_of",
+    "in_flight_writes",
     "mixed",
     "named_inodes",
     "surviving_operations",
 ]
 
 SECTOR_BYTES = 512
-JOURNAL_FACT = "directory operations"
+JOURNAL_WRITE = "directory operations"
 
 Choices = Mapping[str, Choice]
-"""Fact name to choice; what is absent is 0."""
+"""The choice for each in-flight write by its name; 0 if it is absent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One thing that may or may not have reached the disk: choices are 0 to `alternatives` - 1."""
+class InFlightWrite:
+    """One in-flight write, which may have reached the disk or not.
+
+    Its choices are 0 to `alternatives` - 1.
+    """
 
     name: str
     kind: str
@@ -59,7 +62,7 @@ class Fact:
 
 
 def describe_operations(pending: Sequence[DirectoryOperation]) -> list[str]:
-    """Return a stable name for each pending directory operation; repeats get a number."""
+    """Return a stable name for each pending directory operation; repeated names get a number."""
     names: list[str] = []
     seen: dict[str, int] = {}
     for operation in pending:
@@ -77,21 +80,24 @@ def describe_operations(pending: Sequence[DirectoryOperation]) -> list[str]:
     return names
 
 
-def facts_of(state: DiskState) -> list[Fact]:
-    """Return every open fact of a disk, names first. Under `kill` there is none: everything survives."""
+def in_flight_writes(state: DiskState) -> list[InFlightWrite]:
+    """Return every in-flight write of a disk, names first.
+
+    After a process kill there is none, because everything survives.
+    """
     if state.disk == "kill":
         return []
-    facts = []
+    writes = []
     if state.disk == "journal":
         if state.pending:
-            facts.append(Fact(JOURNAL_FACT, "names", len(state.pending) + 1))
+            writes.append(InFlightWrite(JOURNAL_WRITE, "names", len(state.pending) + 1))
     else:
-        facts += [Fact(name, "name", 2) for name in describe_operations(state.pending)]
+        writes += [InFlightWrite(name, "name", 2) for name in describe_operations(state.pending)]
     for inode in state.inodes.values():
         if inode.sizes:
-            facts.append(Fact(f"size {inode.name}", "size", len(inode.sizes) + 1))
-        facts += [Fact(f"page {inode.name} {n}", "page", len(v) + 1) for n, v in inode.versions.items()]
-    return facts
+            writes.append(InFlightWrite(f"size {inode.name}", "size", len(inode.sizes) + 1))
+        writes += [InFlightWrite(f"page {inode.name} {n}", "page", len(v) + 1) for n, v in inode.versions.items()]
+    return writes
 
 
 def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOperation]:
@@ -99,7 +105,7 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
     if state.disk == "kill":
         return list(state.pending)
     if state.disk == "journal":
-        return state.pending[: _valid(choices.get(JOURNAL_FACT, 0), len(state.pending) + 1)]
+        return state.pending[: _valid(choices.get(JOURNAL_WRITE, 0), len(state.pending) + 1)]
     if not choices:
         return []
     names = describe_operations(state.pending)
@@ -107,11 +113,14 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
 
 
 def compose(state: DiskState, choices: Choices) -> Image:
-    """Return the disk that recovery finds under the chosen facts. Unknown facts and too large numbers count as 0."""
+    """Return the disk that recovery finds after these choices.
+
+    Unknown writes and numbers that are too large count as 0.
+    """
     names, reachable = _names_and_directories(state, choices)
     inodes, everything = state.inodes, state.disk == "kill"
     files = {
-        path: _content(inodes[number], choices, everything=everything)
+        path: _content(inodes[number], choices, everything=everything, is_journal=state.disk == "journal")
         for path, number in names.items()
         if parent_of(path) in reachable
     }
@@ -119,13 +128,13 @@ def compose(state: DiskState, choices: Choices) -> Image:
 
 
 def named_inodes(state: DiskState, choices: Choices) -> dict[int, str]:
-    """Return the path at which recovery finds each inode; nobody finds the pages of the others."""
+    """Return the path at which recovery finds each inode; other inodes are unreachable."""
     names, reachable = _names_and_directories(state, choices)
     return {number: path for path, number in names.items() if parent_of(path) in reachable}
 
 
 def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[str, int], set[str]]:
-    """Return the names that survive, and the directories that can be reached."""
+    """Return the names that survive, and the reachable directories."""
     names, directories = state.names, state.directories
     survive = surviving_operations(state, choices) if state.pending else ()
     if survive:
@@ -133,32 +142,38 @@ def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[
         for operation in survive:
             apply_operation(names, directories, operation)
     reachable: set[str] = set()
-    for path in sorted(directories):  # a parent comes before what it holds
+    for path in sorted(directories):  # a parent comes before its content
         if path == "/" or parent_of(path) in reachable:
             reachable.add(path)
     return names, reachable
 
 
-def _content(inode: InodeState, choices: Choices, *, everything: bool) -> bytes:
+def _content(inode: InodeState, choices: Choices, *, everything: bool, is_journal: bool) -> bytes:
     if not inode.sizes and not inode.versions:
         return inode.durable
     if everything:
         return bytes(inode.latest())
-    content = bytearray(inode.durable)
+    content, number = bytearray(inode.durable), 0
     if inode.sizes:
         number = _valid(choices.get(f"size {inode.name}", 0), len(inode.sizes) + 1)
         if number:
             size_bytes = inode.sizes[number - 1]
             content = content[:size_bytes].ljust(size_bytes, b"\0")
-    for number, versions in inode.versions.items():
-        choice = choices.get(f"page {inode.name} {number}", 0)
+    for page, versions in inode.versions.items():
+        choice = choices.get(f"page {inode.name} {page}", 0)
+        if choice and is_journal and page in inode.freed and not inode.may_hold(page, _newest(choice), number):
+            choice = 0
         if choice:
-            put_page(content, number, _page(inode.page(number), versions, choice))
+            put_page(content, page, _page(inode.page(page), versions, choice))
     return bytes(content)
 
 
+def _newest(choice: Choice) -> int:
+    return choice if isinstance(choice, int) else max(choice[:2])
+
+
 def _valid(choice: Choice, alternatives: int) -> int:
-    """Return the number of a whole alternative; 0 for what is none."""
+    """Return the number of an untorn alternative, 0 for anything else."""
     return choice if isinstance(choice, int) and 0 <= choice < alternatives else 0
 
 
@@ -173,7 +188,10 @@ def _page(durable: bytes, versions: Sequence[bytes], choice: Choice) -> bytes:
 
 
 def mixed(first: bytes, second: bytes, mask: int) -> bytes:
-    """Return a page whose sector s is the second's where bit s of the mask is set, else the first's."""
+    """Return a page with the sectors of `second` where their bit in the mask is set.
+
+    The other sectors are those of `first`.
+    """
     size_bytes = max(len(first), len(second))
     page = bytearray(first.ljust(size_bytes, b"\0"))
     other = second.ljust(size_bytes, b"\0")

@@ -1,4 +1,4 @@
-"""What the recorded disk holds at the moment: files, who has them open, and the names that lead to them."""
+"""The live files of a recorded disk: content, open files, and names."""
 
 import errno
 import os
@@ -16,13 +16,16 @@ _DIRECTORY = FileStat("directory", 0)
 
 @lru_cache(maxsize=256)
 def _file_of(size_bytes: int) -> FileStat:
-    """Return the answer about a file of a size: there are few sizes, and thousands of questions."""
+    """Return the stat of a file of this size.
+
+    Cached, because there are few sizes and thousands of calls.
+    """
     return FileStat("file", size_bytes)
 
 
 @lru_cache(maxsize=1 << 14)
 def _above(path: str) -> tuple[str, str]:
-    """Return the directory that holds a path, and its name there."""
+    """Return the parent directory of a path, and its name there."""
     above, _, name = path.rpartition("/")
     return above, name
 
@@ -71,7 +74,7 @@ def recorded(file: OpenFile) -> RecordedFile:
 
 
 def writable(file: OpenFile) -> RecordedFile:
-    """Return an open file of this disk. Raises EBADF when it was opened for reading."""
+    """Return an open file of this disk. Raises EBADF if it was opened for reading."""
     found = recorded(file)
     if not found.writable:
         raise refusal(errno.EBADF, file.path)
@@ -79,12 +82,12 @@ def writable(file: OpenFile) -> RecordedFile:
 
 
 def refusal(code: int, path: str) -> OSError:
-    """Return the error a real disk answers with; OSError picks the class that belongs to the number."""
+    """Return the error that a real disk raises; OSError picks the class for the number."""
     return OSError(code, os.strerror(code), path)
 
 
 class Names:
-    """Directories and files by path, and the errors of a path that names the wrong thing."""
+    """Directories and files by path, with the errors for wrong paths."""
 
     __slots__ = ("_inside", "directories", "files")
 
@@ -109,17 +112,17 @@ class Names:
         self._inside[above].discard(name)
 
     def add(self, path: str, inode: Inode) -> None:
-        """Have a name lead to a file, whatever it led to before."""
+        """Set the file of a name, whatever it was before."""
         self.files[path] = inode
         self._stands(path)
 
     def remove(self, path: str) -> Inode:
-        """Take the name of a file away; return what it led to."""
+        """Remove the name of a file; return the file."""
         self._falls(path)
         return self.files.pop(path)
 
     def add_directory(self, path: str) -> None:
-        """Have a new directory."""
+        """Add a new directory."""
         self.directories.add(path)
         self._stands(path)
 
@@ -133,21 +136,21 @@ class Names:
         return inode
 
     def _missing(self, path: str) -> OSError:
-        """Return why a path names nothing: a file stands where a directory should, or there is nothing."""
+        """Return the error for a missing path: ENOTDIR if a parent is a file, else ENOENT."""
         above = parent_of(path)
         while above not in self.directories and above not in self.files:
             above = parent_of(above)
         return refusal(errno.ENOTDIR if above in self.files else errno.ENOENT, path)
 
     def require_directory(self, path: str) -> None:
-        """Raise ENOTDIR or ENOENT unless the path names a directory."""
+        """Raise ENOTDIR or ENOENT unless the path is a directory."""
         if path in self.files:
             raise refusal(errno.ENOTDIR, path)
         if path not in self.directories:
             raise self._missing(path)
 
     def require_free_name(self, path: str) -> None:
-        """Raise EEXIST for a taken name, ENOENT or ENOTDIR for one that has no directory to stand in."""
+        """Raise EEXIST for a used name, ENOENT or ENOTDIR for one without a directory."""
         if path in self.files or path in self.directories:
             raise refusal(errno.EEXIST, path)
         if parent_of(path) not in self.directories:
@@ -159,14 +162,14 @@ class Names:
         return sorted(self._inside.get("" if path == "/" else path, ()))
 
     def stat(self, path: str) -> FileStat | None:
-        """Return what the path names, or None."""
+        """Return the stat of a path, or None."""
         inode = self.files.get(path)
         if inode is not None:
             return _file_of(len(inode.tracked.buffer))
         return _DIRECTORY if path in self.directories else None
 
     def allocated_bytes(self) -> int:
-        """Return how much all files that have a name have reserved."""
+        """Return the reserved bytes of all files that have a name."""
         return sum(inode.allocated_bytes for inode in self.files.values())
 
     def in_use(self) -> list[str]:

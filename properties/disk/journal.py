@@ -1,7 +1,7 @@
-"""What a recorded disk remembers: every change and every barrier, in the order the store caused them.
+"""The journal of a recorded disk: every change and every barrier, in order.
 
-An entry says what happened to the volatile state; what of it survives is decided later, when an image is made
-(properties/disk/images.py). A position in the journal (a count of entries) names a moment.
+An entry states what happened to the volatile state. What of it survives is decided later, when an image is composed
+(properties/disk/images.py). A position in the journal (a number of entries) identifies a point in time.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ __all__ = [
     "FileRenamed",
     "FileSynced",
     "FileUnlinked",
+    "PageFreed",
     "PageWritten",
     "PagesDropped",
     "ProcessKilled",
@@ -66,7 +67,10 @@ class Resized:
 
 @dataclass(frozen=True, slots=True)
 class PageWritten:
-    """A page was seen with a content it did not have at the look before (4096 bytes, fewer at the end of the file)."""
+    """A page has new content since the look before.
+
+    The content has 4096 bytes, fewer at the end of the file.
+    """
 
     inode: int
     page: int
@@ -74,8 +78,19 @@ class PageWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class PageFreed(PageWritten):
+    """A page became zeros because its file was cut before the page.
+
+    The entry that sets the smaller size follows.
+
+    On the disk `journal` the cut is one operation: these zeros and all later contents of the page are seen only with
+    that size or a later one.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class FileSynced:
-    """A file sync returned; only a successful one is a barrier."""
+    """A file sync returned. Only a successful one is a barrier."""
 
     inode: int
     succeeded: bool
@@ -83,9 +98,10 @@ class FileSynced:
 
 @dataclass(frozen=True, slots=True)
 class PagesDropped:
-    """A sync of the file failed, and each of its dirty pages counts as clean, whatever version of it is on the disk.
+    """A sync of the file failed, and each of its dirty pages counts as clean.
 
-    Until a page is written again no sync makes it durable (what ext4 and xfs do).
+    Any version of such a page may be on the disk. No sync makes it durable until it is written again, as on ext4 and
+    xfs.
     """
 
     inode: int
@@ -100,7 +116,7 @@ class DirectorySynced:
 
 @dataclass(frozen=True, slots=True)
 class ProcessKilled:
-    """The process died; the page cache lives on."""
+    """The process died. The page cache survives."""
 
 
 Entry = (
@@ -110,6 +126,7 @@ Entry = (
     | FileUnlinked
     | Resized
     | PageWritten
+    | PageFreed
     | FileSynced
     | PagesDropped
     | DirectorySynced

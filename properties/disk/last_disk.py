@@ -1,8 +1,8 @@
-"""A disk that nobody crashes on any more: it knows what is durable, and what the process sees, and keeps no history.
+"""A disk without further crashes: it has durable and visible content, and no history.
 
-Most disks of a campaign are such: a crash image is recovered on them, judged, and given up. Without a history there
-are no versions to look for: a sync makes durable what the process sees at that moment, as it does on any other disk
-(tests/contracts run on both). Content that is what it was before stays the same object, so that images share it.
+Most disks of a campaign are such disks: a crash image is recovered on them, judged and discarded. Without a history
+there are no versions to look for. A sync makes the visible content durable, as on any other disk (tests/contracts run
+on both). Unchanged content stays the same object, so that images share it.
 """
 
 import mmap
@@ -20,10 +20,10 @@ __all__ = ["LastDisk"]
 
 
 class LastDisk(FailingDisk):
-    """Start as `FailingDisk` does; `disk` is the rule for names by which `state` says what is durable.
+    """Starts as `FailingDisk` does; `disk` is the rule by which `state` makes names durable.
 
-    A sync makes all durable that the process sees. Where pages were dropped that is not so, and it takes versions to
-    know which of them are dirty again: such a disk needs a history. Raises ValueError for a journal that has any.
+    A sync makes all visible content durable. That is wrong after pages were dropped, because only versions show which
+    of them are dirty again, and such a disk needs a history. Raises ValueError for a journal with dropped pages.
     """
 
     def __init__(
@@ -34,13 +34,13 @@ class LastDisk(FailingDisk):
         self._inodes: dict[int, Inode] = {}
         self._state = DiskState(base, disk=disk)
         self._state.apply_all(journal)
-        super().__init__(base, tracker=_NOBODY, journal=journal, budget_bytes=budget_bytes, state=self._state)
+        super().__init__(base, tracker=_NO_TRACKER, journal=journal, budget_bytes=budget_bytes, state=self._state)
 
     def _load(self, number: int, content: bytearray) -> Inode:
         inode = self._inodes[number] = Inode(number, _Unwatched(content))
         return inode
 
-    # ---- names: what `RecordingFiles` answers, without a look for versions ------------------------------------------
+    # ---- names: the answers of `RecordingFiles`, without a look for versions ----------------------------------------
 
     def create(self, path: str) -> OpenFile:
         """Create an empty file."""
@@ -59,14 +59,17 @@ class LastDisk(FailingDisk):
         return RecordedFile(path, inode, writable=writable)
 
     def close(self, file: OpenFile) -> None:
-        """Close; nothing is synced. What has no name any more stays until the whole disk is given up."""
+        """Close without a sync.
+
+        A file without a name stays in memory until the whole disk is discarded.
+        """
         closed = recorded(file)
         closed.inode.opens -= 1
         if closed.holds_lock:
             closed.inode.locked = closed.holds_lock = False
 
     def stat(self, path: str) -> FileStat | None:
-        """Return what a path names."""
+        """Return the stat of a path."""
         return self._names.stat(path)
 
     def list_directory(self, path: str) -> list[str]:
@@ -74,7 +77,7 @@ class LastDisk(FailingDisk):
         return self._names.below(path)
 
     def sync_directory(self, path: str) -> None:
-        """The barrier for names."""
+        """Sync a directory, which is the barrier for names."""
         self._names.require_directory(path)
         if self._state.pending:
             self._state.apply(DirectorySynced(path))
@@ -94,7 +97,10 @@ class LastDisk(FailingDisk):
         return bytes(buffer[offset : offset + size_bytes] if offset or size_bytes < len(buffer) else buffer)
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
-        """Write, or fail as it is ordered. There is one thread, to which nobody comes in between."""
+        """Write, or fail if that is requested.
+
+        There is only one thread, so it is no yield point.
+        """
         if self.failing_writes:
             super().pwrite(file, data, offset)
         else:
@@ -108,13 +114,13 @@ class LastDisk(FailingDisk):
 
     def _resize(self, inode: Inode, size_bytes: int) -> None:
         if inode.mappings:
-            super()._resize(inode, size_bytes)  # refused
+            super()._resize(inode, size_bytes)  # raises EBUSY
         content = bytearray(size_bytes)
         content[: len(inode.tracked.buffer)] = inode.tracked.buffer
         inode.tracked = _Unwatched(content)
 
     def sync(self, file: OpenFile) -> None:
-        """The barrier for content and size, or EIO."""
+        """Sync a file, which is the barrier for content and size; or raise EIO."""
         if self.failing_syncs:
             super().sync(file)
         else:
@@ -124,38 +130,41 @@ class LastDisk(FailingDisk):
     # ---- versions ----------------------------------------------------------------------------------------------------
 
     def mark(self, label: str) -> None:
-        """Let the place go by."""
+        """Take no version here."""
 
     def _look(self) -> None:
-        """Nobody looks for versions."""
+        """Take no versions."""
 
     def _take_versions(self, inode: Inode) -> None:
-        """Nobody asks for them."""
+        """Take no versions."""
 
     def _event(self) -> None:
-        """No crash falls anywhere."""
+        """Record no crash point."""
 
     def _note(self, *entries: Entry) -> None:
-        """Keep what is durable, and names that may be."""
+        """Apply entries to the durable state and to pending names."""
         for entry in entries:
             match entry:
                 case FileSynced(number, True):
                     self._state.synced(number, self._content(number))
                 case Resized():
-                    pass  # what is durable has its size with it
+                    pass  # durable content includes its size
                 case PagesDropped():
                     raise _needs_history()
                 case _:
                     self._state.apply(entry)
 
     def _content(self, number: int) -> bytes:
-        """Return what the process sees of a file: the durable object itself where that is the same."""
+        """Return the visible content of a file, as the durable object if it is equal."""
         durable, seen = self._state.inodes[number].durable, self._inodes[number].tracked.buffer
         assert isinstance(seen, bytearray)  # compared at once and not item by item, as anything else would be
         return durable if seen == durable else bytes(seen)
 
     def state(self, disk: Disk) -> DiskState:
-        """Return what is durable now; when only the process dies that is all it has seen."""
+        """Return what is durable now.
+
+        After a process kill that is all that the process has seen.
+        """
         assert disk == self._state.disk
         if disk == "kill":
             for number in self._state.visible()[0].values():
@@ -168,7 +177,7 @@ def _needs_history() -> ValueError:
 
 
 class _Unwatched:
-    """A buffer that nobody watches."""
+    """A buffer that no tracker watches."""
 
     small: tuple[list[bytearray], memoryview] | None = None
     leaked_exports = 0
@@ -177,31 +186,31 @@ class _Unwatched:
         self.buffer: bytearray | mmap.mmap = content if isinstance(content, bytearray) else bytearray(content)
 
     def changed(self) -> list[int]:
-        """Nothing is known to have changed."""
+        """Return no pages."""
         return []
 
     def close(self) -> None:
-        """Nothing is held but memory."""
+        """Do nothing; only memory is held."""
 
 
-class _Nobody:
-    """Watches nothing; a buffer handed over is used as it is."""
+class _NoTracker:
+    """A tracker that watches nothing and uses a given buffer as it is."""
 
     name = "nobody"
     leaked_exports = 0
 
     def watch(self, content: bytes | bytearray) -> Tracked:
-        """Take a buffer."""
+        """Return a buffer."""
         return _Unwatched(content)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing; nothing is held."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is held."""
+        """Do nothing; nothing is held."""
 
 
-_NOBODY = _Nobody()
+_NO_TRACKER = _NoTracker()

@@ -1,21 +1,23 @@
-"""May a crash leave this image? Says so from the journal alone, sharing no code with what made image or certificate.
+"""Decide from the journal alone whether a crash may leave an image.
 
-Of this project the module uses the entry types of the journal and, for annotations only, the values Image and
-Certificate; a test keeps it so. It is written to be read beside docs/contract.md, "Crash model", and to be slow:
+The module shares no code with the code that makes images and certificates. Of this project it uses the entry types of
+the journal and, for annotations only, the values Image and Certificate; a test checks that. It is slow, and written to
+be compared with docs/contract.md, "Crash model":
 
 1. A directory operation must have survived if a successful sync of its directory came after it. On the disk `journal`
-   also everything before such an operation must have, syncing a file counts for the operation that created it, and
-   what survived is a prefix. After a `kill` all of them survived. No other operation took effect; what lies below a
-   directory that did not survive is out of reach.
-2. A size is the one at the last successful sync of the file or one set later; after a `kill` the last one.
-3. A page holds its last version at or before the last sync that covered it, or any later one. A sync does not cover a
-   page that was dropped since it was written last; a tear takes 512-byte sectors of exactly two
-   such versions; after a `kill` it holds the last one. Cut by the size, zero where nothing was written.
-4. Nothing rests on an entry behind the crash. A sync that failed is no barrier; a kill changes nothing.
+   all operations before such an operation must have survived too, a sync of a file counts for the operations that
+   created or renamed it, and the survivors are a prefix. After a `kill` all operations survived. No other operation
+   took effect. Everything below a directory that did not survive is unreachable.
+2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
+3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
+   page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions. After a
+   `kill` the page has its last version. It is cut at the size, and zero where nothing was written. On the disk
+   `journal` a version since a cut that freed the page needs the size of that cut or a later size.
+4. No claim refers to an entry after the crash. A failed sync is not a barrier. A kill changes nothing.
 
-It assumes, and says when it does not hold: what a file loses as it becomes shorter was written as zeros before, pages
-are written inside the file, inodes are known.
-Not verified: how the journal came to be, and whether the store would have been killed at that position.
+Preconditions are checked and reported: bytes that a shrinking file loses were zeroed before, pages are written inside
+their file, and inodes are known. Not verified: how the journal was recorded, and whether the store would have been
+killed at that position.
 """
 
 from __future__ import annotations
@@ -48,10 +50,10 @@ Operation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
 
 
 def objections(base: Image, journal: Sequence[Entry], image: Image, certificate: Certificate) -> list[str]:
-    """Return, as sentences, why `image` is not a legal crash image resting on what `certificate` claims; [] if it is.
+    """Return the sentences why `image` is illegal for `certificate`; [] if it is legal.
 
-    Inodes of `base` are numbered by sorted path, as the journal numbers them. Linear in the journal times its
-    directory operations, plus the bytes of the image.
+    Inodes of `base` are numbered by sorted path, as in the journal. Cost: linear in the journal times its directory
+    operations, plus the bytes of the image.
     """
     if not 0 <= certificate.position <= len(journal):
         return [f"the crash at {certificate.position} lies outside the journal of {len(journal)} entries"]
@@ -85,7 +87,7 @@ def _place(operation: Operation) -> str:
 
 
 def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[int, int]:
-    """Return, for each operation that a barrier before the crash covers, the first such barrier."""
+    """Return the first barrier for each operation that a barrier before the crash covers."""
     operations = _operations(journal, position)
     since: dict[int, int] = {}
     for barrier, entry in enumerate(journal[:position]):
@@ -93,8 +95,8 @@ def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[i
         if isinstance(entry, DirectorySynced):
             covered = [n for n, operation in operations.items() if n < barrier and _place(operation) == entry.path]
         elif isinstance(entry, FileSynced) and entry.succeeded and disk == "journal":
-            creations = {n: made.inode for n, made in operations.items() if isinstance(made, FileCreated)}
-            covered = [n for n, inode in creations.items() if n < barrier and inode == entry.inode]
+            naming = {n: made.inode for n, made in operations.items() if isinstance(made, FileCreated | FileRenamed)}
+            covered = [n for n, inode in naming.items() if n < barrier and inode == entry.inode]
         if covered and disk == "journal":
             covered = [n for n in operations if n <= max(covered)]
         for n in covered:
@@ -109,14 +111,14 @@ def _about_operations(journal: Sequence[Entry], certificate: Certificate) -> Ite
     if claimed != sorted(set(claimed)):
         yield f"the surviving directory operations {claimed} are not in order"
     for n in sorted(set(claimed) - set(operations)):
-        yield f"entry {n} is no directory operation before the crash"
+        yield f"entry {n} is not a directory operation before the crash"
     for n in sorted(set(operations) - set(claimed)):
         if n in since:
             yield f"the directory operation at entry {n} is lost, but durable since entry {since[n]}"
         elif disk == "kill":
             yield f"the directory operation at entry {n} is lost, but only the process died"
         elif disk == "journal" and any(later > n for later in claimed):
-            yield f"the directory operation at entry {n} is lost while a later one survived: no prefix"
+            yield f"the directory operation at entry {n} is lost, but a later one survived"
     syncs = [(n, entry.path) for n, entry in enumerate(journal) if isinstance(entry, DirectorySynced)]
     for claim in certificate.operations:
         if claim.entry not in operations:
@@ -167,9 +169,9 @@ def _ancestors(path: str) -> set[str]:
 
 def _set_differences(what: str, found: set[str], expected: set[str]) -> Iterator[str]:
     for path in sorted(expected - found):
-        yield f"the {what} {path} is missing: the surviving names hold it"
+        yield f"the {what} {path} is missing, but a surviving name leads to it"
     for path in sorted(found - expected):
-        yield f"the {what} {path} is there: no surviving name leads to it"
+        yield f"the {what} {path} is there, but no surviving name leads to it"
 
 
 # ---- rules 2 and 3: sizes and pages ----------------------------------------------------------------------------------
@@ -199,16 +201,25 @@ def _about_file(inode: FileHistory, claim: FileClaim, content: bytes, position: 
         permitted = _permitted(first, written, covered, disk)
         is_open = any(covered is None or n > covered for n, _ in written)
         if number in claims and claims[number].dropped_by != dropped:
-            yield f"page {number} was passed by because of entry {dropped}, not {claims[number].dropped_by}"
+            yield f"page {number} was skipped because of entry {dropped}, not {claims[number].dropped_by}"
         stored = content[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
+        if disk == "journal" and number in claims:
+            yield from _about_cut(inode, claims[number], claim.sized_by)
         for reason in _about_page(permitted, claims.get(number), stored, is_open=is_open):
             yield f"page {number} {reason}"
+
+
+def _about_cut(inode: FileHistory, claim: PageClaim, sized_by: int | str) -> Iterator[str]:
+    for version in claim.versions:
+        cut = inode.cut_before(claim.page, version) if isinstance(version, int) else None
+        if cut is not None and (isinstance(sized_by, str) or sized_by < cut):
+            yield f"page {claim.page} holds the version of entry {version}, after the cut at {cut}, with an older size"
 
 
 def _permitted(
     first: Value, later: Sequence[tuple[int, Value]], barrier: int | None, disk: str
 ) -> dict[int | str, Value]:
-    """Return what may survive of a size or a page: the newest value the barrier covers, and each one after it."""
+    """Return the permitted values: the newest one that the barrier covers, and all after it."""
     values: list[tuple[int | str, Value]] = [("base", first), *later]
     newest_covered = sum(barrier is not None and n < barrier for n, _ in later)
     return dict(values[-1:] if disk == "kill" else values[newest_covered:])
@@ -219,16 +230,16 @@ def _about_page(
 ) -> Iterator[str]:
     if not is_open:
         if claim is not None:
-            yield "is claimed, but nothing was open"
+            yield "is claimed, but no version was in flight"
         (content,) = permitted.values()
         if stored != _whole(content)[: len(stored)]:
-            yield "does not hold its durable content"
+            yield "does not have its durable content"
         return
     if claim is None:
-        yield "was open, and nothing is claimed about it"
+        yield "was in flight, and nothing is claimed about it"
         return
     if forbidden := [version for version in claim.versions if version not in permitted]:
-        yield f"may not hold the version of entry {forbidden[0]}, only those of {list(permitted)}"
+        yield f"may not have the version of entry {forbidden[0]}, only those of {list(permitted)}"
         return
     pages, mask = [_whole(permitted[version]) for version in claim.versions], claim.mask
     if mask is None and len(pages) == 1:
@@ -237,7 +248,7 @@ def _about_page(
         sectors = range(PAGE_BYTES // SECTOR_BYTES)
         expected = b"".join(pages[mask >> s & 1][s * SECTOR_BYTES : (s + 1) * SECTOR_BYTES] for s in sectors)
     else:
-        yield f"is claimed to hold versions {claim.versions} by mask {mask}, which is no tear of two"
+        yield f"is claimed to have versions {claim.versions} by mask {mask}, which is not a tear of two"
         return
     if stored != expected[: len(stored)]:
         yield f"does not hold what entries {claim.versions} wrote"

@@ -1,6 +1,6 @@
-"""What one file went through before a crash, read from the journal for the legality checker alone.
+"""The history of one file before a crash, read from the journal for the legality checker.
 
-Uses the entry types of the journal and nothing else of this project, as properties/disk/legality.py does.
+It uses the entry types of the journal and nothing else of this project, as properties/disk/legality.py does.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileSynced,
     FileUnlinked,
+    PageFreed,
     PagesDropped,
     PageWritten,
     Resized,
@@ -30,9 +31,12 @@ PAGE_BYTES = 4096
 
 @dataclass
 class FileHistory:
-    """One file: what it held at first, (entry number, value) of all that happened before the crash, every barrier.
+    """One file: its first content, its changes before the crash, and all barriers.
 
-    `drops` are the failed syncs before the crash after which its dirty pages counted as clean.
+    Changes are (entry number, value).
+
+    `drops` are the failed syncs before the crash after which its dirty pages counted as clean. `freed` has the entries
+    that freed a page by a cut.
     """
 
     first: bytes = b""
@@ -40,12 +44,17 @@ class FileHistory:
     versions: dict[int, list[tuple[int, bytes]]] = field(default_factory=dict)
     syncs: list[int] = field(default_factory=list)
     drops: list[int] = field(default_factory=list)
+    freed: dict[int, list[int]] = field(default_factory=dict)
+
+    def cut_before(self, page: int, version: int) -> int | None:
+        """Return the size entry of the last cut that freed a page, up to a version of it."""
+        frees = [n for n in self.freed.get(page, []) if n <= version]
+        return next((n for n, _ in self.sizes if n > frees[-1]), None) if frees else None
 
     def page_barrier(self, page: int, position: int) -> tuple[int | None, int | None]:
-        """Return the last sync before the crash that has covered a page, and the drop because of which a later one has
-        not.
+        """Return the last sync that covered a page, and the drop that kept later syncs from it.
 
-        A write is covered by the first thing behind it: by a sync, or, when that is a drop, by nothing for good.
+        Both are before the crash. A write is covered by the next sync of its file, or by none if a drop comes first.
         """
         written = [n for n, _ in self.versions.get(page, [])]
         dropped: int | None = None
@@ -59,7 +68,7 @@ class FileHistory:
 
 
 def unusable(base: Image, journal: Sequence[Entry]) -> Iterator[str]:
-    """Check what every rule here takes for granted."""
+    """Yield violations of the preconditions of all rules."""
     sizes = {inode: len(base.files[path]) for inode, path in enumerate(sorted(base.files))}
     for number, entry in enumerate(journal):
         if isinstance(entry, FileCreated):
@@ -80,7 +89,7 @@ def unusable(base: Image, journal: Sequence[Entry]) -> Iterator[str]:
 
 
 def _cuts_something(base: Image, journal: Sequence[Entry], number: int, cut: Resized) -> bool:
-    """Whether a file becomes shorter than what it holds but zeros; a version has to say that the rest is gone."""
+    """Whether a file shrinks over bytes that are not zero in its last versions."""
     paths = sorted(base.files)
     content = bytes(base.files[paths[cut.inode]]) if cut.inode < len(paths) else b""
     pages = {start // PAGE_BYTES: content[start : start + PAGE_BYTES] for start in range(0, len(content), PAGE_BYTES)}
@@ -92,7 +101,7 @@ def file_histories(base: Image, journal: Sequence[Entry], position: int) -> dict
     inodes = {number: FileHistory(bytes(base.files[path])) for number, path in enumerate(sorted(base.files))}
     for number, entry in enumerate(journal):
         if isinstance(entry, FileSynced) and entry.succeeded and entry.inode in inodes:
-            inodes[entry.inode].syncs.append(number)  # those behind the crash too
+            inodes[entry.inode].syncs.append(number)  # also those after the crash
         elif number >= position:
             continue
         elif isinstance(entry, FileCreated):
@@ -103,6 +112,8 @@ def file_histories(base: Image, journal: Sequence[Entry], position: int) -> dict
             inodes[entry.inode].sizes.append((number, entry.size_bytes))
         elif isinstance(entry, PageWritten):
             inodes[entry.inode].versions.setdefault(entry.page, []).append((number, entry.content))
+            if isinstance(entry, PageFreed):
+                inodes[entry.inode].freed.setdefault(entry.page, []).append(number)
     return inodes
 
 

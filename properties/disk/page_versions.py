@@ -1,4 +1,4 @@
-"""Contents that pages had once, for damage that brings them back."""
+"""Earlier contents of pages, for corruption that restores them."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,7 +12,10 @@ Earlier = Mapping[tuple[str, int], list[bytes]]
 
 
 def earlier_contents(files: RecordingFiles, paths: Iterable[str]) -> Earlier:
-    """Return what the pages of some files held since the disk was opened, by the names that the files have now."""
+    """Return the earlier page contents of some files since the open.
+
+    Keys have the names that the files have now.
+    """
     names = dict(enumerate(sorted(files.base.files)))
     found: dict[tuple[int, int], list[bytes]] = {}
     for entry in files.journal:
@@ -28,6 +31,6 @@ def earlier_contents(files: RecordingFiles, paths: Iterable[str]) -> Earlier:
 
 
 def _at_first(files: RecordingFiles, path: str, page: int) -> bytes:
-    """Return what a page held when the disk was opened; nothing is zeros."""
+    """Return the content of a page at the open of the disk; zeros if it had none."""
     content = files.base.files.get(path, b"")[page * PAGE_BYTES : (page + 1) * PAGE_BYTES]
     return bytes(content).ljust(PAGE_BYTES, b"\0")

@@ -1,7 +1,7 @@
-"""The memory of a recorded disk: what it holds now, and a journal of how that came about.
+"""The memory of a recorded disk: its current content, and the journal that led to it.
 
-Each content that a page had between two barriers becomes a version in the journal, once somebody looks. A moment at
-which a crash may fall is an *event*: the length of the journal there.
+Each content that a page has at a look between two barriers becomes a version in the journal. An *event* is a point at
+which a crash may happen, given as the length of the journal there.
 """
 
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -17,7 +17,7 @@ __all__ = ["Recording"]
 class Recording:
     """Starts from a durable image, and the journal of a process that was killed on it.
 
-    `state` is that of the disk after the journal, from who has it already.
+    `state` is the disk state after the journal, if the caller has it.
     """
 
     def __init__(
@@ -57,29 +57,29 @@ class Recording:
             self.journal.append(PageWritten(inode.number, page, content))
 
     def _event(self) -> None:
-        """Let a crash fall here, unless nothing happened since the last place."""
+        """Add a crash point here, unless nothing happened since the last one."""
         if not self.events or self.events[-1] != len(self.journal):
             self.events.append(len(self.journal))
 
     def _note(self, *entries: Entry) -> None:
-        """Look, let a crash fall before the entries, then after them."""
+        """Take versions, and record entries with a crash point before and after them."""
         self._look()
         self._event()
         self.journal.extend(entries)
         self._event()
 
     def mark(self, label: str) -> None:
-        """Take versions at a place the store names."""
+        """Take versions at a point that the store names, and add a crash point."""
         self._look()
         self._event()
 
     # ---- for the crash lab ---------------------------------------------------------------------------------------
 
     def state(self, disk: Disk) -> DiskState:
-        """Return what is durable now, and what might be, by the rule of a disk for names.
+        """Return what is durable and in flight now, by the rule of a disk for names.
 
-        To be looked at before anything else happens: it goes on with the disk. Cost: what the journal has got since
-        the last call.
+        The result changes with the disk, so it has to be used before anything else happens. Cost: the journal entries
+        since the last call.
         """
         if self._state_now is None or self._state_now.disk != disk:
             self._state_now, self._applied = DiskState(self.base, disk=disk), 0
@@ -88,19 +88,19 @@ class Recording:
         return self._state_now
 
     def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
-        """Return what the process sees of a file, taking no version."""
+        """Return what the process sees of a file, without taking a version."""
         buffer = self._names.find(path).tracked.buffer
         return bytes(buffer if offset == 0 and size_bytes >= len(buffer) else buffer[offset : offset + size_bytes])
 
     def seen(self, beginnings: tuple[str, ...]) -> bytes:
-        """Return the fingerprint of what the process sees of the files whose paths begin so."""
+        """Return the fingerprint of the visible files whose paths have these prefixes."""
         files = self._names.files.items()
         return fingerprint({path: inode.tracked.buffer for path, inode in files if path.startswith(beginnings)})
 
     def paths(self) -> list[str]:
-        """Return the names of all files the process sees, sorted."""
+        """Return the names of all visible files, sorted."""
         return sorted(self._names.files)
 
     def leaks(self) -> list[str]:
-        """Return what a closed store still holds: open files and mappings."""
+        """Return the files that a closed store still has open or mapped."""
         return self._names.in_use()

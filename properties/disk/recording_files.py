@@ -1,10 +1,11 @@
-"""A disk in memory that remembers: `impl.io.files.Files` for the crash lab.
+"""A recorded disk in memory: `impl.io.files.Files` for the crash lab.
 
-Every seam call looks for pages the store changed through its mappings (properties/disk/recording.py), and is a
-place where a crash may fall. Closing syncs nothing. One thread at a time calls: order is what is recorded.
+Every call takes versions of pages that the store changed through its mappings (properties/disk/recording.py), and is a
+point at which a crash may happen. Closing syncs nothing. Only one thread may call at a time, because the order is
+recorded.
 
-What it leaves out: the kernel writing a page while the store changes it (tears below 512 bytes), and blocks that were
-not allocated (SIGBUS), which only a real file system shows.
+Not simulated: the kernel writing a page while the store changes it (tears below 512 bytes), and unallocated blocks
+(SIGBUS), which only a real file system shows.
 """
 
 import errno
@@ -32,12 +33,13 @@ EMPTY_DISK = Image(directories=frozenset({"/"}), files={})
 
 
 class RecordingFiles(Recording):
-    """Start from a durable image, optionally with the journal of a process that was killed on it.
+    """A recorded disk: starts from a durable image and, optionally, a journal.
 
-    `budget_bytes` is how much `allocate` may reserve in all. Faults on order count down: `failing_syncs` of files;
-    `failing_writes` to mapped files, where the first half of the bytes arrives and EIO follows; `failing_allocations`,
-    which reserve nothing and answer `allocation_code`. `scripted_usage` is what the disk then says about its size and
-    room, whatever the budget allows.
+    The journal is that of a process that was killed on the image.
+
+    `budget_bytes` is the total that `allocate` may reserve. Requested faults count down: `failing_syncs` of files;
+    `failing_writes` to mapped files, which write the first half of the bytes and raise EIO; `failing_allocations`,
+    which reserve nothing and raise `allocation_code`. `scripted_usage` replaces the size and free space of the disk.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class RecordingFiles(Recording):
         return RecordedFile(path, inode, writable=writable)
 
     def close(self, file: OpenFile) -> None:
-        """Close; nothing is synced."""
+        """Close without a sync."""
         self.mark("close")
         closed = recorded(file)
         closed.inode.opens -= 1
@@ -107,7 +109,7 @@ class RecordingFiles(Recording):
             self._forget(replaced)
 
     def unlink(self, path: str) -> None:
-        """Remove a name; an open file lives on without it."""
+        """Remove a name; an open file stays without it."""
         inode = self._names.find(path)
         self._note(FileUnlinked(inode.number, path))
         self._names.remove(path)
@@ -126,7 +128,7 @@ class RecordingFiles(Recording):
         return self._names.below(path)
 
     def stat(self, path: str) -> FileStat | None:
-        """Return what a path names."""
+        """Return the stat of a path."""
         self.mark("stat")
         return self._names.stat(path)
 
@@ -162,25 +164,25 @@ class RecordingFiles(Recording):
         return RecordedMapping(opened.inode, view if opened.writable else view.toreadonly())
 
     def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
-        """Nothing: memory is ready, and no byte changes."""
+        """Do nothing: the memory is populated, and no byte changes."""
         assert isinstance(mapping, RecordedMapping)
         assert position % PAGE_BYTES == 0
 
     def advise_will_need(self, mapping: Mapping) -> None:
-        """Nothing but a place where a crash may fall."""
+        """Do nothing but add a crash point."""
         self.mark("advise")
 
     def lock_memory(self, mapping: Mapping) -> bool:
-        """Nothing but a place where a crash may fall: this disk has no memory but memory."""
+        """Do nothing but add a crash point; the disk is memory already."""
         self.mark("lock memory")
         return True
 
     def unlock_memory(self, mapping: Mapping) -> None:
-        """Nothing but a place where a crash may fall."""
+        """Do nothing but add a crash point."""
         self.mark("unlock memory")
 
     def unmap(self, mapping: Mapping) -> None:
-        """Take last versions, release the view."""
+        """Take the last versions, and release the view."""
         self.mark("unmap")
         assert isinstance(mapping, RecordedMapping)
         mapping.view.release()
@@ -196,7 +198,7 @@ class RecordingFiles(Recording):
         return bytes(recorded(file).inode.tracked.buffer[offset : offset + size_bytes])
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
-        """Write into the page cache, growing the file if need be; or write half of it and fail."""
+        """Write into the page cache and grow the file if needed; or write half of it and fail."""
         inode = writable(file).inode
         if inode.mappings and self.failing_writes:
             self.failing_writes -= 1
@@ -218,7 +220,7 @@ class RecordingFiles(Recording):
         self._write(writable(file).inode, bytes(size_bytes), offset)
 
     def sync(self, file: OpenFile) -> None:
-        """The barrier for content and size, or EIO that leaves every page dirty."""
+        """Sync a file: the barrier for content and size; or raise EIO and leave every page dirty."""
         inode = recorded(file).inode
         if self.failing_syncs:
             self.failing_syncs -= 1
@@ -227,12 +229,12 @@ class RecordingFiles(Recording):
         self._note(FileSynced(inode.number, succeeded=True))
 
     def sync_directory(self, path: str) -> None:
-        """The barrier for names."""
+        """Sync a directory: the barrier for names."""
         self._names.require_directory(path)
         self._note(DirectorySynced(path))
 
     def lock(self, file: OpenFile) -> bool:
-        """Take the lock unless another open file holds it."""
+        """Take the lock unless another open file has it."""
         self.mark("lock")
         opened = writable(file)
         if opened.inode.locked and not opened.holds_lock:
@@ -241,12 +243,12 @@ class RecordingFiles(Recording):
         return True
 
     def next_data(self, file: OpenFile, position: int) -> tuple[int, int] | None:
-        """All of it may hold something."""
+        """Return the rest of the file, all of which may have data."""
         size_bytes = len(recorded(file).inode.tracked.buffer)
         return (position, size_bytes) if position < size_bytes else None
 
     def disk_usage(self, path: str) -> DiskUsage:
-        """The budget and what is left of it, or what the test scripted."""
+        """Return the budget and what is left of it, or the scripted values."""
         if path not in self._names.directories:
             self._names.find(path)
         if self.scripted_usage is not None:

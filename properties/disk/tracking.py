@@ -1,4 +1,4 @@
-"""What every dirty-page tracker shares: its protocol, its errors, and the shadow copy that decides what changed."""
+"""Shared parts of dirty-page trackers: protocol, errors, and the shadow copy."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = [
 
 _CHUNK_PAGES = 4  # larger chunks compare an idle 64 MiB a fifth faster, but search longer for one changed page
 _CHUNK_BYTES = _CHUNK_PAGES * PAGE_BYTES
-_ZERO_CHUNK = bytearray(_CHUNK_BYTES)  # the shadow of every chunk that is still all zero; never written to
+_ZERO_CHUNK = bytearray(_CHUNK_BYTES)  # the shadow of every chunk that is all zero; never written to
 
 
 class TrackerUnavailable(RuntimeError):
-    """This machine cannot track in the way asked for; `reason` is one sentence."""
+    """This machine does not support the requested tracking; `reason` is one sentence."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -34,53 +34,62 @@ class TrackerUnavailable(RuntimeError):
 
 
 class TrackerForked(RuntimeError):
-    """A forked child used its parent's registration, which the kernel does not pass on."""
+    """A forked child used its parent's registration, which the kernel does not inherit."""
 
     def __init__(self, *, owner_pid: int, pid: int) -> None:
         self.owner_pid, self.pid = owner_pid, pid
-        super().__init__(f"this tracker belongs to process {owner_pid}; process {pid} must make its own after fork")
+        super().__init__(f"this tracker belongs to process {owner_pid}; process {pid} must create its own after fork")
 
 
 class Tracked(Protocol):
-    """One buffer under watch. It belongs to the tracker: write into it, but do not close or resize it."""
+    """One watched buffer.
+
+    It belongs to the tracker: write into it, but do not close or resize it.
+    """
 
     buffer: bytearray | mmap.mmap
     leaked_exports: int
-    """1 when somebody still held a view of the buffer at `close()`, else 0."""
+    """1 if a view of the buffer existed at `close()`, else 0."""
 
     small: tuple[list[bytearray], memoryview] | None
-    """For a small buffer that is compared: `small[0][0] == small[1]` says that nothing changed since the last look.
+    """For a small buffer that is compared: `small[0][0] == small[1]` if nothing changed since the last look.
 
-    Whoever watches many files asks this first, since most of them have not changed.
+    A caller with many files checks this first, because most of them have not changed.
     """
 
     def changed(self) -> list[int]:
-        """Return the numbers of the pages that differ from the last look, sorted, and start a new look."""
+        """Return the sorted numbers of the pages that changed, and start a new look."""
 
     def close(self) -> None:
-        """Give the buffer back; its content is gone. Never raises; may be called again."""
+        """Release the buffer and its content. Never raises, and may be called again."""
 
 
 class DirtyTracker(Protocol):
-    """A way to find changed pages; makes watched buffers and closes those still open when it is closed."""
+    """A way to find changed pages.
+
+    It creates watched buffers, and closes the open ones when it is closed.
+    """
 
     name: str
 
     @property
     def leaked_exports(self) -> int:
-        """How many buffers were closed while somebody still held a view of them."""
+        """Number of buffers that were closed while a view of them existed."""
 
     def watch(self, content: bytes | bytearray) -> Tracked:
         """Allocate a buffer with this content and watch it; any size, also 0."""
 
     def close(self) -> None:
-        """Close every buffer still watched and the tracker's own descriptors. Never raises; may be called again."""
+        """Close every watched buffer and the tracker's descriptors.
+
+        Never raises, and may be called again.
+        """
 
     def __enter__(self) -> Self:
-        """Use it for the length of a `with`."""
+        """Use the tracker for the length of a `with`."""
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the tracker."""
 
 
 class Closing(abc.ABC):
@@ -88,7 +97,7 @@ class Closing(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Give up what is held; may be called again."""
+        """Release what is held; may be called again."""
 
     def __enter__(self) -> Self:
         return self
@@ -98,24 +107,26 @@ class Closing(abc.ABC):
 
 
 class Shadow:
-    """The content of a buffer at the last look, in chunks, each beside a view of the live buffer.
+    """The content of a buffer at the last look, in chunks.
 
-    The views also pin the buffer: while they live it can be neither resized nor closed. All chunks that were never
-    anything but zero share one shadow, so that a preallocated file costs no second copy.
+    Each chunk comes with a view of the live buffer.
+
+    While the views exist, the buffer can be neither resized nor closed. All chunks that were always zero share one
+    shadow, so that a preallocated file costs no second copy.
     """
 
     def __init__(self, buffer: bytearray | mmap.mmap, content: bytes | bytearray) -> None:
-        self._pin = memoryview(buffer)  # also pins a buffer of no bytes, which has no chunks
+        self._pin = memoryview(buffer)  # also pins an empty buffer, which has no chunks
         with memoryview(content) as initial:
             starts = range(0, len(content), _CHUNK_BYTES)
             self.live = [self._pin[start : start + _CHUNK_BYTES] for start in starts]
             self.chunks = [_copy_unless_zero(initial[start : start + _CHUNK_BYTES]) for start in starts]
             for chunk, view in zip(self.chunks, self.live, strict=True):
-                if chunk is not _ZERO_CHUNK:  # untouched memory is zero already, and stays unallocated
+                if chunk is not _ZERO_CHUNK:  # untouched memory is zero and stays unallocated
                     view[:] = chunk
 
     def refresh_all(self) -> list[int]:
-        """Compare everything; return the pages that differ and take over their content."""
+        """Compare everything; return the pages that differ and copy their content."""
         changed: list[int] = []
         for number, view in enumerate(self.live):
             if self.chunks[number] != view:  # bytearray on the left: memcmp; two memoryviews would compare item by item
@@ -124,7 +135,7 @@ class Shadow:
         return changed
 
     def refresh(self, pages: Iterable[int]) -> list[int]:
-        """Compare these pages; return those that differ and take over their content."""
+        """Compare these pages; return those that differ and copy their content."""
         changed: list[int] = []
         chunks, live = self.chunks, self.live
         for page in pages:
@@ -140,7 +151,7 @@ class Shadow:
         return changed
 
     def release(self) -> None:
-        """Let go of the buffer and of the copy."""
+        """Release the buffer and the copy."""
         for view in self.live:
             view.release()
         self._pin.release()

@@ -1,6 +1,9 @@
-"""Find changed pages by write protection: userfaultfd in asynchronous mode, read and re-armed by PAGEMAP_SCAN.
+"""Find changed pages by write protection (userfaultfd and PAGEMAP_SCAN).
 
-Linux 6.7, user mode only (no rights needed). The cost of a look grows with the pages written.
+userfaultfd works in asynchronous mode.
+
+PAGEMAP_SCAN reads the written pages and re-arms them. It needs Linux 6.7 and works in user mode (no rights needed). The
+cost of a look grows with the pages written.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from tornpage.properties.disk.tracking import (
 
 __all__ = ["WriteProtectTracker", "write_protect_available"]
 
-# linux/userfaultfd.h and linux/fs.h; the ioctl numbers are the same on both machines, the system call's is not.
+# linux/userfaultfd.h and linux/fs.h. The ioctl numbers are equal on both machines, those of the system call are not.
 _USERFAULTFD_NUMBERS = {"x86_64": 323, "aarch64": 282}
 _UFFD_USER_MODE_ONLY = 1
 _UFFD_API = 0xAA
@@ -43,7 +46,7 @@ _REGISTER_MODE_WP = 1 << 1
 _WRITEPROTECT_MODE_WP = 1 << 0
 _PAGEMAP_SCAN = 0xC0606610
 _SCAN_WP_MATCHING = 1 << 0  # re-arm what is reported
-_SCAN_CHECK_WPASYNC = 1 << 1  # fail rather than guess when the range is not registered
+_SCAN_CHECK_WPASYNC = 1 << 1  # fail if the range is not registered
 _PAGE_IS_WRITTEN = 1 << 1
 
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -57,10 +60,12 @@ _REGION_WORDS = 3  # start, end, categories
 
 
 class WriteProtectTracker(Closing):
-    """Let the kernel remember written pages. One userfaultfd and one pagemap descriptor serve all buffers.
+    """Tracks written pages by the kernel.
 
-    Raises TrackerUnavailable when this machine cannot. `machine` and `regions_max` (how many runs of pages one scan may
-    answer before it has to be continued) are for tests.
+    One userfaultfd and one pagemap descriptor serve all buffers.
+
+    Raises TrackerUnavailable if this machine does not support it. `machine` and `regions_max` (the number of runs of
+    pages that one scan may return before it has to be continued) are for tests.
     """
 
     def __init__(self, *, machine: str | None = None, regions_max: int = 512) -> None:
@@ -79,7 +84,10 @@ class WriteProtectTracker(Closing):
         self._close_descriptors = weakref.finalize(self, _close_descriptors, self._fault_fd, self._pagemap_fd)
 
     def watch(self, content: bytes | bytearray) -> Tracked:
-        """Allocate a buffer with this content and watch it. Raises TrackerUnavailable, TrackerForked."""
+        """Allocate a buffer with this content and watch it.
+
+        Raises TrackerUnavailable, TrackerForked.
+        """
         require_open(self._closed)
         self.require_owner()
         tracked = _Protected(self, content)
@@ -87,13 +95,16 @@ class WriteProtectTracker(Closing):
         return tracked
 
     def close(self) -> None:
-        """Close every buffer still watched and both descriptors; a forked child closes its own copies of them."""
+        """Close every watched buffer and both descriptors.
+
+        A forked child closes its own copies of the descriptors.
+        """
         self._closed = True
         close_all(self._open)
-        self._close_descriptors()  # does nothing the second time; also runs when a forgotten tracker is collected
+        self._close_descriptors()  # does nothing the second time; also runs when an unused tracker is collected
 
     def require_owner(self) -> None:
-        """Raise TrackerForked in any process but the one that made this tracker."""
+        """Raise TrackerForked in any process but the one that created this tracker."""
         pid = os.getpid()
         if pid != self._owner_pid:
             raise TrackerForked(owner_pid=self._owner_pid, pid=pid)
@@ -106,9 +117,12 @@ class WriteProtectTracker(Closing):
         fcntl.ioctl(self._fault_fd, _UFFDIO_WRITEPROTECT, arm, True)
 
     def unprotect(self, address: int, size_bytes: int) -> None:
-        """Stop watching memory that somebody keeps alive. Not in a child: the descriptor reaches into its parent."""
+        """Stop watching memory that a view keeps alive.
+
+        Does nothing in a child, whose descriptor refers to the parent's memory.
+        """
         if os.getpid() == self._owner_pid:
-            with contextlib.suppress(OSError):  # the watch is given up anyhow
+            with contextlib.suppress(OSError):  # the watch ends anyhow
                 fcntl.ioctl(self._fault_fd, _UFFDIO_UNREGISTER, bytearray(_RANGE.pack(address, size_bytes)), True)
 
     def scan(self, arguments: bytearray) -> int:
@@ -118,7 +132,10 @@ class WriteProtectTracker(Closing):
 
 
 def write_protect_available(*, machine: str | None = None) -> str | None:
-    """Return None when `WriteProtectTracker` works here, else the reason in one sentence. Tries it on three pages."""
+    """Return None if `WriteProtectTracker` works here, else the reason in one sentence.
+
+    It is tried on three pages.
+    """
     try:
         with WriteProtectTracker(machine=machine) as tracker:
             tracked = tracker.watch(bytes(3 * PAGE_BYTES))
@@ -132,9 +149,9 @@ def write_protect_available(*, machine: str | None = None) -> str | None:
 
 
 class _Protected:
-    """A private anonymous mapping whose written pages the kernel remembers; an empty buffer needs no mapping.
+    """A private anonymous mapping with write protection; an empty buffer needs no mapping.
 
-    Private, so that a forked child writes to its own copy and cannot change these pages unseen.
+    It is private, so that a forked child writes to its own copy and cannot change these pages unseen.
     """
 
     def __init__(self, tracker: WriteProtectTracker, content: bytes | bytearray) -> None:
@@ -158,7 +175,7 @@ class _Protected:
             raise TrackerUnavailable(_explain("protect", error)) from error
 
     def changed(self) -> list[int]:
-        """Ask the kernel for the written pages, compare those; return the changed ones, sorted."""
+        """Compare the pages that the kernel reports as written; return the changed ones."""
         require_open(self._closed)
         self._tracker.require_owner()
         if self._mapping is None:
@@ -167,7 +184,7 @@ class _Protected:
         return self._shadow.refresh(written) if written else written
 
     def close(self) -> None:
-        """Unmap the buffer, or leave it to those who still hold a view of it."""
+        """Unmap the buffer, or leave it to the holders of its views."""
         if self._closed:
             return
         self._closed = True
@@ -192,7 +209,7 @@ class _Protected:
         )
 
     def _written(self) -> list[int]:
-        """Return and re-arm the pages written since the last call, in as many scans as the kernel needs."""
+        """Return and re-arm the pages written since the last call, in as many scans as needed."""
         arguments, regions, first = self._scan_arguments, self._regions, self._address
         start, end = first, first + self._mapped_bytes
         pages: list[int] = []
@@ -236,7 +253,7 @@ def _open_userfaultfd(machine: str) -> int:
 
 
 def _explain(step: Literal["userfaultfd", "features", "pagemap", "protect", "scan"], error: OSError) -> str:
-    """Say in one sentence what the failure of this step means."""
+    """Return one sentence about the failure of this step."""
     text = f"{step}: {error.strerror}"
     if error.errno in (errno.EPERM, errno.EACCES):
         return f"The system does not permit it to this process, perhaps a container's system call filter ({text})."
@@ -244,7 +261,7 @@ def _explain(step: Literal["userfaultfd", "features", "pagemap", "protect", "sca
         return f"The kernel was built without userfaultfd, or a container hides it ({text})."
     if (step, error.errno) in {("userfaultfd", errno.EINVAL), ("features", errno.EINVAL), ("scan", errno.ENOTTY)}:
         return f"The kernel is too old or lacks the feature; Linux 6.7 has it ({text})."
-    return f"The kernel refused ({text})."
+    return f"The system call failed ({text})."
 
 
 def _close_descriptors(*descriptors: int) -> None:

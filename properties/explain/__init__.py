@@ -1,1 +1,1 @@
-"""Explanations of a counterexample: page map, hexdump, history of a page."""
+"""Explain a counterexample: page map, hexdump, history of a page."""

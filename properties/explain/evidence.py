@@ -1,7 +1,9 @@
-"""Evidence of a failure: everything that its text, its page map and its page show, kept from the run that found it.
+"""Evidence of a failure, kept from the run that found it.
 
-What was done and answered, which barriers there were, what each page, size and name became, how the log then reads,
-what recovery made of it, and why a disk may do so. A `Witness` watches the run; nothing is carried out again.
+Its text, its page map and its page are made from it.
+
+It has the operations and answers, the barriers, the fate of each page, size and name, the log as it then reads, what
+recovery made of it, and why a disk may do so. A `Witness` watches the run, so nothing has to run again.
 """
 
 from collections.abc import Sequence
@@ -30,13 +32,13 @@ from tornpage.properties.disk.journal import (
 from tornpage.properties.explain.crash_context import CrashContext
 from tornpage.properties.explain.hexdump import Frame, HexLine, frames_of, hex_of
 from tornpage.properties.explain.page_history import PageHistory, PageVersion, histories_of, versions_of
-from tornpage.properties.explain.page_map import FactFate, PageFate, PageMap, page_map_of
+from tornpage.properties.explain.page_map import PageFate, PageMap, WriteFate, page_map_of
 from tornpage.properties.judge.evidence import durable_image
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.program.case import Case, Settings, describe
 from tornpage.properties.program.log_places import log_files
 
-__all__ = ["Account", "Evidence", "Witness"]
+__all__ = ["Evidence", "Explanation", "Witness"]
 
 PAGES_SHOWN_MAX = 12
 MARKS_MAX = 2_000
@@ -47,7 +49,10 @@ MARKS_MAX = 2_000
 
 @dataclass(frozen=True, slots=True)
 class OperationSpan:
-    """An operation, the journal entries between which it ran (-1: before the last crash), and its answer."""
+    """An operation, its journal entries, and its answer.
+
+    Entries from `first` to `last`; they are -1 for an operation before the last crash.
+    """
 
     text: str
     first: int
@@ -57,7 +62,7 @@ class OperationSpan:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A journal entry as the lanes show it."""
+    """A journal entry in the lanes."""
 
     at: int
     kind: str
@@ -67,7 +72,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Operations, writes and barriers on the axis of the journal; `crash` and `crash_operation` are -1 without one."""
+    """Operations, writes and barriers along the journal.
+
+    `crash` and `crash_operation` are -1 without a crash.
+    """
 
     operations: tuple[OperationSpan, ...]
     entries: int
@@ -81,7 +89,7 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class HexPage:
-    """A page of the crash state as text, and the versions that the crash could choose from."""
+    """A page of the crash state as text, and the versions that could survive."""
 
     file: str
     page: int
@@ -99,7 +107,7 @@ class ReadFrame(Frame):
 
 @dataclass(frozen=True, slots=True)
 class RecordFate:
-    """A record that was put: whether it was promised, is whole on the disk, and came back."""
+    """A record that was put: whether it was promised, is whole on the disk, and was recovered."""
 
     offset: int
     size_bytes: int
@@ -111,19 +119,22 @@ class RecordFate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What recovery found or did."""
+    """A finding or an action of recovery."""
 
     what: str
     said: str
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """What the page of a counterexample shows of the run. Without a crash everything but the lanes is empty."""
+class Explanation:
+    """The content of a counterexample's page.
+
+    Without a crash everything but the lanes is empty.
+    """
 
     lanes: Lanes
     pages: tuple[PageFate, ...] = ()
-    facts: tuple[FactFate, ...] = ()
+    facts: tuple[WriteFate, ...] = ()
     certificate: tuple[str, ...] = ()
     histories: tuple[PageHistory, ...] = ()
     hexes: tuple[HexPage, ...] = ()
@@ -139,14 +150,14 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a run showed of its crashes.
+    """The evidence of a run with crashes.
 
-    `page_map` is of the last power loss, None without one. `account` is of the last crash, a kill included; None for
-    stores of other people, of which recovery cannot be watched.
+    `page_map` is that of the last power loss, None without one. `account` is that of the last crash, including a kill.
+    It is None for foreign stores, whose recovery cannot be watched.
     """
 
     page_map: PageMap | None
-    account: Account | None
+    account: Explanation | None
 
 
 # ---- watching a run --------------------------------------------------------------------------------------------------
@@ -164,7 +175,7 @@ class _Files(Protocol):
 
 
 class WatchedRun(Protocol):
-    """What a witness reads of a run, of our own store or of another one."""
+    """The parts of a run that a witness reads, for tornpage's store and foreign stores."""
 
     performed: list[Operation]
 
@@ -177,7 +188,7 @@ class WatchedRun(Protocol):
 
 
 class Witness:
-    """Watch one run of a case, so that its evidence is there when it breaks.
+    """Watches one run of a case, so that its evidence exists when the run breaks.
 
     `note` has to be called before each operation.
     """
@@ -189,7 +200,7 @@ class Witness:
         self._spans_before = 0
 
     def note(self, run: WatchedRun, operation: Operation) -> None:
-        """Keep what a crash is about to discard; of any other operation, where it begins."""
+        """Keep what a crash is about to discard, or where any other operation begins."""
         self._run, self._spans_before = run, len(run.spans)
         if isinstance(operation, Crash):
             files, number = run.files, len(run.performed)
@@ -200,7 +211,7 @@ class Witness:
 
     @property
     def crash(self) -> CrashContext | None:
-        """The last crash of the run, a kill included."""
+        """The last crash of the run, including a kill."""
         return self._last_crash
 
     @property
@@ -209,7 +220,7 @@ class Witness:
         return self._power_loss
 
     def evidence(self) -> Evidence | None:
-        """Return the evidence of a run that has broken, or has ended; None if nothing was carried out.
+        """Return the evidence of a run that broke or ended; None if it ran no operation.
 
         Opens the store once more on the disk that the last crash left.
         """
@@ -218,25 +229,25 @@ class Witness:
             return None
         case = Case(run.settings, tuple(run.performed))
         page_map = None if self._power_loss is None else page_map_of(self._power_loss, case)
-        return Evidence(page_map, self._account(run, case) if isinstance(run, Lockstep) else None)
+        return Evidence(page_map, self._explanation(run, case) if isinstance(run, Lockstep) else None)
 
-    def _account(self, run: Lockstep, case: Case) -> Account:
+    def _explanation(self, run: Lockstep, case: Case) -> Explanation:
         crash = self._last_crash
         if crash is not None:
-            return _account_of_crash(run, crash, case)
+            return _explanation_of_crash(run, crash, case)
         has_returned = len(run.spans) > self._spans_before
         until = len(case.operations) - 1 + has_returned
         lived = CrashContext(
             -1, Crash(), run.settings, run.files.base, tuple(run.files.journal), tuple(run.files.events), run.spans
         )
-        return Account(_lanes(lived, case, until, has_crashed=False))
+        return Explanation(_lanes(lived, case, until, has_crashed=False))
 
 
 # ---- lanes -----------------------------------------------------------------------------------------------------------
 
 
 def _lanes(run: CrashContext, case: Case, until: int, *, has_crashed: bool = True) -> Lanes:
-    """Return operations, writes and barriers on the axis of the journal since the crash or open before."""
+    """Return operations, writes and barriers along the journal since the crash or open before."""
     names = _names(run)
     marks = [_mark(number, entry, names) for number, entry in enumerate(run.journal[:MARKS_MAX])]
     verbs = run.spans[1:]  # the first is the open
@@ -251,7 +262,7 @@ def _lanes(run: CrashContext, case: Case, until: int, *, has_crashed: bool = Tru
         if number in extents:
             first, last, after = extents[number]
             is_cut_short = has_crashed and run.back > 0 and number == numbers[-1]
-            answer = "had not answered yet" if is_cut_short else _answer(after)
+            answer = "no answer yet" if is_cut_short else _answer(after)
         operations.append(OperationSpan(describe(operation), first, last, answer))
     return Lanes(
         tuple(operations),
@@ -266,7 +277,10 @@ def _lanes(run: CrashContext, case: Case, until: int, *, has_crashed: bool = Tru
 
 
 def _numbers_with_a_verb(case: Case, until: int, count: int) -> list[int]:
-    """Return which operations the last spans belong to: those with a verb, since the last crash or open."""
+    """Return the numbers of the operations of the last spans.
+
+    They are operations on the store since the last crash or open.
+    """
     numbers = [n for n in range(until) if not isinstance(case.operations[n], WITHOUT_A_VERB)]
     return numbers[len(numbers) - count :] if count else []
 
@@ -280,7 +294,7 @@ def _answer(log: CommitLog) -> str:
 
 
 def _names(run: CrashContext) -> dict[int, str]:
-    """Return the name each inode was made with, or had from the begin on."""
+    """Return the name with which each inode was created or loaded."""
     names = dict(enumerate(sorted(run.base.files)))
     names |= {entry.inode: entry.path for entry in run.journal if isinstance(entry, FileCreated)}
     return names
@@ -293,7 +307,7 @@ def _mark(number: int, entry: Entry, names: dict[int, str]) -> Mark:
         case Resized(inode, size_bytes):
             return Mark(number, "size", names[inode], f"{size_bytes} bytes")
         case FileCreated(_, path) | DirectoryMade(path):
-            return Mark(number, "name", path, "made")
+            return Mark(number, "name", path, "created")
         case FileUnlinked(_, path):
             return Mark(number, "name", path, "removed")
         case FileRenamed(_, source, target):
@@ -313,7 +327,7 @@ def _mark(number: int, entry: Entry, names: dict[int, str]) -> Mark:
 # ---- the crash and the recovery --------------------------------------------------------------------------------------
 
 
-def _account_of_crash(run: Lockstep, crash: CrashContext, case: Case) -> Account:
+def _explanation_of_crash(run: Lockstep, crash: CrashContext, case: Case) -> Explanation:
     image, file_bytes, at_rest = crash.image, case.settings.file_bytes, crash.back == 0
     page_map = page_map_of(crash, case)
     frames = frames_of(image, file_bytes=file_bytes)
@@ -332,7 +346,7 @@ def _account_of_crash(run: Lockstep, crash: CrashContext, case: Case) -> Account
         )
         for page in _most_telling(page_map.pages)
     )
-    return Account(
+    return Explanation(
         _lanes(crash, case, crash.number),
         page_map.pages,
         page_map.facts,
@@ -351,9 +365,11 @@ def _values(frame: Frame) -> tuple[str, int, int, str, str]:
 
 
 def _most_telling(pages: Sequence[PageFate]) -> list[PageFate]:
-    """Return the pages that did not survive as they were written, those of the log first, then a few that did.
+    """Return the pages that did not survive as written, then a few others.
 
-    Pages of a file without a name have nothing to show.
+    Pages of the log come first among equals.
+
+    Pages of a file without a name are left out.
     """
     order = {"torn": 0, "older": 1, "lost": 2, "kept": 3, "durable": 4}
     found = [page for page in pages if page.fate != "gone"]
@@ -362,7 +378,7 @@ def _most_telling(pages: Sequence[PageFate]) -> list[PageFate]:
 
 
 def _records(crash: CrashContext, frames: Sequence[Frame], store: MessageStore | None) -> list[RecordFate]:
-    """Return each record that was put: whether it was promised, is whole on the disk, and came back."""
+    """Return the fate of each record that was put: promised, on disk, recovered."""
     answered: CommitLog = crash.span.at(at_rest=crash.back == 0)
     whole = {frame.offset for frame in frames if frame.what.startswith("record ")}
     floor = answered.committed_offset if crash.crash.kill else answered.flushed_offset
@@ -381,7 +397,7 @@ def _records(crash: CrashContext, frames: Sequence[Frame], store: MessageStore |
 
 
 def _recovered(run: Lockstep, crash: CrashContext) -> tuple[MessageStore | None, Image | None, list[Decision]]:
-    """Recover what the crash left; return the store, its disk, and what it said."""
+    """Recover what the crash left; return the store, its disk, and its decisions."""
     killed = (*crash.journal[: crash.position], ProcessKilled())
     files = run.pair.new_disk(crash.base, killed) if crash.crash.kill else run.pair.new_disk(crash.image)
     try:
@@ -399,17 +415,20 @@ def _recovered(run: Lockstep, crash: CrashContext) -> tuple[MessageStore | None,
 
 
 def _read_as(frame: Frame, before: Image, store: MessageStore | None, after: Image | None) -> str:
-    """Return what recovery made of some bytes of the log, from where its log begins and ends, and from the disk."""
+    """Return what recovery made of some bytes of the log.
+
+    The answer comes from the bounds of the recovered log and from the disk.
+    """
     if store is None or after is None:
         return "the store does not open"
     if frame.offset < store.min_offset:
-        return "in front of the log"
+        return "before the log"
     if frame.offset + frame.size_bytes <= store.max_offset or (frame.offset < store.max_offset and _is_filler(frame)):
         return "kept"
     at = frame.offset - int(frame.file.rpartition("/")[2])
     old, new = (image.files.get(frame.file, b"")[at : at + frame.size_bytes] for image in (before, after))
     if not any(old):
-        return "behind the end of the log"
+        return "past the end of the log"
     if old == new:
         return "cut, its bytes left as they were"
     return "cut and erased" if not any(new) else "cut, its bytes changed"
@@ -420,7 +439,7 @@ def _is_filler(frame: Frame) -> bool:
 
 
 def _changes(before: Image, after: Image | None) -> list[Decision]:
-    """Return what recovery did to each file, as a comparison of the disk before and after."""
+    """Return the changes of recovery to each file, by comparing the disk before and after."""
     if after is None:
         return []
     told = []
@@ -429,11 +448,11 @@ def _changes(before: Image, after: Image | None) -> list[Decision]:
         if old == new:
             continue
         if old is None or new is None:
-            told.append(Decision(path, "made" if old is None else "removed"))
+            told.append(Decision(path, "created" if old is None else "removed"))
             continue
         same = next((at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), -1)
         what = "erased" if not any(new[max(same, 0) :]) else "changed"
-        size = "" if len(old) == len(new) else f", {len(old)} bytes made {len(new)}"
+        size = "" if len(old) == len(new) else f", {len(old)} bytes became {len(new)}"
         told.append(Decision(path, (f"{what} from byte {same} on" if same >= 0 else "size changed") + size))
     logs = log_files(after.files)
-    return told or [Decision("files", f"none of them changed; {len(logs)} log files")]
+    return told or [Decision("files", f"no file changed; {len(logs)} log files")]

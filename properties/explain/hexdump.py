@@ -1,6 +1,6 @@
-"""What the bytes of a crash image say: log files record by record, and pages as hexadecimal lines.
+"""Show the bytes of a crash image: log files record by record, pages as hexadecimal lines.
 
-Read by the judges' own decoder (properties/decode), not by the store's.
+They are read by the lab's own decoder (properties/decode), not by the store's.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ FRAMES_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Some bytes of a log file from physical offset `offset` on, what they are, and whether their checksums hold."""
+    """Some bytes of a log file from `offset` on, their kind, and whether their checksums hold."""
 
     file: str
     offset: int
@@ -32,7 +32,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class HexLine:
-    """Sixteen bytes at `position` of a file, as text; equal lines that follow are counted in `repeats`."""
+    """Sixteen bytes at `position` of a file, as text.
+
+    `repeats` counts the equal lines that follow.
+    """
 
     position: int
     hexadecimal: str
@@ -42,7 +45,10 @@ class HexLine:
 
 
 def frames_of(image: Image, *, file_bytes: int) -> list[Frame]:
-    """Return how the log files of an image are to be read, in the order of their offsets; at most 200 frames."""
+    """Return the items of the log files of an image in the order of their offsets.
+
+    There are at most 200 frames.
+    """
     frames = []
     for path in log_files(image.files):
         base = int(path.rpartition("/")[2])
@@ -59,14 +65,17 @@ def frames_of(image: Image, *, file_bytes: int) -> list[Frame]:
                     frames.append(Frame(path, item.offset, item.size_bytes, "zeros to the end of the file", "empty"))
                 case Unreadable():
                     reason = item.reason.replace("_", " ")
-                    frames.append(Frame(path, item.offset, item.size_bytes, "bytes in which no record begins", reason))
+                    frames.append(Frame(path, item.offset, item.size_bytes, "bytes without a record", reason))
                 case Bad():
                     continue
     return frames[:FRAMES_MAX]
 
 
 def hex_of(image: Image, path: str, page: int, frames: Sequence[Frame]) -> list[HexLine]:
-    """Return a page of a file of an image as lines; equal lines are told once, and only the first 64 are told."""
+    """Return a page of a file of an image as lines.
+
+    Equal lines appear once, and only the first 64 lines appear.
+    """
     content = image.files.get(path, b"")[page * PAGE_BYTES : (page + 1) * PAGE_BYTES]
     return lines_of(content, path, page, frames)
 
@@ -74,7 +83,10 @@ def hex_of(image: Image, path: str, page: int, frames: Sequence[Frame]) -> list[
 def lines_of(
     content: bytes, path: str, page: int, frames: Sequence[Frame], *, unlike: bytes | None = None
 ) -> list[HexLine]:
-    """Return the content of a page as `hex_of` does; with `unlike` only the lines that differ from that content."""
+    """Return the content of a page as `hex_of` does.
+
+    With `unlike` only the lines that differ from that content are returned.
+    """
     here = [frame for frame in frames if frame.file == path]
     base = int(path.rpartition("/")[2]) if here else 0
     lines: list[HexLine] = []

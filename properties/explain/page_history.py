@@ -1,7 +1,7 @@
-"""The history of a page up to a crash: what was written to it and when, which barriers there were, what survived.
+"""The history of a page up to a crash: its writes, its barriers, and what survived.
 
-Version 0 is what the last successful sync of the file made durable, or what was there before; later versions are the
-writes since then, in order. A power loss may keep any of them, or a mixture of two by sectors.
+Version 0 is the version that the last successful sync of the file made durable, or the initial one. Later versions are
+the writes since then, in order. A power loss may keep any of them, or a mixture of two by sectors.
 """
 
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ __all__ = ["PageHistory", "PageVersion", "histories_of", "versions_of"]
 
 SECTORS = 8
 VERSIONS_MAX = 8
-"""Versions of a page that are told byte by byte, the newest ones."""
+"""Number of versions of a page that are shown byte by byte; the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageHistory:
-    """The journal entries that wrote page `number` of `file`, and those at which its file was synced with success."""
+    """The journal entries that wrote a page, and the successful syncs of its file."""
 
     file: str
     number: int
@@ -33,9 +33,10 @@ class PageHistory:
 
 @dataclass(frozen=True, slots=True)
 class PageVersion:
-    """One version: the entry that wrote it (-1: what was there before), and what of it survived ("" is nothing).
+    """One version: the entry that wrote it (-1: the initial one), and what of it survived.
 
-    `lines` are those that differ from the version before, all of them in the first one told; `changed` counts bytes.
+    `survived` is empty if nothing did. `lines` are those that differ from the version before, all of them for the first
+    version shown; `changed` counts bytes.
     """
 
     number: int
@@ -46,7 +47,7 @@ class PageVersion:
 
 
 def histories_of(context: CrashContext) -> list[PageHistory]:
-    """Return the history of every page that the process saw at the crash, in the order of a page map."""
+    """Return the history of every visible page at the crash, in the order of a page map."""
     journal = context.journal[: context.position]
     writes: dict[tuple[int, int], list[int]] = {}
     syncs: dict[int, list[int]] = {}
@@ -63,7 +64,10 @@ def histories_of(context: CrashContext) -> list[PageHistory]:
 
 
 def versions_of(context: CrashContext, history: PageHistory, *, file_bytes: int) -> list[PageVersion]:
-    """Return the versions that the crash could choose from, oldest first; the last VERSIONS_MAX of them."""
+    """Return the versions that could survive, oldest first.
+
+    There are at most VERSIONS_MAX, the newest ones.
+    """
     inode = next(state for state in context.state.inodes.values() if state.name == history.file)
     contents = [inode.page(history.number), *inode.versions.get(history.number, ())]
     entries = [-1, *history.writes[len(history.writes) - len(contents) + 1 :]]
@@ -93,7 +97,7 @@ def _survived(choice: Choice, number: int) -> str:
 
 
 def _frames_as_written(context: CrashContext, inode: InodeState, file_bytes: int) -> Sequence[Frame]:
-    """Return how the file reads as the process saw it."""
+    """Return the frames of the file as the process saw it."""
     path = inode.name.partition("#")[0]
     if not path.startswith(LOG_PATHS):
         return ()

@@ -1,7 +1,7 @@
-"""The page map of a crash: what the disk held, fact by fact, when the power went.
+"""The page map of a crash: what the disk had of each in-flight write at the power loss.
 
-Each page of each file is durable, kept, lost, older, torn or gone; each name and size likewise; with the sentences of
-the certificate that say why that is legal.
+Each page of each file is durable, kept, lost, older, torn or gone, and so is each name and size. The sentences of the
+certificate say why that is legal.
 """
 
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ from tornpage.properties.disk.journal import PAGE_BYTES
 from tornpage.properties.explain.crash_context import CrashContext
 from tornpage.properties.program.case import Case, describe
 
-__all__ = ["FactFate", "Fate", "PageFate", "PageMap", "page_map_of"]
+__all__ = ["Fate", "PageFate", "PageMap", "WriteFate", "page_map_of"]
 
 Fate = Literal["durable", "kept", "lost", "older", "torn", "gone"]
 """Gone: the file has no name on the disk, because it was removed or because its name did not survive."""
@@ -20,7 +20,7 @@ Fate = Literal["durable", "kept", "lost", "older", "torn", "gone"]
 
 @dataclass(frozen=True, slots=True)
 class PageFate:
-    """Page `number` of `file`: how many versions it had since its last sync, and which survived."""
+    """Page `number` of `file`: its number of versions since its last sync, and which survived."""
 
     file: str
     number: int
@@ -29,7 +29,7 @@ class PageFate:
 
 
 @dataclass(frozen=True, slots=True)
-class FactFate:
+class WriteFate:
     """A name or a size that was not synced, and whether it survived."""
 
     fact: str
@@ -38,13 +38,13 @@ class FactFate:
 
 @dataclass(frozen=True, slots=True)
 class PageMap:
-    """Everything a page map shows. `crash` is the number of the power loss in `operations`."""
+    """The content of a page map. `crash` is the number of the power loss in `operations`."""
 
     operations: tuple[str, ...]
     crash: int
     disk: str
     pages: tuple[PageFate, ...]
-    facts: tuple[FactFate, ...]
+    facts: tuple[WriteFate, ...]
     sentences: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
@@ -82,12 +82,12 @@ def _pages(context: CrashContext) -> list[PageFate]:
     return pages
 
 
-def _facts(context: CrashContext) -> list[FactFate]:
+def _facts(context: CrashContext) -> list[WriteFate]:
     fates = []
-    for fact in context.facts:
-        choice = context.choices.get(fact.name, 0)
-        if fact.kind != "page" and isinstance(choice, int):
-            fates.append(FactFate(fact.name, _fate(choice, fact.alternatives - 1)))
+    for write in context.writes:
+        choice = context.choices.get(write.name, 0)
+        if write.kind != "page" and isinstance(choice, int):
+            fates.append(WriteFate(write.name, _fate(choice, write.alternatives - 1)))
     return fates
 
 

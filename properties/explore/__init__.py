@@ -1,1 +1,1 @@
-"""Ways to look for broken guarantees, each a package of its own."""
+"""Explore for broken guarantees, with one package per way of exploring."""

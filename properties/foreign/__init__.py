@@ -1,1 +1,1 @@
-"""Foreign stores: their protocol, their processes, what is recorded of them, and their judge."""
+"""Test foreign stores: protocol, processes, recording of their disks, judge."""

@@ -1,10 +1,10 @@
-"""What a foreign store holds after a disaster, and whether it may.
+"""Judge what a foreign store holds after a crash.
 
-1. It is asked for every message that was ever put, by queue and number and by offset, as far as it promises these.
-2. What it holds has to be one of the states that the reference says a disaster may leave, a beginning of what was put.
-3. It is then asked for every key.
+1. The store is asked for every message ever put, by queue and number and by offset, as far as it promises these.
+2. The messages found must be one of the states that the reference allows after the crash, a prefix of what was put.
+3. Then the store is asked for every key.
 
-A state is found by comparison, never taken over from the store: a message that is there has to be the right one.
+A state is found by comparison and never copied from the store: a message that is there must be the right one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from tornpage.model.index import keys_of
 from tornpage.model.state import Record
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.foreign.asking import Asked
 from tornpage.properties.foreign.reference_store import ReferenceState, ReferenceStore
+from tornpage.properties.foreign.session import StoreSession
 from tornpage.properties.judge.rulings import Ruling, holds, judge, require, ruling_of
 
-__all__ = ["Known", "Survived", "found_by_key", "judge_survivors", "keys_in", "shown"]
+__all__ = ["Expectation", "Survived", "found_by_key", "judge_survivors", "keys_in", "shown"]
 
 Queue = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What was put before a disaster, cut messages of earlier ones left out.
+class Expectation:
+    """Hold what was put before a crash, without messages that earlier crashes cut.
 
-    `floor` is how many of the `records` have to survive; `offsets` are those that the store gave, as far as it has
-    answered; `cut` are offsets of messages that are gone for good.
+    `floor` is the number of `records` that must survive. `offsets` are those that the store returned, as far as it
+    answered. `cut` are offsets of messages that are gone for good.
     """
 
     records: tuple[Record, ...]
@@ -39,16 +39,19 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Survived:
-    """The ruling on what a store holds after a disaster, and how many messages that is."""
+    """Hold the ruling on the state after a crash, and the number of messages in it."""
 
     ruling: Ruling
     count: int = 0
 
 
 def judge_survivors(
-    store: Asked, known: Known, legal: Mapping[int, ReferenceState], reference: ReferenceStore
+    store: StoreSession, known: Expectation, legal: Mapping[int, ReferenceState], reference: ReferenceStore
 ) -> Survived:
-    """Judge what a store holds after a disaster (contract 1 to 5); `reference` goes on with it."""
+    """Judge the state of a store after a crash (contract 1 to 5).
+
+    `reference` continues with that state.
+    """
     try:
         count = _count_in_queues(store, known) if store.promises.queues else _count_by_offset(store, known)
         _require_legal(count, known, legal)
@@ -63,41 +66,46 @@ def judge_survivors(
     return Survived(holds(2, ""), count)
 
 
-def _require_legal(count: int, known: Known, legal: Mapping[int, ReferenceState]) -> None:
+def _require_legal(count: int, known: Expectation, legal: Mapping[int, ReferenceState]) -> None:
     if count < known.floor:
         lost = known.records[count]
         raise GuaranteeBroken(
             2,
-            "a message is lost that had been promised to survive",
+            "a message that was promised to survive is lost",
             _said(known.records[: known.floor]),
-            _said(known.records[:count]) + f"; the first one lost is {_name(lost)}",
+            _said(known.records[:count]) + f"; the first lost message is {_name(lost)}",
         )
     if count not in legal:
-        raise GuaranteeBroken(2, "so many messages cannot survive", " or ".join(map(str, sorted(legal))), str(count))
+        raise GuaranteeBroken(
+            2, "this number of messages cannot survive", " or ".join(map(str, sorted(legal))), str(count)
+        )
 
 
 def keys_in(records: Iterable[Record]) -> list[tuple[str, str]]:
-    """Return topic and key of each key that a record has, once, in order."""
+    """Return topic and key of each key of the records, each pair once, in order."""
     return list(dict.fromkeys((record.message.topic, key) for record in records for key in keys_of(record)))
 
 
 @judge(5)
-def found_by_key(store: Asked, reference: ReferenceStore, topic: str, key: str) -> None:
-    """A query by key finds every message with the key, and no other (contract 5)."""
+def found_by_key(store: StoreSession, reference: ReferenceStore, topic: str, key: str) -> None:
+    """Check that a query by key finds every message with the key and no other (contract 5)."""
     expected, found = reference.find(topic, key), store.find(topic, key)
     if found != expected:
-        sentence = "a query by key finds other messages than were put with it"
+        sentence = "a query by key returns other messages than those put with the key"
         raise GuaranteeBroken(5, sentence, _bodies(expected), _bodies(found))
 
 
-def _count_in_queues(store: Asked, known: Known) -> int:
-    """Return how many messages are in the queues, which have to be the first ones (contract 1 and 4)."""
+def _count_in_queues(store: StoreSession, known: Expectation) -> int:
+    """Return how many messages are in the queues.
+
+    They must be the first ones (contract 1 and 4).
+    """
     put: dict[Queue, list[Record]] = {queue: [] for queue in sorted(known.queues)}
     for record in known.records:
         put[record.message.topic, record.message.queue_id].append(record)
     there: set[int] = set()
     for (topic, queue), records in put.items():
-        # one more than there may be, so that what should not be there is seen
+        # reads one number too many so that an extra message is noticed
         found = [store.read(topic, queue, number) for number in range(len(records) + 1)]
         held = [body for body in found if body is not None]
         if None in found[: len(held)]:
@@ -111,8 +119,8 @@ def _count_in_queues(store: Asked, known: Known) -> int:
     return _first_ones(known.records, [record.offset in there for record in known.records])
 
 
-def _count_by_offset(store: Asked, known: Known) -> int:
-    """Return how many messages are found by their offsets, which have to be the first ones (contract 1)."""
+def _count_by_offset(store: StoreSession, known: Expectation) -> int:
+    """Return how many messages are found by offset. They must be the first ones (contract 1)."""
     asked = [record for record in known.records if record.offset in known.offsets]
     return _first_ones(asked, [_is_there(store, record, known.offsets[record.offset]) for record in asked])
 
@@ -122,13 +130,13 @@ def _first_ones(records: Sequence[Record], is_there: Sequence[bool]) -> int:
     if not all(is_there[:count]):
         hole = is_there.index(False)
         last = len(is_there) - 1 - is_there[::-1].index(True)
-        sentence = "a message is there, and one that was put before it is not"
+        sentence = "a message survives although an earlier one is lost"
         raise GuaranteeBroken(1, sentence, _name(records[hole]), _name(records[last]))
     return count
 
 
-def _agrees_by_offset(store: Asked, known: Known, count: int) -> None:
-    """Offsets lead to what survived alone (contract 1 and 3)."""
+def _agrees_by_offset(store: StoreSession, known: Expectation, count: int) -> None:
+    """Check that offsets lead only to messages that survived (contract 1 and 3)."""
     survived = {known.offsets[record.offset] for record in known.records[:count] if record.offset in known.offsets}
     for number, record in enumerate(known.records):
         offset = known.offsets.get(record.offset)
@@ -136,21 +144,23 @@ def _agrees_by_offset(store: Asked, known: Known, count: int) -> None:
             continue
         if number < count and not _is_there(store, record, offset):
             raise GuaranteeBroken(
-                1, "a message is in its queue, and its offset leads nowhere", _name(record), "nothing"
+                1, "a message is in its queue, but a read at its offset finds nothing", _name(record), "nothing"
             )
         if number >= count and offset not in survived and store.get(offset) is not None:
             raise GuaranteeBroken(
-                4, "a message is not in its queue, and its offset leads to one", "nothing", str(offset)
+                4, "a message is not in its queue, but a read at its offset finds one", "nothing", str(offset)
             )
     for offset in sorted(known.cut - survived - set(known.offsets.values())):
         if store.get(offset) is not None:
-            raise GuaranteeBroken(3, "a message comes back that an earlier recovery had lost", "nothing", str(offset))
+            raise GuaranteeBroken(3, "a message comes back that an earlier recovery had cut", "nothing", str(offset))
 
 
-def _is_there(store: Asked, record: Record, offset: int) -> bool:
+def _is_there(store: StoreSession, record: Record, offset: int) -> bool:
     found, expected = store.get(offset), record.message.body or b""
     if found is not None and found != expected:
-        raise GuaranteeBroken(1, "an offset leads to another message than was put there", shown(expected), shown(found))
+        raise GuaranteeBroken(
+            1, "a read at an offset returns another message than was put there", shown(expected), shown(found)
+        )
     return found is not None
 
 
@@ -165,7 +175,7 @@ def _said(records: Sequence[Record]) -> str:
 
 
 def shown(body: bytes | None) -> str:
-    """Return a body as a report has it."""
+    """Return a body as shown in a report."""
     if body is None:
         return "nothing"
     return f"{len(body)} bytes" + (f" {body[:8].hex()}…" if body else "")

@@ -1,4 +1,7 @@
-"""The reference itself as a target: it keeps nothing over a life, and promises no more."""
+"""Offer the reference itself as a target.
+
+It keeps nothing after a session and promises nothing more.
+"""
 
 from pathlib import Path
 
@@ -8,5 +11,5 @@ __all__ = ["open_store"]
 
 
 def open_store(directory: Path) -> ReferenceStore:
-    """Open it; the directory stays empty."""
+    """Open the reference; the directory stays empty."""
     return ReferenceStore(durable="nothing", kill="nothing")

@@ -1,6 +1,7 @@
-"""Our own store as a target like any other: it shows that the road for other stores finds what the crash lab finds.
+"""Offer tornpage's own store as a target.
 
-Its services take their steps after each verb, in the one thread there is, by a clock that counts verbs.
+It shows that this path finds what the crash lab finds. Its services take their steps after each operation, in the
+single thread, by a clock that counts operations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ _START_MS = 1_700_000_000_000
 
 
 class OwnStore:
-    """A store of ours with the verbs of a target."""
+    """Wrap the store with the operations of a target."""
 
     name = "tornpage"
 
@@ -45,10 +46,14 @@ class OwnStore:
 
     @property
     def promises(self) -> Mapping[str, Any]:
-        """Everything; durable with the put or, without synchronous flush, with a flush."""
+        """Return its promises, which are all of them.
+
+        Messages are durable with the put, or with a flush without synchronous flush.
+        """
         return {
             "durable": "put" if self._sync_flush else "flush",
             "kill": "put",
+            "recovered": True,
             "index": True,
             "body_bytes_max": 3000,
         }
@@ -80,7 +85,7 @@ class OwnStore:
             return [message.message().body for message in result.messages]
 
     def flush(self) -> None:
-        """Flush. Raises ValueError when that failed."""
+        """Flush. Raises ValueError if the flush failed."""
         if not self._store.flush().durable:
             raise ValueError("not durable")
 
@@ -95,10 +100,10 @@ def _config(sync_flush: bool) -> MessageStoreConfig:
 
 
 def open_store(directory: Path, bug: str = "") -> OwnStore:
-    """Open our store with synchronous flush, and with a planted bug if one is named."""
+    """Open the store with synchronous flush, and with a planted bug if one is given."""
     return OwnStore(directory, bug=bug, sync_flush=True)
 
 
 def open_store_async(directory: Path, bug: str = "") -> OwnStore:
-    """Open our store with asynchronous flush."""
+    """Open the store with asynchronous flush, and with a planted bug if one is given."""
     return OwnStore(directory, bug=bug, sync_flush=False)

@@ -1,9 +1,9 @@
-"""The process of a store under test: started, asked, killed, and never left running.
+"""Run the process of a store under test: start, ask, kill, and never leave it running.
 
-Requests and answers are JSON, one object a line; an answer that does not come in time is a hang. A command gets them on
-standard input and output; a callable runs in a fork of this process and gets them on pipes of its own, so that it may
-print. Standard error of both is kept. Processes have a session of their own, so that Ctrl-C reaches us alone, and die
-when we do.
+Requests and answers are JSON, one object per line. An answer that does not arrive in time counts as a hang. A command
+uses standard input and output. A callable runs in a fork of this process and uses pipes of its own, so that it may
+print. Standard error of both is kept. Each process has its own session, so that Ctrl-C reaches only tornpage, and dies
+together with tornpage.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ from tornpage.properties.interrupts import held_interrupts
 __all__ = ["ANSWER_SECONDS", "Died", "Hung", "NoAnswer", "StoreFailed", "StoreProcess"]
 
 ANSWER_SECONDS = 10.0
-"""How long a store may take for an answer."""
+"""The time limit for an answer, in seconds."""
 _PAUSE_S = 0.0003
 _ANSWER_BYTES_MAX = 64 << 20
 _SHOWN_BYTES = 2000
@@ -43,14 +43,17 @@ _REAP_SECONDS = 10.0
 
 @dataclass
 class StoreFailed(TargetUnusable):
-    """The process did not give an answer that can be used; `stderr` is the end of what it said."""
+    """Raise this if the process gave no usable answer.
+
+    `stderr` is the end of its standard error.
+    """
 
     sentence: str
     stderr: str
 
     @property
     def last_words(self) -> str:
-        """The last line of standard error, if there is one."""
+        """Return the last line of standard error, if there is one."""
         lines = self.stderr.strip().splitlines()
         return f"on standard error: {lines[-1]}" if lines and lines[-1] not in self.sentence else ""
 
@@ -59,21 +62,21 @@ class StoreFailed(TargetUnusable):
 
 
 class Died(StoreFailed):
-    """It ended by itself."""
+    """Raise this if the process ended by itself."""
 
 
 class Hung(StoreFailed):
-    """It did not answer in time."""
+    """Raise this if the process did not answer in time."""
 
 
 class NoAnswer(StoreFailed):
-    """It answered something else than one JSON object."""
+    """Raise this if the answer was not one JSON object."""
 
 
 class StoreProcess:
-    """One life of a store in `directory`, watched if it is given as a watched one.
+    """Run one session of a store in `directory`, traced if `watched` is given.
 
-    Raises HarnessError when no process can be made.
+    Raises HarnessError if no process can be created.
     """
 
     def __init__(
@@ -107,7 +110,7 @@ class StoreProcess:
         self._tracer = None if watched is None else Tracer(self._id, watched)
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """Send a request; return the answer. Raises StoreFailed."""
+        """Send a request and return the answer. Raises StoreFailed."""
         request = json.dumps({"do": do, **arguments}).encode() + b"\n"
         until = monotonic() + self._answer_seconds
         self._send(do, request, until)
@@ -127,7 +130,7 @@ class StoreProcess:
         return answer
 
     def _send(self, do: str, request: bytes, until: float) -> None:
-        """Write a request; a store that reads nothing is one that hangs."""
+        """Write a request. A store that does not read it counts as hung."""
         os.set_blocking(self._requests, False)
         while request:
             try:
@@ -135,10 +138,10 @@ class StoreProcess:
             except BlockingIOError:
                 self._wait(do, until)
             except BrokenPipeError:
-                return  # a store that closed its input is waited for, and told by how it ended
+                return  # a store that closed its input is waited for, and reported by how it ended
 
     def _wait(self, do: str, until: float) -> None:
-        """Go on until something has come, or there is nothing to be done for a moment. Raises Died and Hung."""
+        """Continue until bytes arrive or a short pause is over. Raises Died and Hung."""
         was_held = self._tracer is not None and self._tracer.step()
         ready, _, _ = select.select([self._answers], [], [], 0 if was_held else self._pause(until))
         if ready:
@@ -148,7 +151,7 @@ class StoreProcess:
                 return
             self._got += data
             if not data:
-                raise Died(f"the store {self._end()} where it was to answer {do}", self.said())
+                raise Died(f"the store {self._end()} instead of answering {do}", self.said())
         elif monotonic() >= until:
             raise Hung(f"the store does not answer {do} within {self._answer_seconds:g} s", self.said())
 
@@ -156,7 +159,7 @@ class StoreProcess:
         return _PAUSE_S if self._tracer is not None else max(0.0, until - monotonic())
 
     def _end(self) -> str:
-        """Say how it ended by itself; it has closed its output and may still be alive."""
+        """Return how the process ended. It has closed its output and may still run."""
         until = monotonic() + self._answer_seconds
         while not self._has_ended() and monotonic() < until:
             select.select([], [], [], _PAUSE_S)
@@ -174,7 +177,7 @@ class StoreProcess:
         return self._code is not None
 
     def wait_for_end(self) -> None:
-        """Wait until it has ended by itself, as it has to after a close. Raises Hung."""
+        """Wait until the process has ended by itself after a close. Raises Hung."""
         until = monotonic() + self._answer_seconds
         while not self._has_ended():
             if monotonic() >= until:
@@ -183,7 +186,7 @@ class StoreProcess:
         self.kill()
 
     def kill(self) -> None:
-        """End it and every process it has started, as SIGKILL does; may be called again."""
+        """Kill the process and all processes it started with SIGKILL. May be called again."""
         if self._requests < 0:
             return
         tasks = {self._id} if self._tracer is None else self._tracer.tasks() | {self._id}
@@ -193,7 +196,7 @@ class StoreProcess:
                 with suppress(ProcessLookupError):
                     os.kill(task, signal.SIGKILL)
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._id, signal.SIGKILL)  # the processes it has started that are not watched
+                os.killpg(self._id, signal.SIGKILL)  # its child processes that are not watched
             select.select([], [], [], _PAUSE_S)
         self._last_words = self.said()
         for descriptor in (self._requests, self._answers):
@@ -216,14 +219,14 @@ def _signal_name(number: int) -> str:
 
 
 def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, parent: int, *, traced: bool) -> NoReturn:
-    """Be the store. Called right after fork; never returns, and nothing of the parent's is cleaned up here."""
+    """Become the store after fork. Never returns and cleans up nothing of the parent."""
     code = 127
     try:
-        gc.disable()  # what the parent has dropped is not ours to end
-        faulthandler.disable()  # it would tell of the store on the standard error of the parent
+        gc.disable()  # objects of the parent must not be finalized here
+        faulthandler.disable()  # it would write about the store to the standard error of the parent
         os.setsid()
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        if os.getppid() != parent:  # it was gone before we asked to be told
+        if os.getppid() != parent:  # the parent ended before the request for its death signal
             os._exit(code)
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)

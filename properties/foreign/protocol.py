@@ -1,11 +1,13 @@
-"""What a store has to offer to be tested, and what it may promise. Version 1; docs/test-your-store.md is for users.
+"""Define the protocol of a store under test and its promises.
 
-1. A store says in its handshake what it promises, and only that is judged.
+Version 1; docs/test-your-store.md is the user documentation.
+
+1. A store states in its handshake what it promises, and only that is judged.
 2. `put` answers with the offset of the message, a number by which `get` finds it, and with its number in its queue: 0
-   for the first message of a queue, then 1, 2, … A promise that is not made leaves that number to the store.
-3. `durable` and `kill` name the answer after which a message is safe from a power loss, and from the death of the
-   process: that of its put, of a later flush, of a close, or nothing.
-4. Messages are in one order, that of their puts; what survives a disaster is the beginning of it.
+   for the first message of a queue, then 1, 2, … A store may return any number where it promises none.
+3. `durable` and `kill` name the answer after which a message is safe from a power loss and from a process kill: the
+   answer to its put, to a later flush, to a close, or to nothing.
+4. All messages are in one order, that of their puts. A crash leaves a prefix of this order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,37 +23,41 @@ VERSION = 1
 
 
 class Target(Protocol):
-    """A store under test. It may raise anything; an error for a request it has promised to serve breaks contract 8."""
+    """Implement this to have a store tested. It may raise anything.
+
+    An error for a request that the store promised to serve breaks contract 8.
+    """
 
     @property
     def promises(self) -> Mapping[str, Any]:
-        """What it promises: the fields of `Promises` that differ from their defaults."""
+        """Return the promises: the fields of `Promises` that differ from their defaults."""
 
     def put(self, topic: str, queue: int, body: bytes, keys: Sequence[str]) -> tuple[int, int]:
         """Store a message; return its offset and its number in its queue."""
 
     def get(self, offset: int) -> bytes | None:
-        """Return the body of the message at an offset, None if there is none."""
+        """Return the body of the message at an offset, or None if there is none."""
 
     def read(self, topic: str, queue: int, number: int) -> bytes | None:
-        """Return the body of message `number` of a queue, None if there is none."""
+        """Return the body of message `number` of a queue, or None if there is none."""
 
     def find(self, topic: str, key: str) -> Sequence[bytes]:
-        """Return the bodies of all messages of a topic that have a key, oldest first."""
+        """Return the bodies of all messages of a topic with a key, oldest first."""
 
     def flush(self) -> None:
         """Make everything that was put safe."""
 
     def close(self) -> None:
-        """Close cleanly; nothing more is asked of it."""
+        """Close cleanly; no request follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What a store promises. `body_bytes_max` is the longest body that it takes."""
+    """List the promises of a store. `body_bytes_max` is the longest body that it accepts."""
 
     durable: SafeAfter = "put"
     kill: SafeAfter = "put"
+    recovered: bool = False
     offsets: bool = True
     queues: bool = True
     index: bool = False
@@ -59,15 +65,17 @@ class Promises:
 
     def reference(self) -> ReferenceStore:
         """Return the reference of a store with these promises."""
-        return ReferenceStore(durable=self.durable, kill=self.kill, body_bytes_max=self.body_bytes_max)
+        return ReferenceStore(
+            durable=self.durable, kill=self.kill, recovered=self.recovered, body_bytes_max=self.body_bytes_max
+        )
 
 
 class TargetUnusable(Exception):
-    """There is no store that could be tested, or not in this way; the message says why, in one line."""
+    """Raise this if there is no store to test, or not in this way. The message is one line."""
 
 
 class BadHandshake(TargetUnusable):
-    """A handshake that cannot be used; the message says what is wrong with it."""
+    """Raise this if a handshake cannot be used; the message says what is wrong."""
 
 
 _KEYS = ("tornpage", "name", "promises")
@@ -76,7 +84,7 @@ _FIELDS = tuple(field.name for field in fields(Promises))
 
 
 def read_handshake(answer: Mapping[str, Any]) -> tuple[str, Promises]:
-    """Return the name of a store and what it promises. Raises BadHandshake, which names what is wrong."""
+    """Return the name of a store and its promises. Raises BadHandshake, which names the error."""
     version = answer.get("tornpage")
     if version is None:
         raise BadHandshake(f'the handshake has no "tornpage": answer hello with {{"tornpage": {VERSION}, …}}')
@@ -90,7 +98,7 @@ def read_handshake(answer: Mapping[str, Any]) -> tuple[str, Promises]:
         raise BadHandshake(f"promises is {promises!r}, and has to be an object")
     for key, value in promises.items():
         if key not in _FIELDS:
-            raise BadHandshake(f"the store promises {key!r}, which nobody knows{_nearest(key, _FIELDS)}")
+            raise BadHandshake(f"the store promises {key!r}, which is not a known promise{_nearest(key, _FIELDS)}")
         _check(key, value)
     durable = promises.get("durable", _USUAL.durable)
     found = {"durable": durable, "kill": durable, **promises}
@@ -104,7 +112,10 @@ def read_handshake(answer: Mapping[str, Any]) -> tuple[str, Promises]:
 
 
 def printable(value: object) -> str:
-    """Return what a store says of itself as text that can be written anywhere: JSON may hold halves of characters."""
+    """Return a store's text so that it can be written anywhere.
+
+    JSON may contain halves of surrogate pairs.
+    """
     return str(value).encode("utf-8", "replace").decode()
 
 

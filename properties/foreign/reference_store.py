@@ -1,13 +1,15 @@
-"""A store in memory that answers as the model does: what other stores are compared with, and a mock in tests.
+"""Provide a store in memory that answers like the model: a reference, and a mock in tests.
 
-1. It has the verbs that every store under test has: put, get, read, find, flush and close.
-2. All it knows is a `CommitLog` value; what a put or a flush makes of it is `model.step`.
-3. It promises what it was made to promise: after a put, a flush or a close, or never, is a message safe from a power
-   loss (`durable`), or from the death of the process (`kill`).
-4. Disasters are verbs too: `survivors` has every state that one may leave, `crash` goes on with one of them.
-5. Nothing is durable by being recovered: what no answer has promised may be gone after the next disaster.
+1. It has the operations of every store under test: put, get, read, find, flush and close.
+2. Its only state is a `CommitLog` value; `model.step` computes the effect of a put or a flush.
+3. Its promises are arguments: a message is safe from a power loss (`durable`) or from a process kill (`kill`) after a
+   put, a flush, a close, or never.
+4. Crash faults are operations too: `survivors` returns every state that one may leave, `crash` continues with one of
+   them.
+5. A crash may leave a message whose put has no answer. Recovery does not make it safe, nor does a later close of a
+   store with a stronger promise. A store that makes such messages safe when it opens promises `recovered`.
 
-Standard library only; nothing is written anywhere.
+It uses the standard library only and writes nothing.
 """
 
 from collections.abc import Sequence
@@ -22,13 +24,13 @@ from tornpage.model.operations import Flush, Operation, Put, Step
 from tornpage.model.state import Clock, CommitLog, Layout, Record, State
 from tornpage.model.step import step
 
-__all__ = ["SAFE_AFTER", "Disaster", "ReferenceState", "ReferenceStore", "SafeAfter"]
+__all__ = ["SAFE_AFTER", "CrashFault", "ReferenceState", "ReferenceStore", "SafeAfter"]
 
 SafeAfter = Literal["put", "flush", "close", "nothing"]
 """The answer after which a message is safe."""
 SAFE_AFTER: tuple[SafeAfter, ...] = ("put", "flush", "close", "nothing")
-"""The strongest promise first: a store that keeps one keeps those that follow it."""
-Disaster = Literal["kill", "power"]
+"""The strongest promise first. A store that keeps one promise also keeps those that follow it."""
+CrashFault = Literal["kill", "power"]
 
 _BODY_BYTES_MAX = 1 << 20
 _HOST = ("192.0.2.1", 10_911)
@@ -36,27 +38,33 @@ _HOST = ("192.0.2.1", 10_911)
 
 @dataclass(frozen=True, slots=True)
 class ReferenceState:
-    """What the store holds: `log`, and how far (bytes of it) it is safe from a kill.
+    """Hold the log, the bytes of it safe from a kill, and the bytes of answered puts.
 
-    How far it is safe from a power loss the log says itself (`flushed_offset`).
+    The bytes safe from a power loss are in the log itself (`flushed_offset`).
     """
 
     log: CommitLog
     killed_offset: int = 0
+    answered_offset: int = 0
 
-    def floor(self, disaster: Disaster) -> int:
-        """Return up to which offset everything survives."""
-        return self.killed_offset if disaster == "kill" else self.log.flushed_offset
+    def floor(self, fault: CrashFault) -> int:
+        """Return the offset up to which everything survives."""
+        return self.killed_offset if fault == "kill" else self.log.flushed_offset
 
 
 class ReferenceStore:
-    """A message store that does what the model says.
+    """Store messages as the model does.
 
-    Raises ValueError for a promise that contradicts itself: what a power loss leaves, a kill leaves too.
+    Raises ValueError for contradictory promises: what survives a power loss survives a kill too.
     """
 
     def __init__(
-        self, *, durable: SafeAfter = "put", kill: SafeAfter | None = None, body_bytes_max: int = _BODY_BYTES_MAX
+        self,
+        *,
+        durable: SafeAfter = "put",
+        kill: SafeAfter | None = None,
+        recovered: bool = False,
+        body_bytes_max: int = _BODY_BYTES_MAX,
     ) -> None:
         kill = durable if kill is None else kill
         for promise in (durable, kill):
@@ -64,7 +72,7 @@ class ReferenceStore:
                 raise ValueError(f"{promise!r} is no promise: {', '.join(SAFE_AFTER)}")
         if SAFE_AFTER.index(kill) > SAFE_AFTER.index(durable):
             raise ValueError(f"durable after {durable!r} and kill after {kill!r}: a kill takes less than a power loss")
-        self._durable, self._kill = durable, kill
+        self._durable, self._kill, self._recovered = durable, kill, recovered
         self._body_bytes_max = body_bytes_max
         self._layout = Layout(
             file_bytes=1 << 62, record_bytes_max=1 << 40, trailer=False, sync_flush=durable == "put", files_max=1
@@ -74,10 +82,11 @@ class ReferenceStore:
 
     @property
     def promises(self) -> dict[str, Any]:
-        """What it promises, in the words of a handshake."""
+        """Return the promises as in a handshake."""
         return {
             "durable": self._durable,
             "kill": self._kill,
+            "recovered": self._recovered,
             "offsets": True,
             "queues": True,
             "index": True,
@@ -86,16 +95,19 @@ class ReferenceStore:
 
     @property
     def log(self) -> CommitLog:
-        """The value that the store has."""
+        """Return the value that the store has."""
         return self.state.log
 
-    # ---- the verbs of every store --------------------------------------------------------------------------------
+    # ---- the operations of every store -------------------------------------------------------------------------------
 
     def put(self, topic: str, queue: int, body: bytes, keys: Sequence[str] = ()) -> tuple[int, int]:
-        """Store a message; return its offset, and its number in its queue. Raises ValueError for what it refuses."""
+        """Store a message; return its offset and its number in its queue.
+
+        Raises ValueError for a refused message.
+        """
         self._must_be_open()
         if len(body) > self._body_bytes_max:
-            raise ValueError(f"a body of {len(body)} bytes, and {self._body_bytes_max} are the most")
+            raise ValueError(f"the body has {len(body)} bytes, at most {self._body_bytes_max} are allowed")
         message = Message(
             topic=topic,
             body=body,
@@ -112,87 +124,108 @@ class ReferenceStore:
         if answer.put.offset < 0:
             raise ValueError(f"the message is refused: {answer.put.status}")
         killed_offset = log.end_offset if self._kill == "put" else self.state.killed_offset
-        self.state = ReferenceState(log, killed_offset)
-        self.state = ReferenceState(self._after(Step("reput"))[0], killed_offset)
+        self.state = ReferenceState(log, killed_offset, log.end_offset)
+        self.state = ReferenceState(self._after(Step("reput"))[0], killed_offset, log.end_offset)
         return answer.put.offset, answer.put.queue_offset
 
     def get(self, offset: int) -> bytes | None:
-        """Return the body of the message at an offset, None if none begins there."""
+        """Return the body of the message at an offset, or None if none begins there."""
         self._must_be_open()
         return _body(commitlog.get(self.log, offset)[1])
 
     def read(self, topic: str, queue: int, number: int) -> bytes | None:
-        """Return the body of message `number` of a queue, None if there is none."""
+        """Return the body of message `number` of a queue, or None if there is none."""
         self._must_be_open()
         unit = reading.unit_at(self.log, self._layout, topic, queue, number)
         return None if unit is None else _body(unit.record)
 
     def find(self, topic: str, key: str) -> list[bytes]:
-        """Return the bodies of the messages of a topic that have a key, oldest first; of very many the newest 64."""
+        """Return the bodies of a topic's messages with a key, oldest first.
+
+        At most the newest 64 are returned.
+        """
         self._must_be_open()
         found = index.query(self.log, self._layout, topic, key, self._layout.query_max, 0, 1 << 62)
         return [record.message.body or b"" for record in found]
 
     def flush(self) -> None:
-        """Keep what a flush promises."""
+        """Flush, and keep what a flush promises."""
         self._must_be_open()
         self._now_safe_after("flush")
 
     def close(self) -> None:
-        """Keep what a close promises; every verb but `reopen` raises ValueError from now on."""
+        """Close, and keep what a close promises.
+
+        Every later operation but `reopen` raises ValueError.
+        """
         self._must_be_open()
         self._now_safe_after("close")
         self._closed = True
 
     def reopen(self) -> None:
-        """Open again after a close: everything is there, if a close promises anything."""
+        """Open again after a close. Everything is there if a close promises anything."""
         self._closed = False
         if self._kill == "nothing":
             self.state = ReferenceState(CommitLog())
 
     # ---- crashes --------------------------------------------------------------------------------------------------
 
-    def survivors(self, disaster: Disaster, *, since: ReferenceState | None = None) -> dict[int, ReferenceState]:
-        """Return every state that a disaster may leave, by how many messages it has left.
+    def survivors(self, fault: CrashFault, *, since: ReferenceState | None = None) -> dict[int, ReferenceState]:
+        """Return every state that a crash fault may leave, by the number of messages left.
 
-        With the state that it was `since`, a verb was under way that had not answered.
+        With the earlier state `since`, an operation was running that had not answered.
         """
         before = self.state if since is None else since
-        floor = before.floor(disaster)
+        floor = before.floor(fault)
         promised = before.log.changed(flushed_offset=floor)
         found: dict[int, ReferenceState] = {}
         for log in crash(promised, self.log, "power loss", layout=self._layout):
             flushed_offset = min(before.log.flushed_offset, log.end_offset)
             killed_offset = min(before.killed_offset, log.end_offset)
-            found[len(log.records)] = ReferenceState(log.changed(flushed_offset=flushed_offset), killed_offset)
+            answered_offset = min(before.answered_offset, log.end_offset)
+            if self._recovered:
+                flushed_offset = killed_offset = log.end_offset
+            log = log.changed(flushed_offset=flushed_offset)
+            found[len(log.records)] = ReferenceState(log, killed_offset, answered_offset)
         return found
 
-    def crash(self, disaster: Disaster, *, messages: int | None = None, since: ReferenceState | None = None) -> int:
-        """Go on with what a disaster has left: so many messages, or as few as it may; return how many.
+    def crash(self, fault: CrashFault, *, messages: int | None = None, since: ReferenceState | None = None) -> int:
+        """Continue after a crash fault with `messages` messages, or the fewest.
 
-        Raises ValueError for a number that no such disaster leaves.
+        Return the number left. Raises ValueError for a number that no such crash fault leaves.
         """
-        left = self.survivors(disaster, since=since)
+        left = self.survivors(fault, since=since)
         count = min(left) if messages is None else messages
         if count not in left:
-            raise ValueError(f"{count} messages: a {disaster} leaves {min(left)} to {max(left)}")
+            raise ValueError(f"{count} messages: a {fault} leaves {min(left)} to {max(left)}")
         self.go_on_with(left[count])
         return count
 
     def go_on_with(self, state: ReferenceState) -> None:
-        """Be open with a state that `survivors` has given."""
+        """Continue, open, with a state that `survivors` returned."""
         self.state, self._closed = state, False
 
     def _now_safe_after(self, verb: SafeAfter) -> None:
-        log, killed_offset = self.log, self.state.killed_offset
-        if SAFE_AFTER.index(self._durable) <= SAFE_AFTER.index(verb):
+        """Move both floors as far as the answer of a flush or a close promises.
+
+        A promise of just this verb covers every message. A stronger promise covers messages with an answer only.
+        """
+        log, killed_offset, answered_offset = self.log, self.state.killed_offset, self.state.answered_offset
+        if self._durable == verb:
             log, _ = self._after(Flush())
-        if SAFE_AFTER.index(self._kill) <= SAFE_AFTER.index(verb):
+        elif SAFE_AFTER.index(self._durable) < SAFE_AFTER.index(verb):
+            log = log.changed(flushed_offset=max(log.flushed_offset, answered_offset))
+        if self._kill == verb:
             killed_offset = log.end_offset
-        self.state = ReferenceState(log, killed_offset)
+        elif SAFE_AFTER.index(self._kill) < SAFE_AFTER.index(verb):
+            killed_offset = max(killed_offset, answered_offset)
+        self.state = ReferenceState(log, killed_offset, answered_offset)
 
     def _after(self, operation: Operation, given: Message | None = None) -> tuple[CommitLog, Answer]:
-        """Return the log after an operation, and its answer; a message has its number in the log for a time."""
+        """Return the log after an operation, and its answer.
+
+        A message's number in the log serves as its time.
+        """
         before = State(self.log, clock=Clock(len(self.log.records)))
         after, answer = next(step(before, operation, self._layout, given=given))
         return after.log, answer

@@ -1,6 +1,6 @@
-"""A store in Python answers requests: one JSON object a line in, one a line out.
+"""Serve requests to a Python store: one JSON object per line in, one per line out.
 
-Bodies are base64. The store is opened by the first request, so that an error of its opening is an answer too. What it
+Bodies are base64. The first request opens the store, so that an error of the opening is an answer too. What the store
 prints goes to standard error.
 """
 
@@ -20,7 +20,7 @@ _SENTENCE_CHARACTERS_MAX = 300
 
 
 def serve(open_store: Callable[[Path], Target], directory: Path, *, requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until the store was closed, or the input ends."""
+    """Answer requests until the store is closed or the input ends."""
     store: Target | None = None
     for line in requests:
         request = json.loads(line)
@@ -58,7 +58,7 @@ def _answer(store: Target, request: dict[str, Any]) -> dict[str, Any]:
         case "close":
             store.close()
         case unknown:
-            raise ValueError(f"nobody knows how to {unknown!r}")
+            raise ValueError(f"unknown request {unknown!r}")
     return {}
 
 

@@ -1,7 +1,8 @@
-"""Where a store is, in one word: `cmd:COMMAND --dir {dir}`, `module:callable`, or `path/to/file.py:callable`.
+"""Parse the address of a store under test: a command, or a module or file with a callable.
 
-The callable is given a directory (a Path) and opens or recovers the store there. The command is run without a shell;
-`{dir}` in it stands for that directory.
+The forms are `cmd:COMMAND --dir {dir}`, `module:callable` and `path/to/file.py:callable`. The callable receives a
+directory (a Path) and opens or recovers the store there. The command is run without a shell; `{dir}` in it stands for
+that directory.
 """
 
 import importlib
@@ -27,7 +28,7 @@ _MOVED = {
     for folder in ("properties.targets", "properties.explore.foreign", "properties.foreign")
     for name in ("memory", "own")
 }
-"""Stores of ours by the module names that tokens and case files of the past have."""
+"""Built-in stores by the module names in old tokens and case files."""
 
 COMMAND_PREFIX = "cmd:"
 _FORMS = "cmd:./mystore --dir {dir}, mymodule:open_store or path/to/file.py:open_store"
@@ -35,23 +36,23 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 class BadSpec(TargetUnusable):
-    """A target that cannot be found or loaded."""
+    """Raise this if a target cannot be found or loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
-    """A command that speaks JSON lines."""
+    """Hold a command that speaks JSON lines."""
 
     arguments: tuple[str, ...]
 
     def command(self, directory: Path) -> list[str]:
-        """Return what to run for a store in a directory."""
+        """Return the command line for a store in a directory."""
         return [argument.replace("{dir}", str(directory)) for argument in self.arguments]
 
 
 @dataclass(frozen=True, slots=True)
 class PythonSpec:
-    """A callable that opens a store; it runs in a process of its own, forked off this one."""
+    """Hold a callable that opens a store; it runs in a process forked off this one."""
 
     open_store: Callable[[Path], Target]
 
@@ -60,9 +61,9 @@ Spec = CommandSpec | PythonSpec
 
 
 def read_spec(text: str, bug: str = "") -> Spec:
-    """Read a target, with a planted bug if its callable takes one. A file that has changed is loaded again.
+    """Parse a target, with a planted bug if its callable accepts one.
 
-    Raises BadSpec.
+    A changed file is loaded again. Raises BadSpec.
     """
     place = text.rpartition(":")[0]
     changed_ns = os.stat(place).st_mtime_ns if place.endswith(".py") and os.path.isfile(place) else 0
@@ -73,7 +74,9 @@ def read_spec(text: str, bug: str = "") -> Spec:
 def _read(text: str, bug: str, _: tuple[str, int]) -> Spec:
     if text.startswith(COMMAND_PREFIX):
         if bug:
-            raise BadSpec(f"{text}: a bug is planted in our own store alone (properties.foreign.own:open_store)")
+            raise BadSpec(
+                f"{text}: a bug can be planted only in tornpage's own store (properties.foreign.own:open_store)"
+            )
         return _command(text)
     place, colon, name = text.rpartition(":")
     if not colon or not place or not _NAME.fullmatch(name):
@@ -84,9 +87,9 @@ def _read(text: str, bug: str, _: tuple[str, int]) -> Spec:
             raise BadSpec(f"{text}: {place} has no {name!r}")
         found = getattr(found, part)
     if not callable(found):
-        raise BadSpec(f"{text}: {name} is {type(found).__name__}, and has to be called with a directory")
+        raise BadSpec(f"{text}: {name} is {type(found).__name__}, and must be callable with a directory")
     if bug and "bug" not in inspect.signature(found).parameters:
-        raise BadSpec(f"{text}: a bug is planted in our own store alone (properties.foreign.own:open_store)")
+        raise BadSpec(f"{text}: a bug can be planted only in tornpage's own store (properties.foreign.own:open_store)")
     return PythonSpec(partial(found, bug=bug) if bug else found)
 
 
@@ -98,17 +101,17 @@ def _command(text: str) -> CommandSpec:
     if not arguments:
         raise BadSpec(f"{text!r} has no command: give {_FORMS}")
     if not any("{dir}" in argument for argument in arguments):
-        raise BadSpec(f"{text}: nothing says where the store finds its directory; write {{dir}} there")
+        raise BadSpec(f"{text}: the command does not name the store's directory; write {{dir}} in its place")
     if shutil.which(arguments[0]) is None:
-        reason = "may not be run: chmod +x" if os.path.exists(arguments[0]) else "is not there"
+        reason = "is not executable: chmod +x" if os.path.exists(arguments[0]) else "does not exist"
         raise BadSpec(f"{text}: the command {arguments[0]} {reason}")
     return CommandSpec(tuple(arguments))
 
 
 def _module(text: str, place: str) -> Any:
-    """Import a file by its path, or a module by its name, be it in the working directory.
+    """Import a file by its path, or a module by its name, also from the working directory.
 
-    Both stay loaded. The working directory comes last, so that nothing in it takes the place of anything.
+    Both stay loaded. The working directory is searched last, so that nothing in it hides another module.
     """
     try:
         if place.endswith(".py"):
@@ -134,6 +137,6 @@ def _file(text: str, path: Path) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look up their module
     spec.loader.exec_module(module)
     return module

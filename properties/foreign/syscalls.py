@@ -1,7 +1,8 @@
-"""Which system calls of a foreign process matter to its disk, by number, and the filter that has the kernel stop there.
+"""List the system calls that change a foreign process's disk, and filter for them.
 
-A process is held at calls that change files or names or sync them, and at writes to anything, since an answer is one.
-Opening a file is such a call only when it creates, cuts, or asks for synchronous writes. All others run at full speed.
+A process is stopped at calls that change or sync files or names. It is also stopped at writes to anything, since an
+answer is a write. Opening a file counts only if it creates, truncates, or requests synchronous writes. All other calls
+run at full speed.
 
 Source: the kernel's syscall tables; seccomp(2), `SECCOMP_RET_TRACE`; bpf of `linux/filter.h`.
 """
@@ -35,7 +36,10 @@ _AARCH64 = {
 
 
 class Machine:
-    """The calls of one architecture: `names` by number, and the numbers of `opens` with the place of their flags."""
+    """Hold the calls of one architecture.
+
+    `names` maps a number to a name. `opens` has the numbers of open calls with the position of their flags.
+    """
 
     def __init__(self, audit_arch: int, calls: dict[str, int], opens: dict[str, tuple[int, int]]) -> None:
         self.audit_arch = audit_arch
@@ -45,11 +49,14 @@ class Machine:
         self._opens = opens
 
     def flags_at(self, name: str) -> int | None:
-        """Return which argument of a call has the open flags."""
+        """Return the argument of a call that has the open flags."""
         return self._opens[name][1] if name in self._opens else None
 
     def filter(self) -> bytes:
-        """Return the filter program: stop at each of the calls, and at any call of another architecture."""
+        """Return the filter program.
+
+        It stops at each of the calls, and at any call of another architecture.
+        """
         trace, allow, load = (0x06, 0, 0, 0x7FF00000), (0x06, 0, 0, 0x7FFF0000), 0x20
         program = [(load, 0, 0, 4), (0x15, 1, 0, self.audit_arch), trace, (load, 0, 0, 0)]
         for number in sorted(self._calls.values()):
@@ -65,13 +72,13 @@ _MACHINES = {
     "aarch64": Machine(0xC00000B7, _AARCH64, {"openat": (56, 2)}),
 }
 MACHINE = _MACHINES.get(platform.machine())
-"""This machine, None if its calls are not known."""
+"""This machine, or None if its calls are not known."""
 
 
 def install_filter(machine: Machine, libc: ctypes.CDLL) -> None:
-    """Have the kernel stop this process at the calls, and its children; the tracer goes on from there.
+    """Make the kernel stop this process and its children at the calls.
 
-    Raises OSError.
+    The tracer continues from there. Raises OSError.
     """
     program = machine.filter()
     buffer = ctypes.create_string_buffer(program, len(program))

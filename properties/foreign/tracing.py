@@ -1,10 +1,11 @@
-"""A foreign process under watch: held at each call that changes or syncs files, looked at, and sent on.
+"""Trace a foreign process, and stop it at each call that changes or syncs files.
 
-`ptrace` and a `seccomp` filter do it, without rights, without a compiler, for any language. Threads and children of the
-process are watched with it. One thread of ours calls all of this, the one that began it. When we die, they die.
+This uses `ptrace` and a `seccomp` filter, which need no privileges and no compiler and work for any language. Threads
+and children of the process are traced with it. All calls come from the thread that started the trace. If tornpage dies,
+the traced processes die.
 
-At a call that may change something the directory is looked at before it happens; a sync counts once it has returned
-successfully. That is all the legality of images rests on (properties/foreign/watching.py).
+Before a call that may change something, the directory is examined. A sync counts once it has returned successfully. The
+legality of crash states rests on these two facts alone (properties/foreign/watching.py).
 
 Source: ptrace(2) (`PTRACE_GET_SYSCALL_INFO` of Linux 5.3), seccomp(2).
 """
@@ -15,9 +16,10 @@ import signal
 import struct
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 from tornpage.properties.foreign.syscalls import MACHINE, SYNCHRONOUS, TEMPORARY, install_filter
-from tornpage.properties.foreign.watching import Place, WatchedDirectory
+from tornpage.properties.foreign.watching import FileId, WatchedDirectory
 from tornpage.properties.interrupts import held_interrupts
 
 __all__ = ["Tracer", "let_trace", "why_untraceable"]
@@ -29,6 +31,8 @@ _NEW_TASK_EVENTS, _FILTER_EVENT = (1, 2, 3), 7
 _ANY_TASK = 0x40000000
 _SYSCALL_STOP = signal.SIGTRAP | 0x80
 _INFO_BYTES = 96
+_SEARCH_AFTER, _SEARCH_AFTER_MAX = 32, 4096
+"""Steps without a held task before the tracer looks for tasks that no event has named; doubled after each look."""
 _MS_SYNC = 4
 _DATA_SYNC_WRITE = 0x2 | 0x4
 _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "sendfile", "splice", "copy_file_range", "fallocate")
@@ -53,7 +57,10 @@ def _ptrace(request: int, task: int, address: int = 0, data: int = 0) -> int:
 
 
 def let_trace() -> None:
-    """In the child, before anything of the store runs: stop until the parent watches, then filter."""
+    """Stop this child until the parent traces it, then install the filter.
+
+    Called before any code of the store runs.
+    """
     assert MACHINE is not None
     _ptrace(_TRACEME, 0)
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -62,9 +69,12 @@ def let_trace() -> None:
 
 @cache
 def why_untraceable() -> str:
-    """Return why no process can be watched here; empty if it can. Tries once, on a child that does nothing."""
+    """Return why no process can be traced here, or an empty string.
+
+    Tries once, on a child that does nothing.
+    """
     if MACHINE is None:
-        return f"nobody has written down the system calls of this machine ({os.uname().machine})"
+        return f"the system calls of this machine ({os.uname().machine}) are not known"
     with held_interrupts():
         child = os.fork()
         if child == 0:
@@ -95,7 +105,7 @@ def why_untraceable() -> str:
 
 
 class Tracer:
-    """Watches a child that called `let_trace`; what it does to its directory goes to `directory`."""
+    """Trace a child that called `let_trace`, and report its file changes to `directory`."""
 
     def __init__(self, child: int, directory: WatchedDirectory) -> None:
         self._child = child
@@ -104,17 +114,28 @@ class Tracer:
         self._returning: dict[int, tuple[str, tuple[int, ...]]] = {}
         self._syncs_when_it_writes = False
         self._info = ctypes.create_string_buffer(_INFO_BYTES)
+        self._idle_steps, self._search_after = 0, _SEARCH_AFTER
         self.ended: int | None = None
-        """Exit code of the child, negative for a signal; None while it lives."""
+        """Exit code of the child, negative for a signal; None while it runs."""
         directory.names_may_change = False
         os.waitpid(child, 0)
         _ptrace(_SETOPTIONS, child, 0, _OPTIONS)
         _ptrace(_CONT, child)
 
     def step(self) -> bool:
-        """Handle every process that is held, and let it go on; return whether there was one."""
+        """Handle every stopped process and let it continue; return whether there was one."""
+        was_held = self._handle_held(tuple(self._tasks))
+        self._idle_steps = 0 if was_held else self._idle_steps + 1
+        if self._idle_steps < self._search_after:
+            return was_held
+        self._idle_steps, self._search_after = 0, min(2 * self._search_after, _SEARCH_AFTER_MAX)
+        unnamed = self._unnamed_tasks()
+        self._tasks |= unnamed
+        return self._handle_held(tuple(unnamed))
+
+    def _handle_held(self, tasks: tuple[int, ...]) -> bool:
         was_held = False
-        for task in tuple(self._tasks):
+        for task in tasks:
             try:
                 found, status = os.waitpid(task, os.WNOHANG | _ANY_TASK)
             except ChildProcessError:
@@ -126,8 +147,22 @@ class Tracer:
         return was_held
 
     def tasks(self) -> frozenset[int]:
-        """Return the ids of all threads and processes there are."""
-        return frozenset(self._tasks)
+        """Return the ids of all its threads and processes."""
+        return frozenset(self._tasks | self._unnamed_tasks())
+
+    def _unnamed_tasks(self) -> set[int]:
+        """Return the tasks of the watched processes whose start no event has reported.
+
+        The kernel attaches a new task before the event that names it. If its process exits in that moment, the event
+        is lost, and the process does not report its end before that task has been waited for.
+        """
+        found: set[int] = set()
+        for process in self._tasks:
+            with suppress(OSError):
+                found |= {int(name) for name in os.listdir(f"/proc/{process}/task")}
+            with suppress(OSError):
+                found |= set(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
+        return {task for task in found - self._tasks if _is_traced(task)}
 
     def _handle(self, task: int, status: int) -> None:
         if not os.WIFSTOPPED(status):
@@ -156,7 +191,10 @@ class Tracer:
         return message.value
 
     def _call(self, task: int) -> tuple[str, tuple[int, ...]]:
-        """Return name and arguments of the call that a task is held at; a name of "" is another architecture's."""
+        """Return name and arguments of the call at which a task is stopped.
+
+        The name is "" for another architecture.
+        """
         assert MACHINE is not None
         _ptrace(_SYSCALL_INFO, task, _INFO_BYTES, ctypes.addressof(self._info))
         architecture, number, *arguments = struct.unpack_from("<4xI16xQ6Q", self._info.raw)
@@ -164,7 +202,7 @@ class Tracer:
         return name, tuple(arguments)
 
     def _waits_for_return(self, task: int) -> bool:
-        """Look at the directory before a call; say whether what it returns matters."""
+        """Examine the directory before a call; return whether the result of the call matters."""
         self._directory.look()
         name, arguments = call = self._call(task)
         assert MACHINE is not None
@@ -174,9 +212,9 @@ class Tracer:
         if flags_at is not None:
             self._sees_flags(arguments[flags_at])
         elif name == "openat2":
-            self._directory.refuse("it opens files by openat2, the flags of which cannot be seen")
+            self._directory.refuse("it opens files with openat2, whose flags cannot be read")
         elif name in _NOT_CALLS:
-            self._directory.refuse(f"it uses {_NOT_CALLS[name]}, which passes system calls by")
+            self._directory.refuse(f"it uses {_NOT_CALLS[name]}, which bypasses system calls")
         elif not name:
             self._directory.refuse("it runs code of another architecture")
         is_sync = name in _SYNCS and (name != "msync" or bool(arguments[2] & _MS_SYNC))
@@ -191,10 +229,10 @@ class Tracer:
         if flags & SYNCHRONOUS:
             self._syncs_when_it_writes = True
         if flags & TEMPORARY:
-            self._directory.refuse("it makes files without a name (O_TMPFILE)")
+            self._directory.refuse("it creates files without a name (O_TMPFILE)")
 
     def _returned(self, task: int) -> None:
-        """A sync, or a write that may have been one, has returned."""
+        """Record a sync that has returned, or a write that may have been one."""
         name, arguments = self._returning.pop(task, ("", ()))
         _ptrace(_SYSCALL_INFO, task, _INFO_BYTES, ctypes.addressof(self._info))
         (result,) = struct.unpack_from("<q", self._info.raw, 24)
@@ -212,8 +250,15 @@ class Tracer:
                     self._directory.synced((found.st_dev, found.st_ino), succeeded=result >= 0)
 
 
+def _is_traced(task: int) -> bool:
+    """Return whether this process is the tracer of a task."""
+    with suppress(OSError, StopIteration), open(f"/proc/{task}/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("TracerPid:")) == os.getpid()
+    return False
+
+
 def _is_synchronous(task: int, number: int) -> bool:
-    """Whether a descriptor was opened for synchronous writes."""
+    """Return whether a descriptor was opened for synchronous writes."""
     try:
         with open(f"/proc/{task}/fdinfo/{number & 0xFFFFFFFF}") as lines:
             flags = next(int(line.split()[1], 8) for line in lines if line.startswith("flags:"))
@@ -222,7 +267,7 @@ def _is_synchronous(task: int, number: int) -> bool:
     return bool(flags & SYNCHRONOUS)
 
 
-def _mapped(task: int, address: int, size_bytes: int) -> set[Place]:
+def _mapped(task: int, address: int, size_bytes: int) -> set[FileId]:
     """Return the files that are mapped at some addresses."""
     found = set()
     with suppress(OSError), open(f"/proc/{task}/maps") as lines:

@@ -1,8 +1,9 @@
-"""A foreign store beside the reference: verbs are compared as they return, disasters are judged.
+"""Run a foreign store beside the reference: compare operations, judge crash faults.
 
-It carries out the operations that cases have (properties/program), as far as other stores can: puts, reads, flushes,
-closing, opening, and crashes. What it writes is recorded as our own disks are, so that the same crash images, choices,
-certificates and shrinkers serve. Where a process cannot be watched, crashes are real kills between two verbs.
+The operations are those of cases (properties/program), as far as other stores have them: puts, reads, flushes, close,
+open and crashes. Writes are recorded like those of the crash lab's own disks, so that the same crash states,
+persistence choices, certificates and shrinkers apply. Where a process cannot be traced, crashes are real kills between
+two operations.
 """
 
 import weakref
@@ -17,28 +18,28 @@ from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import Entry, ProcessKilled
-from tornpage.properties.foreign.asking import Asked
-from tornpage.properties.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
+from tornpage.properties.foreign.judging import Expectation, found_by_key, judge_survivors, keys_in, shown
 from tornpage.properties.foreign.process import StoreProcess
 from tornpage.properties.foreign.protocol import TargetUnusable
-from tornpage.properties.foreign.reference_store import Disaster, ReferenceState
+from tornpage.properties.foreign.reference_store import CrashFault, ReferenceState
+from tornpage.properties.foreign.session import StoreSession
 from tornpage.properties.foreign.spec import read_spec
 from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
-from tornpage.properties.foreign.workplace import Workplace
+from tornpage.properties.foreign.work_area import WorkArea
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.program.case import Settings
 
-__all__ = ["TargetTrial", "TargetWindow", "keys_of_put"]
+__all__ = ["TargetSpan", "TargetTrial", "keys_of_put"]
 
 
 @dataclass(frozen=True, slots=True)
-class TargetWindow:
-    """One verb: events `first` to `last` (exclusive) fall into it; the reference goes from `before` to `after`.
+class TargetSpan:
+    """Hold the span of one operation: its events, and the reference before and after it.
 
-    So many `operations` had been carried out after it.
+    The events are `first` to `last` (exclusive). `operations` counts the operations up to and including this one.
     """
 
     first: int
@@ -49,10 +50,10 @@ class TargetWindow:
 
 
 class TargetTrial:
-    """Carries out operations one by one on the store that `settings.target` names, in a directory of its own.
+    """Run operations one by one on the store of `settings.target`, in a directory of its own.
 
-    Raises GuaranteeBroken where a promise does not hold, TargetUnusable when there is no store to be tested.
-    `performed` are the operations as they were carried out, `losses` what each power loss took.
+    Raises GuaranteeBroken if a promise does not hold, TargetUnusable if there is no store to test. `performed` are the
+    operations as carried out, `losses` what each power loss lost.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -60,13 +61,13 @@ class TargetTrial:
         self._spec = read_spec(settings.target, settings.bug)
         self.performed: list[Operation] = []
         self.losses: list[PowerLoss] = []
-        self.spans: list[TargetWindow] = []
+        self.spans: list[TargetSpan] = []
         self.coverage: Counter[str] = Counter()
         self.closed = False
         self._offsets: dict[int, int] = {}
         self._cut: frozenset[int] = frozenset()
         self._queues: set[tuple[str, int]] = set()
-        self._workplace = Workplace()
+        self._workplace = WorkArea()
         self._ended = weakref.finalize(self, self._workplace.end)
         self.files: WatchedDirectory | Recorded
         self._watched: WatchedDirectory | None
@@ -78,22 +79,22 @@ class TargetTrial:
 
     @property
     def log(self) -> CommitLog:
-        """The log of the reference."""
+        """Return the log of the reference."""
         return self.reference.log
 
     @property
     def why_no_power_loss(self) -> str:
-        """Why no power loss can be made of what was recorded; empty if it can."""
+        """Return why no power loss can be made from the recording, or an empty string."""
         return why_untraceable() or self.files.unsupported
 
     def end(self) -> None:
         """Kill the store and remove its directory."""
         self._ended()
 
-    # ---- verbs ---------------------------------------------------------------------------------------------------
+    # ---- operations --------------------------------------------------------------------------------------------------
 
     def run(self, operation: Operation) -> None:
-        """Carry out one operation and compare. One that other stores do not have does nothing."""
+        """Carry out one operation and compare. An operation that other stores lack does nothing."""
         try:
             if isinstance(operation, Crash):
                 self._crash(operation)
@@ -137,10 +138,10 @@ class TargetTrial:
         offset, number = self.store.put(put.topic, put.queue_id, body, keys)
         expected_offset, expected = self.reference.put(put.topic, put.queue_id, body, keys)
         if self.promises.queues and number != expected:
-            sentence = "a put gives another number than the next one of its queue"
+            sentence = "a put returns another number than the next one of its queue"
             raise GuaranteeBroken(4, sentence, str(expected), str(number))
         if self.promises.offsets and offset in self._offsets.values():
-            raise GuaranteeBroken(8, "a put gives an offset that another message has", "a new one", str(offset))
+            raise GuaranteeBroken(8, "a put returns an offset that another message has", "a new one", str(offset))
         self._offsets[expected_offset] = offset
 
     def _get(self, number: int) -> None:
@@ -163,22 +164,24 @@ class TargetTrial:
 
     def _same(self, found: bytes | None, expected: bytes | None, what: str) -> None:
         if found != expected:
-            raise GuaranteeBroken(17, f"{what} leads to another message than was put", shown(expected), shown(found))
+            raise GuaranteeBroken(
+                17, f"{what} leads to another message than the one put", shown(expected), shown(found)
+            )
 
     def _end_verb(self, first: int, before: ReferenceState) -> None:
         assert self._watched is not None
         self._watched.look()
         now = self.reference.state
-        self.spans.append(TargetWindow(first, len(self.files.events), before, now, len(self.performed)))
+        self.spans.append(TargetSpan(first, len(self.files.events), before, now, len(self.performed)))
 
-    # ---- lives ---------------------------------------------------------------------------------------------------
+    # ---- sessions ----------------------------------------------------------------------------------------------------
 
     def _begin_disk(self, image: Image, *, base: Image | None = None, journal: tuple[Entry, ...] = ()) -> None:
-        """Have a new directory with an image, which is durable, or what a journal has made of a base."""
+        """Create a directory with a durable image, or with what a journal made of a base."""
         root = self._workplace.new_disk(image)
         self.files = self._watched = WatchedDirectory(root, image if base is None else base, journal)
 
-    def _start(self, *, opens_again: bool) -> Asked:
+    def _start(self, *, opens_again: bool) -> StoreSession:
         if self._workplace.process is not None:
             self._workplace.process.kill()
         assert self._watched is not None
@@ -187,7 +190,7 @@ class TargetTrial:
             self._spec, self._watched.root, watched=watched, answer_seconds=self.settings.answer_seconds
         )
         self._workplace.process = process
-        return Asked(process, opens_again=opens_again)
+        return StoreSession(process, opens_again=opens_again)
 
     def _close(self) -> None:
         self.store.close()
@@ -195,7 +198,7 @@ class TargetTrial:
         self.closed = True
 
     def _reopen(self) -> None:
-        """Open again after a close; everything is there, unless a close promises nothing."""
+        """Open again after a close. Everything is there unless a close promises nothing."""
         if not self.closed:
             self._carry_out(Close())
         first, before = len(self.files.events), self.reference.state
@@ -203,8 +206,8 @@ class TargetTrial:
         self._end_verb(first, before)
 
     def _open_again(self, legal: Mapping[int, ReferenceState]) -> int:
-        """Open what there is, and go on with what it holds; return how many messages are gone."""
-        known = Known(self.log.records, min(legal), dict(self._offsets), self._cut, frozenset(self._queues))
+        """Open the present disk and continue with its content; return the number of lost messages."""
+        known = Expectation(self.log.records, min(legal), dict(self._offsets), self._cut, frozenset(self._queues))
         self.store = self._start(opens_again=True)
         self.closed = False
         survived = judge_survivors(self.store, known, legal, self.reference)
@@ -213,22 +216,25 @@ class TargetTrial:
         self._cut |= {self._offsets.pop(offset) for offset in gone & self._offsets.keys()}
         return len(gone)
 
-    # ---- disasters -----------------------------------------------------------------------------------------------
+    # ---- crash faults ------------------------------------------------------------------------------------------------
 
     def position(self, back: int) -> int:
-        """Return the journal position `back` events before the answer of the last verb; 0 is at rest."""
+        """Return the journal position `back` events before the last answer.
+
+        A `back` of 0 is at rest, after the answer.
+        """
         return self.files.events[self.spans[-1].last - back] if back else len(self.files.journal)
 
-    def branch(self, window: int) -> "TargetTrial":
-        """Return a trial that was where this one was when a verb had returned; all it can do is crash."""
+    def branch(self, span: int) -> "TargetTrial":
+        """Return a trial in the state after an operation of this one. It can do nothing but crash."""
         copy = object.__new__(TargetTrial)
-        at = self.spans[window]
+        at = self.spans[span]
         copy.settings, copy._spec, copy.promises = self.settings, self._spec, self.promises
         copy.performed, copy.losses = self.performed[: at.operations], list(self.losses)
-        copy.spans, copy.coverage, copy.closed = self.spans[: window + 1], Counter(), False
+        copy.spans, copy.coverage, copy.closed = self.spans[: span + 1], Counter(), False
         copy._offsets = {there: given for there, given in self._offsets.items() if there < at.after.log.end_offset}
         copy._cut, copy._queues = self._cut, set(self._queues)
-        copy._workplace = Workplace()
+        copy._workplace = WorkArea()
         copy._ended = weakref.finalize(copy, copy._workplace.end)
         assert self._watched is not None
         copy._watched, copy.files = None, self._watched.until(at.last - 1)
@@ -237,29 +243,32 @@ class TargetTrial:
         return copy
 
     def _crash(self, crash: Crash) -> None:
-        """Lose power or kill the process, open what is left, judge, and go on with it."""
+        """Lose power or kill the process, open what is left, judge it, and continue."""
         if self._workplace.process is not None:
             self._workplace.process.kill()
         if self._watched is not None:
             self._watched.look()
             self._watched.proves_itself()
-        window = self.spans[-1]
-        back = 0 if self.why_no_power_loss else min(crash.back, window.last - window.first)
-        since = window.before if back else window.after
-        disaster: Disaster = "kill" if crash.kill else "power"
+        span = self.spans[-1]
+        back = 0 if self.why_no_power_loss else min(crash.back, span.last - span.first)
+        since = span.before if back else span.after
+        fault: CrashFault = "kill" if crash.kill else "power"
         if crash.kill:
             self.performed.append(Crash(kill=True, back=back))
             self._lose_process(back)
         else:
             self.performed.append(self._lose_power(replace(crash, back=back)))
-        self.coverage[disaster] += 1
+        self.coverage[fault] += 1
         self.spans = []
-        gone = self._open_again(self.reference.survivors(disaster, since=since))
-        self.coverage[f"{disaster}_lost"] += gone > 0
+        gone = self._open_again(self.reference.survivors(fault, since=since))
+        self.coverage[f"{fault}_lost"] += gone > 0
         self._end_verb(0, self.reference.state)
 
     def _lose_process(self, back: int) -> None:
-        """Go on in the directory as it is, or as it was at an earlier position; nothing more is durable than was."""
+        """Continue in the directory as it is, or as it was at an earlier position.
+
+        Nothing more becomes durable.
+        """
         if self._watched is not None and back == 0:
             self._watched.process_died()
             return
@@ -268,13 +277,13 @@ class TargetTrial:
         self._begin_disk(image, base=self.files.base, journal=journal)
 
     def _lose_power(self, crash: Crash) -> Crash:
-        """Go on with an image of a power loss, proven legal; return the crash with the facts that were open."""
+        """Continue with a crash state proved legal; return the crash with its in-flight writes."""
         if self.why_no_power_loss:
-            raise TargetUnusable(f"no power loss can be made of {self.settings.target} here: {self.why_no_power_loss}")
+            raise TargetUnusable(f"no power loss of {self.settings.target} can be made here: {self.why_no_power_loss}")
         base, journal, disk = self.files.base, self.files.journal, self.settings.disk
         position = self.position(crash.back)
         state = disk_state(base, journal, position, disk=disk)
-        facts = facts_of(state)
+        facts = in_flight_writes(state)
         choices = chosen(facts, crash.survived, crash.others)
         image = compose(state, choices)
         assert_legal(base, journal, position, choices, image, disk=disk)

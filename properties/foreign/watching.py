@@ -1,15 +1,17 @@
-"""The directory of a foreign process as a recorded disk: what it wrote, and what it made durable, in order.
+"""Record the directory of a foreign process as a disk: its writes and syncs, in order.
 
-The tracer of the process calls `look` while it is held at a system call, and says which of its syncs returned. Each
-look compares all files with the look before; what differs becomes entries of the same journal that a recorded disk of
-ours has (properties/disk/journal.py). So crash images of foreign stores are made, and proven legal, by the same
-code: an image of a page holds a version that the page really had at a look, no older than its last sync.
+The tracer calls `look` while the process is stopped at a system call, and reports which syncs returned. Each look
+compares all files with the previous look. The differences become entries of the same journal that the crash lab's own
+recorded disks use (properties/disk/journal.py). Crash states of foreign stores are therefore made, and proved legal, by
+the same code. A page in a crash state holds a version that the page had at some look, no older than its last sync.
 
-What it leaves out: versions between two looks (fewer images, none wrong); a sync of a part of a file counts for all of
-it, and pages written while a sync runs count as synced (kinder disks, none wrong). What it cannot say at all it names
-in `unsupported`, and no power loss is made of such a history: hard and symbolic links, directories that are renamed or
-removed, files moved between directories, files without a name, requests to the kernel that are not system calls
-(io_uring, aio), and more bytes than a look can compare.
+Two things are simplified. Versions between two looks are missed, which gives fewer crash states but no wrong ones. A
+sync of a part of a file counts for the whole file, and pages written during a sync count as synced, which makes the
+disk more reliable than a real one but never wrong.
+
+What cannot be recorded at all is named in `unsupported`, and no power loss is made from such a recording: hard and
+symbolic links, renamed or removed directories, files moved between directories, files without a name, requests to the
+kernel that are not system calls (io_uring, aio), and more bytes than a look can compare.
 """
 
 import os
@@ -29,6 +31,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileSynced,
     FileUnlinked,
+    PageFreed,
     PageWritten,
     ProcessKilled,
     Resized,
@@ -39,8 +42,8 @@ __all__ = ["EMPTY", "Recorded", "WatchedDirectory", "write_directory"]
 EMPTY = Image(frozenset({"/"}), {})
 _BYTES_MAX = 64 << 20
 
-Place = tuple[int, int]
-"""Device and inode number of the operating system: what tells a file while it has a name."""
+FileId = tuple[int, int]
+"""Device and inode number, which identify a file while it has a name."""
 
 
 def write_directory(image: Image, root: Path) -> None:
@@ -53,7 +56,10 @@ def write_directory(image: Image, root: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What had been recorded of a directory at some moment; the process may have gone on since."""
+    """Hold the recording of a directory up to some event.
+
+    The process may have continued since.
+    """
 
     base: Image
     journal: Sequence[Entry]
@@ -62,10 +68,10 @@ class Recorded:
 
 
 class WatchedDirectory:
-    """The recorded disk of one directory. `base` is durable; `journal` is what happened since, `events` where a crash
-    may fall, as positions in it.
+    """Record the disk of one directory.
 
-    It begins with the directory as it is, which has to be what `base` and `journal` say.
+    `base` is durable, `journal` is what happened since, and `events` are the positions in it where a crash may happen.
+    The recording starts with the present directory, which must equal what `base` and `journal` give.
     """
 
     def __init__(self, root: Path, base: Image = EMPTY, journal: tuple[Entry, ...] = ()) -> None:
@@ -74,12 +80,12 @@ class WatchedDirectory:
         self.events: list[int] = []
         self.unsupported = ""
         self.names_may_change = True
-        """Whether a watched process has asked for a change of names since this was said last."""
+        """Whether the traced process has requested a change of names since this was last cleared."""
         state = DiskState(base, disk="kill")
         state.apply_all(journal)
         names, _ = state.visible()
         self._next = max(state.inodes, default=-1) + 1
-        self._numbers: dict[Place, int] = {}
+        self._numbers: dict[FileId, int] = {}
         self._content: dict[int, bytes] = {}
         self._files, self._directories = self._scan()
         for path, number in names.items():
@@ -90,7 +96,7 @@ class WatchedDirectory:
     # ---- looking -------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Take in what has changed since the last look; a crash may fall here."""
+        """Record what has changed since the last look. A crash may happen here."""
         if not self.unsupported:
             files, directories = self._scan()
             self._note_names(files, directories)
@@ -100,12 +106,12 @@ class WatchedDirectory:
             self.events.append(len(self.journal))
 
     def refuse(self, reason: str) -> None:
-        """Say that from here on it cannot be known what is durable."""
+        """Record why from now on it is not known what is durable."""
         self.unsupported = self.unsupported or reason
 
-    def _scan(self) -> tuple[dict[str, Place], dict[str, Place]]:
-        """Return files and directories by path, each with its place."""
-        files: dict[str, Place] = {}
+    def _scan(self) -> tuple[dict[str, FileId], dict[str, FileId]]:
+        """Return files and directories by path, each with its device and inode."""
+        files: dict[str, FileId] = {}
         directories = {"/": _place(os.stat(self.root))}
         left = ["/"]
         total_bytes = 0
@@ -115,7 +121,7 @@ class WatchedDirectory:
                 path = f"{above.rstrip('/')}/{name}"
                 try:
                     found = os.lstat(self._real(path))
-                except OSError:  # it went away meanwhile
+                except OSError:  # it was removed meanwhile
                     continue
                 if stat.S_ISDIR(found.st_mode):
                     directories[path] = _place(found)
@@ -128,15 +134,15 @@ class WatchedDirectory:
                 elif stat.S_ISLNK(found.st_mode):
                     self.refuse(f"{path} is a symbolic link")
         if total_bytes > _BYTES_MAX:
-            self.refuse(f"its files have more than {_BYTES_MAX >> 20} MiB; let it use smaller ones")
+            self.refuse(f"its files have more than {_BYTES_MAX >> 20} MiB; configure smaller files")
         return files, directories
 
     def _real(self, path: str) -> str:
         return f"{self.root}{path}"
 
-    def _note_names(self, files: dict[str, Place], directories: dict[str, Place]) -> None:
+    def _note_names(self, files: dict[str, FileId], directories: dict[str, FileId]) -> None:
         if not self.names_may_change and (files != self._files or directories != self._directories):
-            self.refuse("somebody writes in its directory who is neither its process nor a child of that")
+            self.refuse("a process that is neither the store's nor a child of it writes in its directory")
         for path in sorted(self._directories.keys() - directories.keys()):
             self.refuse(f"the directory {path} was renamed or removed")
         self.journal += [DirectoryMade(path) for path in sorted(directories.keys() - self._directories.keys())]
@@ -156,7 +162,7 @@ class WatchedDirectory:
                 self._content[number] = b""
                 self.journal.append(FileCreated(number, path))
 
-    def _note_rename(self, source: str, target: str, files: dict[str, Place]) -> None:
+    def _note_rename(self, source: str, target: str, files: dict[str, FileId]) -> None:
         if source in files or parent_of(source) != parent_of(target):
             self.refuse(f"{source} was moved to {target}, into another directory or in exchange")
             return
@@ -174,20 +180,25 @@ class WatchedDirectory:
     def _note_content(self, number: int, before: bytes, now: bytes) -> None:
         if now == before:
             return
-        if len(now) < len(before):  # what is cut is zeros when the file is made longer again
+        if len(now) < len(before):  # cut bytes are zeros when the file is extended again
             zeroed = before[: len(now)].ljust(len(before), b"\0")
-            self._note_pages(number, before, zeroed)
+            self._note_pages(number, before, zeroed, cut_at=len(now))
             before = zeroed
         if len(now) != len(before):
             self.journal.append(Resized(number, len(now)))
         self._note_pages(number, before[: len(now)].ljust(len(now), b"\0"), now)
         self._content[number] = now
 
-    def _note_pages(self, number: int, before: bytes, now: bytes) -> None:
+    def _note_pages(self, number: int, before: bytes, now: bytes, *, cut_at: int | None = None) -> None:
+        """Note the pages that differ.
+
+        A cut frees the pages after its end. It zeroes the rest of the page that it ends in.
+        """
         for start in range(0, len(now), PAGE_BYTES):
             content = now[start : start + PAGE_BYTES]
             if content != before[start : start + PAGE_BYTES]:
-                self.journal.append(PageWritten(number, start // PAGE_BYTES, content))
+                kind = PageWritten if cut_at is None or start < cut_at else PageFreed
+                self.journal.append(kind(number, start // PAGE_BYTES, content))
 
     def _read(self, path: str) -> bytes:
         try:
@@ -198,8 +209,8 @@ class WatchedDirectory:
 
     # ---- barriers ------------------------------------------------------------------------------------------------
 
-    def synced(self, place: Place, *, succeeded: bool = True) -> None:
-        """A sync of a file or of a directory has returned; of others than these nothing is noted."""
+    def synced(self, place: FileId, *, succeeded: bool = True) -> None:
+        """Record that a sync of a file or directory has returned. Others are ignored."""
         self.look()
         if place in self._numbers:
             self.journal.append(FileSynced(self._numbers[place], succeeded))
@@ -208,7 +219,7 @@ class WatchedDirectory:
         self.look()
 
     def all_synced(self) -> None:
-        """A sync of everything has returned."""
+        """Record that a sync of everything has returned."""
         self.look()
         self.journal += [FileSynced(number, True) for number in self._live()]
         self.journal += [DirectorySynced(path) for path in sorted(self._directories)]
@@ -217,17 +228,17 @@ class WatchedDirectory:
     # ---- what was recorded ---------------------------------------------------------------------------------------
 
     def process_died(self) -> None:
-        """Another process will go on in the directory; what was written is there."""
+        """Record that another process continues in the directory. All writes are there."""
         self.look()
         self.journal.append(ProcessKilled())
         self.events.clear()
 
     def until(self, event: int) -> "Recorded":
-        """Return what had been recorded at an event, that one included."""
+        """Return the recording up to an event, including it."""
         return Recorded(self.base, self.journal[: self.events[event]], self.events[: event + 1], self.unsupported)
 
     def proves_itself(self) -> None:
-        """The journal tells what is in the directory. Raises HarnessError."""
+        """Check that the journal matches the directory. Raises HarnessError."""
         state = DiskState(self.base, disk="kill")
         state.apply_all(self.journal)
         names, _ = state.visible()
@@ -235,13 +246,13 @@ class WatchedDirectory:
         seen = {path: self._content[self._numbers[place]] for path, place in self._files.items()}
         if told != seen and not self.unsupported:
             wrong = sorted(path for path in told.keys() | seen.keys() if told.get(path) != seen.get(path))
-            raise HarnessError(f"what was recorded of {wrong[0]} is not what the file holds")
+            raise HarnessError(f"the recording of {wrong[0]} does not match the file")
 
     def _live(self) -> Iterable[int]:
         return [self._numbers[place] for place in self._files.values()]
 
 
-def _place(found: os.stat_result) -> Place:
+def _place(found: os.stat_result) -> FileId:
     return found.st_dev, found.st_ino
 
 

@@ -1,8 +1,8 @@
-"""Look into a store directory and return what is there as one document, free of presentation.
+"""Inspect a store directory and return its content as one document, free of presentation.
 
-Guarantees of `properties.decode.store` hold: nothing is written, locked or recovered, and a live store is left alone.
-A document has verdict, figures, rows and findings; the verdict is None where only a part was looked at, unless that
-part is damaged already or could not be judged.
+The guarantees of `properties.decode.store` hold: nothing is written, locked or recovered, and a live store is left
+alone. A document has verdict, figures, rows and findings. The verdict is None if only a part was read, unless that part
+is damaged or could not be judged.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A map of a store's files: what lies where, as runs of one kind, small enough to be drawn.
+"""Map the files of a store as runs of one kind each, small enough to be drawn.
 
 | file | kinds of runs |
 |---|---|
-| log | `record`, `blank` (the end mark and what is behind it), `zeros`, `unreadable` |
+ log | `record`, `blank` (the end mark and what is after it), `zeros`, `unreadable` |
 | queue | `unit`, `empty`, `prefill` |
-| index | `header`, `slots`, `entries`, `free`; `unknown` where the number of slots cannot be told |
+ index | `header`, `slots`, `entries`, `free`; `unknown` if the number of slots is not known |
 
-Nothing is judged here; bytes that could not be read have no run. Cost: one pass over log and queues.
+Nothing is judged here. Unreadable bytes have no run. Cost: one pass over log and queues.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from tornpage.properties.inspect.rows import Row
 __all__ = ["FILES_MAX", "RUNS_MAX", "file_maps"]
 
 FILES_MAX = 200
-"""Files of a kind that are mapped."""
+"""Number of files of a kind that are mapped."""
 RUNS_MAX = 400
-"""Runs of a file that are told; the last one stands for the rest."""
+"""Number of runs listed for a file; one further run stands for the rest."""
 
 _Run = tuple[str, int, int, int]
-"""What it is, position in the file, bytes, records or units or entries."""
+"""Kind, position in the file, bytes, and number of records, units or entries."""
 
 
 def file_maps(view: StoreView, *, slots: int | None = None, progress: Progress = without_progress) -> list[Row]:
-    """Return a row per file: file, kind, size, base (offset of its first byte in the log or queue), runs.
+    """Return a row per file: file, kind, size, base, runs.
 
-    `progress` is told how much of the log is read.
-    A run is {what, at, size, items}: position and bytes, and how many records, units or entries.
+    `base` is the offset of its first byte in the log or queue. A run is {what, at, size, items}: its position and
+    bytes, and the number of records, units or entries. `progress` is called with the bytes of the log read so far.
     """
     rows = [*_log_rows(view, progress)]
     rows += [_queue_row(file) for file in islice(list_queues(view.store_dir)[0], FILES_MAX)]
@@ -60,7 +60,7 @@ def _row(label: str, kind: str, size_bytes: int, base: int, runs: Iterable[_Run]
 
 
 def _joined(runs: Iterable[_Run]) -> Iterator[Row]:
-    """Yield runs of one kind as one."""
+    """Join neighbouring runs of one kind."""
     for what, group in groupby(runs, key=lambda run: run[0]):
         first, size, items = -1, 0, 0
         for _, at, size_bytes, count in group:

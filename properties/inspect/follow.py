@@ -1,10 +1,10 @@
-"""Follow the log of a store at work: each poll returns what came since.
+"""Follow the log of a live store: each poll returns the new records.
 
-A record is shown once it is whole and valid. A place that is not is looked at again at the next poll; only where it
-stays bad for `PATIENCE` polls although a valid record follows is it shown as bad and passed. A log that was cut below
-what was shown (a crash and a recovery meanwhile), and files that retention took before they were read, are findings.
+A record is shown once it is complete and valid. A place that is not valid is read again at the next poll. If it stays
+bad for `PATIENCE` polls and a valid record follows, it is shown as bad and skipped. A log that was cut below what was
+shown (by a crash and a recovery), and files that retention removed before they were read, are findings.
 
-Nothing is kept open between polls, nothing is locked or written.
+No file stays open between polls, and nothing is locked or written.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ __all__ = ["PATIENCE", "LogFollower"]
 PATIENCE = 25
 _PIECE_BYTES = 256 * 1024
 _ROWS_MAX = 1000
-"""Rows of one poll; the next one goes on."""
+"""Rows of one poll; the next poll continues after them."""
 
 
 class LogFollower:
-    """Hands out the rows of a growing log. Begins at `query.offset`, or at the end of the log. Raises InspectError."""
+    """Returns the rows of a growing log.
+
+    It begins at `query.offset`, or at the end of the log. Raises InspectError.
+    """
 
     def __init__(self, path: str | os.PathLike[str], query: Query) -> None:
         self._query = query
@@ -51,7 +54,7 @@ class LogFollower:
         return self._view.store_dir
 
     def poll(self) -> list[Row]:
-        """Return the rows of what came since the last poll, `_ROWS_MAX` at most."""
+        """Return the rows since the last poll, `_ROWS_MAX` at most."""
         self._look_again()
         rows: list[Row] = []
         while len(rows) < _ROWS_MAX and (file := self._file()) is not None:
@@ -60,7 +63,7 @@ class LogFollower:
                 with FileSource(file.path, size_bytes_max=self._file_bytes, piece_bytes=_PIECE_BYTES) as source:
                     self._read(file, source, rows)
             except OSError:
-                break  # gone or not readable just now: the next poll sees
+                break  # removed or not readable for the moment; the next poll tries again
             if self.position < file.base_offset + self._file_bytes or self.position == before:
                 break
         return rows
@@ -70,7 +73,7 @@ class LogFollower:
         return self._view.file_bytes
 
     def _read(self, file: LogFile, source: FileSource, rows: list[Row]) -> None:
-        """Read on in one file, up to its end mark or to what is not there yet."""
+        """Read on in one file, up to its end mark or to what is not written yet."""
         while len(rows) < _ROWS_MAX and self.position - file.base_offset < source.end:
             position = self.position - file.base_offset
             item = decode_at(source, position, file.base_offset, self._file_bytes, RECORD_BYTES_MAX)
@@ -88,7 +91,7 @@ class LogFollower:
             self.position = item.end_offset
 
     def _stopped(self, file: LogFile, source: FileSource, bad: Bad, rows: list[Row]) -> None:
-        """See whether the log was cut, or goes on behind a place that stays bad."""
+        """Handle a place without a valid record: the log was cut, or continues after it."""
         if self._was_cut():
             return
         if self.position == (self._query.offset or 0) and self._last is None and self._inside(file, source):
@@ -106,7 +109,7 @@ class LogFollower:
         )
         skipped = [item for item, _ in zip(items, range(2), strict=False) if isinstance(item, Unreadable | Zeros)]
         end = skipped[0].offset + skipped[0].size_bytes if skipped else self.position
-        goes_on = end < file.base_offset + source.end or self._has_records_behind(file)
+        goes_on = end < file.base_offset + source.end or self._has_later_records(file)
         if not skipped or not goes_on:
             return
         message = f"no valid record: {bad.reason} ({bad.field}), but valid records follow"
@@ -116,7 +119,10 @@ class LogFollower:
         self.position = end
 
     def _inside(self, file: LogFile, source: FileSource) -> bool:
-        """Begin with the item that holds the offset that was asked for; tell whether that is another place."""
+        """Move to the begin of the item at the requested offset.
+
+        Returns whether that is another place.
+        """
         first = next(
             items_from(source, self.position - file.base_offset, file.base_offset, self._file_bytes, RECORD_BYTES_MAX),
             None,
@@ -127,7 +133,7 @@ class LogFollower:
         return True
 
     def _was_cut(self) -> bool:
-        """Tell whether the record shown last is no longer there; if so, go on behind what is."""
+        """Return whether the record shown last is gone; if so, continue at the end of the log."""
         if self._last is None:
             return False
         offset, start = self._last
@@ -136,12 +142,12 @@ class LogFollower:
                 return False
         self.position = min(self.position, _end_of(self._view))
         self._last = None
-        message = f"the record at {offset} was shown and is gone: the log was cut, and goes on at {self.position}"
+        message = f"the record at {offset} was shown and is gone: the log was cut and continues at {self.position}"
         self.findings.append(Finding("LOOK_LOG_CUT", "note", "commitlog", offset, message, "none needed"))
         return True
 
     def _look_again(self) -> None:
-        """List the directory again; step over files that are gone."""
+        """List the directory again; skip files that are removed."""
         try:
             seen = look(self.store_dir, file_bytes=self._query.file_bytes or self._view.file_bytes or None)
         except OSError:
@@ -159,7 +165,7 @@ class LogFollower:
                 return file
         return None
 
-    def _has_records_behind(self, file: LogFile) -> bool:
+    def _has_later_records(self, file: LogFile) -> bool:
         with RecordReader(self._view) as reader:
             return any(
                 isinstance(reader.at(each.base_offset), Record)
@@ -176,7 +182,7 @@ class LogFollower:
 
 
 def _end_of(view: StoreView) -> int:
-    """Return where the log ends: queues say where their last records are, from there on it is read."""
+    """Return the end of the log, reading from the last record that the queues name."""
     used = [file for file in view.files if file.size_bytes]
     if not used:
         return view.files[0].base_offset if view.files else 0

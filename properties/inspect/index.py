@@ -1,4 +1,4 @@
-"""The index: its files, the entries of one, and the chain of a key."""
+"""Show the index: its files, the entries of one file, and the chain of a key."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from tornpage.properties.inspect.file_sizes import index_sizes
 from tornpage.properties.inspect.place import Document, derived_severity, part_document
 from tornpage.properties.inspect.query import Query, keys_of
 from tornpage.properties.inspect.rows import Row, hex_of, wide
+from tornpage.properties.inspect.units import REBUILD_INDEX
 
 __all__ = ["index_chain", "index_entries", "index_files"]
 
 STUDIED_BYTES_MAX = 32 << 20
-"""Size of an index file up to which every link in it is compared; a larger one only with `--all`."""
+"""Size of an index file up to which every link is compared; larger files only with `--all`."""
 
 _FINDINGS_MAX = 1000
-_REMEDY = "move the directory index away: our store builds it again from the log"
 
 
 def index_files(view: StoreView, query: Query) -> Document:
-    """Return one row per index file: header, how full slots and entries are, collisions, what does not fit."""
+    """Return one row per index file.
+
+    Its columns are the header, the use of slots and entries, collisions and problems.
+    """
     rows: list[Row] = []
     findings: list[Finding] = []
     files = entries = 0
@@ -48,7 +51,7 @@ def index_files(view: StoreView, query: Query) -> Document:
             if reader.slots is None and not reader.entry_count and reader.has_content():
                 message = "the header says that there is no entry, but slots or entries are in use"
                 severity = derived_severity(view)
-                findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, message, _REMEDY))
+                findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, message, REBUILD_INDEX))
             if reader.slots is not None:
                 words = reader.slot_words()
                 row["slotsUsed"] = len(words) - words.count(0)
@@ -62,7 +65,10 @@ def index_files(view: StoreView, query: Query) -> Document:
 
 
 def index_entries(view: StoreView, name: str, query: Query) -> Document:
-    """Return the entries of one index file, with what they point to; by `offset` those of that record on."""
+    """Return the entries of one index file, each with what it points to.
+
+    With `query.offset` they begin at that record.
+    """
     findings: list[Finding] = []
     for reader in opened_index(view.store_dir, query.slots, findings):
         if reader.file.name != name:
@@ -78,11 +84,11 @@ def index_entries(view: StoreView, name: str, query: Query) -> Document:
         except OSError as error:
             findings.append(no_access(reader.file.label, error))
         return part_document({"index_entries": reader.entry_count}, rows, findings)
-    raise InspectError(f"no index file {name!r} that can be read; `inspect STORE index` lists them")
+    raise InspectError(f"no readable index file {name!r}; `inspect STORE index` lists them")
 
 
 def _entry_rows(view: StoreView, reader: IndexReader, query: Query) -> Iterator[Row]:
-    """Yield the rows that are asked for, as many as there is room for. Raises OSError."""
+    """Yield the requested rows, as many as there is room for. Raises OSError."""
     shown = 0
     with RecordReader(view) as records:
         for number in range(1, reader.entry_count + 1):
@@ -98,10 +104,10 @@ def _entry_rows(view: StoreView, reader: IndexReader, query: Query) -> Iterator[
 
 
 def index_chain(view: StoreView, query: Query) -> Document:
-    """Return the entries that share the slot of a key, newest file and entry first."""
+    """Return the entries in the slot of a key, newest file and entry first."""
     assert query.key is not None
     if query.topic is None:
-        raise InspectError("the index is asked by topic and key; give --topic too")
+        raise InspectError("a look-up in the index needs topic and key; give --topic too")
     key_hash = index_hash(query.topic, query.key)
     findings: list[Finding] = []
     chains: list[list[Row]] = []
@@ -118,7 +124,7 @@ def index_chain(view: StoreView, query: Query) -> Document:
                     findings += _pointing(view, row) if len(findings) < _FINDINGS_MAX else []
             except BrokenChain as error:
                 severity = derived_severity(view)
-                findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, str(error), _REMEDY))
+                findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, str(error), REBUILD_INDEX))
             except OSError as error:
                 findings.append(no_access(reader.file.label, error))
             chains.append(chain)
@@ -134,9 +140,10 @@ def index_chain(view: StoreView, query: Query) -> Document:
 
 
 def entry_row(view: StoreView, reader: IndexReader, entry: IndexEntry, records: RecordReader, query: Query) -> Row:
-    """Return the row of an entry; `accepted` says that its record is there and asked for, `time` is what readers take.
+    """Return the row of an entry.
 
-    That of the first entry is the begin time of the file, whatever its seconds say.
+    `accepted` says that its record exists and matches the query. `time` is the time that readers use: for the first
+    entry that is the begin time of the file, whatever its seconds are.
     """
     assert reader.slots is not None
     begin = reader.header.begin_timestamp
@@ -170,11 +177,11 @@ def entry_row(view: StoreView, reader: IndexReader, entry: IndexEntry, records: 
 
 
 def _pointing(view: StoreView, row: Row) -> list[Finding]:
-    """Return the finding of an entry that points to nothing although the log begins before."""
+    """Return the finding of an entry that points to nothing although the log begins before it."""
     if row["points"] != "nothing":
         return []
     message = f"no valid record begins where entry {row['number']} points to"
-    return [Finding("IX_POINTS_NOWHERE", derived_severity(view), row["file"], row["phy"], message, _REMEDY)]
+    return [Finding("IX_POINTS_NOWHERE", derived_severity(view), row["file"], row["phy"], message, REBUILD_INDEX)]
 
 
 def _file_row(reader: IndexReader) -> Row:
@@ -199,7 +206,10 @@ def _file_row(reader: IndexReader) -> Row:
 
 
 def _studied(view: StoreView, reader: IndexReader, findings: list[Finding]) -> dict[str, Any]:
-    """Compare every link of a file; say how long chains are and how many entries share a slot with another hash."""
+    """Compare every link of a file.
+
+    Returns the length of the longest chain and the number of slot collisions.
+    """
     assert reader.slots is not None
     assert reader.entries_max is not None
     decoded = decode_index(reader.all_bytes(), slots=reader.slots, entries=reader.entries_max)
@@ -215,7 +225,7 @@ def _studied(view: StoreView, reader: IndexReader, findings: list[Finding]) -> d
     severity = derived_severity(view)
     for code, detail in decoded.problems[:10]:
         message = f"{code.replace('_', ' ')}: {detail}"
-        findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, message, _REMEDY))
+        findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, message, REBUILD_INDEX))
     return {
         "chainMax": max(lengths.values(), default=0),
         "slotCollisions": collisions,

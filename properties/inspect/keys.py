@@ -1,8 +1,8 @@
-"""Look records up by a key: through the index where it can answer, by reading the log where it cannot.
+"""Look up records by a key: through the index where it can answer, else in the log.
 
-The index answers for the offsets between the first and the last entry of each file, as long as the chain of the key's
-slot holds. What lies before, between and behind the files, and the range of a file that cannot answer, is read from the
-log itself. Candidates of the index are decided by the record, so that equal hashes do not matter.
+The index answers for the offsets between the first and the last entry of each file, if the chain of the key's slot is
+intact. The log itself is read for offsets before, between and after the files, and for the range of a file that cannot
+answer. The records decide about the candidates of the index, so equal hashes do not matter.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from tornpage.properties.inspect.place import (
 )
 from tornpage.properties.inspect.query import Query
 from tornpage.properties.inspect.rows import Row
+from tornpage.properties.inspect.units import REBUILD_INDEX
 
 __all__ = ["by_key"]
 
 _Range = tuple[int, int]
-"""Offsets from the first to behind the last."""
+"""Offsets from the first one to the one after the last."""
 
 
 def by_key(view: StoreView, query: Query, progress: Progress = without_progress) -> Document:
@@ -46,16 +47,16 @@ def by_key(view: StoreView, query: Query, progress: Progress = without_progress)
     ranges = [everything] if query.scan else list(_between(everything, covered))
     scan = _Scan(view, query, reading(*everything, progress))
     with RecordReader(view) as reader:
-        found = _asked_at(answers, query, reader)
+        found = _matching_at(answers, query, reader)
         by_index = set(found)
         for begin, end in ranges:
             before = scan.records
             found |= {located.item.offset: located for located in scan.run(begin, end)}
-            if scan.records > before:  # of the records at both edges some keys may be in a file that is not there
-                found |= _asked_at((begin - 1, end), query, reader)
+            if scan.records > before:  # some keys of the two adjacent records may be in a missing index file
+                found |= _matching_at((begin - 1, end), query, reader)
         rows = _rows(view, query, found, reader)
     findings += scan.findings
-    findings += _told(query, scan, covered)
+    findings += _scan_findings(query, scan, covered)
     if query.scan and query.topic is not None:
         findings += _missing(view, found, by_index, covered)
     if not found:
@@ -69,8 +70,8 @@ def by_key(view: StoreView, query: Query, progress: Progress = without_progress)
     return part_document(figures, rows, findings)
 
 
-def _asked_at(offsets: Iterable[int], query: Query, reader: RecordReader) -> dict[int, LocatedItem]:
-    """Return those of the records at these offsets that are there and asked for."""
+def _matching_at(offsets: Iterable[int], query: Query, reader: RecordReader) -> dict[int, LocatedItem]:
+    """Return the records at these offsets that exist and match the query."""
     found: dict[int, LocatedItem] = {}
     for offset in offsets:
         item, file = reader.at(offset), reader.file_of(offset)
@@ -110,7 +111,7 @@ class _Scan:
 
 
 def _ask_index(view: StoreView, query: Query, findings: list[Finding]) -> tuple[set[int], list[_Range]]:
-    """Return the candidates of the index and the ranges for which they are all there are."""
+    """Return the candidates of the index, and the ranges for which they are complete."""
     assert query.topic is not None
     assert query.key is not None
     key_hash = index_hash(query.topic, query.key)
@@ -136,19 +137,19 @@ def _ask_index(view: StoreView, query: Query, findings: list[Finding]) -> tuple[
 
 
 def _range_of(reader: IndexReader) -> list[_Range]:
-    """Return the range for which a file answers: what its header states, as far as its entries bear it out."""
+    """Return the range of a file: that of its header, limited to what its entries confirm."""
     header, first, last = reader.header, reader.entry(1), reader.entry(reader.entry_count)
     begin, end = max(header.begin_offset, first.offset), min(header.end_offset, last.offset)
     return [(begin, end + 1)] if begin <= end else []
 
 
 def _between(everything: _Range, covered: list[_Range]) -> Iterator[_Range]:
-    """Yield what no range covers."""
+    """Yield the ranges that nothing covers."""
     begin, end = everything
-    for first, behind in sorted(covered):
+    for first, past in sorted(covered):
         if first > begin:
             yield begin, min(first, end)
-        begin = max(begin, behind)
+        begin = max(begin, past)
     if begin < end:
         yield begin, end
 
@@ -165,15 +166,15 @@ def _rows(view: StoreView, query: Query, found: dict[int, LocatedItem], reader: 
     return rows
 
 
-def _told(query: Query, scan: _Scan, covered: list[_Range]) -> list[Finding]:
-    """Say that the log was read, and why."""
+def _scan_findings(query: Query, scan: _Scan, covered: list[_Range]) -> list[Finding]:
+    """Return a finding that the log was read, with the reason."""
     if not scan.records:
         return []
     amount = f"{scan.records} records, {scan.bytes_read} bytes, from offset {scan.first} on, were read from the log"
     if query.topic is None:
-        message, remedy = f"without a topic the index cannot be asked: {amount}", "give --topic to use the index"
+        message, remedy = f"without a topic the index cannot be used: {amount}", "give --topic to use the index"
     elif query.scan:
-        message, remedy = f"as asked, {amount}", "none needed"
+        message, remedy = f"as requested, {amount}", "none needed"
     elif not covered:
         message, remedy = f"no index file can answer: {amount}", "the store builds the index when it opens"
     else:
@@ -184,20 +185,20 @@ def _told(query: Query, scan: _Scan, covered: list[_Range]) -> list[Finding]:
 def _missing(
     view: StoreView, found: dict[int, LocatedItem], by_index: set[int], covered: list[_Range]
 ) -> list[Finding]:
-    """Name the records that the log has and the index should have."""
+    """Return findings for records that the log has and the index lacks."""
     lost = [
         found[offset]
         for offset in sorted(set(found) - by_index)
         if any(begin <= offset < end for begin, end in covered)
     ]
-    remedy = "move the directory index away: our store builds it again from the log"
     severity = derived_severity(view)
     return [
-        Finding("IX_KEY_MISSING", severity, each.file, each.item.offset, "the index has no entry for the key", remedy)
+        Finding(
+            "IX_KEY_MISSING", severity, each.file, each.item.offset, "the index has no entry for the key", REBUILD_INDEX
+        )
         for each in lost
     ]
 
 
 def _broken(view: StoreView, label: str, message: str) -> Finding:
-    remedy = "move the directory index away: our store builds it again from the log"
-    return Finding("IX_BROKEN", derived_severity(view), label, None, message, remedy)
+    return Finding("IX_BROKEN", derived_severity(view), label, None, message, REBUILD_INDEX)

@@ -1,4 +1,4 @@
-"""Rows of the log in order, with the verdict of everything that was read."""
+"""Return rows of the log in order, with the verdict of everything that was read."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def inspect_store(
 ) -> Document:
     """Return verdict, figures, rows and findings of the store directory `path`.
 
-    Rows begin with the item that holds the physical offset `from_offset`; at most `limit` are returned (None: all).
-    The whole log is read for verdict and figures; with `whole=False` reading begins at `from_offset`, ends with the
-    last row, and the verdict is None unless the part that was read is damaged already. `file_bytes` is the configured
-    size of a log file, for a store in which it cannot be seen.
+    Rows begin with the item that covers the physical offset `from_offset`; at most `limit` are returned (None: all).
+    The whole log is read for verdict and figures. With `whole=False` reading begins at `from_offset` and ends with the
+    last row, and the verdict is None unless that part is damaged. `file_bytes` is the configured size of a log file,
+    for a store that does not show it.
 
     Raises InspectError. Cost: one pass over the log, some 10 microseconds a record.
     """
@@ -57,7 +57,7 @@ def log_document(
     with_hex: bool = False,
     progress: Progress = without_progress,
 ) -> Document:
-    """Do what `inspect_store` does with a view; with `accepts`, rows are those records only."""
+    """Do the work of `inspect_store` for a view; with `accepts`, rows are those records only."""
     judge = LogJudge(view)
     rows, left_out, is_complete = _collect(view, judge, limit, from_offset, whole, accepts, with_hex, progress)
     findings = judge.finish(is_complete=is_complete)
@@ -72,7 +72,10 @@ def log_document(
 
 
 def shown_row(located: LocatedItem, reader: RecordReader | None) -> Row | None:
-    """Return the row of an item; with a reader it shows the bytes, also those in the place of a record."""
+    """Return the row of an item.
+
+    With a reader the row has the bytes too, also those in place of a record.
+    """
     row = row_of(located, with_hex=reader is not None)
     if row is not None and reader is not None and isinstance(located.item, Bad | Blank):
         raw = reader.raw(located.item.offset, 8 if isinstance(located.item, Blank) else RECORD_BYTES_MIN)
@@ -90,7 +93,7 @@ def _collect(
     with_hex: bool,
     progress: Progress,
 ) -> tuple[list[Row], int, bool]:
-    """Feed the judge; return the rows, how many more there are, and whether the whole log was seen."""
+    """Feed the judge; return the rows, how many more there are, and whether the whole log was read."""
     rows: list[Row] = []
     left_out = 0
     start = 0 if whole else from_offset
@@ -100,18 +103,18 @@ def _collect(
         reader = bytes_reader if with_hex else None
         for located in iter_items(view, from_offset=start, on_file=judge.see_file_end, reached=reached):
             judge.see(located)
-            if isinstance(located.item, Zeros) or not _is_asked(located, from_offset, accepts):
+            if isinstance(located.item, Zeros) or not _matches(located, from_offset, accepts):
                 pass
             elif limit is not None and len(rows) >= limit:
                 left_out += 1
             elif (row := shown_row(located, reader)) is not None:
                 rows.append(row)
             if not whole and limit is not None and len(rows) >= limit and not isinstance(located.item, Bad):
-                return rows, left_out, False  # before the next item is read: what follows may be a file of zeros
+                return rows, left_out, False  # without reading the next item, which may be a file of zeros
     return rows, left_out, start <= (view.files[0].base_offset if view.files else 0)
 
 
-def _is_asked(located: LocatedItem, from_offset: int, accepts: Callable[[Record], bool] | None) -> bool:
+def _matches(located: LocatedItem, from_offset: int, accepts: Callable[[Record], bool] | None) -> bool:
     item = located.item
     if accepts is not None and not (isinstance(item, Record) and accepts(item)):
         return False

@@ -1,8 +1,8 @@
-"""Look-ups in the log: by physical offset, by message id, by time, by what records hold.
+"""Look up records in the log by physical offset, message id, store time or content.
 
-A look-up by offset or id reads some MiB at most. One by time reads the files whose times can fit: the first record of
-each file says where it begins, and while those do not go back, a file lies between its own and the next one's. One
-that begins with no record goes on where the one before does.
+A look-up by offset or id reads some MiB at most. A look-up by time reads only files that may match. The times of a file
+lie between its first record's and that of the next file, as long as the first records' times do not decrease. A file
+that does not begin with a record continues the times of the file before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ __all__ = ["by_id", "by_time", "in_log", "nothing_found", "unread"]
 
 
 def in_log(view: StoreView, query: Query, progress: Progress = without_progress) -> Document:
-    """Return the rows of the log that a query asks for, with the verdict of the whole log if no place is asked for."""
+    """Return the rows of the log that match.
+
+    The verdict is that of the whole log if the query names no place.
+    """
     topics: set[str] = set()
 
     def accepts(record: Record) -> bool:
@@ -43,15 +46,13 @@ def in_log(view: StoreView, query: Query, progress: Progress = without_progress)
     if query.offset is not None and not document["rows"] and query.limit != 0:
         end = view.files[-1].base_offset + view.file_bytes if view.files else 0
         begin = view.files[0].base_offset if view.files else 0
-        what = "no record that was asked for" if query.has_filter else "no record"
-        message = f"{what} at or behind offset {query.offset}; the log files hold the offsets {begin} to {end}"
+        what = "no matching record" if query.has_filter else "no record"
+        message = f"{what} at or after offset {query.offset}; the log files hold the offsets {begin} to {end}"
         _add_note(document, nothing_found(message, query.offset))
     elif query.has_filter and not document["rows"] and query.limit != 0:
         is_unknown = query.topic is not None and query.topic not in topics
-        message = (
-            f"no record of the topic {query.topic!r} is in the log" if is_unknown else "no record that was asked for"
-        )
-        _add_note(document, nothing_found(message, None, "none, or another question"))
+        unknown = f"no record of the topic {query.topic!r} is in the log"
+        _add_note(document, nothing_found(unknown if is_unknown else "no matching record", None))
     return document
 
 
@@ -79,7 +80,7 @@ def by_id(view: StoreView, query: Query) -> Document:
     if message_id(item) != query.message_id.strip().upper():
         host, port = item.store_host
         message = f"the record was stored by {host}:{port}, another host than the id names"
-        remedy = "none needed if the store was copied; else the id is of another broker's message"
+        remedy = "none needed if the store was copied; else the id is that of another broker's message"
         findings.append(Finding("LOOK_OTHER_HOST", "note", file.label, offset, message, remedy))
     rows = [] if row is None or not query.has_room(0) else [row]
     return part_document({"records": 1}, rows, findings)
@@ -114,21 +115,24 @@ def by_time(view: StoreView, query: Query, progress: Progress = without_progress
 
 
 def nothing_found(message: str, offset: int | None, remedy: str = "none needed") -> Finding:
-    """Return the finding of a look-up that has no answer."""
+    """Return the finding of a look-up without a result."""
     return Finding("LOOK_NOTHING", "note", "commitlog", offset, message, remedy)
 
 
 def unread(file: LogFile, error: OSError) -> Finding:
     """Return the finding of a log file that a look-up could not read."""
     if isinstance(error, FileNotFoundError):
-        message = "the file vanished while the store was looked at"
+        message = "the file vanished while the store was read"
         return Finding("CL_FILE_GONE", "note", file.label, file.base_offset, message, "look again")
     message = f"cannot be read: {error.strerror or error}"
     return Finding("CL_NO_ACCESS", "note", file.label, file.base_offset, message, "look again with permission")
 
 
 def _files_between(view: StoreView, begin: int, end: int) -> tuple[set[str], bool]:
-    """Return the labels of the files that can hold these times, and whether that could be told."""
+    """Return the labels of the files that may hold these times.
+
+    Also returns whether other files are excluded.
+    """
     firsts: list[int | None] = []
     with RecordReader(view) as reader:
         for file in view.files:
@@ -137,10 +141,10 @@ def _files_between(view: StoreView, begin: int, end: int) -> tuple[set[str], boo
     times = [time for time in firsts if time is not None]
     if times != sorted(times):
         return {file.label for file in view.files}, False
-    # a file that does not begin with a record may have lost its first page alone: it lies between its neighbours
+    # a file that does not begin with a record may have lost only its first page, so it lies between its neighbours
     least = list(accumulate((-I64_MAX - 1 if time is None else time for time in firsts), max))
-    behind = (I64_MAX if time is None else time for time in reversed([*firsts[1:], None]))
-    most = list(accumulate(behind, min))[::-1]
+    later = (I64_MAX if time is None else time for time in reversed([*firsts[1:], None]))
+    most = list(accumulate(later, min))[::-1]
     return {
         file.label for file, first, last in zip(view.files, least, most, strict=False) if first <= end and last >= begin
     }, True

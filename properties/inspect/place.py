@@ -1,4 +1,4 @@
-"""Describe a part of a store that is looked at: its range, its progress, its document."""
+"""Describe the inspected part of a store: its range, its progress, its document."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = [
 
 Document = dict[str, Any]
 Progress = Callable[[int, int], None]
-"""Whom to tell, now and then, how many bytes of the log are read, and of how many."""
+"""Called now and then with the bytes of the log read so far and their total."""
 
 
 def without_progress(read_bytes: int, total_bytes: int) -> None:
-    """Tell nobody how much of the log is read."""
+    """Report no progress."""
 
 
 def log_range(view: StoreView) -> tuple[int, int]:
@@ -35,12 +35,15 @@ def log_range(view: StoreView) -> tuple[int, int]:
 
 
 def reading(begin: int, end: int, progress: Progress) -> Callable[[int], None]:
-    """Return whom `iter_items` tells what it has reached, while the offsets from `begin` to `end` are read."""
+    """Return the `reached` callback of `iter_items` for a range of offsets."""
     return lambda offset: progress(min(max(offset - begin, 0), end - begin), end - begin)
 
 
 def part_document(figures: dict[str, int], rows: list[Row], findings: Sequence[Finding]) -> Document:
-    """Return the document of a look at a part: no verdict unless that part is damaged or leaves something open."""
+    """Return the document of a part.
+
+    It has no verdict unless that part is damaged or leaves something open.
+    """
     verdict = verdict_of(findings)
     severities = [finding.severity for finding in findings]
     counts = {f"{severity}s": severities.count(severity) for severity in ("damage", "tear", "note")}
@@ -53,7 +56,10 @@ def part_document(figures: dict[str, int], rows: list[Row], findings: Sequence[F
 
 
 def derived_severity(view: StoreView) -> Severity:
-    """Return how bad a derived file that does not fit is: a crash may leave it so, work in progress too."""
+    """Return the severity of an inconsistent queue or index file.
+
+    A crash may leave such a file, and so may a store at work.
+    """
     if view.live:
         return "note"
     return "tear" if view.is_unclean else "damage"

@@ -1,8 +1,8 @@
-"""How far consumers and delayed delivery are: what the files below `config/` say, against the queues on the disk.
+"""Compare the progress of consumers and of delayed delivery with the queues on the disk.
 
-A consumer's lag is RocketMQ's `diffTotal`: the end of the queue less what the group has committed, 0 where it has
-committed nothing; negative where the queue has lost messages that the group had read. The files are some seconds older
-than what a live broker knows. Source: `ConsumerOffsetManager`, `ScheduleMessageService.buildRunningStats`.
+A consumer's lag is RocketMQ's `diffTotal`: the end of the queue less the group's committed offset, 0 if it has
+committed none. It is negative if the queue has lost messages that the group had read. The files are some seconds older
+than the state of a live broker. Source: `ConsumerOffsetManager`, `ScheduleMessageService.buildRunningStats`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ __all__ = ["progress_rows"]
 _SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _DELAYS = "config/delayOffset.json"
 _CONSUMERS = ("config/consumerOffset.json", "config/lmqConsumerOffset.json")
-_SETS_BACK = "none: our store sets it back when it opens; RocketMQ 4.9.3 passes messages that come later"
+_SETS_BACK = "none: tornpage sets it back when it opens the store; RocketMQ 4.9.3 skips messages that come later"
 
 Table = TypeVar("Table")
 Bounds = Mapping[tuple[str, int], QueueBounds]
 
 
 def progress_rows(view: StoreView, query: Query) -> Document:
-    """Return a row for each group of a topic and for each of its queues, then one for each delay level."""
+    """Return rows of consumer groups, their queues, and delay levels.
+
+    There is a row for each group of a topic, then its queues; delay levels come last.
+    """
     findings: list[Finding] = []
     files = {row["file"]: row for row in config_rows(view, (*_CONSUMERS, _DELAYS), findings)}
     bounds = all_bounds(view, findings)
@@ -65,7 +68,7 @@ def _table(
     parse: Callable[[Any], Table],
     findings: list[Finding],
 ) -> Table | None:
-    """Return what a file, or else its backup, says; None when neither is there or says anything."""
+    """Return the table of a file or else of its backup; None if neither has one."""
     row = next(
         (files[name] for name in (label, f"{label}.bak") if name in files and files[name]["state"] == "ok"), None
     )
@@ -88,7 +91,7 @@ def _group_rows(
     query: Query,
     findings: list[Finding],
 ) -> list[Row]:
-    """Return the row of a group with its whole lag in a topic, then those of the queues."""
+    """Return the row of a group with its whole lag in a topic, then rows of its queues."""
     ids = sorted({*known, *(queue_id for name, queue_id in bounds if name == topic)})
     rows = [
         _queue_row(topic, group, queue_id, known.get(queue_id), bounds.get((topic, queue_id)), label, findings)
@@ -125,7 +128,7 @@ def _queue_row(
 
 
 def _level_rows(levels: Mapping[int, int], bounds: Bounds, query: Query, findings: list[Finding]) -> list[Row]:
-    """Return a row for each level that is in the file or has a queue; level n waits in queue n - 1."""
+    """Return a row for each level in the file or with a queue; level n waits in queue n - 1."""
     of_queues = {queue_id + 1 for topic, queue_id in bounds if topic == _SCHEDULE_TOPIC}
     rows: list[Row] = []
     for level in sorted({*levels, *of_queues}):
@@ -150,7 +153,10 @@ def _level_rows(levels: Mapping[int, int], bounds: Bounds, query: Query, finding
 
 
 def _state(offset: int | None, bounds: QueueBounds | None) -> str:
-    """Return how an offset lies to its queue: ok, none (nothing committed), no queue, below or beyond it."""
+    """Return the relation of an offset to its queue.
+
+    It is ok, none (nothing committed), no queue, below or beyond.
+    """
     if offset is None:
         return "none"
     if bounds is None:

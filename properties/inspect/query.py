@@ -1,4 +1,4 @@
-"""What is asked of a store: filters and places, and how they are written on a command line."""
+"""Define a query: its filters and places, and their form on a command line."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ _CHOOSING = ("offset", "message_id", "key", "topic", "queue_id", "tag", "times",
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to show. None and False mean that nothing is asked.
+    """What to show.
 
-    `limit` bounds the rows (None: all); `offset` is physical, `queue_offset` counts units of a queue; `times` are both
-    ends in ms; `scan` distrusts the index; `slots` and `file_bytes` are settings that a store directory does not state.
+    None and False mean that a field is not set.
+
+    `limit` bounds the rows (None: all). `offset` is physical, `queue_offset` counts units of a queue. `times` are the
+    first and the last ms. `scan` bypasses the index. `slots` and `file_bytes` are settings that a store does not state.
     """
 
     limit: int | None = 100
@@ -57,18 +59,18 @@ class Query:
             if number is not None and number < least:
                 raise InspectError(f"{name} {number} is too small; give {least} or more")
 
-    def asked(self) -> set[str]:
-        """Return the names of the fields that choose rows and were given; `limit`, `hex` and settings choose none."""
+    def set_fields(self) -> set[str]:
+        """Return the names of the fields that select rows and are set."""
         given = {name: getattr(self, name) for name in _CHOOSING}
         return {name for name, value in given.items() if value is not None and value is not False}
 
     @property
     def has_filter(self) -> bool:
-        """Whether records are chosen by what they hold."""
+        """Whether records are selected by their content."""
         return any(each is not None for each in (self.topic, self.queue_id, self.tag, self.key, self.times))
 
     def accepts(self, record: Record) -> bool:
-        """Tell whether a record is asked for (its place aside)."""
+        """Whether the content of a record matches; its place is not compared."""
         if self.topic is not None and record.topic_text != self.topic:
             return False
         if self.queue_id is not None and record.queue_id != self.queue_id:
@@ -80,14 +82,14 @@ class Query:
         return self.key is None or self.key in keys_of(record)
 
     def has_room(self, rows: int) -> bool:
-        """Tell whether one more row may be shown."""
+        """Whether one more row may be shown."""
         return self.limit is None or rows < self.limit
 
 
 def keys_of(record: Record) -> list[str]:
-    """Return the keys by which a record is indexed, in order; a rolled back one has none.
+    """Return the keys by which a record is indexed, in order.
 
-    Source: RocketMQ's `IndexService.buildIndex`.
+    A rolled back transaction has none. Source: RocketMQ's `IndexService.buildIndex`.
     """
     if record.sys_flag & _ROLLED_BACK == _ROLLED_BACK:
         return []
@@ -98,7 +100,10 @@ def keys_of(record: Record) -> list[str]:
 
 
 def offset_of_id(message_id: str) -> int:
-    """Return the physical offset that a store-side message id states: 32 digits with an IPv4 host, 56 with IPv6."""
+    """Return the physical offset in a store-side message id.
+
+    The id has 32 digits with an IPv4 host, 56 with IPv6.
+    """
     text = message_id.strip()
     try:
         stored = bytes.fromhex(text)
@@ -106,16 +111,16 @@ def offset_of_id(message_id: str) -> int:
         stored = b""
     if len(text) not in (32, 56) or len(stored) * 2 != len(text):
         raise InspectError(
-            f"message id {text[:64]!r} is no id of a store; give 32 (IPv4) or 56 (IPv6) hexadecimal digits, "
+            f"message id {text[:64]!r} is not an id of a store; give 32 (IPv4) or 56 (IPv6) hexadecimal digits, "
             "or a client's unique key with --key"
         )
     return int.from_bytes(stored[-8:], "big", signed=True)
 
 
 def parse_times(text: str) -> tuple[int, int]:
-    """Return both ends, in ms, of `FROM..TO`; an end that is left out is open.
+    """Return both ends, in ms, of `FROM..TO`.
 
-    A date stands for its whole day in UTC. A time without `..` is a day or a moment.
+    A missing end is open. A date stands for its whole day in UTC. A text without `..` is one day or moment.
     """
     begin, dots, end = text.partition("..")
     if not dots:
@@ -132,12 +137,12 @@ def parse_queue(text: str) -> tuple[str, int]:
     """Return topic and queue id of `TOPIC/ID`."""
     topic, _, queue_id = text.rpartition("/")
     if not topic or not _QUEUE_ID.fullmatch(queue_id):
-        raise InspectError(f"queue {text[:300]!r} is not understood; give TOPIC/ID, as in TopicTest/0")
+        raise InspectError(f"queue {text[:300]!r} is not valid; give TOPIC/ID, as in TopicTest/0")
     return topic, int(queue_id)
 
 
 def read_settings(path: str) -> dict[str, int]:
-    """Return the numbers among a broker's settings that matter to a reader, under RocketMQ's names."""
+    """Return the numeric broker settings that a reader needs, under RocketMQ's names."""
     try:
         with Path(path).open("rb") as file:
             stored = file.read(_SETTINGS_BYTES_MAX + 1)
@@ -145,7 +150,7 @@ def read_settings(path: str) -> dict[str, int]:
         reason = getattr(error, "strerror", None) or str(error)
         raise InspectError(f"cannot read the broker's settings {path!r}: {reason}; check the path") from error
     if len(stored) > _SETTINGS_BYTES_MAX:
-        raise InspectError(f"{path!r} is too long for a file of settings; give the broker's name=value file")
+        raise InspectError(f"{path!r} is too long for a settings file; give the broker's name=value file")
     said, problem = parse_lines(stored.decode("utf-8", "replace"))
     problem = problem or problem_of(said)
     if problem is not None:
@@ -155,7 +160,7 @@ def read_settings(path: str) -> dict[str, int]:
         if name not in said:
             continue
         if not (_NUMBER.fullmatch(said[name]) and 0 < int(said[name]) <= I64_MAX):
-            raise InspectError(f"{path!r} says {name}={said[name]!r}; give a positive number")
+            raise InspectError(f"{path!r} has {name}={said[name]!r}; give a positive number")
         numbers[name] = int(said[name])
     return numbers
 

@@ -1,4 +1,4 @@
-"""Consume queues: the list of them, the units of one with what they point to, and its extension."""
+"""Show consume queues: their list, the units of one with their records, its extension."""
 
 from __future__ import annotations
 
@@ -37,10 +37,13 @@ _FINDINGS_MAX = 1000
 
 
 def queue_list(view: StoreView, query: Query) -> Document:
-    """Return one row per consume queue: its range, its files, what its first and last units point to."""
+    """Return one row per consume queue.
+
+    Its columns are its range, its files, and the records of its first and last units.
+    """
     files, strays, closed = list_queues(view.store_dir)
     findings = [
-        Finding("CQ_STRAY_FILE", "note", label, None, "no part of a queue", "move it out of consumequeue")
+        Finding("CQ_STRAY_FILE", "note", label, None, "not part of a queue", "move it out of consumequeue")
         for label in strays
     ]
     findings += [_no_access(label, error) for label, error in closed if not isinstance(error, FileNotFoundError)]
@@ -64,10 +67,10 @@ def queue_list(view: StoreView, query: Query) -> Document:
 
 
 def queue_units(view: StoreView, topic: str, queue_id: int, query: Query) -> Document:
-    """Return the units of one queue, each with its extension and the record that it points to.
+    """Return the units of one queue, each with its extension and its record.
 
-    They begin with the first one that a reader is given, or with `query.queue_offset`, or with the first unit whose
-    record lies at or behind `query.offset`. Filters ask the records.
+    They begin with the first unit that readers get, with `query.queue_offset`, or with the first unit whose record is
+    at or after `query.offset`. Filters apply to the records.
     """
     files = _files_of(view, topic, queue_id)
     findings: list[Finding] = []
@@ -109,7 +112,7 @@ def queue_units(view: StoreView, topic: str, queue_id: int, query: Query) -> Doc
 
 
 def queue_extension(view: StoreView, topic: str, queue_id: int, query: Query) -> Document:
-    """Return the extension units of one queue in the order of their addresses, with the end marks of the files."""
+    """Return the extension units of one queue by address, with the end marks of the files."""
     findings: list[Finding] = []
     rows: list[Row] = []
     try:
@@ -143,7 +146,7 @@ def queue_extension(view: StoreView, topic: str, queue_id: int, query: Query) ->
                             derived_severity(view),
                             label,
                             None,
-                            f"no sound extension unit at position {place.place - int(path.name)}",
+                            f"no valid extension unit at position {place.place - int(path.name)}",
                             REBUILD,
                         )
                     )
@@ -153,7 +156,7 @@ def queue_extension(view: StoreView, topic: str, queue_id: int, query: Query) ->
 
 
 def all_bounds(view: StoreView, findings: list[Finding]) -> dict[tuple[str, int], QueueBounds]:
-    """Return the range of each queue that can be read; findings say what stands in the way."""
+    """Return the range of each readable queue; obstacles become findings."""
     files, _, closed = list_queues(view.store_dir)
     findings += [_no_access(label, error) for label, error in closed if not isinstance(error, FileNotFoundError)]
     every = {key: list(own) for key, own in groupby(files, key=lambda file: (file.topic, file.queue_id))}
@@ -162,7 +165,7 @@ def all_bounds(view: StoreView, findings: list[Finding]) -> dict[tuple[str, int]
 
 
 def queue_tails(store_dir: Path) -> Iterator[int]:
-    """Yield, for each queue that can be read, the offset of the record that its last unit names."""
+    """Yield, for each readable queue, the offset of the record that its last unit names."""
     files, _, _ = list_queues(store_dir)
     for _, group in groupby(files, key=lambda file: (file.topic, file.queue_id)):
         try:
@@ -193,13 +196,14 @@ def _queue_row(view: StoreView, files: list[QueueFile], bounds: QueueBounds) -> 
 
 
 def _bounds(view: StoreView, files: list[QueueFile], findings: list[Finding]) -> QueueBounds | None:
-    """Return the range of a queue; findings say what stands in its way."""
+    """Return the range of a queue; obstacles become findings."""
     log_min = view.files[0].base_offset if view.files else 0
     try:
         bounds = queue_bounds(files, log_min=log_min)
     except OSError as error:
         findings.append(_no_access(files[-1].label, error))
         return None
+
     return bounds
 
 
@@ -212,7 +216,10 @@ def _files_of(view: StoreView, topic: str, queue_id: int) -> list[QueueFile]:
 
 
 def _extension_files(view: StoreView, topic: str, queue_id: int) -> list[Path]:
-    """Return the extension files of one queue; a topic is found as `list_queues` shows its name. Raises OSError."""
+    """Return the extension files of one queue.
+
+    `topic` is the name as `list_queues` shows it. Raises OSError.
+    """
     root = view.store_dir / "consumequeue_ext"
     topics = sorted(root.iterdir()) if root.is_dir() else []
     own = [each for each in topics if os.fsencode(each.name).decode("utf-8", "replace") == topic]
@@ -257,7 +264,7 @@ def _empty_row(file: QueueFile, item: EmptyUnits) -> Row:
 
 
 def _accepted(query: Query, record: Record) -> bool:
-    """Ask a record by what it holds; the queue was chosen by name already."""
+    """Whether the content of a record matches; the queue is selected by name."""
     return Query(key=query.key, tag=query.tag, times=query.times).accepts(record)
 
 
@@ -267,6 +274,6 @@ def _none_to(number: int | None) -> int:
 
 def _no_access(label: str, error: OSError) -> Finding:
     if isinstance(error, FileNotFoundError):
-        return Finding("CQ_FILE_GONE", "note", label, None, "vanished while the store was looked at", "look again")
+        return Finding("CQ_FILE_GONE", "note", label, None, "vanished while the store was read", "look again")
     message = f"cannot be read: {error.strerror or error}"
     return Finding("CQ_NO_ACCESS", "note", label, None, message, "look again with permission to read it")

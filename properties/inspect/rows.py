@@ -1,7 +1,7 @@
-"""Rows of a document: plain values under stable names.
+"""Build the rows of a document: plain values under stable names.
 
-Offsets, addresses and codes of 64 bits are there twice, the second time as text under the same name with `Text` behind
-it, for readers that hold numbers as doubles. Times are milliseconds; hosts are [address, port].
+Offsets, addresses and codes of 64 bits are there twice: as a number, and as text under the same name with `Text` added,
+for readers whose numbers are doubles. Times are milliseconds; hosts are [address, port].
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ Row = dict[str, Any]
 
 
 def row_of(located: LocatedItem, *, with_hex: bool = False) -> Row | None:
-    """Return the row that shows one item; None for zeros, which are not shown.
+    """Return the row of one item; None for zeros, which are not shown.
 
-    Columns of every row: kind (record, blank, bad, unreadable), phy, phyText, file. recordSha256 is of all its bytes.
+    Columns of every row: kind (record, blank, bad, unreadable), phy, phyText, file. recordSha256 is the hash of all
+    bytes of a record.
     """
     item = located.item
     if isinstance(item, Zeros):
@@ -40,7 +41,10 @@ def row_of(located: LocatedItem, *, with_hex: bool = False) -> Row | None:
 
 
 def hex_of(fields: Iterable[Field], base: int) -> Row:
-    """Return the column that shows bytes: per field its name, the place of its first byte (`base` added), its bytes."""
+    """Return the column of bytes: per field its name, its place and its bytes.
+
+    `base` is added to the place of the first byte.
+    """
     return {"hex": [{"field": field.name, "at": base + field.at, "bytes": field.data.hex()} for field in fields]}
 
 

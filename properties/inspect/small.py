@@ -1,4 +1,4 @@
-"""The small files: checkpoint, durable floor, abort marker, lock, and the JSON files below `config/`."""
+"""Show the small files: checkpoint, floor, abort marker, lock, and files below `config/`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _DERIVED_FLOOR = "config/derivedFloor"
 
 
 def marker_files(view: StoreView, query: Query) -> Document:
-    """Return a row each for checkpoint, durable floor, abort marker and lock; rows say if there is no such file."""
+    """Return a row each for checkpoint, durable floor, abort marker and lock.
+
+    A row says if its file is missing.
+    """
     findings = [found for found in view.findings if found.code.startswith(("CP_", "FLOOR_", "LOCK_"))]
     checkpoint, floor = view.checkpoint, read_floor(view.store_dir)
     rows: list[Row] = [
@@ -55,7 +58,10 @@ def marker_files(view: StoreView, query: Query) -> Document:
 
 
 def config_files(view: StoreView, name: str | None, query: Query) -> Document:
-    """Return a row per file below `config/`, with its content; with a name, only that file and its backup."""
+    """Return a row per file below `config/`, with its content.
+
+    With a name, only that file and its backup are returned.
+    """
     directory = view.store_dir / "config"
     findings: list[Finding] = []
     try:
@@ -79,7 +85,7 @@ def config_files(view: StoreView, name: str | None, query: Query) -> Document:
 
 
 def config_rows(view: StoreView, labels: Iterable[str], findings: list[Finding]) -> list[Row]:
-    """Return the rows of some files and of their backups, as far as there are any, and say which cannot be used."""
+    """Return the rows of some files and their backups; findings name unusable ones."""
     paths = [view.store_dir / name for label in labels for name in (label, f"{label}.bak")]
     rows = [row for path in paths if (row := _config_row(view, path, findings)) is not None]
     _judge_backups(view, rows, findings)
@@ -110,7 +116,7 @@ def _config_row(view: StoreView, path: Path, findings: list[Finding]) -> Row | N
 
 
 def _derived_floor(stored: bytes) -> Row:
-    """Return what the derived floor says; its entries are the files that it names."""
+    """Return the content of the derived floor; its entries are the files that it names."""
     try:
         content = parse_derived_floor(stored)
     except ValueError:
@@ -119,7 +125,10 @@ def _derived_floor(stored: bytes) -> Row:
 
 
 def _deleted_topics(stored: bytes) -> Row:
-    """Return the columns of the topics that were deleted: each with the offset below which it has no messages."""
+    """Return the columns of deleted topics.
+
+    Each topic has the offset below which it has no messages.
+    """
     try:
         offsets = parse_deleted_topics(stored)
     except ValueError:
@@ -129,7 +138,7 @@ def _deleted_topics(stored: bytes) -> Row:
 
 
 def _judge_backups(view: StoreView, rows: list[Row], findings: list[Finding]) -> None:
-    """Say which files their reader takes from the backup, and which say nothing at all."""
+    """Add findings for files whose readers take the backup, and for unreadable ones."""
     states = {row["file"]: row["state"] for row in rows}
     for file in sorted({file.removesuffix(".bak") for file in states if not file.endswith(".tmp")}):
         state, backup = states.get(file, "missing"), states.get(f"{file}.bak", "missing")
@@ -137,7 +146,7 @@ def _judge_backups(view: StoreView, rows: list[Row], findings: list[Finding]) ->
             continue
         message = f"the file is {state}, its backup is {backup}"
         if backup == "ok":
-            remedy = "none needed: readers take the backup, which is one write older"
+            remedy = "none needed: readers take the backup, which is one version older"
             findings.append(Finding("CFG_FROM_BACKUP", "note", file, None, message, remedy))
         else:
             remedy = "restore it from a copy; a store that finds neither begins with empty tables"
@@ -145,7 +154,10 @@ def _judge_backups(view: StoreView, rows: list[Row], findings: list[Finding]) ->
 
 
 def _entries(content: Any) -> int | None:
-    """Return how many entries the tables of a file have: all values that are maps or lists, but for the version."""
+    """Return the number of entries in the tables of a file: its maps and lists.
+
+    The version is not counted.
+    """
     if not isinstance(content, dict):
         return None
     tables = [value for name, value in content.items() if name != "dataVersion" and isinstance(value, dict | list)]

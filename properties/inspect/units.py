@@ -1,4 +1,4 @@
-"""What a consume queue unit points to, and what of it does not fit.
+"""Compare a consume queue unit with the record that it points to.
 
 Source: docs/findings.md names the codes (RocketMQ's `ConsumeQueue`, `CommitLogDispatcherBuildConsumeQueue`).
 """
@@ -16,15 +16,18 @@ from tornpage.properties.decode.store import StoreView
 from tornpage.properties.inspect.place import derived_severity
 from tornpage.properties.inspect.rows import Row, wide
 
-__all__ = ["REBUILD", "Pointing", "judge_unit", "pointed_columns"]
+__all__ = ["REBUILD", "REBUILD_INDEX", "Pointing", "judge_unit", "pointed_columns"]
 
-REBUILD = "close the store cleanly and move the whole consumequeue directory away: it is built again from the log"
+REBUILD = "close the store cleanly and move the whole consumequeue directory away: it is rebuilt from the log"
+REBUILD_INDEX = (
+    "move index/ away: tornpage rebuilds it when it opens the store; RocketMQ 4.9.3 does not, so use --repair-to"
+)
 _DELAYED = "SCHEDULE_TOPIC_XXXX"
 
 _WORDS: dict[Code, str] = {
     "CQ_EXT_UNREADABLE": "the unit points to an extension unit that is missing or damaged",
     "CQ_POINTS_NOWHERE": "no valid record begins where the unit points to",
-    "CQ_WRONG_OFFSET": "the unit stands at another queue offset than its record says",
+    "CQ_WRONG_OFFSET": "the unit is at another queue offset than its record states",
     "CQ_WRONG_QUEUE": "the unit points to a record of another queue",
     "CQ_WRONG_SIZE": "the unit states another size than its record has",
     "CQ_WRONG_TAGS_CODE": "the unit's tags code is not that of its record",
@@ -33,9 +36,9 @@ _WORDS: dict[Code, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Pointing:
-    """What a unit points to.
+    """The target of a unit.
 
-    `state` is ok, prefill, removed (the log begins behind it) or wrong; `wrong` names what does not fit.
+    `state` is ok, prefill, removed (the log begins after it) or wrong; `wrong` has the codes of what does not fit.
     """
 
     state: str
@@ -44,7 +47,10 @@ class Pointing:
     extension: ExtUnit | None
 
     def findings(self, view: StoreView, file: QueueFile, unit: QueueUnit) -> list[Finding]:
-        """Return the findings about this unit; on a live store it may be ahead of what was read of the log."""
+        """Return the findings about this unit.
+
+        On a live store a unit may be ahead of what was read of the log.
+        """
         found: list[Finding] = []
         for code in self.wrong:
             message = f"unit {unit.queue_offset}: {_WORDS[code]}"
@@ -60,7 +66,7 @@ class Pointing:
 def judge_unit(
     unit: QueueUnit, topic: str, queue_id: int, records: RecordReader, extension: ExtReader, *, log_min: int
 ) -> Pointing:
-    """Look up what a unit of the queue (topic, queue_id) points to, and compare."""
+    """Compare a unit of the queue (topic, queue_id) with the record that it points to."""
     if unit.is_prefill:
         return Pointing("prefill", (), None, None)
     found = extension.look_up(unit.tags_code) if unit.has_address else None
@@ -79,14 +85,14 @@ def judge_unit(
         wrong.append("CQ_WRONG_OFFSET")
     code = found.tags_code if found is not None else None if unit.has_address else unit.tags_code
     properties = parse_properties(record.properties)
-    is_due_time = record.topic_text == _DELAYED and "DELAY" in properties  # levels are settings, which are not stored
+    is_due_time = record.topic_text == _DELAYED and "DELAY" in properties  # the levels are settings, not stored
     if code is not None and not is_due_time and code != java_hash(properties.get("TAGS", "")):
         wrong.append("CQ_WRONG_TAGS_CODE")
     return Pointing("wrong" if wrong else "ok", tuple(wrong), record, found)
 
 
 def pointed_columns(pointing: Pointing) -> Row:
-    """Return the columns that show what a unit points to."""
+    """Return the columns for the target of a unit."""
     columns: Row = {"state": pointing.state, "wrong": list(pointing.wrong)}
     unit, record = pointing.extension, pointing.record
     if unit is not None:
@@ -113,7 +119,7 @@ def pointed_columns(pointing: Pointing) -> Row:
 
 
 def _numbers_in(record: Record, topic: str, queue_id: int) -> set[int]:
-    """Return the queue offsets that a record has in a queue: its own, and those of its further queues."""
+    """Return the queue offsets of a record in a queue, including those of multi dispatch."""
     numbers: set[int] = set()
     if (record.topic_text, record.queue_id) == (topic, queue_id):
         numbers.add(record.queue_offset)

@@ -1,4 +1,4 @@
-"""The views of a store, by name."""
+"""Define the views of a store, by name."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _IN_VIEW: Final = {
     "config": frozenset[str](),
     "progress": frozenset({"topic", "queue_id"}),
 }
-"""What each view can be asked for, the name of its queue or file aside; anything else would be passed over."""
+"""The query fields that each view uses, besides the name of its queue or file. Other fields are refused."""
 _WORDS: Final = {
     "offset": "an offset",
     "message_id": "a message id",
     "queue_id": "a queue",
     "times": "store times",
     "queue_offset": "a queue offset",
-    "scan": "a look past the index",
+    "scan": "a scan past the index",
 }
 
 
@@ -51,14 +51,17 @@ def inspect_view(
     *,
     progress: Progress = without_progress,
 ) -> Document:
-    """Return the document of one view: `what` is the queue (TOPIC/ID), the index file or the config file.
+    """Return the document of one view.
 
-    `rowsLeftOut` of the document is how many rows `limit` left out, None where that is not known. `progress` receives
-    how far the log is read. Raises InspectError for what cannot be looked at or was not asked for clearly.
+    `what` is the queue (TOPIC/ID), the index file or the config file.
+
+    `rowsLeftOut` of the document is how many rows `limit` left out, None where that is not known. `progress` is called
+    with the part of the log read so far. Raises InspectError if the directory cannot be inspected or the query is not
+    clear.
     """
     if what is not None and name not in _NAMED:
         raise InspectError(f"the view {name!r} takes no name, but {what!r} was given; leave it out")
-    _refuse_what_is_passed_over(name, what, query)
+    _refuse_unused_fields(name, what, query)
     queue = _queue(name, what, query) if name in ("queue", "ext") else None
     document = _document(open_view(path, file_bytes=query.file_bytes), name, what, query, queue, progress)
     document.setdefault("rowsLeftOut", more_or_none(document["rows"], query.limit))
@@ -89,16 +92,16 @@ def _document(
     return in_log(view, query, progress) if query.times is None else by_time(view, query, progress)
 
 
-def _refuse_what_is_passed_over(name: str, what: str | None, query: Query) -> None:
-    heeded = _IN_VIEW[name]
+def _refuse_unused_fields(name: str, what: str | None, query: Query) -> None:
+    used = _IN_VIEW[name]
     if name == "index" and what is not None:
-        heeded = _RECORDS
+        used = _RECORDS
     if name in ("queue", "ext") and what is None:
-        heeded |= {"topic", "queue_id"}
-    if passed_over := sorted(query.asked() - heeded):
-        asked = " and ".join(_WORDS.get(each, f"a {each.replace('_', ' ')}") for each in passed_over)
+        used |= {"topic", "queue_id"}
+    if unused := sorted(query.set_fields() - used):
+        asked = " and ".join(_WORDS.get(each, f"a {each.replace('_', ' ')}") for each in unused)
         named = f"{name} {what}" if what is not None else name
-        raise InspectError(f"the view {named!r} cannot be asked for {asked}; leave the view out, or that")
+        raise InspectError(f"the view {named!r} does not support {asked}; leave out the view, or that")
 
 
 def _queue(name: str, what: str | None, query: Query) -> tuple[str, int]:

@@ -1,7 +1,7 @@
-"""Compare answers to pulls, queries and questions for a time with the model.
+"""Compare answers to pulls, queries and look-ups by time with the model.
 
-A pull may have more than one legal answer (model/reading.py). Its messages are compared byte by byte with the log as
-it was put.
+A pull may have more than one legal answer (model/reading.py). Its messages are compared byte by byte with what the puts
+wrote.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ from tornpage.model.reading import Pulled
 from tornpage.model.state import CommitLog, Layout, Record
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.ledgers import Key
+from tornpage.properties.judge.rulings import bounds_text, queue_text
 
 __all__ = [
     "Stored",
@@ -24,6 +25,7 @@ __all__ = [
     "compare_query",
     "compare_time",
     "found_by_key",
+    "key_text",
     "pulled_rightly",
 ]
 
@@ -43,7 +45,10 @@ def compare_pull(
     max_msg_nums: int = 32,
     tags: Sequence[str] | None = None,
 ) -> Pulled:
-    """Pull from a queue, compare status, bounds, the way on and the messages; return the answer (contract 17, 8)."""
+    """Pull from a queue and compare status, bounds, next offset and messages (contract 17, 8).
+
+    Returns the legal answer that the store gave.
+    """
     legal = reading.legal_answers(log, layout, *queue, offset, max_msg_nums, tags)
     message_filter = None if tags is None else TagFilter("||".join(tags))
     with observed(
@@ -56,22 +61,37 @@ def compare_pull(
 def pulled_rightly(
     found: GetMessageResult, legal: Sequence[Pulled], queue: Queue, offset: int, *, stored: Stored
 ) -> Pulled:
-    """Return which of the legal answers a pull has brought (contract 17, 8)."""
+    """Return the legal answer that a pull gave (contract 17, 8).
+
+    Raises GuaranteeBroken if it gave none of them.
+    """
     bounds = (found.status.value, found.next_begin_offset, found.min_offset, found.max_offset)
     fitting = [answer for answer in legal if (answer.status.value, *answer[1:4]) == bounds]
     if not fitting:
-        expected = " or ".join(str((answer.status.value, *answer[1:4])) for answer in legal)
+        expected = " or ".join(_pulled_text(answer.status.value, *answer[1:4]) for answer in legal)
         raise GuaranteeBroken(
-            17, f"a pull from {queue} at {offset} answers otherwise than the model", expected, str(bounds)
+            17,
+            f"a pull from queue {queue_text(queue)} at {offset} gives another status or other bounds",
+            expected,
+            _pulled_text(*bounds),
         )
     answer = fitting[0]
     offsets = [message.offset for message in found.messages]
     expected_offsets = [record.offset for record in answer.records]
     if offsets != expected_offsets:
-        sentence = f"a pull from {queue} at {offset} brings other messages than the model"
+        sentence = f"a pull from queue {queue_text(queue)} at {offset} returns the wrong messages"
         raise GuaranteeBroken(17, sentence, str(expected_offsets), str(offsets))
     _compare_bytes([bytes(message) for message in found.messages], answer.records, stored, contract=17)
     return answer
+
+
+def _pulled_text(status: str, following: int, least: int, most: int) -> str:
+    return f"{status}, next offset {following}, queue {bounds_text((least, most))}"
+
+
+def key_text(key: Key) -> str:
+    """Return a topic and a key as text."""
+    return f"key {key[1]!r} of topic {key[0]}"
 
 
 def compare_query(
@@ -85,7 +105,7 @@ def compare_query(
     begin_ms: int = 0,
     end_ms: int = 2**63 - 1,
 ) -> int:
-    """Query a key and compare what is brought, and return how much that is (contract 5)."""
+    """Query a key, compare the messages found, and return how many there are (contract 5)."""
     expected = index.query(log, layout, *key, max_num, begin_ms, end_ms)
     found_by_key(store, key, expected, stored=stored, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
     return len(expected)
@@ -101,7 +121,7 @@ def found_by_key(
     begin_ms: int = 0,
     end_ms: int = 2**63 - 1,
 ) -> None:
-    """Contract 5: a query brings exactly these records."""
+    """Check that a query returns exactly these records (contract 5)."""
     with observed(
         "query_message", lambda: store.query_message(*key, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
     ) as found:
@@ -109,7 +129,7 @@ def found_by_key(
         expected_offsets = [record.offset for record in expected]
         if offsets != expected_offsets:
             window = f"{max_num} at most from {begin_ms} to {end_ms}"
-            sentence = f"a query for {key} ({window}) brings other messages than the model"
+            sentence = f"a query for {key_text(key)} ({window}) returns the wrong messages"
             raise GuaranteeBroken(5, sentence, str(expected_offsets), str(offsets))
         _compare_bytes([bytes(message) for message in found.messages], expected, stored, contract=5)
 
@@ -121,19 +141,19 @@ def _compare_bytes(found: Sequence[bytes], records: Sequence[Record], stored: St
 
 
 def compare_time(store: MessageStore, log: CommitLog, layout: Layout, queue: Queue, timestamp: int) -> None:
-    """Ask for the offset of a time and compare (contract 8)."""
+    """Ask for the queue offset of a time and compare it with the model (contract 8)."""
     legal = reading.offset_by_time(log, layout, *queue, timestamp)
     found = observed("offset_in_queue_by_time", lambda: store.offset_in_queue_by_time(*queue, timestamp))
     if found not in legal:
-        sentence = f"the offset in {queue} at {timestamp} is wrong"
+        sentence = f"the offset in queue {queue_text(queue)} at {timestamp} is wrong"
         raise GuaranteeBroken(8, sentence, " or ".join(map(str, sorted(legal))), str(found))
 
 
 def compare_first_times(store: MessageStore, log: CommitLog, layout: Layout, queue: Queue) -> None:
-    """Ask when the first message of the log, and of a queue, was stored, and compare (contract 8)."""
+    """Compare the first store times of the log and of a queue with the model (contract 8)."""
     for asked in (None, queue):
         expected = reading.earliest_message_time(log, layout, asked)
         found = observed("earliest_message_time", partial(store.earliest_message_time, *(asked or ())))
         if found != expected:
-            whose = "the log" if asked is None else f"queue {asked}"
+            whose = "the log" if asked is None else f"queue {queue_text(asked)}"
             raise GuaranteeBroken(8, f"the time of the first message of {whose} is wrong", str(expected), str(found))

@@ -1,11 +1,11 @@
-"""State what judges look at: a store just after its open, and everything that it may be compared with.
+"""Define the evidence of judges: a store just after its open, and what it has to be.
 
-`Evidence` is what each judge takes. Its providers are `Recovered`, of a recorded disk or of a directory that a killed
-process left, and `ImageEvidence` (properties/judge/image_evidence.py), of a crash image with or without the truth.
-Interleavings have no disk that a recovery has read: they provide `Answers`. A foreign store has no files of ours: what
-it answers is the evidence of properties/foreign/judging.py.
+Each judge takes `Evidence`. `Recovered` provides it for a recorded disk and for the directory of a killed process.
+`ImageEvidence` (properties/judge/image_evidence.py) provides it for a crash image, with or without the truth.
+Interleavings recover no disk and provide `Answers` only. The answers of a foreign store, which has none of these files,
+are the evidence of properties/foreign/judging.py.
 
-A provider raises CannotTell for what its evidence does not show; the judge then rules that the number is unknown.
+A provider raises CannotTell for what its evidence does not show. The judge then rules the number unknown.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from tornpage.properties.decode.deleted_topics import parse_deleted_topics
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.images import compose
 from tornpage.properties.disk.recording_files import RecordingFiles
-from tornpage.properties.judge.ledgers import DerivedLedger, Ledger, LegalVersions, Said
+from tornpage.properties.judge.ledgers import DerivedLedger, Ledger, LegalVersions, SavedVersion
 from tornpage.properties.judge.rulings import CannotTell
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.program.log_places import ROOT, log_files
@@ -39,9 +39,9 @@ __all__ = [
     "Files",
     "Key",
     "LegalLogs",
+    "ProcessView",
     "Recovered",
     "SeenFiles",
-    "View",
     "below_root",
     "derived_on",
     "durable_image",
@@ -57,10 +57,10 @@ __all__ = [
 QUEUES, EXTENSIONS, INDEX = "consumequeue/", "consumequeue_ext/", "index/"
 
 DERIVED = (QUEUES, EXTENSIONS, INDEX)
-"""The directories whose files are made from the log."""
+"""The directories whose files are built from the log."""
 
 STRAY = "stray.txt"
-"""What a trial calls a file that does not belong to a store: it is left alone."""
+"""Name of a file that a run adds although it does not belong to a store. The store leaves it alone."""
 
 _BASE_DIGITS = 20
 
@@ -77,21 +77,21 @@ def name_of(path: str) -> str:
 
 
 def is_base(name: str) -> bool:
-    """Whether a file can have this name for the offset or the position that it begins at."""
+    """Whether a name can state the offset or position at which a file begins."""
     return len(name) == _BASE_DIGITS and name.isascii() and name.isdecimal()
 
 
 DERIVED_PATHS = tuple(f"{ROOT}/{directory}" for directory in DERIVED)
-"""How paths of files begin that are made from the log."""
+"""Path prefixes of files that are built from the log."""
 
 
 def is_derived(path: str) -> bool:
-    """Whether a file on a recorded disk is made from the log."""
+    """Whether a file on a recorded disk is built from the log."""
     return path.startswith(DERIVED_PATHS)
 
 
 def derived_on(image: Image) -> Mapping[str, bytes]:
-    """Return what a disk holds of the files that are made from the log, by name below the store."""
+    """Return the files of a disk that are built from the log, by name below the store."""
     start = len(ROOT) + 1
     return {path[start:]: data for path, data in image.files.items() if is_derived(path)}
 
@@ -99,19 +99,21 @@ def derived_on(image: Image) -> Mapping[str, bytes]:
 DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
 Key = tuple[int, int, int, tuple[tuple[str, int], ...]]
-"""Number of records that were ever appended, end offset, where the log begins, and each deleted topic of which the log
-still has records, with the offset below which they count in no queue. Of a log without a record: each topic that was
-deleted where it ends, or behind that."""
+"""Number of records ever appended, end offset, begin offset, and deleted topics of which the log still has records.
+
+Each deleted topic comes with the offset below which its records count in no queue. For a log without records: each
+topic that was deleted at the end offset of the log or past it.
+"""
 
 LegalLogs = Mapping[Key, CommitLog]
-"""Each legal log by what can be seen of it."""
+"""Each legal log by its visible key."""
 
-View = tuple[bytes, Hashable]
-"""What a process has: the fingerprint of log, queues and index as it sees them, and what it remembers of them."""
+ProcessView = tuple[bytes, Hashable]
+"""What a process sees: the fingerprint of log, queues and index, and what it holds in memory of them."""
 
 
 def key_of(log: CommitLog) -> Key:
-    """Return what can be seen of a log just recovered."""
+    """Return the visible key of a log just recovered."""
     end, begin = log.end_offset, log.min_offset
     there = _still_there(log.deleted, end, begin)
     if end == begin:
@@ -126,7 +128,7 @@ def _still_there(deleted: Iterable[tuple[str, int]], end_offset: int, min_offset
 
 
 class Files(Protocol):
-    """The files of a disk as a process sees them; `base` is the disk as the process found it."""
+    """The files of a disk as a process sees them; `base` is the disk before the open."""
 
     @property
     def base(self) -> Image:
@@ -140,7 +142,7 @@ class Files(Protocol):
 
 
 class SeenFiles:
-    """Files in memory, by path, on a disk that was found as `base`; nothing changes them."""
+    """Immutable files in memory, by path, on a disk whose state before the open was `base`."""
 
     def __init__(self, content: Mapping[str, bytes], base: Image) -> None:
         self.content = content
@@ -151,56 +153,59 @@ class SeenFiles:
         return sorted(self.content)
 
     def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
-        """Return bytes of a file, fewer at its end, none of a file that is not there."""
+        """Return bytes of a file: fewer at its end, none of a file that is missing."""
         return self.content.get(path, b"")[offset : offset + size_bytes]
 
 
 class Answers(Protocol):
-    """A store that is asked, and the log that its answers have to follow from."""
+    """A store, and the log that its answers have to follow from."""
 
     @property
     def store(self) -> MessageStore:
-        """The store. Raises CannotTell where it did not open."""
+        """The store. Raises CannotTell if it did not open."""
 
     @property
     def log(self) -> CommitLog:
-        """The model's log. Raises CannotTell where the store has none of the legal ones."""
+        """The model's log. Raises CannotTell if the log of the store is not legal."""
 
 
 class Evidence(Answers, Protocol):
-    """A store just after its open, its files, and what it may look like."""
+    """A store just after its open, its files, and what they may legally be."""
 
     @property
     def refusal(self) -> str:
-        """Why the store did not open; empty where it did."""
+        """Why the store did not open; empty if it did."""
 
     @property
     def damage(self) -> str:
-        """What no crash leaves behind in the files that the store was opened on; empty of a disk after a crash."""
+        """Damage in the opened files that no crash leaves; empty for a disk after a crash."""
 
     @property
     def is_recovered(self) -> bool:
-        """Whether the open had to recover the files; a read-only store leaves those of a damaged image as they are."""
+        """Whether the open recovered the files.
+
+        A store that opens read-only leaves the files of a damaged image alone.
+        """
 
     @property
     def key(self) -> Key:
-        """What can be seen of the log."""
+        """The visible key of the log."""
 
     @property
     def legal(self) -> LegalLogs:
-        """The logs that may be there."""
+        """The logs that may be there, by key."""
 
     @property
     def begin(self) -> int:
-        """Where the log has to begin."""
+        """The offset at which the log has to begin."""
 
     @property
     def end(self) -> int:
-        """Up to which offset the log is kept; past each offset in a store that cuts nothing."""
+        """The end of the kept part of the log; past every offset if the store cuts nothing."""
 
     @property
     def ledger(self) -> Ledger:
-        """What was appended, byte for byte."""
+        """The bytes that were appended."""
 
     @property
     def derived(self) -> DerivedLedger:
@@ -208,28 +213,34 @@ class Evidence(Answers, Protocol):
 
     @property
     def index_ledger(self) -> DerivedLedger:
-        """The same of the index, with entries of records that are gone. Raises CannotTell where they are not known."""
+        """The same for the index, including entries of removed records.
+
+        Raises CannotTell if those entries are not known.
+        """
 
     @property
     def derived_begin(self) -> int:
-        """Where the records begin whose units and entries are compared."""
+        """The offset from which units and entries are compared."""
 
     @property
     def files(self) -> Files:
-        """The files as the process sees them, and the disk as it found it."""
+        """The files as the process sees them, and the disk before the open."""
 
     @property
     def durable(self) -> Image:
-        """What the disk holds for sure after the open."""
+        """What the disk holds for certain after the open."""
 
     def log_paths(self, *, durable: bool = False) -> Sequence[str]:
-        """Return the paths of the log files that the process sees, or those on the disk; lowest base first."""
+        """Return the paths of the process's or the disk's log files, lowest base first."""
 
     def derived_files(self) -> Mapping[str, bytes]:
-        """Return the files of queues and index that the process sees, by name below the store directory."""
+        """Return the process's files of queues and index, by name below the store directory."""
 
     def disks_of_the_checkpoint(self, *, of_queues: bool = False) -> Sequence[Image]:
-        """Return the disks on which the times of the checkpoint have to be true, of the log or of what is derived."""
+        """Return the disks on which the checkpoint's times have to be true.
+
+        The times are those of the log, or with `of_queues` those of queues and index.
+        """
 
     @property
     def has_bit_maps(self) -> bool:
@@ -241,47 +252,49 @@ class Evidence(Answers, Protocol):
 
     @property
     def layout(self) -> Layout:
-        """The same as the model has them."""
+        """The settings as the model has them."""
 
     @property
-    def was_harmed(self) -> bool:
+    def was_corrupted(self) -> bool:
         """Whether files other than the log were damaged from outside, or written by another store."""
 
     @property
-    def said_before(self) -> Mapping[str, Said]:
-        """What each progress file of the store said before the open, by path."""
+    def versions_before(self) -> Mapping[str, SavedVersion]:
+        """The version of each progress file of the store before the open, by path."""
 
     @property
     def legal_versions(self) -> LegalVersions:
-        """What each progress file may have said before the open. Raises CannotTell where no save was seen."""
+        """The versions that each progress file may have had before the open.
+
+        Raises CannotTell if no save was recorded.
+        """
 
     @property
     def torn_before(self) -> frozenset[tuple[str, bytes]]:
         """Path and content of each state file that was torn from outside."""
 
     @property
-    def queues_came_late(self) -> bool:
-        """Whether dispatch made queues after the open."""
+    def queues_created_late(self) -> bool:
+        """Whether dispatch created queues after the open."""
 
     def end_of_queue(self, queue: Queue) -> int:
-        """Return the number that follows the last message of a queue."""
+        """Return the number after the last message of a queue."""
 
     @property
-    def worked_out(self) -> dict[str, CommitLog]:
-        """What several judges ask for, kept."""
+    def cached_logs(self) -> dict[str, CommitLog]:
+        """Values that several judges need, computed once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """One store just after recovery, and what it may look like: evidence of a recorded disk or of a killed process.
+    """Evidence of a recorded disk or of a killed process: a store just after recovery.
 
-    `was_harmed` says that files made from the log were harmed behind the store's back: what its checkpoint says of them
-    was true once. `said_before` is what the progress files said before the open, `legal_versions` what they may say.
-    `torn_before` are the state files that somebody has torn behind the store's back, as they were left.
-    `queues_came_late` says that the open could not make all queues, and that dispatch has made them behind it.
-    `key` is how many whole records of the ledger the log claims to end with, where it ends and begins, and which topics
-    it remembers as deleted. `view` is what the process has, where somebody remembers such views; `worked_out`
-    keeps what several judges ask for.
+    `was_corrupted`: files built from the log were corrupted from outside, so the checkpoint's times for them were true
+    only before that. `versions_before`: the versions of the progress files before the open. `legal_versions`: those
+    they may have had. `torn_before`: the state files that were torn from outside, with their content.
+    `queues_created_late`: the open could not create all queues, and dispatch created them afterwards. `key`: the number
+    of whole records of the ledger up to the log's end, its end and begin, and the topics that it remembers as deleted.
+    `view`: the view of the process, if views are cached. `cached_logs`: values that several judges need.
     """
 
     refusal: ClassVar[str] = ""
@@ -297,44 +310,44 @@ class Recovered:
     durable: Image
     settings: Settings
     layout: Layout
-    was_harmed: bool = False
-    said_before: Mapping[str, Said] = field(default_factory=dict)
+    was_corrupted: bool = False
+    versions_before: Mapping[str, SavedVersion] = field(default_factory=dict)
     legal_versions: LegalVersions = field(default_factory=dict)
     torn_before: frozenset[tuple[str, bytes]] = frozenset()
-    queues_came_late: bool = False
-    view: View | None = None
+    queues_created_late: bool = False
+    view: ProcessView | None = None
     key: Key = field(init=False)
-    worked_out: dict[str, CommitLog] = field(init=False, default_factory=dict, repr=False, compare=False)
+    cached_logs: dict[str, CommitLog] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         end, begin = self.store.max_offset, self.store.min_offset
         remembered = remembered_topics(self.durable.files.get(DELETED_TOPICS)) or ()
         count = self.ledger.count_at(end)
         there = self._gone_by_queues(count, end) if end == begin else _still_there(remembered, end, begin)
-        object.__setattr__(self, "key", (count, end, begin, there))  # once: judges ask for it again and again
+        object.__setattr__(self, "key", (count, end, begin, there))  # computed once: judges read it often
 
     @property
     def log(self) -> CommitLog:
-        """The model's log that was recovered. Raises CannotTell where it is none of the legal ones."""
+        """The model's log that was recovered. Raises CannotTell if it is not a legal one."""
         log = self.legal.get(self.key)
         if log is None:
-            raise CannotTell("the recovered log is none that may survive, which is judged by number 2")
+            raise CannotTell("the recovered log is not one that may survive, which number 2 judges")
         return log
 
     @property
     def recording(self) -> RecordingFiles:
-        """The files, which are those of a recorded disk."""
+        """The files, which have to be those of a recorded disk."""
         assert isinstance(self.files, RecordingFiles)
         return self.files
 
     @property
     def begin(self) -> int:
-        """Where the log begins, by the store; which begins are legal is judged by number 10."""
+        """Where the log begins according to the store. Contract 10 judges which begins are legal."""
         return self.store.min_offset
 
     @property
     def end(self) -> int:
-        """Where the log ends, by the store; which ends are legal is judged by number 2."""
+        """Where the log ends according to the store. Contract 2 judges which ends are legal."""
         return self.store.max_offset
 
     @property
@@ -348,28 +361,33 @@ class Recovered:
         return self.store.min_offset
 
     def log_paths(self, *, durable: bool = False) -> list[str]:
-        """Return the paths of the log files that the process sees, or those on the disk; lowest base first."""
+        """Return the paths of the process's or the disk's log files, lowest base first."""
         return log_files(self.durable.files if durable else self.files.paths())
 
     def derived_files(self) -> dict[str, bytes]:
-        """Return the files of queues and index that the process sees, by name below the store directory."""
+        """Return the process's files of queues and index, by name below the store directory."""
         files, start = self.files, len(ROOT) + 1
         return {path[start:]: files.peek(path, 0, 1 << 40) for path in files.paths() if is_derived(path)}
 
     def disks_of_the_checkpoint(self, *, of_queues: bool = False) -> tuple[Image, ...]:
-        """Return the disks before and after the open; what was damaged from outside says nothing of before."""
-        if self.was_harmed:
+        """Return the disks before and after the open.
+
+        If files were corrupted from outside, the disk before the open is left out.
+        """
+        if self.was_corrupted:
             return () if of_queues else (self.durable,)
         return self.files.base, self.durable
 
     def end_of_queue(self, queue: Queue) -> int:
-        """Return the number that follows the last message of a queue, by the surviving records."""
+        """Return the number after the last message of a queue, by the surviving records."""
         return self.derived.end_of(queue, self.store.max_offset)
 
     def _gone_by_queues(self, count: int, end: int) -> tuple[tuple[str, int], ...]:
-        """Return the deleted topics of a log without a record, which only queues tell: such a topic has none.
+        """Return the deleted topics of a log without records.
 
-        Where there is one legal answer it is that one, and other judges compare the queues with it.
+        Only the queues show them: a deleted topic has no queue.
+
+        If only one answer is legal, that one is returned, and other judges compare the queues with it.
         """
         legal = {key[3] for key in self.legal if key[:3] == (count, end, end)}
         if len(legal) == 1:
@@ -380,7 +398,10 @@ class Recovered:
 
 @lru_cache(maxsize=256)
 def remembered_topics(stored: bytes | None) -> tuple[tuple[str, int], ...] | None:
-    """Return the deleted topics that a list has, none without a list; None of a list that says nothing."""
+    """Return the deleted topics of a stored list.
+
+    Returns none if there is no list, and None if the list is unreadable.
+    """
     if stored is None:
         return ()
     try:
@@ -390,13 +411,16 @@ def remembered_topics(stored: bytes | None) -> tuple[tuple[str, int], ...] | Non
 
 
 def first_difference(first: bytes, second: bytes) -> int:
-    """Return at which position two contents begin to differ, the length of the shorter one if it begins the other."""
+    """Return the position of the first difference, or the length of the shorter content."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((number for number, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 def left_past(end: int, base: int, stored: bytes) -> tuple[int, int] | None:
-    """Return offset and value of the first byte past `end` that is not zero, in a log file that begins at `base`."""
+    """Return offset and value of the first byte past `end` that is not zero, or None.
+
+    The log file begins at `base`.
+    """
     past = stored[max(0, end - base) :]
     if past == bytes(len(past)):
         return None
@@ -405,5 +429,5 @@ def left_past(end: int, base: int, stored: bytes) -> tuple[int, int] | None:
 
 
 def durable_image(files: RecordingFiles, *, disk: Disk) -> Image:
-    """Return what the disk holds for sure: the image in which nothing un-synced survived."""
+    """Return what the disk holds for certain: the image in which no unsynced write survived."""
     return compose(files.state(disk), {})

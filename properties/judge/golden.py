@@ -1,8 +1,8 @@
-"""Crash images of RocketMQ itself: folders with a store, what its producer was told, and what RocketMQ made of it.
+"""Judge crash images that RocketMQ wrote.
 
-A folder has `store/`, `config.json` (the settings), `truth.json`, `expected.json` (RocketMQ's answers, step by step)
-and perhaps `variants/NAME.json` with further damage to a copy and the answers to that. Only stores that were killed
-are crash images.
+A folder has `store/`, `config.json` (the settings), `truth.json` (records acknowledged to the producer) and
+`expected.json` (RocketMQ's answers, step by step). `variants/NAME.json` may describe further damage to a copy, with
+RocketMQ's answers to it. Only stores of killed brokers are crash images.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tornpage.impl.parts import Parts
 from tornpage.properties.decode.opening import InspectError, shown
 from tornpage.properties.judge.image import read_image, truth_of
 from tornpage.properties.judge.judgement import SAMPLES, Judgement, judge_image
-from tornpage.properties.judge.shape import Given, read_given
+from tornpage.properties.judge.shape import SettingsOverride, read_override
 from tornpage.properties.program.case import Disk
 from tornpage.properties.scratch import scratch_directory
 
@@ -39,31 +39,34 @@ _NUMBERS_OF_ROCKETMQ: Mapping[int, Sequence[str]] = {
     4: _SERVED_WRONG,
     5: ("logRecordsWithKeysMissingFromIndex",),
 }
-"""Which comparison of RocketMQ's answers with the truth speaks against which number, when it is not zero."""
+"""The comparisons of RocketMQ's answers with the truth that break a contract number if they are not zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenImage:
-    """One crash image: a folder, and the name of a variant or nothing."""
+    """One crash image: a folder, and the name of a variant or an empty text."""
 
     folder: Path
     variant: str = ""
 
     @property
     def name(self) -> str:
-        """How the image is called in tables."""
+        """The name of the image in tables."""
         return f"{self.folder.name[:2]}: {self.variant}" if self.variant else self.folder.name
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenRow:
-    """What RocketMQ and our store made of an image; `_numbers` are those of the contract that are broken.
+    """The results of RocketMQ and of tornpage's store on one image.
 
-    Records are those that the producer was told of. RocketMQ's are those of its first dump, None if it did not start.
+    `numbers` are the broken contract numbers.
+
+    Records are those that were acknowledged to the producer. `rocketmq_kept` counts the first dump of RocketMQ; it is
+    None if RocketMQ did not start.
     """
 
     image: str
-    told: int
+    acknowledged: int
     rocketmq_kept: int | None
     rocketmq_numbers: tuple[int, ...]
     kept: int
@@ -75,7 +78,7 @@ class GoldenRow:
 
 
 def golden_images(place: Path) -> list[GoldenImage]:
-    """Return the crash images below a directory, or of the one folder that it is. Raises InspectError."""
+    """Return the crash images below a directory, or of one image folder. Raises InspectError."""
     try:
         folders = [place] if (place / "truth.json").is_file() else sorted(p for p in place.iterdir() if p.is_dir())
     except OSError as error:
@@ -88,7 +91,7 @@ def golden_images(place: Path) -> list[GoldenImage]:
             images.append(GoldenImage(folder))
             images += [GoldenImage(folder, path.stem) for path in sorted((folder / "variants").glob("*.json"))]
     if not images:
-        raise InspectError(f"no crash image in {shown(place)}: no folder there has a truth.json and a killed store")
+        raise InspectError(f"no crash image in {shown(place)}: no folder has a truth.json and a killed broker's store")
     return images
 
 
@@ -102,7 +105,10 @@ def judged_golden(
     seed: int = 0,
     progress: Callable[[str], None] = lambda what: None,
 ) -> GoldenRow:
-    """Judge one image with what its producer was told. Raises InspectError for a folder that lacks something."""
+    """Judge one image with the truth of its producer.
+
+    Raises InspectError for an incomplete folder.
+    """
     progress(image.name)
     answers = _read(image.folder / (f"variants/{image.variant}.json" if image.variant else "expected.json"))
     document = _read(image.folder / "truth.json")
@@ -119,7 +125,7 @@ def judged_golden(
             raise InspectError(f"cannot copy {shown(image.folder / 'store')}: {reason}; make room") from error
         judgement = judge_image(
             read_image(copy),
-            given=_given(image.folder),
+            override=_override(image.folder),
             truth=truth,
             components=components,
             disk=disk,
@@ -127,14 +133,14 @@ def judged_golden(
             losses=losses,
             seed=seed,
         )
-    told = len(truth.records)
-    kept, numbers = _of_rocketmq(answers, told)
+    acknowledged = len(truth.records)
+    kept, numbers = _of_rocketmq(answers, acknowledged)
     return GoldenRow(
         image.name,
-        told,
+        acknowledged,
         kept,
         numbers,
-        told - judgement.figures["records_lost"],
+        acknowledged - judgement.figures["records_lost"],
         judgement.figures["records_in_quarantine"],
         judgement.mode,
         tuple(judgement.numbers("broken")),
@@ -144,7 +150,10 @@ def judged_golden(
 
 
 def apply_damage(directory: Path, damage: Sequence[Mapping[str, Any]]) -> None:
-    """Carry out operations of damage (`zero`, `write`, `delete`, `truncate`, `create`) on a copy of a store."""
+    """Apply damage operations to a copy of a store.
+
+    They are `zero`, `write`, `delete`, `truncate` and `create`.
+    """
     for step in damage:
         path = directory / step["path"]
         match step["op"]:
@@ -162,10 +171,10 @@ def apply_damage(directory: Path, damage: Sequence[Mapping[str, Any]]) -> None:
                     file.write(data)
 
 
-def _given(folder: Path) -> Given:
-    told = _read(folder / "config.json")["store"]
-    text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in told.items()}
-    return read_given(text, source=str(folder / "config.json"))
+def _override(folder: Path) -> SettingsOverride:
+    acknowledged = _read(folder / "config.json")["store"]
+    text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in acknowledged.items()}
+    return read_override(text, source=str(folder / "config.json"))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -175,12 +184,15 @@ def _read(path: Path) -> dict[str, Any]:
         reason = getattr(error, "strerror", None) or str(error)
         raise InspectError(f"cannot read {shown(path)}: {reason}; give whole golden stores") from error
     if not isinstance(document, dict):
-        raise InspectError(f"{shown(path)} is no document of a golden store; give whole golden stores")
+        raise InspectError(f"{shown(path)} is not a document of a golden store; give whole golden stores")
     return document
 
 
-def _of_rocketmq(answers: Mapping[str, Any], told: int) -> tuple[int | None, tuple[int, ...]]:
-    """Return how many of the records told it kept at first, and which numbers its answers break at any time."""
+def _of_rocketmq(answers: Mapping[str, Any], acknowledged: int) -> tuple[int | None, tuple[int, ...]]:
+    """Return the number of records that RocketMQ kept, and the broken contract numbers.
+
+    The records are acknowledged ones in its first dump. A number is broken if any of its answers breaks it.
+    """
     compared = list(_compared(answers))
     if not compared:
         return None, (7,)
@@ -192,7 +204,7 @@ def _of_rocketmq(answers: Mapping[str, Any], told: int) -> tuple[int | None, tup
     states = [step["state"] for step in answers["steps"] if step["do"] == "dump"]
     if any(state.get("dispatchBehindBytes", 0) < 0 for state in states):
         numbers.append(16)
-    return told - compared[0]["acknowledgedRecordsMissingFromLog"], tuple(numbers)
+    return acknowledged - compared[0]["acknowledgedRecordsMissingFromLog"], tuple(numbers)
 
 
 def _compared(answers: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:

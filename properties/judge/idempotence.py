@@ -1,12 +1,12 @@
-"""Judges of repeated recovery: it changes nothing, and a crash in the middle of it is one more crash (contract 6).
+"""Judge repeated recovery: a crash during recovery is one more crash (contract 6).
 
-The first recovery of an image was recorded. It is stopped at its file operations, by a kill and by power losses
-(nothing un-synced survives; a draw), and what is left is recovered again: the same log, queues and index have to come
-out, and nothing that was cut may be lost from quarantine or come back.
+The first recovery of an image was recorded. It is stopped at its file operations, by a kill and by power losses: one in
+which no unsynced write survives, and random draws. The remains are recovered again. Log, queues and index have to be
+the same, and no cut record may vanish from quarantine or reappear in the log.
 
-A recorded disk, and a directory that a kill left, are recovered again by properties/lockstep/recovery.py and by
-properties/explore/kills/judge.py. There the log of the first recovery is the one legal log of the next, and all judges
-look again. Of an image some numbers may be unknown, so its second recovery is compared file by file.
+properties/lockstep/recovery.py recovers a recorded disk again, and properties/explore/kills/judge.py the directory of a
+killed process. There the log of the first recovery is the only legal log of the next, and all judges run again. For an
+image some numbers may be unknown, so its second recovery is compared file by file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import Entry, ProcessKilled
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.judge.evidence import INDEX, Evidence
@@ -34,7 +34,7 @@ __all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent", "recovered_is_dura
 
 @judge(6)
 def recovered_is_durable(found: Evidence) -> None:
-    """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
+    """Contract 6: what recovery presents is on disk, for the next recovery."""
     if not found.is_recovered:
         return
     end, file_bytes, disk = found.end, found.settings.file_bytes, found.durable.files
@@ -48,7 +48,10 @@ def recovered_is_durable(found: Evidence) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """One crash of a recovery: in front of which file operation, how, and what it leaves."""
+    """One crash of a recovery.
+
+    It has the file operation before which it happens, its kind, and what it leaves.
+    """
 
     operation: int
     how: str
@@ -58,7 +61,7 @@ class Crash:
 
 @dataclass
 class Crashes:
-    """How many crashes of recovery were recovered from, by kind, and at how many of its file operations."""
+    """The recoveries after crashes of recovery: number by kind, and file operations."""
 
     operations: int = 0
     tried: set[int] = field(default_factory=set)
@@ -69,7 +72,10 @@ class Crashes:
 def is_idempotent(
     evidence: ImageEvidence, crashes: Crashes, *, samples: int | None, losses: int = 1, seed: int = 0
 ) -> Ruling:
-    """Recover again, then after crashes at `samples` of the file operations (None: all), with `losses` draws each."""
+    """Recover again, then after crashes of the first recovery.
+
+    The crashes are at `samples` of the file operations (None: all), with `losses` draws each.
+    """
     if not evidence.did_open:
         return unknown(6, NOT_OPEN)
     durable = recovered_is_durable(evidence)
@@ -77,14 +83,14 @@ def is_idempotent(
         return durable
     found = _differs(evidence, evidence.recoveries.opened(evidence.durable))
     if found is not None:
-        return _told(found, "recovering twice is not recovering once")
-    found = _differs_when_all_is_looked_at(evidence)
+        return _in_context(found, "a second recovery changes the store")
+    found = _differs_after_whole_check(evidence)
     if found is not None:
-        return _told(found, "looking at the whole log leads elsewhere")
+        return _in_context(found, "a recovery that reads the whole log gives another store")
     for crash in crashes_of(evidence, crashes, samples=samples, losses=losses, seed=seed):
         found = _differs(evidence, evidence.recoveries.opened(crash.image, crash.journal))
         if found is not None:
-            return _told(found, f"{crash.how} at operation {crash.operation} of the recovery")
+            return _in_context(found, f"{crash.how} at operation {crash.operation} of the recovery")
         crashes.kinds[crash.how] += 1
         crashes.tried.add(crash.operation)
     count = sum(crashes.kinds.values())
@@ -95,42 +101,45 @@ def is_idempotent(
     )
 
 
-def _differs_when_all_is_looked_at(evidence: ImageEvidence) -> Ruling | None:
-    """Recover the image once more without believing any proof of what need not be looked at."""
-    recoveries, before = evidence.recoveries, evidence.recoveries.looks_at_all
-    recoveries.looks_at_all = True
+def _differs_after_whole_check(evidence: ImageEvidence) -> Ruling | None:
+    """Recover the image once more, and read the whole log."""
+    recoveries, before = evidence.recoveries, evidence.recoveries.checks_whole_log
+    recoveries.checks_whole_log = True
     try:
         return _differs(evidence, recoveries.opened(evidence.seen.image))
     finally:
-        recoveries.looks_at_all = before
+        recoveries.checks_whole_log = before
 
 
 def crashes_of(
     evidence: ImageEvidence, crashes: Crashes, *, samples: int | None, losses: int, seed: int
 ) -> Iterator[Crash]:
-    """Yield crashes of the first recovery: at each place a kill, a power loss that keeps nothing, and draws."""
-    base, disk, places = evidence.seen.image, evidence.recoveries.disk, evidence.opened.places
+    """Yield crashes of the first recovery at chosen file operations.
+
+    Each operation gets a process kill, a power loss without surviving unsynced writes, and draws.
+    """
+    base, disk, crash_points = evidence.seen.image, evidence.recoveries.disk, evidence.opened.crash_points
     journal = evidence.opened.files.journal[: evidence.opened.end]
-    crashes.operations = len(places)
+    crashes.operations = len(crash_points)
     rng = random.Random(f"judge {seed}")
     before: Image | None = None
-    for number in _chosen(len(places), samples):
-        place = places[number]
-        yield Crash(number, "a kill", base, (*journal[:place], ProcessKilled()))
-        state = disk_state(base, journal, place, disk=disk)
-        facts = facts_of(state)
+    for number in _chosen(len(crash_points), samples):
+        position = crash_points[number]
+        yield Crash(number, "a kill", base, (*journal[:position], ProcessKilled()))
+        state = disk_state(base, journal, position, disk=disk)
+        writes = in_flight_writes(state)
         for loss in range(1 + losses):
-            choices = draw(facts, rng) if loss else {}
+            choices = draw(writes, rng) if loss else {}
             image = compose(state, choices)
-            if image == before or (loss and not facts):
-                continue  # nothing new is durable, and nothing is in doubt
-            assert_legal(base, journal, place, choices, image, disk=disk)
+            if image == before or (loss and not writes):
+                continue  # nothing new is durable, and no write is in flight
+            assert_legal(base, journal, position, choices, image, disk=disk)
             before = before if loss else image
             yield Crash(number, "a power loss", image)
 
 
 def _chosen(count: int, samples: int | None) -> list[int]:
-    """Return which of `count` places are taken: the first, the last, and others at even distances."""
+    """Return which of `count` operations to crash: first, last, and evenly spread others."""
     if samples is None or samples >= count:
         return list(range(count))
     if samples <= 0:
@@ -139,12 +148,13 @@ def _chosen(count: int, samples: int | None) -> list[int]:
 
 
 def _differs(evidence: ImageEvidence, again: Opened) -> Ruling | None:
-    """Return what a further recovery does otherwise than the first, None if nothing."""
+    """Return the first difference between a further recovery and the first, or None."""
     first = evidence.store
     if again.store is None:
         return broken(6, f"the store does not open: {again.refusal}")
     if (again.store.read_only_reason is None) != (first.read_only_reason is None):
-        return broken(6, "read-only once and read-write once", found=str(again.store.read_only_reason))
+        reason = str(again.store.read_only_reason)
+        return broken(6, "the store opens read-only one time and read-write the other", found=reason)
     content = again.content()
     if not evidence.is_writable:
         same = {name: data for name, data in content.items() if name != "lock"}
@@ -164,19 +174,22 @@ def _differs_in_files(evidence: ImageEvidence, content: Mapping[str, bytes], *, 
             kept, was = content[name], evidence.content[first.files[base]]
             at = next((n for n, (a, b) in enumerate(zip(kept, was, strict=False)) if a != b), 0)
             return broken(6, f"the log differs{where}", file=name, offset=base + at)
-    lost = [record for record in evidence.before.behind if not is_in_quarantine(content, record)]
+    lost = [record for record in evidence.before.past_end if not is_in_quarantine(content, record)]
     if lost and evidence.floor is None and evidence.before.dirty_at is not None:
         return broken(6, f"a record that was cut is in no quarantine{where}", offset=lost[0].offset)
     return None if is_disk else _derived_differ(evidence, content)
 
 
 def _derived_differ(evidence: ImageEvidence, content: Mapping[str, bytes]) -> Ruling | None:
-    """Compare queues and index: their bytes first, then what they say (names of index files are times)."""
+    """Compare queues and index by their bytes, or else by their meaning.
+
+    The bytes may differ legally because names of index files are times.
+    """
     if _derived(content) == _derived(evidence.content) or evidence.not_derivable:
         return None
     again = evidence.with_content(dict(content))
     rulings = [queues_hold_the_log(again), extensions_hold_the_log(again)]
-    if 5 not in evidence.shape.unknown and evidence.shape.settings.index:
+    if 5 not in evidence.store_layout.unknown and evidence.store_layout.settings.index:
         rulings.append(index_holds_the_log(again))
     return next((ruling for ruling in rulings if ruling.verdict == "broken"), None)
 
@@ -186,6 +199,6 @@ def _derived(content: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[bytes
     return queues, [content[name] for name in sorted(content) if name.startswith(INDEX)]
 
 
-def _told(found: Ruling, what: str) -> Ruling:
+def _in_context(found: Ruling, what: str) -> Ruling:
     return broken(6, f"{what}: {found.sentence}", file=found.file, offset=found.offset, expected=found.expected,
                   found=found.found)  # fmt: skip

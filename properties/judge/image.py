@@ -1,14 +1,14 @@
-"""Read a crash image from a real disk: its files, what its producer was told, and what its log holds.
+"""Read a crash image from a real disk: its files, the truth of its producer, and its log.
 
-An image is read whole into memory; nothing of it is locked, mapped or changed. Sizes count as they are listed, holes
-too: a recorded disk has no holes, and several copies of the image live at once while it is judged. An image for which
-the memory does not suffice is refused before anything is read.
+An image is read into memory as a whole; no file of it is locked, mapped or changed. Sizes are listed sizes, holes
+included: a recorded disk has no holes, and several copies of the image are in memory while it is judged. An image that
+does not fit into memory is refused before any file is read.
 
-What a producer was told is the file `truth.json` of a golden store. Its `records` have one entry per stored record, in
-put order: `commitLogOffset`, `storeSize`, `recordSha256`, `status`, and `flushed` after a kill. `damage` is there when
-the image was damaged afterwards as a power loss damages one.
+The truth is the file `truth.json` of a golden store: what was acknowledged to the producer. Its `records` have one
+entry per stored record, in put order: `commitLogOffset`, `storeSize`, `recordSha256`, `status`, and `flushed` after a
+kill. `damage` is present if the image was damaged afterwards in the way of a power loss.
 
-The log is read by the judges' own decoder: the valid prefix, and what stands past it. No bytes make that raise.
+The log is read by the judges' own decoder: the valid prefix, and what lies past it. No content makes that raise.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ __all__ = [
     "COPIES",
     "IMAGE_BYTES_MAX",
     "OTHER_DIRECTORIES",
+    "AcknowledgedRecord",
     "LogRead",
     "Problem",
     "SeenImage",
-    "Told",
     "Truth",
     "log_names",
     "read_image",
@@ -50,10 +50,10 @@ __all__ = [
 ]
 
 IMAGE_BYTES_MAX = 1 << 30
-"""The largest image that is judged, its holes included."""
+"""The size of the largest image that is judged, holes included."""
 
 COPIES = 6
-"""How many times an image is in memory at most: as read, on two disks, each with what it was, and as it was found."""
+"""The largest number of copies of an image in memory: as read, on two disks with their bases, and as recovered."""
 
 _DEPTH_MAX = 8
 
@@ -64,7 +64,10 @@ _MEMORY = Path("/proc/meminfo")
 
 @dataclass(frozen=True, slots=True)
 class SeenImage:
-    """An image in memory, below `ROOT`; `view` is what the decoder says of the directory, `strays` of odd things."""
+    """An image in memory, below `ROOT`.
+
+    `view` is the decoder's view of the directory, and `strays` lists foreign entries.
+    """
 
     directory: Path
     image: Image
@@ -85,10 +88,13 @@ class _Listed:
 
 
 def read_image(path: str | os.PathLike[str], *, memory_bytes: int | None = None) -> SeenImage:
-    """Read an image; `memory_bytes` is what may be used, by default what the machine has left. Raises InspectError."""
+    """Read an image. Raises InspectError.
+
+    `memory_bytes` is how much memory may be used, by default all that is available.
+    """
     view = open_view(path)
     if view.live:
-        raise InspectError(f"a store has {shown(view.store_dir)} open; judge a copy, or close the store first")
+        raise InspectError(f"{shown(view.store_dir)} is open in a store; judge a copy, or close the store first")
     directories, files, strays = [], [], []
     try:
         for found in _listed(view.store_dir):
@@ -107,7 +113,10 @@ def read_image(path: str | os.PathLike[str], *, memory_bytes: int | None = None)
 
 
 def _listed(root: Path) -> Iterator[_Listed | Finding | str]:
-    """Yield directories (names), files, and a finding for each thing that is neither, or a way back up."""
+    """Yield the directories (names) and files of an image.
+
+    Anything else, and each link back to a parent, is yielded as a finding.
+    """
     waiting = [("", root)]
     seen = {_identity(os.stat(root))}
     while waiting:
@@ -148,7 +157,7 @@ def _require_room(directory: Path, size_bytes: int, memory_bytes: int | None) ->
 
 
 def _available_bytes() -> int | None:
-    """Return how much memory is left, None if the machine does not say."""
+    """Return how much memory is available, None if the machine does not state it."""
     try:
         lines = _MEMORY.read_text().splitlines()
     except OSError:
@@ -157,7 +166,7 @@ def _available_bytes() -> int | None:
 
 
 def _read_file(file: _Listed) -> bytes:
-    """Read a file of the size that was listed. Raises OSError when it has another by now."""
+    """Read a file of the size that was listed. Raises OSError if its size has changed since."""
     fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         content = b"".join(iter(lambda: os.read(fd, _PIECE_BYTES), b""))
@@ -169,9 +178,11 @@ def _read_file(file: _Listed) -> bytes:
 
 
 def write_image(image: Image, directory: Path) -> None:
-    """Write what an image holds below the store's root into `directory`, which is made and must be new or empty.
+    """Write the files of an image below the store's root into `directory`.
 
-    Raises FileExistsError when it is neither, OSError when the disk refuses.
+    The directory is created and must be new or empty.
+
+    Raises FileExistsError if it is neither, OSError if a write fails.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if any(directory.iterdir()):
@@ -190,8 +201,8 @@ _STORED = ("PUT_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVA
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One record that a producer was told is stored."""
+class AcknowledgedRecord:
+    """One record that was acknowledged to its producer as stored."""
 
     offset: int
     size_bytes: int
@@ -207,19 +218,20 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Records by physical offset, in order; `power_loss` says that only flushed ones had to survive.
+    """Acknowledged records by physical offset, in order.
 
-    `has_copies` says that messages were delivered later, whose copies nobody was told of.
+    `power_loss`: only flushed records had to survive. `has_copies`: delayed messages were delivered, and their copies
+    were not acknowledged to any producer.
     """
 
-    records: Mapping[int, Told]
+    records: Mapping[int, AcknowledgedRecord]
     power_loss: bool
     has_copies: bool
 
     @property
-    def due(self) -> tuple[Told, ...]:
-        """The records that have to survive: of a killed process all of them."""
-        return tuple(told for told in self.records.values() if told.flushed or not self.power_loss)
+    def due(self) -> tuple[AcknowledgedRecord, ...]:
+        """The records that have to survive; after a process kill that is all of them."""
+        return tuple(record for record in self.records.values() if record.flushed or not self.power_loss)
 
 
 def read_truth(path: str, *, power_loss: bool | None = None) -> Truth:
@@ -242,14 +254,17 @@ def read_truth(path: str, *, power_loss: bool | None = None) -> Truth:
     except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)[:200]
         raise InspectError(
-            f"{path!r} is no truth ({what}); it has `records` with commitLogOffset, storeSize, recordSha256"
+            f"{path!r} is not a truth ({what}); it needs `records` with commitLogOffset, storeSize, recordSha256"
         ) from error
 
 
 def truth_of(document: Mapping[str, Any], *, power_loss: bool | None = None) -> Truth:
-    """Return what a document says; `power_loss` is asked of it when nobody tells. Raises KeyError, TypeError."""
-    told = [
-        Told(
+    """Return the truth in a document.
+
+    Without `power_loss` the document decides. Raises KeyError, TypeError.
+    """
+    records = [
+        AcknowledgedRecord(
             int(row["commitLogOffset"]),
             int(row["storeSize"]),
             str(row["recordSha256"]),
@@ -260,7 +275,7 @@ def truth_of(document: Mapping[str, Any], *, power_loss: bool | None = None) -> 
     ]
     topics = {row.get("topic") for row in document["records"]}
     return Truth(
-        {record.offset: record for record in sorted(told, key=lambda record: record.offset)},
+        {record.offset: record for record in sorted(records, key=lambda record: record.offset)},
         "damage" in document if power_loss is None else power_loss,
         "SCHEDULE_TOPIC_XXXX" in topics,
     )
@@ -276,7 +291,7 @@ _LAST_BASE = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What no crash leaves behind in a log: where, and a sentence."""
+    """Something in a log that no crash leaves: its place, and a sentence."""
 
     file: str
     offset: int
@@ -285,10 +300,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class LogRead:
-    """The log from physical offset `begin` to `end`, where `reason` stops it (None: nothing more is there).
+    """The log from physical offset `begin` to `end`.
 
-    `records` are those of the valid prefix, `behind` valid ones that stand behind its end; `dirty_at` is the first
-    byte behind the end that is not zero. `files` names the file of each base offset.
+    `reason` says why it ends there (None: no more bytes).
+
+    `records` are those of the valid prefix, `past_end` valid records past its end. `dirty_at` is the first byte past
+    the end that is not zero. `files` has the name of the file of each base offset.
     """
 
     files: Mapping[int, str]
@@ -296,12 +313,12 @@ class LogRead:
     end: int
     reason: str | None
     records: tuple[Record, ...]
-    behind: tuple[Record, ...]
+    past_end: tuple[Record, ...]
     dirty_at: int | None
     problems: tuple[Problem, ...]
 
     def file_of(self, offset: int) -> str:
-        """Return the name of the file that holds an offset, or of the last one in front of it."""
+        """Return the name of the file that holds an offset, or of the last file before it."""
         before = [base for base in self.files if base <= offset]
         return self.files[max(before)] if before else "commitlog"
 
@@ -317,19 +334,22 @@ def log_names(names: Sequence[str], directories: Sequence[str]) -> list[tuple[in
 
 
 def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_bytes: int, floor: int) -> LogRead:
-    """Read a log whose files have `file_bytes` bytes; `floor` is up to where it was once durable, 0 if nobody knows."""
+    """Read a log whose files have `file_bytes` bytes.
+
+    The log was once durable up to `floor`, 0 if that is not known.
+    """
     problems: list[Problem] = []
     files = _one_of_each(content, log_names(list(content), directories), problems)
     if files and not content[files[max(files)]] and floor <= max(files):
-        del files[max(files)]  # made, and never written
+        del files[max(files)]  # created, never written
     begin = min(files, default=0)
     records: list[Record] = []
-    behind: list[Record] = []
+    past_end: list[Record] = []
     end, reason, is_open, expected = begin, None, True, begin
     for base, name in files.items():
         data = content[name]
         if base != expected:
-            problems.append(Problem(name, base, f"the log has no file at {expected}, but one at {base}"))
+            problems.append(Problem(name, base, f"the log has no file at {expected}, the next one is at {base}"))
             is_open = False
         if len(data) != file_bytes:
             problems.append(Problem(name, base, f"{name} has {len(data)} bytes instead of {file_bytes}"))
@@ -337,7 +357,7 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
         stopped = "the file ends"
         for item in walk(data, base_offset=base, file_bytes=file_bytes):
             if isinstance(item, Record):
-                (records if is_open and item.offset == end else behind).append(item)
+                (records if is_open and item.offset == end else past_end).append(item)
                 end = item.end_offset if is_open and item.offset == end else end
             elif isinstance(item, Blank):
                 stopped = ""
@@ -348,21 +368,24 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
         if is_open and stopped and end < expected:
             reason, is_open = stopped, False
     return LogRead(
-        files, begin, end, reason, tuple(records), tuple(behind), _dirty_at(content, files, end), tuple(problems)
+        files, begin, end, reason, tuple(records), tuple(past_end), _dirty_at(content, files, end), tuple(problems)
     )
 
 
 def _one_of_each(
     content: Mapping[str, bytes], found: Sequence[tuple[int, str]], problems: list[Problem]
 ) -> dict[int, str]:
-    """Return one file for each offset: of two the one that holds something; two that do are a problem."""
+    """Return one file for each offset.
+
+    Of two files the one with content is taken; two files with content are a problem.
+    """
     files: dict[int, str] = {}
     for base, name in found:
         other = files.get(base)
         if other is None or not content[other].strip(b"\0"):
             files[base] = name
         elif content[name].strip(b"\0"):
-            problems.append(Problem(name, base, f"{name} has the place of {other}, and both hold something"))
+            problems.append(Problem(name, base, f"{name} and {other} are for the same offset, and both have content"))
     return files
 
 

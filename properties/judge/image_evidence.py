@@ -1,9 +1,10 @@
-"""Provide what judges look at in a crash image: the image, the store after its recovery, and the truth.
+"""Provide evidence of a crash image: the image, its recovered store, and the truth.
 
-Our store is opened on recorded disks that hold the image; each opening recovers a copy of it by the real load path.
+The store is opened on recorded disks that hold the image. Each open recovers a copy of it by the real load path.
 
-Units and index entries of records that retention has removed stay before those of the records that are there, so that
-numbers go on. The log no longer says what they have to be: judges take them as they are, as long as they stand first.
+Units and index entries of records that retention has removed stay before those of the surviving records, so that queue
+offsets continue. The log no longer shows what they have to be. Judges accept them as they are, as long as they come
+first.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.parts import Parts
 from tornpage.impl.service.runner import ThreadRunner
 from tornpage.impl.store import MessageStore
+from tornpage.model.admission import is_topic
 from tornpage.model.dispatch import Queue, places
 from tornpage.model.message import Message
-from tornpage.model.refusal import is_topic
 from tornpage.model.state import CommitLog, Layout
 from tornpage.model.state import Record as ModelRecord
 from tornpage.properties.contract import observed
@@ -57,10 +58,10 @@ from tornpage.properties.judge.ledgers import (
     EntryPut,
     Ledger,
     LegalVersions,
-    Said,
+    SavedVersion,
 )
 from tornpage.properties.judge.rulings import CannotTell
-from tornpage.properties.judge.shape import Shape
+from tornpage.properties.judge.shape import StoreLayout
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.log_places import ROOT
@@ -71,21 +72,24 @@ __all__ = [
     "ImageLedger",
     "Opened",
     "Recoveries",
-    "WithFront",
-    "front_entries",
+    "WithRemovedEntries",
     "is_damaged",
     "is_text",
     "log_of",
     "model_record",
     "own_files",
     "recoveries_of",
-    "said_in",
-    "without_front",
+    "removed_entries",
+    "version_in",
+    "without_removed_units",
 ]
 
 
 class ImageLedger(Ledger):
-    """The log files of an image, by base offset: what a recovery may keep of the log, and nothing else."""
+    """The log files of an image, by base offset.
+
+    A recovery may keep these bytes of the log and no others.
+    """
 
     def __init__(self, files: Mapping[int, bytes], records: Iterable[Record], *, file_bytes: int) -> None:
         super().__init__(file_bytes=file_bytes)
@@ -93,17 +97,17 @@ class ImageLedger(Ledger):
         self.ends = [record.end_offset for record in records]
 
     def stored(self, record: ModelRecord) -> bytes:
-        """Return the bytes that the image has where a record is."""
+        """Return the bytes of the image at the place of a record."""
         base = record.offset // self.file_bytes * self.file_bytes
         return bytes(self._content.get(base, b"")[record.offset - base : record.end_offset - base])
 
     def expected(self, base: int, end_offset: int) -> bytes:
-        """Return the file at `base` up to where the log ends, as long as it is in the image."""
+        """Return the content of the file at `base`, up to the end of the log and of the image."""
         return bytes(self._content.get(base, b"")[: max(0, min(self.file_bytes, end_offset - base))])
 
 
 def is_text(record: Record) -> bool:
-    """Whether topic and properties are UTF-8, so that Java and Python read the same in them."""
+    """Whether topic and properties are UTF-8, so that Java and Python decode them alike."""
     try:
         record.topic.decode()
         record.properties.decode()
@@ -143,17 +147,19 @@ def log_of(records: Sequence[Record], end_offset: int) -> CommitLog:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A disk on which the store was opened; `store` is None when that was refused, with `refusal` for a reason.
+    """A disk on which the store was opened.
 
-    `places` are those in the journal between two file operations of the opening, `end` is where it ended: what is done
-    with the store afterwards is no part of it.
+    `store` is None if the open failed; `refusal` is then the reason.
+
+    `crash_points` are the journal positions between two file operations of the open, and `end` is the position at its
+    end. Later operations on the store are not part of the open.
     """
 
     files: RecordingFiles
     store: MessageStore | None
     refusal: str
     disk: Disk
-    places: tuple[int, ...]
+    crash_points: tuple[int, ...]
     end: int
 
     def content(self) -> dict[str, bytes]:
@@ -162,55 +168,63 @@ class Opened:
         return {path[start:]: files.peek(path, 0, 1 << 62) for path in files.paths() if path.startswith(f"{ROOT}/")}
 
     def durable(self) -> Image:
-        """Return what the opening has left on the disk for sure."""
+        """Return what the open left on the disk for certain."""
         return compose(disk_state(self.files.base, self.files.journal, self.end, disk=self.disk), {})
 
     def durable_content(self) -> dict[str, bytes]:
-        """Return the files that are on the disk for sure, by name below the store directory."""
+        """Return the files that are on the disk for certain, by name below the store directory."""
         return below_root(self.durable().files)
 
 
 class Recoveries:
-    """Opens the store of one shape as often as one likes; `now_ms` is its clock, `count` how often it was opened.
+    """Opens the store of one layout any number of times.
 
-    `looks_at_all` has it look at the whole log each time, also where a proof says that nothing has changed.
+    `now_ms` is its clock and `count` the number of opens.
+
+    `checks_whole_log` makes each open check the whole log, including the part that a checksum proves unchanged.
     """
 
     def __init__(
-        self, shape: Shape, components: Parts, *, tracker: DirtyTracker, now_ms: int, disk: Disk = "posix-strict"
+        self,
+        store_layout: StoreLayout,
+        components: Parts,
+        *,
+        tracker: DirtyTracker,
+        now_ms: int,
+        disk: Disk = "posix-strict",
     ) -> None:
         self.disk = disk
         self.count = 0
-        self.looks_at_all = False
-        self._config = shape.config
+        self.checks_whole_log = False
+        self._config = store_layout.config
         self._clock = lambda: now_ms
         self._tracker = tracker
         self._components = components.replacing({ThreadRunner: lambda service: HandDriven(service, self._clock)})
 
     def opened(self, base: Image, journal: tuple[Entry, ...] = ()) -> Opened:
-        """Open the store on a disk that holds an image, and the journal of a process that was killed on it."""
+        """Open the store on an image, after the journal of a process that was killed on it."""
         files = RecordingFiles(base, tracker=self._tracker, journal=journal)
         store, refusal = self.open_on(files)
         files.mark("opened")
         return Opened(files, store, refusal, self.disk, tuple(dict.fromkeys(files.events)), len(files.journal))
 
     def open_on(self, files: RecordingFiles) -> tuple[MessageStore | None, str]:
-        """Open the store on a disk; return it, or None and why not."""
+        """Open the store on a disk; return the store, or None and the reason."""
         self.count += 1
         try:
-            config = replace(self._config, check_whole_log_on_recover=self.looks_at_all)
+            config = replace(self._config, check_whole_log_on_recover=self.checks_whole_log)
             store = MessageStore.open(ROOT, config, files=files, clock=self._clock, parts=self._components)
-        except Exception as error:  # whatever it is, it is an answer about this image
+        except Exception as error:  # any error is a result for this image
             return None, f"{type(error).__name__}: {error}"
         return store, ""
 
 
 @contextmanager
-def recoveries_of(shape: Shape, components: Parts, *, now_ms: int, disk: Disk) -> Iterator[Recoveries]:
-    """Yield recoveries on disks whose memory is given back at the end."""
+def recoveries_of(store_layout: StoreLayout, components: Parts, *, now_ms: int, disk: Disk) -> Iterator[Recoveries]:
+    """Yield recoveries on disks; free the memory of the disks at the end."""
     tracker = choose_tracker("auto")
     try:
-        yield Recoveries(shape, components, tracker=tracker, now_ms=now_ms, disk=disk)
+        yield Recoveries(store_layout, components, tracker=tracker, now_ms=now_ms, disk=disk)
     finally:
         tracker.close()
 
@@ -218,27 +232,30 @@ def recoveries_of(shape: Shape, components: Parts, *, now_ms: int, disk: Disk) -
 _OWN = re.compile(r"index/[0-9]{17}|consumequeue(_ext)?/[^/]+/(?:0|-?[1-9][0-9]{0,9})/[0-9]{20}")
 
 
-class WithFront(DerivedLedger):
-    """The memory of queues and index of some records, with index entries in front that were there already."""
+class WithRemovedEntries(DerivedLedger):
+    """Expected queues and index, with the index entries of removed records first."""
 
-    def __init__(self, layout: Layout, records: Iterable[ModelRecord], front: Sequence[EntryPut]) -> None:
+    def __init__(self, layout: Layout, records: Iterable[ModelRecord], removed_first: Sequence[EntryPut]) -> None:
         super().__init__(layout, records)
-        self._front = list(front)
+        self._removed_first = list(removed_first)
 
     def entries_at(self, end_offset: int) -> list[EntryPut]:
-        """Return the index entries of a log that ends at an offset, those in front of it first."""
-        return self._front + super().entries_at(end_offset)
+        """Return the entries of a log that ends at an offset, after those of removed records."""
+        return self._removed_first + super().entries_at(end_offset)
 
 
 def own_files(content: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files without what does not belong among queues and index, which a store leaves where it is."""
+    """Return the files without foreign files among queues and index.
+
+    A store leaves foreign files where they are.
+    """
     return {name: data for name, data in content.items() if not name.startswith(DERIVED) or _OWN.fullmatch(name)}
 
 
-def without_front(content: Mapping[str, bytes], *, begin: int) -> dict[str, bytes]:
-    """Return the files with the filler in place of each unit whose record lies in front of `begin`.
+def without_removed_units(content: Mapping[str, bytes], *, begin: int) -> dict[str, bytes]:
+    """Return the files with the filler in place of each unit whose record lies before `begin`.
 
-    Queue files that have nothing else are left out.
+    Queue files without any other unit are left out.
     """
     if not begin:
         return dict(content)
@@ -257,10 +274,12 @@ def without_front(content: Mapping[str, bytes], *, begin: int) -> dict[str, byte
     return kept
 
 
-def front_entries(content: Mapping[str, bytes], settings: Settings, *, begin: int) -> list[EntryPut] | None:
-    """Return the index entries in front of `begin`; None where the file before the first is gone, which has its time.
+def removed_entries(content: Mapping[str, bytes], settings: Settings, *, begin: int) -> list[EntryPut] | None:
+    """Return the index entries of records before `begin`.
 
-    Their times are those of the entries themselves, in whole seconds.
+    Returns None if the time of the first entry is relative to a file that is removed.
+
+    The entries' times have the resolution of the entries: whole seconds.
     """
     found: list[EntryPut] = []
     names = sorted(name for name in content if name.startswith(INDEX)) if begin else []
@@ -286,50 +305,58 @@ _NUMBER_MAX = (1 << 62) // UNIT_BYTES
 
 
 def is_damaged(seen: SeenImage, log: LogRead, floor: Floor | None) -> bool:
-    """Whether an image holds what no crash leaves: other files, an end below its floor, bytes behind a clean end."""
+    """Whether an image has what no crash leaves.
+
+    Examples: log files with wrong names or sizes, an end below the floor, bytes past a clean end.
+    """
     is_clean = not seen.view.is_unclean
     below_floor = floor is not None and log.end < floor.offset
     return bool(log.problems) or below_floor or (is_clean and log.dirty_at is not None)
 
 
-def _has_a_place(queue: Queue, number: int) -> bool:
-    """Whether a queue file can be named for a message: logs of others may say anything."""
+def _has_a_file(queue: Queue, number: int) -> bool:
+    """Whether a queue file can be named for a message.
+
+    The log of another store may state any numbers.
+    """
     return is_topic(queue[0]) and 0 <= number <= _NUMBER_MAX
 
 
 @dataclass
 class ImageEvidence:
-    """One image and its first recovery; `floor` is the durable floor that the image has, None without one.
+    """One image and its first recovery.
 
-    The files of the image are what was appended, and the log of their valid records is the legal one.
+    `floor` is the durable floor in the image, None without one.
+
+    The files of the image stand for what was appended, and the log of their valid records is the legal one.
     """
 
     seen: SeenImage
-    shape: Shape
+    store_layout: StoreLayout
     before: LogRead
     opened: Opened
     recoveries: Recoveries
     truth: Truth | None
     floor: Floor | None
-    worked_out: dict[str, CommitLog] = field(default_factory=dict)
+    cached_logs: dict[str, CommitLog] = field(default_factory=dict)
 
-    was_harmed: ClassVar[bool] = True
-    """Queues, index and checkpoint of the image are the work of another store."""
+    was_corrupted: ClassVar[bool] = True
+    """Queues, index and checkpoint of the image were written by another store."""
     has_bit_maps: ClassVar[bool] = False
-    queues_came_late: ClassVar[bool] = False
+    queues_created_late: ClassVar[bool] = False
     derived_begin: ClassVar[int] = 0
-    """Units of removed records are replaced by the filler, and their index entries come first in `index_ledger`."""
+    """Filler replaces the units of removed records, and their index entries come first in `index_ledger`."""
 
     # ---- the open ----------------------------------------------------------------------------------------------
 
     @property
     def did_open(self) -> bool:
-        """Whether there is a store to be asked."""
+        """Whether the store opened and can answer."""
         return self.opened.store is not None
 
     @property
     def store(self) -> MessageStore:
-        """The recovered store. Raises CannotTell when it did not open."""
+        """The recovered store. Raises CannotTell if it did not open."""
         if self.opened.store is None:
             raise CannotTell(NOT_OPEN)
         return self.opened.store
@@ -346,22 +373,22 @@ class ImageEvidence:
 
     @property
     def is_recovered(self) -> bool:
-        """Whether the store opened read-write: else it leaves the image as it is."""
+        """Whether the store opened read-write. A read-only store leaves the image as it is."""
         return self.is_writable
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the image holds what no crash leaves behind: by its own decoder, whatever the store says."""
+        """Whether the image has what no crash leaves, by the judges' own decoder."""
         return is_damaged(self.seen, self.before, self.floor)
 
     @property
     def damage(self) -> str:
-        """What no crash leaves behind in the image."""
+        """What no crash leaves in the image; empty if there is nothing."""
         if not self.is_damaged:
             return ""
         if self.before.problems:
             return self.before.problems[0].sentence
-        return f"{self.before.reason}, though all was durable up to there"
+        return f"{self.before.reason}, although the log was durable up to there"
 
     # ---- files -------------------------------------------------------------------------------------------------
 
@@ -372,29 +399,32 @@ class ImageEvidence:
 
     @cached_property
     def files(self) -> Files:
-        """The same by path, and the image."""
+        """The files after the recovery by path, and the image."""
         return SeenFiles({f"{ROOT}/{name}": data for name, data in self.content.items()}, self.seen.image)
 
     @cached_property
     def durable(self) -> Image:
-        """The disk after the recovery, as far as it is sure."""
+        """What the disk holds for certain after the recovery."""
         return self.opened.durable()
 
     @cached_property
     def durable_content(self) -> dict[str, bytes]:
-        """The same files by name."""
+        """The files of the disk after the recovery, by name."""
         return below_root(self.durable.files)
 
     def with_content(self, content: dict[str, bytes]) -> ImageEvidence:
-        """Return the same evidence with other files after the recovery, whose log is the same, byte for byte."""
+        """Return the same evidence with other files whose log is the same, byte for byte."""
         other = replace(self)
         known = {name: value for name, value in self.__dict__.items() if name in _OF_THE_FIRST_RECOVERY}
         other.__dict__.update(known, content=content)
         return other
 
     def disks_of_the_checkpoint(self, *, of_queues: bool = False) -> tuple[Image, ...]:
-        """Return the disk after the recovery, if it is known what the records have to be in queues and index."""
-        if of_queues and (5 in self.shape.unknown or self.not_derivable or self.after.begin):
+        """Return the disk after the recovery.
+
+        Returns none for queues and index if their content is not known.
+        """
+        if of_queues and (5 in self.store_layout.unknown or self.not_derivable or self.after.begin):
             return ()
         return (self.durable,)
 
@@ -406,12 +436,14 @@ class ImageEvidence:
         return self.read(self.content)
 
     def read(self, content: dict[str, bytes]) -> LogRead:
-        """Read the log of some files of this shape."""
+        """Read the log of some files with this store layout."""
         floor = 0 if self.floor is None else self.floor.offset
-        return read_log(content, self.shape.log_directories, file_bytes=self.shape.settings.file_bytes, floor=floor)
+        return read_log(
+            content, self.store_layout.log_directories, file_bytes=self.store_layout.settings.file_bytes, floor=floor
+        )
 
     def log_paths(self, *, durable: bool = False) -> list[str]:
-        """Return the paths of the log files that the process sees, or those on the disk; lowest base first."""
+        """Return the paths of the process's or the disk's log files, lowest base first."""
         log = self.read(self.durable_content) if durable else self.after
         return [f"{ROOT}/{name}" for name in log.files.values()]
 
@@ -422,26 +454,26 @@ class ImageEvidence:
 
     @property
     def end(self) -> int:
-        """Where the log ends after the recovery; a read-only store keeps all there is."""
+        """Where the log ends after the recovery; past every offset in a read-only store."""
         return self.after.end if self.is_writable else _PAST_ALL
 
     @cached_property
     def key(self) -> Key:
-        """What the decoder sees of the log after the recovery. Which topics were deleted is not judged."""
+        """The decoder's key of the log after the recovery. Deleted topics are not judged."""
         return key_of(_as_model(self.after))
 
     @cached_property
     def legal(self) -> LegalLogs:
-        """The log of the valid records of the image that nothing separates: a recovery keeps them all."""
+        """The log of the valid prefix of the image, which a recovery keeps completely."""
         log = _as_model(self.before)
         return {key_of(log): log}
 
     @property
     def log(self) -> CommitLog:
-        """The legal log. Raises CannotTell where the store has another one."""
+        """The legal log. Raises CannotTell if the store has another one."""
         log = self.legal.get(self.key)
         if log is None:
-            raise CannotTell("the recovered log is not that of the image, which is judged by number 2")
+            raise CannotTell("the recovered log is not that of the image, which number 2 judges")
         return log
 
     @cached_property
@@ -449,47 +481,52 @@ class ImageEvidence:
         """The log files of the image."""
         content = self.seen.content
         files = {base: content[name] for base, name in self.before.files.items()}
-        return ImageLedger(files, self.before.records, file_bytes=self.shape.settings.file_bytes)
+        return ImageLedger(files, self.before.records, file_bytes=self.store_layout.settings.file_bytes)
 
     # ---- queues and index --------------------------------------------------------------------------------------
 
     @cached_property
     def derived(self) -> DerivedLedger:
-        """What queues and index of the surviving records have to hold, nothing where that cannot be worked out."""
+        """Expected queues and index of the surviving records; empty if not derivable."""
         records = () if self.not_derivable else log_of(self.after.records, self.after.end).records
-        return DerivedLedger(self.shape.layout, records)
+        return DerivedLedger(self.store_layout.layout, records)
 
     @property
     def index_ledger(self) -> DerivedLedger:
-        """The same of the index, with the entries before the log."""
-        front = front_entries(own_files(self.content), self.shape.settings, begin=self.after.begin)
-        if front is None:
-            raise CannotTell("the index begins behind a file that is gone, which has the time of its first entry")
-        return WithFront(self.shape.layout, log_of(self.after.records, self.after.end).records, front)
+        """The same for the index, with the entries of removed records first."""
+        removed_first = removed_entries(own_files(self.content), self.store_layout.settings, begin=self.after.begin)
+        if removed_first is None:
+            raise CannotTell("the first entry of the index has its time relative to a file that is removed")
+        return WithRemovedEntries(
+            self.store_layout.layout, log_of(self.after.records, self.after.end).records, removed_first
+        )
 
     def derived_files(self) -> dict[str, bytes]:
-        """Return the files of queues and index, the filler in place of units of removed records."""
-        return without_front(own_files(self.content), begin=self.after.begin)
+        """Return the files of queues and index, with filler for units of removed records."""
+        return without_removed_units(own_files(self.content), begin=self.after.begin)
 
     def end_of_queue(self, queue: Queue) -> int:
-        """Return the number that follows the last message of a queue, by the store: removed records count too."""
+        """Return the number after the last message of a queue, by the store.
+
+        Removed records count too.
+        """
         return observed("max_offset_in_queue", lambda: self.store.max_offset_in_queue(*queue))
 
     @cached_property
     def not_derivable(self) -> str:
-        """Why queues and index cannot be worked out from the surviving records; nothing if they can."""
+        """Why queues and index cannot be derived from the surviving records; empty if they can."""
         if not all(map(is_text, self.after.records)):
-            return "a record has a topic or properties that are no UTF-8: what Java makes of them is not decided here"
+            return "a record has a topic or properties that are not UTF-8, which Java decodes in its own way"
         last: dict[Queue, tuple[int, int]] = {}
         for record in map(model_record, self.after.records):
-            for queue, number in places(record, self.shape.layout):
-                if not _has_a_place(queue, number):
+            for queue, number in places(record, self.store_layout.layout):
+                if not _has_a_file(queue, number):
                     name = f"{queue[0]}/{queue[1]}"
-                    return f"in the log {record.offset} is number {number} of queue {name}: no queue file can have it"
+                    return f"record {record.offset} has number {number} in queue {name}, which no queue file can hold"
                 before = last.get(queue, (number - 1, -1))
                 if (number, record.offset) != before and number != before[0] + 1:
                     name = f"{queue[0]}/{queue[1]}"
-                    return f"in the log queue {name} has number {number} at {record.offset}, behind number {before[0]}"
+                    return f"queue {name} has number {number} at {record.offset} after number {before[0]}"
                 last[queue] = number, record.offset
         return ""
 
@@ -498,37 +535,40 @@ class ImageEvidence:
     @property
     def settings(self) -> Settings:
         """The settings that the store was opened with."""
-        return self.shape.settings
+        return self.store_layout.settings
 
     @property
     def layout(self) -> Layout:
-        """The same as the model has them."""
-        return self.shape.layout
+        """The settings as the model has them."""
+        return self.store_layout.layout
 
     @cached_property
     def own_progress(self) -> tuple[str, ...]:
-        """The paths of the progress files that a store of this shape may correct; none of a read-only one."""
+        """The paths of the progress files that this store may correct.
+
+        There are none for a read-only store.
+        """
         if not self.is_writable:
             return ()
-        consumers = LIGHT_CONSUMER_OFFSETS if self.shape.settings.light_queues else CONSUMER_OFFSETS
-        is_master = self.shape.config.broker_role is not BrokerRole.SLAVE
+        consumers = LIGHT_CONSUMER_OFFSETS if self.store_layout.settings.light_queues else CONSUMER_OFFSETS
+        is_master = self.store_layout.config.broker_role is not BrokerRole.SLAVE
         return (consumers, *((DELAY_OFFSETS,) if is_master else ()))
 
     @cached_property
-    def said_before(self) -> dict[str, Said]:
-        """What the image says in the progress files of the store, of those that say something."""
-        found = {path: said_in(self.seen.image.files, path) for path in self.own_progress}
-        return {path: said for path, said in found.items() if said is not None}
+    def versions_before(self) -> dict[str, SavedVersion]:
+        """The versions of the store's progress files in the image, for those that are readable."""
+        found = {path: version_in(self.seen.image.files, path) for path in self.own_progress}
+        return {path: version for path, version in found.items() if version is not None}
 
     @property
     def legal_versions(self) -> LegalVersions:
-        """Raises CannotTell."""
-        raise CannotTell("which progress was saved is not in an image")
+        """Raises CannotTell: an image does not show which progress was saved."""
+        raise CannotTell("an image does not show which progress was saved")
 
     @property
     def torn_before(self) -> frozenset[tuple[str, bytes]]:
-        """Raises CannotTell."""
-        raise CannotTell("which files were torn before the crash is not in an image")
+        """Raises CannotTell: an image does not show what was torn before the crash."""
+        raise CannotTell("an image does not show which files were torn before the crash")
 
 
 _OF_THE_FIRST_RECOVERY = ("after", "derived", "durable", "durable_content", "ledger", "legal", "not_derivable")
@@ -540,8 +580,8 @@ def _as_model(log: LogRead) -> CommitLog:
     return log_of(log.records, log.end).changed(min_offset=log.begin)
 
 
-def said_in(files: Mapping[str, bytes], path: str) -> Said | None:
-    """Return what a progress file says, its backup where it says nothing; None where neither does."""
+def version_in(files: Mapping[str, bytes], path: str) -> SavedVersion | None:
+    """Return the version in a progress file or its backup; None if neither is readable."""
     document = load_config(dict(files), path)
     try:
         return None if document is None else READERS[path](document)

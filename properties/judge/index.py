@@ -1,7 +1,7 @@
-"""Judges of the index: its files, and queries by key (contract 5).
+"""Judge the index: its files, and queries by key (contract 5).
 
-What must be there comes from the model, record by record (properties/judge/ledgers.py). Files are bytes by name below
-the store directory, decoded by the judges' own decoder.
+The model says what must be there, record by record (properties/judge/ledgers.py). Files are bytes by name below the
+store directory and are decoded by the judges' own decoder.
 """
 
 from bisect import bisect_left
@@ -13,32 +13,33 @@ from tornpage.properties.decode.index import IndexEntry, decode_index
 from tornpage.properties.judge.answers import found_by_key
 from tornpage.properties.judge.evidence import INDEX, STRAY, Evidence
 from tornpage.properties.judge.ledgers import DerivedLedger, EntryPut
-from tornpage.properties.judge.rulings import judge
+from tornpage.properties.judge.rulings import bounds_text, judge
 from tornpage.properties.program.case import Settings
 
 __all__ = ["decoded_index", "index_holds_the_log", "index_is_right", "index_names", "keys_are_found"]
 
-_UNUSED_KEY = "nobody used this"
+_UNUSED_KEY = "an unused key"
 
 _QUERY_MAX = 64
 
 _TURNS = 3
-"""Each state reads so many-th of the queues and of the keys: the next record brings the next ones."""
+"""Each crash state reads one in so many queues and keys; the number of records decides which."""
 
 
 @judge(5)
 def index_holds_the_log(found: Evidence) -> None:
-    """Contract 5: the index files hold exactly the entries of the surviving records, in chains that find them."""
+    """Contract 5: the index files have exactly the entries of the surviving records."""
     content, derived = found.derived_files(), found.index_ledger
     index_is_right(content, derived, found.end, settings=found.settings, min_offset=found.derived_begin)
 
 
 @judge(5)
 def keys_are_found(found: Evidence) -> None:
-    """Contract 5: a query for a key brings all surviving records that have it, in a window those within.
+    """Contract 5: a query for a key returns all surviving records with it.
 
-    Which of the keys are queried depends on how many records there are; that the entries of all are right is judged
-    by their bytes.
+    With a time range it returns those within the range.
+
+    The number of records decides which keys are queried. The entries of all keys are judged by their bytes.
     """
     store, derived, stored = found.store, found.derived, found.ledger.stored
     turn, keys = found.key[0], derived.keys_at(store.max_offset)
@@ -61,10 +62,10 @@ decoded_index = lru_cache(maxsize=4096)(decode_index)  # the same log gives the 
 def index_is_right(
     content: Mapping[str, bytes], derived: DerivedLedger, end_offset: int, *, settings: Settings, min_offset: int = 0
 ) -> None:
-    """Contract 5: the entries of all index files, one behind the other, are those of the surviving records; every
-    chain, count and range fits them, and only the last file has room left.
+    """Check that the index has exactly the entries of the surviving records (contract 5).
 
-    In front may stand entries of places before `min_offset`, where there is no record any more to compare them with.
+    Every chain, count and range has to fit them, and only the last file may have room left. Entries of records before
+    `min_offset` may come first; those records are removed, so they are not compared.
     """
     names = index_names(content)
     entries = derived.entries_at(end_offset)
@@ -74,7 +75,7 @@ def index_is_right(
     for name in names:
         view = decoded_index(content[name], slots=settings.index_slots, entries=settings.index_entries)
         for problem, detail in view.problems:
-            raise GuaranteeBroken(5, f"{name} contradicts itself, {problem}", found=detail)
+            raise GuaranteeBroken(5, f"{name} contradicts itself: {problem}", found=detail)
         front = 0 if at else bisect_left(view.entries, min_offset, key=_offset_of_entry)
         found_entries = view.entries[front:]
         puts = expected[at : at + len(found_entries)]
@@ -84,13 +85,13 @@ def index_is_right(
                 raise GuaranteeBroken(5, f"entry {entry.number} of {name} is wrong", f"{put[0]:#x} at {put[1]}", found)
         if len(puts) < len(found_entries):
             raise GuaranteeBroken(
-                5, f"{name} has entries of no surviving record", str(len(puts)), str(len(found_entries))
+                5, f"{name} has entries for records that do not exist", str(len(puts)), str(len(found_entries))
             )
         if puts:
             times = (view.header.begin_timestamp, view.header.end_timestamp)
             wanted = (times[0] if front else puts[0][2], puts[-1][2])
             if times != wanted:
-                raise GuaranteeBroken(5, f"{name} has the wrong times", f"{wanted[0]}, {wanted[1]}", str(times))
+                raise GuaranteeBroken(5, f"{name} has the wrong times", bounds_text(wanted), bounds_text(times))
             begins = [times[0] if front else last_timestamp, *[times[0]] * (len(puts) - 1)]
             for entry, put, begin in zip(found_entries, puts, begins, strict=True):
                 seconds = max(0, (put[2] - begin) // 1000) if begin else 0
@@ -100,10 +101,10 @@ def index_is_right(
                     raise GuaranteeBroken(5, sentence, f"{seconds} s", f"{entry.seconds} s")
         last_timestamp = view.header.end_timestamp if view.entries else last_timestamp
         if name != names[-1] and len(view.entries) != settings.index_entries - 1:
-            raise GuaranteeBroken(5, f"{name} is not full, and not the last", found=f"{len(view.entries)} entries")
+            raise GuaranteeBroken(5, f"{name} is neither full nor the last file", found=f"{len(view.entries)} entries")
         at += len(puts)
     if at < len(expected):
-        raise GuaranteeBroken(5, f"the index ends before the entry of the record at {expected[at][1]}")
+        raise GuaranteeBroken(5, f"the index has no entry for the record at {expected[at][1]}")
 
 
 def _offset_of_put(put: EntryPut) -> int:

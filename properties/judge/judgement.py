@@ -1,4 +1,4 @@
-"""Judges one crash image: reads it, recovers a copy, and gives a ruling on each number of the contract."""
+"""Judge one crash image: recover a copy, and give a ruling on each contract number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tornpage.properties.judge.log import (
 )
 from tornpage.properties.judge.progress import is_progress
 from tornpage.properties.judge.rulings import NEVER_JUDGED, CannotTell, Ruling, counted, holds, ruling_of, unknown
-from tornpage.properties.judge.shape import Given, first_look, shape_of
+from tornpage.properties.judge.shape import SettingsOverride, first_look, store_layout_of
 from tornpage.properties.judge.start import (
     is_in_quarantine,
 )
@@ -31,36 +31,39 @@ from tornpage.properties.program.case import Disk
 __all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]
 
 SAMPLES = 12
-"""At how many of its file operations the recovery is crashed, unless somebody asks for more."""
+"""At how many of its file operations a recovery is crashed by default."""
 
 _LAST_MS = 253_370_000_000_000
-"""In the year 9998: no index file can be named behind it, and a record may state any time."""
+"""In the year 9998. An index file cannot have a later time in its name, and a record may state any time."""
 
 _READ_ONLY: Mapping[int, str] = {
     3: "a read-only store cuts nothing",
-    4: "a read-only store leaves queues and index as they are; what it serves is judged by number 7",
-    5: "a read-only store leaves queues and index as they are; what it serves is judged by number 7",
+    4: "a read-only store leaves queues and index as they are; number 7 judges what it serves",
+    5: "a read-only store leaves queues and index as they are; number 7 judges what it serves",
     9: "a read-only store moves no watermark",
     16: "a read-only store dispatches nothing",
-    17: "a read-only store leaves queues and index as they are; what it serves is judged by number 7",
+    17: "a read-only store leaves queues and index as they are; number 7 judges what it serves",
 }
 """Why a number cannot be judged in a read-only store."""
 
 
 @dataclass
 class Judgement:
-    """All rulings in the order of their numbers; `findings` are those of the image, `said` those of the store."""
+    """All rulings by contract number.
+
+    `findings` are those of the image, and `store_findings` those that the store reported.
+    """
 
     rulings: list[Ruling]
     crashes: Crashes
     figures: dict[str, int]
     findings: tuple[Finding, ...] = ()
-    said: list[dict[str, Any]] = field(default_factory=list)
+    store_findings: list[dict[str, Any]] = field(default_factory=list)
     mode: str = ""
 
     @property
     def verdict(self) -> Verdict:
-        """Broken if one number is; unknown if none could be judged."""
+        """Broken if one number is broken; unknown if none could be judged."""
         words = {ruling.verdict for ruling in self.rulings}
         if "broken" in words:
             return Verdict.BROKEN
@@ -74,7 +77,7 @@ class Judgement:
 def judge_image(
     seen: SeenImage,
     *,
-    given: Given | None = None,
+    override: SettingsOverride | None = None,
     truth: Truth | None = None,
     components: Parts | None = None,
     disk: Disk = "posix-strict",
@@ -83,11 +86,15 @@ def judge_image(
     seed: int = 0,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Judgement:
-    """Judge an image. A function of its arguments: the clock stands just behind the newest record.
+    """Judge an image.
 
-    `samples` says at how many file operations the recovery is crashed again, None at all of them. Raises InspectError.
+    The result depends on the arguments only: the clock stands just after the newest record.
+
+    `samples` says at how many of its file operations the recovery is crashed, None at all of them. Raises InspectError.
     """
-    with evidence_of(seen, given=given, truth=truth, components=components, disk=disk, progress=progress) as evidence:
+    with evidence_of(
+        seen, override=override, truth=truth, components=components, disk=disk, progress=progress
+    ) as evidence:
         crashes = Crashes()
         rulings = rulings_on(evidence)
         progress("recover again")
@@ -100,36 +107,39 @@ def judge_image(
 def evidence_of(
     seen: SeenImage,
     *,
-    given: Given | None = None,
+    override: SettingsOverride | None = None,
     truth: Truth | None = None,
     components: Parts | None = None,
     disk: Disk = "posix-strict",
     progress: Callable[[str], None] = lambda what: None,
 ) -> Iterator[ImageEvidence]:
     """Yield an image and its first recovery. Raises InspectError."""
-    given = given or Given()
+    override = override or SettingsOverride()
     progress("read")
-    before, directories, file_bytes = first_look(seen, given)
-    shape = shape_of(seen, given, before, directories=directories, file_bytes=file_bytes)
-    newest_ms = max((0, *(record.store_timestamp for record in (*before.records, *before.behind))))
+    before, directories, file_bytes = first_look(seen, override)
+    store_layout = store_layout_of(seen, override, before, directories=directories, file_bytes=file_bytes)
+    newest_ms = max((0, *(record.store_timestamp for record in (*before.records, *before.past_end))))
     now_ms = 1000 + min(newest_ms, _LAST_MS)
     floor = read_floor(seen.directory)
-    with recoveries_of(shape, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
+    with recoveries_of(store_layout, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
         progress("recover")
-        recoveries.looks_at_all = is_damaged(seen, before, floor)
-        evidence = ImageEvidence(seen, shape, before, recoveries.opened(seen.image), recoveries, truth, floor)
-        if evidence.opened.refusal.startswith("WrongFileSize") and "mappedFileSizeCommitLog" in given.numbers:
+        recoveries.checks_whole_log = is_damaged(seen, before, floor)
+        evidence = ImageEvidence(seen, store_layout, before, recoveries.opened(seen.image), recoveries, truth, floor)
+        if evidence.opened.refusal.startswith("WrongFileSize") and "mappedFileSizeCommitLog" in override.numbers:
             raise InspectError(f"no log file has the {file_bytes:,} bytes that were given; leave the size out")
         yield evidence
 
 
 def rulings_on(evidence: ImageEvidence) -> list[Ruling]:
-    """Return what each judge but that of number 6 says; a store that fails when it is asked breaks that number."""
+    """Return the ruling of each number but 6.
+
+    A store that fails when it is asked breaks the number asked about.
+    """
     return [ruling_on(number, evidence) for number in JUDGES_OF_IMAGES]
 
 
 def ruling_on(number: int, evidence: ImageEvidence) -> Ruling:
-    """Return what the judges of one number say of an image: the first of them that does not find that it holds."""
+    """Return the first ruling on a number that is not `holds`, or `holds` if there is none."""
     try:
         _require_judgeable(number, evidence)
     except CannotTell as reason:
@@ -144,7 +154,7 @@ def ruling_on(number: int, evidence: ImageEvidence) -> Ruling:
 
 
 def _require_judgeable(number: int, evidence: ImageEvidence) -> None:
-    """Raise CannotTell where an image does not show what a number is about."""
+    """Raise CannotTell if an image does not show what a number is about."""
     if number == 7:
         return
     store = evidence.store
@@ -153,19 +163,22 @@ def _require_judgeable(number: int, evidence: ImageEvidence) -> None:
     if number not in (4, 5, 17):
         return
     if store.max_offset != evidence.after.end:
-        raise CannotTell("the log does not end where the store says, which is judged by number 1")
-    reason = evidence.not_derivable or evidence.shape.unknown.get(5 if number == 5 else 4, "")
+        raise CannotTell("the log does not end where the store says, which number 1 judges")
+    reason = evidence.not_derivable or evidence.store_layout.unknown.get(5 if number == 5 else 4, "")
     if not reason and number == 5 and not evidence.settings.index:
         reason = "the store has no index"
     if reason:
         raise CannotTell(reason)
     known = {queue for queue, _, _ in evidence.derived.queues_at(evidence.after.end)}
     if number == 17 and evidence.after.begin and set(observed("queues", store.queues)) - known:
-        raise CannotTell("a queue has records in front of the log only; with which number it goes on is not in the log")
+        raise CannotTell("all records of a queue are removed, and the log does not show its next queue offset")
 
 
 def _placed(ruling: Ruling, evidence: ImageEvidence) -> Ruling:
-    """Return a broken ruling with the file that it is about, and the offset if it is where the log ends."""
+    """Return a broken ruling with its file.
+
+    The offset is the end of the log if that is the place.
+    """
     if ruling.verdict != "broken" or ruling.file or not evidence.did_open:
         return ruling
     if ruling.contract == 7:
@@ -179,7 +192,7 @@ def _placed(ruling: Ruling, evidence: ImageEvidence) -> Ruling:
 
 
 def _what_holds(number: int, evidence: ImageEvidence) -> str:
-    """Return in a sentence what was found to hold of a number."""
+    """Return a sentence that says what was checked for a number that holds."""
     before, after, derived, truth = evidence.before, evidence.after, evidence.derived, evidence.truth
     match number:
         case 1:
@@ -189,55 +202,55 @@ def _what_holds(number: int, evidence: ImageEvidence) -> str:
             due = counted(len(due_in(evidence, truth)), "record")
             return f"none is missing of {due} {why_due(truth)}"
         case 3:
-            was = "nothing was there" if before.dirty_at is None else f"bytes from {before.dirty_at} on were erased"
-            return f"everything behind {after.end} is zero, durably; {was}"
+            was = "they were zero before" if before.dirty_at is None else f"bytes from {before.dirty_at} on were erased"
+            return f"all bytes past {after.end} are zero on disk; {was}"
         case 4:
             queues = list(derived.queues_at(after.end))
             units = counted(sum(count for _, _, count in queues), "unit")
-            return f"{units} in {counted(len(queues), 'queue')}, byte for byte as the records say"
+            return f"{units} in {counted(len(queues), 'queue')}, each byte as the records require"
         case 5:
             entries = counted(len(derived.entries_at(after.end)), "entry", "entries")
-            return f"{entries}, link by link as the records say; keys are found"
+            return f"{entries}, each link as the records require; queries find their keys"
         case 7:
             return _how_it_starts(evidence)
         case 9:
             store = evidence.store
             marks = (store.min_offset, store.flushed_offset, store.committed_offset, store.max_offset)
             shown = ", ".join(map(str, marks))
-            return f"minimum, flushed, committed and written are {shown}; the checkpoint is not ahead"
+            return f"minimum, flushed, committed and written are {shown}; the checkpoint is not newer"
         case 13:
             files = counted(sum(map(is_progress, evidence.seen.content)), "progress file")
-            return f"checkpoint and floor are whole, and {files}, within the queues"
+            return f"checkpoint, floor and {files} are whole; progress lies within its queues"
         case 14:
-            return "a second opener is refused, and has changed nothing"
+            return "a second open was refused and changed nothing"
         case 16:
             return "the store opened with nothing left to dispatch; requests and services are not in an image"
         case 17:
-            return "bounds of all queues are right; who reads a third of them gets every record, in order"
+            return "bounds of all queues are right; each queue read (one in three) returned every record in order"
         case _:
             return ""
 
 
 def _how_it_starts(evidence: ImageEvidence) -> str:
-    behind = counted(len(evidence.before.behind), "record")
+    past_end = counted(len(evidence.before.past_end), "record")
     if not evidence.is_writable:
-        served = counted(len(evidence.before.records) + len(evidence.before.behind), "record")
+        served = counted(len(evidence.before.records) + len(evidence.before.past_end), "record")
         return f"read-only, changed nothing, serves {served}; {evidence.store.read_only_reason}"
-    if evidence.floor is not None or not evidence.before.behind:
+    if evidence.floor is not None or not evidence.before.past_end:
         return "the store opens read-write"
-    return f"the store opens read-write; in quarantine: {behind} from behind the cut"
+    return f"the store opens read-write; {past_end} past the cut are in quarantine"
 
 
 def _judgement(evidence: ImageEvidence, rulings: list[Ruling], crashes: Crashes) -> Judgement:
     store, before = evidence.opened.store, evidence.before
     kept = () if store is None else evidence.after.records
-    stayed = [] if store is None else [*kept, *(() if evidence.is_writable else evidence.after.behind)]
+    stayed = [] if store is None else [*kept, *(() if evidence.is_writable else evidence.after.past_end)]
     figures = {
         "image_files": len(evidence.seen.image.files),
         "image_bytes": sum(map(len, evidence.seen.image.files.values())),
-        "records_in_image": len(before.records) + len(before.behind),
+        "records_in_image": len(before.records) + len(before.past_end),
         "records_kept": len(stayed),
-        "records_in_quarantine": sum(is_in_quarantine(evidence.content, record) for record in before.behind),
+        "records_in_quarantine": sum(is_in_quarantine(evidence.content, record) for record in before.past_end),
         "log_begin": before.begin,
         "log_end": before.begin if store is None else evidence.after.end,
         "recoveries": evidence.recoveries.count,
@@ -250,10 +263,12 @@ def _judgement(evidence: ImageEvidence, rulings: list[Ruling], crashes: Crashes)
         figures["records_lost"] = sum(offset not in places for offset in evidence.truth.records)
     for word in ("holds", "broken", "unknown"):
         figures[f"numbers_{word}"] = sum(ruling.verdict == word for ruling in rulings)
-    said = [] if store is None else [
+    store_findings = [] if store is None else [
         {"severity": f.severity, "code": f.code, "file": f.file.partition("/store/")[2], "offset": f.offset,
          "message": f.message.replace("/store/", "")}
         for f in store.findings
     ]  # fmt: skip
     mode = "does not open" if store is None else ("read-write" if evidence.is_writable else "read-only")
-    return Judgement(rulings, crashes, figures, (*evidence.seen.strays, *evidence.shape.findings), said, mode)
+    return Judgement(
+        rulings, crashes, figures, (*evidence.seen.strays, *evidence.store_layout.findings), store_findings, mode
+    )

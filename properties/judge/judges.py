@@ -1,7 +1,7 @@
-"""List the judges by their evidence, in the order in which they speak (docs/contract.md).
+"""List the judges by their evidence, in the order in which they run (docs/contract.md).
 
-Each judge knows one numbered promise and takes `Evidence`. Those of a recorded disk are counted by their names in
-activation tables. Judges of killed processes are listed in properties/explore/kills/judge.py.
+Each judge knows one numbered promise and takes `Evidence`. Activation tables count the judges of a recorded disk by
+name. properties/explore/kills/judge.py lists the judges of killed processes.
 """
 
 from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ QUEUE_JUDGES = (
     keys_are_found,
     checkpoint_is_not_ahead_of_queues,
 )
-"""In the order in which they speak."""
+"""In the order in which they run."""
 
 JUDGES: tuple[Callable[[Evidence], Ruling], ...] = (
     opens_for_writing,
@@ -77,7 +77,7 @@ JUDGES: tuple[Callable[[Evidence], Ruling], ...] = (
     *PROGRESS_JUDGES,
     *DELAY_JUDGES,
 )
-"""In the order in which they speak."""
+"""In the order in which they run."""
 
 OF_THE_PROCESS: frozenset[Callable[[Evidence], Ruling]] = frozenset(
     {
@@ -93,7 +93,7 @@ OF_THE_PROCESS: frozenset[Callable[[Evidence], Ruling]] = frozenset(
         nothing_delayed_is_left_out,
     }
 )
-"""Those that look at what a process has and answers, and at what the log and the progress files say: nowhere else."""
+"""Judges that only depend on the view and answers of the process, and on the persisted log and progress files."""
 
 JUDGES_OF_IMAGES: Mapping[int, tuple[Callable[[ImageEvidence], Ruling], ...]] = {
     1: (log_reads_to_its_end, is_a_prefix, records_were_put),
@@ -108,4 +108,4 @@ JUDGES_OF_IMAGES: Mapping[int, tuple[Callable[[ImageEvidence], Ruling], ...]] = 
     17: (queues_have_their_bounds, queues_are_read_in_order, times_are_found),
     14: (is_exclusive,),
 }
-"""By number, in the order in which they look. Number 6 recovers again, and comes last."""
+"""By number, in the order in which they run. Number 6 recovers again and runs last."""

@@ -1,10 +1,10 @@
-"""Hold what the log, the queues and index, and the progress files of a store have to contain.
+"""Hold the expected content of the log, queues, index and progress files of a store.
 
-`Ledger` has the bytes of each record when its put returned: each is decoded once by the judges' own decoder and
-compared with the model's record, so that later comparisons need no decoding. `DerivedLedger` has what each record adds
-to queues and index, from the model, so that what a log of any length must have derived is a look-up. `ProgressLedger`
-has every version of a progress file, and between which events it was saved: a crash inside of the operation that saves
-may leave the version before or the new one, right after the answer only the new one. Offsets are physical.
+`Ledger` has the bytes of each record at the return of its put. Each record is decoded once by the judges' own decoder
+and compared with the model's record, so later comparisons need no decoding. `DerivedLedger` has what each record adds
+to queues and index, by the model, so the expected queues and index of a log of any length are a look-up.
+`ProgressLedger` has every version of a progress file and the events between which it was saved. A crash during a save
+may leave the old version or the new one; a crash after its answer leaves the new one. Offsets are physical.
 """
 
 import struct
@@ -38,20 +38,21 @@ __all__ = [
     "Peek",
     "ProgressLedger",
     "QueueMemory",
-    "Said",
+    "SavedVersion",
     "compare_record",
-    "said_by",
     "torn_in",
+    "version_text",
+    "versions_in",
 ]
 
 Peek = Callable[[str, int, int], bytes]
-"""Reads (file name, position, size) of what the process sees of a log file."""
+"""Reads (file name, position, size) of a log file as the process sees it."""
 
 BLANK_HEAD_BYTES = 8
 
 
 class Ledger:
-    """Expected content per log file, and where each record ends."""
+    """Expected content per log file, and the end offset of each record."""
 
     def __init__(self, *, file_bytes: int) -> None:
         self.file_bytes = file_bytes
@@ -67,7 +68,10 @@ class Ledger:
 
     @classmethod
     def of(cls, log: CommitLog, *, file_bytes: int, peek: Peek) -> "Ledger":
-        """Return the memory of a log of which `peek` reads the files. Raises GuaranteeBroken (1) where they differ."""
+        """Return the ledger of a log whose files `peek` reads.
+
+        Raises GuaranteeBroken (1) if they differ from the model.
+        """
         ledger, end = cls(file_bytes=file_bytes), 0
         for record in log.records:
             ledger.note(record, end_before=end, peek=peek)
@@ -80,7 +84,7 @@ class Ledger:
         return self._content.setdefault(base, bytearray(self.file_bytes))
 
     def note(self, record: Record, *, end_before: int, peek: Peek) -> None:
-        """Take in a record just put: decode what lies there, compare it with the model, remember the bytes."""
+        """Note a record just put: decode it, compare it with the model, and keep its bytes."""
         base = record.offset // self.file_bytes * self.file_bytes
         if record.offset == base and end_before < base:
             self.note_blank(end_before, peek)
@@ -90,13 +94,13 @@ class Ledger:
         self.ends.append(record.end_offset)
 
     def note_blank(self, offset: int, peek: Peek) -> None:
-        """Take in a blank just written: it declares the rest of its file empty."""
+        """Note a blank just written, which declares the rest of its file empty."""
         base = offset // self.file_bytes * self.file_bytes
         position = offset - base
         expected = (self.file_bytes - position).to_bytes(4, "big") + 0xCBD43194.to_bytes(4, "big")
         found = peek(f"{base:020d}", position, BLANK_HEAD_BYTES)
         if found != expected:
-            raise GuaranteeBroken(1, f"no blank ends the file at {offset}", expected.hex(), found.hex())
+            raise GuaranteeBroken(1, f"the file has no blank at {offset}", expected.hex(), found.hex())
         self._file(base)[position : position + BLANK_HEAD_BYTES] = expected
 
     def count_at(self, end_offset: int) -> int:
@@ -104,7 +108,7 @@ class Ledger:
         return bisect_right(self.ends, end_offset)
 
     def truncate(self, end_offset: int) -> None:
-        """Forget everything behind an offset: a recovery cut it."""
+        """Forget everything past an offset, because a recovery cut it."""
         del self.ends[self.count_at(end_offset) :]
         for base in [base for base in self._content if base >= end_offset]:
             del self._content[base]
@@ -113,12 +117,12 @@ class Ledger:
                 content[end_offset - base :] = bytes(base + self.file_bytes - end_offset)
 
     def stored(self, record: Record) -> bytes:
-        """Return the bytes of a record that was noted, as the log holds them."""
+        """Return the bytes of a noted record, as the log holds them."""
         base = record.offset // self.file_bytes * self.file_bytes
         return bytes(self._content[base][record.offset - base : record.end_offset - base])
 
     def expected(self, base: int, end_offset: int) -> bytes:
-        """Return what the log file at `base` must hold, all of it, when the log ends at `end_offset`."""
+        """Return the expected content of the log file at `base`, for a log that ends at an offset."""
         content = self._content.get(base)
         kept = max(0, min(self.file_bytes, end_offset - base))
         if content is None:
@@ -127,12 +131,12 @@ class Ledger:
 
 
 def compare_record(found: bytes, record: Record, *, base: int, file_bytes: int) -> None:
-    """Decode the bytes of one record and compare every field with the model's. Raises GuaranteeBroken (1)."""
+    """Decode one record and compare every field with the model's. Raises GuaranteeBroken (1)."""
     position = record.offset - base
     item = decode_record(found, offset=record.offset, room_bytes=file_bytes - position)
     if not isinstance(item, Decoded):
         reason = item.reason if isinstance(item, Bad) else "a blank"
-        raise GuaranteeBroken(1, f"what was put at {record.offset} is no record", "a valid record", str(reason))
+        raise GuaranteeBroken(1, f"the put at {record.offset} wrote no valid record", "a valid record", str(reason))
     message, trailer = record.message, item.checksum is not None
     pairs = {
         "size": (record.size_bytes, item.size_bytes),
@@ -162,7 +166,7 @@ Key = tuple[str, str]
 """Topic and key."""
 
 EntryPut = tuple[int, int, int]
-"""What one entry of the index is about: hash of the key, physical offset and store timestamp (ms) of the record."""
+"""Fields of one index entry: hash of the key, physical offset, and store timestamp (ms) of the record."""
 
 _UNIT = struct.Struct(">qiq")
 
@@ -171,9 +175,9 @@ _hash_of = lru_cache(maxsize=4096)(index_hash)
 
 @dataclass(slots=True)
 class QueueMemory:
-    """One queue: unit n from the first on is `units[n]`; it is there when the log reaches `ends[n]`.
+    """One queue: the unit at index n is `units[n]`; it exists if the log reaches `ends[n]`.
 
-    `stored` are all units as a queue file has them, without an extension.
+    `stored` are all units as in a queue file without an extension.
     """
 
     units: list[Unit] = field(default_factory=list)
@@ -181,15 +185,15 @@ class QueueMemory:
     stored: bytearray = field(default_factory=bytearray)
 
     def count_at(self, end_offset: int) -> int:
-        """Return how many units a log that ends at an offset has in this queue."""
+        """Return how many units this queue has if the log ends at an offset."""
         return bisect_right(self.ends, end_offset)
 
     def first_at(self, min_offset: int) -> int:
-        """Return the index of the first unit whose record does not lie in front of an offset."""
+        """Return the index of the first unit whose record is at or after an offset."""
         return bisect_left(self.units, min_offset, key=_begin_of) if min_offset else 0
 
     def append(self, unit: Unit) -> None:
-        """Take in the next unit."""
+        """Note the next unit."""
         assert not self.units or unit.queue_offset == self.units[-1].queue_offset + 1, "the model left a gap in a queue"
         self.units.append(unit)
         self.ends.append(unit.record.end_offset)
@@ -197,9 +201,9 @@ class QueueMemory:
 
 
 class DerivedLedger:
-    """Expected queues and index of every log that begins with the records noted so far, in their order.
+    """Expected queues and index of every prefix of the records noted so far.
 
-    Records of a topic that was `deleted` count in its queues from the offset on that is given with it.
+    Records of a topic in `deleted` count in its queues only from the given offset on.
     """
 
     def __init__(self, layout: Layout, records: Iterable[Record] = (), deleted: Iterable[tuple[str, int]] = ()) -> None:
@@ -214,14 +218,14 @@ class DerivedLedger:
             self.note(record)
 
     def note(self, record: Record) -> None:
-        """Take in the next record of the log."""
+        """Note the next record of the log."""
         self._records.append(record)
         code = tags_code(record, self._layout)
         for queue, number in places(record, self._layout):
             if record.offset < self._deleted.get(queue[0], 0):
                 continue
             memory = self.queues.setdefault(queue, QueueMemory())
-            if not memory.units or memory.units[-1].queue_offset < number:  # named twice, it is there once
+            if not memory.units or memory.units[-1].queue_offset < number:  # a queue named twice gets one unit
                 memory.append(Unit(number, record, code))
         if self._layout.index:
             self._note_keys(record)
@@ -236,26 +240,29 @@ class DerivedLedger:
                 records.append(record)
 
     def up_to(self, end_offset: int, deleted: Iterable[tuple[str, int]] = ()) -> "DerivedLedger":
-        """Return an independent memory of the records that end at or before an offset: the others were cut."""
+        """Return an independent ledger of the records that end at or before an offset."""
         records = (record for record in self._records if record.end_offset <= end_offset)
         return DerivedLedger(self._layout, records, deleted)
 
     def with_deleted(self, deleted: Iterable[tuple[str, int]], end_offset: int) -> "DerivedLedger":
-        """Return a memory of the same records of a log that ends at an offset, these topics being deleted."""
+        """Return a ledger of the same records with these topics deleted.
+
+        The log ends at `end_offset`.
+        """
         clamped = {topic: min(offset, end_offset) for topic, offset in deleted}
         if clamped == {topic: min(offset, end_offset) for topic, offset in self._deleted.items()}:
             return self
         return DerivedLedger(self._layout, self._records, clamped.items())
 
     def queues_at(self, end_offset: int) -> Iterator[tuple[Queue, QueueMemory, int]]:
-        """Yield each queue that has units when the log ends at an offset, and how many."""
+        """Yield each queue that has units if the log ends at an offset, and their number."""
         for queue, memory in self.queues.items():
             count = memory.count_at(end_offset)
             if count:
                 yield queue, memory, count
 
     def end_of(self, queue: Queue, end_offset: int) -> int:
-        """Return the number that follows the last unit of a queue when the log ends at an offset."""
+        """Return the number after the last unit of a queue if the log ends at an offset."""
         memory = self.queues.get(queue)
         count = memory.count_at(end_offset) if memory is not None else 0
         return memory.units[count - 1].queue_offset + 1 if memory is not None and count else 0
@@ -267,12 +274,12 @@ class DerivedLedger:
     def keys_at(self, end_offset: int) -> list[Key]:
         """Return the keys of a log that ends at an offset, in the order of their first records.
 
-        What comes behind that, in a history that was crashed at an earlier place, a replay of the crash does not know.
+        Keys of later records are left out: a replay of an earlier crash does not know them.
         """
         return [key for key, records in self.keys.items() if records[0].end_offset <= end_offset]
 
     def records_with(self, key: Key, end_offset: int, min_offset: int = 0) -> list[Record]:
-        """Return the records of a log that ends and begins at these offsets which have a key, in order."""
+        """Return the records with a key of a log that ends and begins at these offsets, in order."""
         records = self.keys.get(key, [])
         return [each for each in records[: bisect_right(records, end_offset, key=_end_of)] if each.offset >= min_offset]
 
@@ -291,36 +298,55 @@ LIGHT_CONSUMER_OFFSETS = f"{ROOT}/config/lmqConsumerOffset.json"
 
 DELAY_OFFSETS = f"{ROOT}/config/delayOffset.json"
 
-Said = Hashable
-"""What a version says: sorted pairs; () of a file that is not there."""
-
-LegalVersions = Mapping[str, frozenset[Said]]
-"""What each state file may say, by path."""
+SavedVersion = Hashable
+"""The content of one version: sorted pairs; () for a missing file."""
 
 
-def _consumer_offsets(document: object) -> Said:
+def version_text(content: SavedVersion) -> str:
+    """Return a version as text: levels and their numbers, or groups and their offsets."""
+    if not isinstance(content, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in content):
+        return str(content)
+    return ", ".join(f"{_owner_text(owner)} at {number}" for owner, number in content) or "nothing"
+
+
+def _owner_text(owner: object) -> str:
+    match owner:
+        case (topic, group, queue_id):
+            return f"group {group} in {topic}/{queue_id}"
+        case _:
+            return f"level {owner}"
+
+
+LegalVersions = Mapping[str, frozenset[SavedVersion]]
+"""The versions that each state file may have, by path."""
+
+
+def _consumer_offsets(document: object) -> SavedVersion:
     return tuple(sorted(parse_consumer_offsets(document).items()))
 
 
-def _delay_offsets(document: object) -> Said:
+def _delay_offsets(document: object) -> SavedVersion:
     return parse_delay_offsets(document)
 
 
-READERS: dict[str, Callable[[object], Said]] = {
+READERS: dict[str, Callable[[object], SavedVersion]] = {
     DELAY_OFFSETS: _delay_offsets,
     CONSUMER_OFFSETS: _consumer_offsets,
     LIGHT_CONSUMER_OFFSETS: _consumer_offsets,
 }
-"""How the document of each state file is read; raises ValueError for one that has another shape."""
+"""Parsers of the state files' documents; each raises ValueError for a document of another form."""
 
 
-def said_by(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[str, Said]:
-    """Return what each state file says, its backup where it says nothing, () where that says nothing either."""
-    return {path: _said_in(files, path) for path in paths}
+def versions_in(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[str, SavedVersion]:
+    """Return the version in each state file, or else in its backup; () if neither is readable."""
+    return {path: _saved_version_in(files, path) for path in paths}
 
 
 def torn_in(files: Mapping[str, bytes], paths: Iterable[str]) -> frozenset[tuple[str, bytes]]:
-    """Return name and content of each state file or backup that is there and says nothing: empty, torn, or else."""
+    """Return name and content of each state file or backup that is not readable.
+
+    Such a file is empty, torn or foreign.
+    """
     names = (name for path in paths for name in (path, f"{path}.bak"))
     return frozenset((name, files[name]) for name in names if name in files and not _is_document(files[name]))
 
@@ -330,14 +356,17 @@ def _is_document(stored: bytes) -> bool:
     return load_config({"it": stored}, "it") is not None
 
 
-def _said_in(files: Mapping[str, bytes], path: str) -> Said:
+def _saved_version_in(files: Mapping[str, bytes], path: str) -> SavedVersion:
     names = (path, f"{path}.bak")
-    return _said_by_bytes(path, tuple((name, files[name]) for name in names if name in files))
+    return _version_in_bytes(path, tuple((name, files[name]) for name in names if name in files))
 
 
 @lru_cache(maxsize=1 << 10)
-def _said_by_bytes(path: str, there: tuple[tuple[str, bytes], ...]) -> Said:
-    """Read a file and its backup: thousands of images have the same few."""
+def _version_in_bytes(path: str, there: tuple[tuple[str, bytes], ...]) -> SavedVersion:
+    """Read a file and its backup.
+
+    Cached, because thousands of images have the same few versions.
+    """
     document = load_config(dict(there), path)
     if document is None:
         return ()
@@ -351,42 +380,49 @@ def _said_by_bytes(path: str, there: tuple[tuple[str, bytes], ...]) -> Said:
 class _Version:
     """One version, saved between the events `first` and `last`."""
 
-    said: Said
+    content: SavedVersion
     first: int
     last: int
 
 
 class ProgressLedger:
-    """The versions of each state file since the disk was opened; `there` is what the files said before that.
+    """The versions of each state file since the disk was opened.
 
-    Behind a kill `legal` has the versions that may have been on the disk then: until the event `until`, the end of the
-    open that follows, a power loss may leave each of them, since nobody had synced what the dead process did last.
+    `there` are the versions before the open.
+
+    After a kill, `legal` has the versions that may have been on the disk then. Until the event `until`, the end of the
+    following open, a power loss may leave any of them, because the last writes of the killed process were not synced.
     """
 
-    def __init__(self, there: Mapping[str, Said], *, legal: LegalVersions | None = None, until: int = -1) -> None:
+    def __init__(
+        self, there: Mapping[str, SavedVersion], *, legal: LegalVersions | None = None, until: int = -1
+    ) -> None:
         self._versions = {}
-        for path, said in there.items():
-            others = sorted((legal or {}).get(path, frozenset()) - {said}, key=repr)
+        for path, content in there.items():
+            others = sorted((legal or {}).get(path, frozenset()) - {content}, key=repr)
             ends = [-1, *(until for _ in others)]
-            self._versions[path] = [_Version(each, -1, end) for each, end in zip((*others, said), ends, strict=True)]
+            self._versions[path] = [_Version(each, -1, end) for each, end in zip((*others, content), ends, strict=True)]
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The state files that are remembered."""
+        """The paths of the recorded state files."""
         return tuple(self._versions)
 
-    def saved(self, path: str, said: Said, first: int, last: int) -> None:
-        """Say that a verb which spans the events from `first` to `last` has left this version."""
+    def saved(self, path: str, content: SavedVersion, first: int, last: int) -> None:
+        """Record the version that an operation between the events `first` and `last` saved."""
         versions = self._versions[path]
-        if versions[-1].said != said:
-            versions.append(_Version(said, first, last))
+        if versions[-1].content != content:
+            versions.append(_Version(content, first, last))
 
     def legal_versions(self, event: int) -> LegalVersions:
-        """Return what each file may say after a crash at an event: the last one saved before, or one being saved."""
+        """Return the legal versions of each file after a crash at an event.
+
+        They are the last saved version and the one being saved.
+        """
         return {path: frozenset(_legal(versions, event)) for path, versions in self._versions.items()}
 
 
-def _legal(versions: list[_Version], event: int) -> Iterable[Said]:
+def _legal(versions: list[_Version], event: int) -> Iterable[SavedVersion]:
     begun = [version for version in versions if version.first <= event]
     returned = max(number for number, version in enumerate(begun) if version.last <= event)
-    return (version.said for version in begun[returned:])
+    return (version.content for version in begun[returned:])

@@ -1,11 +1,11 @@
-"""Judges of the consume queues and their extension, and of reads through them (contract 4, 8, 16 and 17).
+"""Judge the consume queues, their extension, and reads (contract 4, 8, 16 and 17).
 
-What must be there comes from the model, record by record (properties/judge/ledgers.py). Files are bytes by name below
-the store directory, decoded by the judges' own decoders. Pulls are asked of the store; which offsets at the edges of a
-queue are tried depends on the number of records, so that a campaign tries all of them.
+The model says what must be there, record by record (properties/judge/ledgers.py). Files are bytes by name below the
+store directory and are decoded by the judges' own decoders. Pulls go to the store. The number of records decides which
+offsets at the edges of a queue are pulled, so that a campaign tries all of them.
 
-A queue unit of a store with an extension has an address there in place of its tags code, or the tags code itself where
-the extension could not take it. The unit at the address has the tags code, the store time and the bit map of its
+In a store with an extension, a queue unit has an extension address in place of its tags code, or the tags code itself
+if the extension could not take it. The unit at the address has the tags code, the store time and the bit map of its
 message. The bit map comes from the function that the store was given.
 """
 
@@ -22,8 +22,8 @@ from tornpage.properties.decode.units import PREFILL_UNIT, StoredUnit, decode_ex
 from tornpage.properties.judge.answers import compare_first_times, compare_pull, compare_time
 from tornpage.properties.judge.evidence import DERIVED, EXTENSIONS, QUEUES, STRAY, Evidence, is_base
 from tornpage.properties.judge.ledgers import DerivedLedger, QueueMemory
-from tornpage.properties.judge.rulings import judge, require
-from tornpage.properties.program.bit_maps import LOOKED_AT, bit_map_of
+from tornpage.properties.judge.rulings import bounds_text, judge, queue_text, require
+from tornpage.properties.program.bit_maps import READ_PROPERTIES, bit_map_of
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
 
@@ -45,17 +45,17 @@ __all__ = [
     "times_are_found",
 ]
 
-_UNKNOWN_QUEUE = ("nobody wrote to this", 0)
+_UNKNOWN_QUEUE = ("topic without messages", 0)
 
 _TURNS = 3
-"""Each state reads so many-th of the queues and of the keys: the next record brings the next ones."""
+"""Each crash state reads one in so many queues and keys; the number of records decides which."""
 
 MADE_GOOD = ("queues_made_good", "index_made_good")
-"""What a recovery may have to do: units or entries were missing, torn or too many."""
+"""Coverage points of a recovery that had to add, rewrite or erase units or index entries."""
 
 
 def made_good(found: Evidence) -> set[str]:
-    """Return what the recovery from a power loss had to change: of `MADE_GOOD`, as an activation table counts it."""
+    """Return the `MADE_GOOD` coverage points of a recovery from a power loss."""
     before, made = found.files.base.files, set()
     for name, kind in zip(MADE_GOOD, DERIVED[::2], strict=True):
         prefix = f"{ROOT}/{kind}"
@@ -67,20 +67,20 @@ def made_good(found: Evidence) -> set[str]:
 
 @judge(4)
 def queues_hold_the_log(found: Evidence) -> None:
-    """Contract 4: the queue files hold exactly the units of the surviving records, in order, without a gap."""
+    """Contract 4: the queue files have exactly the units of the surviving records."""
     queues_are_right(
         found.derived_files(),
         found.derived,
         found.end,
         settings=found.settings,
         min_offset=found.derived_begin,
-        was_harmed=found.was_harmed,
+        was_corrupted=found.was_corrupted,
     )
 
 
 @judge(4)
 def extensions_hold_the_log(found: Evidence) -> None:
-    """Contract 4: what the extension of a queue has at an address is what the message there says."""
+    """Contract 4: the extension unit at an address has the values of its message."""
     if found.settings.queue_ext:
         extensions_are_right(
             found.derived_files(),
@@ -94,9 +94,9 @@ def extensions_hold_the_log(found: Evidence) -> None:
 
 @judge(17)
 def queues_have_their_bounds(found: Evidence) -> None:
-    """Contract 17: the store knows each queue of a surviving record, from its first to its last; others are empty.
+    """Contract 17: queues have the bounds of their surviving records; others are empty.
 
-    A queue whose records are all gone is empty too, at the number behind them.
+    A queue whose records are all removed is empty at the number after its last record.
     """
     store = found.store
     expected = {}
@@ -106,26 +106,29 @@ def queues_have_their_bounds(found: Evidence) -> None:
     for queue in dict.fromkeys((*expected, *observed("queues", store.queues))):  # not a set: equal in every process
         lowest = observed("min_offset_in_queue", partial(store.min_offset_in_queue, *queue))
         bounds = (lowest, observed("max_offset_in_queue", partial(store.max_offset_in_queue, *queue)))
-        if bounds != expected.get(queue, (0, 0)):
+        wanted = expected.get(queue, (0, 0))
+        if bounds != wanted:
             raise GuaranteeBroken(
-                17, f"the bounds of queue {queue} are wrong", str(expected.get(queue, (0, 0))), str(bounds)
+                17, f"the bounds of queue {queue_text(queue)} are wrong", bounds_text(wanted), bounds_text(bounds)
             )
     require(nothing_is_left_to_dispatch(found))
 
 
 @judge(16)
 def nothing_is_left_to_dispatch(found: Evidence) -> None:
-    """Contract 16: a store that has opened has dispatched its log."""
-    behind = found.store.dispatch_behind_bytes
-    if behind:
-        raise GuaranteeBroken(16, "something was left to dispatch when the store had opened", "0", str(behind))
+    """Contract 16: a store that has opened has dispatched its whole log."""
+    past_end = found.store.dispatch_behind_bytes
+    if past_end:
+        raise GuaranteeBroken(16, "the store opened with part of its log not dispatched", "0", str(past_end))
 
 
 @judge(17)
 def queues_are_read_in_order(found: Evidence) -> None:
-    """Contract 17: who reads a queue gets every surviving message once, in order; at its edges he is told so.
+    """Contract 17: reading a queue returns every surviving message once, in order.
 
-    Which of the queues are read depends on how many records there are, as do the edges.
+    At the edges of the queue the status is right.
+
+    The number of records decides which queues and which edges are read.
     """
     turn, end_offset = found.key[0], found.store.max_offset
     queues = list(found.derived.queues_at(end_offset))
@@ -150,7 +153,10 @@ def queues_are_read_in_order(found: Evidence) -> None:
 
 @judge(8)
 def times_are_found(found: Evidence) -> None:
-    """Contract 8: the offset of a time beside that of some message, and the first times, are right."""
+    """Contract 8: the queue offset of a time, and the first store times, are right.
+
+    The time is near that of some message.
+    """
     turn, log = found.key[0], found.log
     queues = list(found.derived.queues_at(found.store.max_offset))
     if queues:
@@ -161,17 +167,24 @@ def times_are_found(found: Evidence) -> None:
 
 
 def _read_on(found: Evidence, queue: Queue, units: Sequence[Unit]) -> int:
-    """Pull from a queue where these units follow; return how many of them that brought, one at least."""
+    """Pull from a queue in which these units follow.
+
+    Returns how many of them the pull returned, at least one.
+    """
     first = units[0].queue_offset
     with observed("get_message", lambda: found.store.get_message(*queue, first)) as pulled:
         brought = len(pulled.messages)
         if not 0 < brought <= len(units) or pulled.next_begin_offset != first + brought:
             expected = f"messages {first} to {units[-1].queue_offset}"
             answer = f"{brought} of them, {pulled.status.value}, next {pulled.next_begin_offset}"
-            raise GuaranteeBroken(17, f"a reader of queue {queue} is led astray", expected, answer)
+            raise GuaranteeBroken(
+                17, f"a pull from queue {queue_text(queue)} skips or repeats messages", expected, answer
+            )
         for message, unit in zip(pulled.messages, units, strict=False):
             if message.queue_offset != unit.queue_offset or bytes(message) != found.ledger.stored(unit.record):
-                raise GuaranteeBroken(17, f"message {unit.queue_offset} of queue {queue} is not the one put there")
+                raise GuaranteeBroken(
+                    17, f"message {unit.queue_offset} of queue {queue_text(queue)} is not the one put there"
+                )
     return brought
 
 
@@ -182,14 +195,14 @@ def queues_are_right(
     *,
     settings: Settings,
     min_offset: int = 0,
-    was_harmed: bool = False,
+    was_corrupted: bool = False,
 ) -> None:
-    """Contract 4: each queue file holds the units of the surviving records in order, zeros behind them, and no file
-    lies beside; what stands before the first unit is the filler that points nowhere.
+    """Check that queue files hold the units of the surviving records (contract 4).
 
-    Units of records in front of `min_offset` may still be there, filler in their place, or nothing if they were all
-    that a file held; the file with the last unit of a queue stays, since it has its number. In a store that was
-    harmed behind its back they may say something else of what is in front: nobody can tell what it was, or reads it.
+    There must be no other file, and before the first unit there may only be filler, which points to no record. Units of
+    records before `min_offset` may still be there or be replaced by filler; a file with only such units may be removed.
+    The file with the last unit of a queue stays, because its name keeps the queue's numbers. If the files were
+    corrupted from outside, units of records before `min_offset` may have any values: no reader uses them.
     """
     file_bytes = settings.queue_units * UNIT_BYTES
     left = {name: data for name, data in content.items() if name.startswith(QUEUES) and not name.endswith(STRAY)}
@@ -203,13 +216,13 @@ def queues_are_right(
                 if is_needed:
                     raise GuaranteeBroken(4, f"the queue file {name} is not there")
                 continue
-            is_needed = True  # those behind it: there is no gap
+            is_needed = True  # the files after it, so that there is no gap
             end = max(0, min(gone - int(name[-20:]), len(wanted)))
-            wanted = _removed(found[:end], wanted[:end], min_offset, settings.queue_ext, was_harmed) + wanted[end:]
+            wanted = _removed(found[:end], wanted[:end], min_offset, settings.queue_ext, was_corrupted) + wanted[end:]
             if found != wanted:
                 _compare_units(name, found, wanted, content if settings.queue_ext else {})
         if gone and not is_needed:
-            raise GuaranteeBroken(4, f"queue {queue} has no file left: its numbers would begin at 0 again")
+            raise GuaranteeBroken(4, f"queue {queue_text(queue)} has no file left, so its numbers would restart at 0")
     for name, found in left.items():
         if not is_base(name[-20:]) or len(found) != file_bytes:
             raise GuaranteeBroken(4, f"{name} does not belong among the queues", "no such file", f"{len(found)} bytes")
@@ -218,34 +231,40 @@ def queues_are_right(
 
 
 def removed_places(memory: QueueMemory, count: int, min_offset: int) -> int:
-    """Return the position behind the last unit whose record lies in front of the log, 0 without one."""
+    """Return the position after the last unit of a record before the log, or 0."""
     first = min(memory.first_at(min_offset), count)
     return (memory.units[0].queue_offset + first) * UNIT_BYTES if first else 0
 
 
-def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_harmed: bool) -> bytes:
-    """Return what should stand where units are of removed records: what is found, where that may stand there.
+def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_corrupted: bool) -> bytes:
+    """Return the required bytes for units of removed records: those found, if allowed.
 
-    It may be filler. What such a unit has in the extension may be gone too, and its address then leads nowhere.
+    Filler is allowed. The extension unit of such a unit may be removed too, and its address then leads nowhere.
     """
     pieces = []
     for position in range(0, len(wanted), UNIT_BYTES):
         stored = found[position : position + UNIT_BYTES]
         unit = wanted[position : position + UNIT_BYTES]
         may_stand = stored == PREFILL_UNIT or (has_ext and stored[:12] == unit[:12])
-        may_stand |= was_harmed and _points_in_front_of(min_offset, stored)
+        may_stand |= was_corrupted and _points_before(min_offset, stored)
         pieces.append(stored if may_stand else unit)
     return b"".join(pieces)
 
 
-def _points_in_front_of(offset: int, stored: bytes) -> bool:
-    """Return whether a unit points to something in front of a physical offset; its length may have been pre-fill's."""
+def _points_before(offset: int, stored: bytes) -> bool:
+    """Return whether a unit points to a record before an offset.
+
+    Its size may be that of filler.
+    """
     units = decode_units(stored)
     return bool(units) and 0 <= units[0][0] < offset and units[0][1] > 0
 
 
 def expected_files(queue: Queue, memory: QueueMemory, count: int, *, file_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """Yield name of each file that a queue with its first `count` units needs, and how its content begins."""
+    """Yield the name and the content of each file that a queue needs.
+
+    The queue has its first `count` units, and the content is that before the zeros.
+    """
     start = memory.units[0].queue_offset * UNIT_BYTES
     base = start // file_bytes * file_bytes
     stored = PREFILL_UNIT * ((start - base) // UNIT_BYTES) + memory.stored[: count * UNIT_BYTES]
@@ -255,7 +274,7 @@ def expected_files(queue: Queue, memory: QueueMemory, count: int, *, file_bytes:
 
 
 def _compare_units(name: str, found: bytes, expected: bytes, content: Mapping[str, bytes]) -> None:
-    """Compare unit by unit; a tags code may lie in the extension, of which `content` has the files."""
+    """Compare unit by unit; a tags code may be in the extension, whose files are in `content`."""
     if len(found) != len(expected):
         raise GuaranteeBroken(4, f"{name} has the wrong size", str(len(expected)), str(len(found)))
     first = int(name[-20:]) // UNIT_BYTES
@@ -275,7 +294,7 @@ def _compare_units(name: str, found: bytes, expected: bytes, content: Mapping[st
 
 
 def places_of(units: bytes) -> list[tuple[int, int]]:
-    """Return where units point to; their tags codes may lie in the extension."""
+    """Return the offset and size in each unit; the tags codes may be in the extension."""
     return [unit[:2] for unit in decode_units(units)]
 
 
@@ -288,16 +307,16 @@ def _first_unit(found: bytes) -> str:
 
 
 BitMapOf = Callable[[Record], bytes]
-"""What the extension has to hold of a record."""
+"""Returns the bit map that the extension has to hold for a record."""
 
 
 def bit_maps_of(settings: Settings) -> BitMapOf:
-    """Return what a store with these settings has to hold of each record; without filters the bit maps are empty."""
-    return _told_by_its_filters if settings.bit_maps else _no_bit_map
+    """Return the bit maps of a store with these settings; they are empty without filters."""
+    return _bit_map_by_filters if settings.bit_maps else _no_bit_map
 
 
-def _told_by_its_filters(record: Record) -> bytes:
-    values = ((name, property_of(record.message.properties, name)) for name in LOOKED_AT)
+def _bit_map_by_filters(record: Record) -> bytes:
+    values = ((name, property_of(record.message.properties, name)) for name in READ_PROPERTIES)
     said = {name: value for name, value in values if value is not None}
     return bit_map_of(record.message.topic.encode(errors="surrogateescape"), said)
 
@@ -315,10 +334,11 @@ def extensions_are_right(
     min_offset: int = 0,
     bit_map_of: BitMapOf | None,
 ) -> None:
-    """Contract 4: each address leads to a unit that says what its message says, behind that of the unit before.
+    """Check that each extension address leads to the values of its message (contract 4).
 
-    Of messages in front of `min_offset` the extension may have nothing any more. Without `bit_map_of` nobody can tell
-    what the bit maps are, and the rest is compared.
+    Each unit lies past the previous one.
+
+    The extension may lack units of messages before `min_offset`. Without `bit_map_of` the bit maps are not compared.
     """
     by_directory: dict[str, dict[int, bytes]] = {}
     for name, data in content.items():
@@ -327,7 +347,7 @@ def extensions_are_right(
             if not is_base(base):
                 raise GuaranteeBroken(4, f"{name} does not belong among the extensions")
             by_directory.setdefault(directory + slash, {})[int(base)] = data
-    if not by_directory:  # no address leads anywhere, which is for who judges the tags codes
+    if not by_directory:  # no address leads anywhere; the judge of the tags codes reports that
         return
     for queue, memory, count in derived.queues_at(end_offset):
         extension = by_directory.get(f"{EXTENSIONS}{queue[0]}/{queue[1]}/")
@@ -338,7 +358,7 @@ def extensions_are_right(
 
 
 def _third_fields(content: Mapping[str, bytes], queue: Queue, units: Sequence[Unit], *, file_bytes: int) -> list[int]:
-    """Return what queue units have where a tags code or an address stands; 0 where there is no unit."""
+    """Return the tags code or address in each of these queue units; 0 for a missing unit."""
     fields, base, data = [], -1, b""
     for unit in units:
         position = unit.queue_offset * UNIT_BYTES
@@ -361,15 +381,21 @@ def _compare_extension(
     for unit, address in zip(units, codes, strict=True):
         if address > EXT_ADDRESS_MAX:
             continue
-        which = f"the extension unit of message {unit.queue_offset} of queue {queue}"
+        which = f"the extension unit of message {unit.queue_offset} of queue {queue_text(queue)}"
         if before is not None and address <= before:
-            raise GuaranteeBroken(4, f"{which} does not lie behind the one before", f"behind {before}", str(address))
+            raise GuaranteeBroken(4, f"{which} is not past the one before", f"past {before}", str(address))
         before = address
         stored, record = decode_ext_unit(extension, address), unit.record
         if stored is None:
             raise GuaranteeBroken(4, f"{which} is not there", f"a unit at {address}")
         said, wanted = (stored.tags_code, stored.store_timestamp), (unit.tags_code, record.store_timestamp)
         if said != wanted:
-            raise GuaranteeBroken(4, f"{which} says another tags code or store time", str(wanted), str(said))
+            raise GuaranteeBroken(
+                4, f"{which} has another tags code or store time", _values_text(*wanted), _values_text(*said)
+            )
         if bit_map_of is not None and stored.bit_map != (bit_map := bit_map_of(record)):
             raise GuaranteeBroken(4, f"{which} has another bit map", bit_map.hex(), stored.bit_map.hex())
+
+
+def _values_text(tags_code: int, store_timestamp: int) -> str:
+    return f"tags code {tags_code}, store time {store_timestamp}"

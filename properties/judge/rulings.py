@@ -1,7 +1,7 @@
-"""State a ruling on one number of the contract: it holds, is broken, or cannot be judged, and why.
+"""State a ruling on a contract number: it holds, is broken, or cannot be judged.
 
-A judge returns its ruling and never raises, whatever a broken store holds. A campaign raises what a ruling says with
-`require`. An error in a judge that is no GuaranteeBroken is a fault of the judge: nothing here turns it into a ruling.
+A judge returns its ruling and never raises, whatever a broken store holds. A campaign raises a broken ruling with
+`require`. An error in a judge other than GuaranteeBroken and CannotTell is a fault of the judge and is not caught.
 
 Source: docs/contract.md.
 """
@@ -21,10 +21,12 @@ __all__ = [
     "CannotTell",
     "Ruling",
     "Word",
+    "bounds_text",
     "broken",
     "counted",
     "holds",
     "judge",
+    "queue_text",
     "require",
     "ruling_of",
     "unknown",
@@ -56,19 +58,19 @@ NAMES: Final[Mapping[int, str]] = {
 
 NEVER_JUDGED: Final[Mapping[int, str]] = {
     8: "a status is the answer to a put, and an image has no puts",
-    10: "which files were due to go is not in an image",
-    11: "buffers in the hands of readers end with the process",
-    12: "when a message was delivered is not in an image; that it waits in its queue is a part of number 4",
-    15: "what a replica had is not in the image of its master",
+    10: "an image does not show which files were due for removal",
+    11: "buffers of readers end with the process",
+    12: "an image does not show when a message was delivered; number 4 judges that it waits in its queue",
+    15: "the image of a master does not show what its replica had",
 }
-"""Why one image can never tell."""
+"""Why an image can never decide these numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
     """State what holds of one contract number.
 
-    `file` is relative to the store directory, `offset` physical. Both say where a broken number shows.
+    `file` is relative to the store directory, `offset` is physical. Both give the place of a broken number.
     """
 
     contract: int
@@ -98,7 +100,10 @@ class Ruling:
         }
 
     def in_one_of(self, names: Iterable[str], *, contract: int | None = None) -> Ruling:
-        """Return a broken ruling with the file of `names` that its sentence names, maybe under another number."""
+        """Return a broken ruling with the file that its sentence names.
+
+        The file is one of `names`; `contract` replaces the number.
+        """
         file = next((name for name in sorted(names, key=len, reverse=True) if name in self.sentence), "")
         return replace(self, file=file, contract=self.contract if contract is None else contract)
 
@@ -106,6 +111,16 @@ class Ruling:
 def counted(count: int, one: str, several: str = "") -> str:
     """Return a number with its word: 1 record, 2 records."""
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def queue_text(queue: tuple[str, int]) -> str:
+    """Return a queue as TOPIC/ID."""
+    return f"{queue[0]}/{queue[1]}"
+
+
+def bounds_text(bounds: tuple[int, int]) -> str:
+    """Return a range as text."""
+    return f"{bounds[0]} to {bounds[1]}"
 
 
 def holds(number: int, sentence: str) -> Ruling:
@@ -126,18 +141,21 @@ def broken(
 
 
 def ruling_of(error: GuaranteeBroken) -> Ruling:
-    """Return the ruling that a number is broken in this way."""
+    """Return the ruling for a broken guarantee."""
     return broken(error.contract, error.sentence, expected=error.expected, found=error.found)
 
 
 class CannotTell(Exception):
-    """The evidence does not decide a number; a judge turns it into the ruling that the number is unknown."""
+    """The evidence does not decide a number.
+
+    A judge turns this into the ruling that the number is unknown.
+    """
 
 
 def judge(number: int) -> Callable[[Callable[Asked, Ruling | None]], Callable[Asked, Ruling]]:
-    """Make a judge of contract `number` from a function that returns its ruling, or raises.
+    """Make a judge of contract `number` from a function that returns its ruling.
 
-    It may raise GuaranteeBroken and CannotTell. A function that returns None has found nothing broken.
+    The function may raise GuaranteeBroken and CannotTell. If it returns None, the number holds.
     """
     right = holds(number, "")
 
@@ -157,6 +175,6 @@ def judge(number: int) -> Callable[[Callable[Asked, Ruling | None]], Callable[As
 
 
 def require(ruling: Ruling) -> None:
-    """Raise GuaranteeBroken of a broken ruling."""
+    """Raise GuaranteeBroken for a broken ruling."""
     if ruling.verdict == "broken":
         raise GuaranteeBroken(ruling.contract, ruling.sentence, ruling.expected, ruling.found)

@@ -1,8 +1,8 @@
-"""Find the settings that the store of an image is opened with: what the user says, else what its bytes say.
+"""Find the settings for the store of an image, from the user or else from its bytes.
 
-A store directory does not state them. Sizes of files can be seen; how many slots an index file has is found if one
-number only makes every entry hang together; multi-dispatch, light queues and the extension leave their marks. Where the
-bytes allow several answers, a finding names that, and the number that depends on it is not judged.
+A store directory does not state its settings. File sizes are visible. The number of slots of an index file is found if
+exactly one number makes all its entries consistent. Multi-dispatch, light queues and the extension leave traces. If the
+bytes allow several answers, a finding says so, and the number that depends on it is not judged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from tornpage.impl.config.broker_settings import parse_lines, problem_of
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.errors import BadConfig
-from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.state import DELAYS_MS, Layout
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.findings import Finding
@@ -31,7 +31,15 @@ from tornpage.properties.judge.image import OTHER_DIRECTORIES, LogRead, SeenImag
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
 
-__all__ = ["Given", "Shape", "delays_of", "first_look", "read_given", "read_settings_file", "shape_of"]
+__all__ = [
+    "SettingsOverride",
+    "StoreLayout",
+    "delays_of",
+    "first_look",
+    "read_override",
+    "read_settings_file",
+    "store_layout_of",
+]
 
 _BYTES_MAX = 1 << 20
 
@@ -55,10 +63,10 @@ _LEVEL = re.compile(r"([0-9]{1,9})([smhd])")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """Settings under RocketMQ's names; what is not here is found from the bytes.
+class SettingsOverride:
+    """Settings under RocketMQ's names; those that are missing are found from the bytes.
 
-    `log_paths` are the directories of the log as they are written in the settings.
+    `log_paths` are the directories of the log as written in the settings.
     """
 
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -66,35 +74,38 @@ class Given:
     delay_level: str | None = None
     log_paths: tuple[str, ...] = ()
 
-    def with_numbers(self, **numbers: int | None) -> Given:
-        """Return the same with further numbers, those that are not None."""
+    def with_numbers(self, **numbers: int | None) -> SettingsOverride:
+        """Return the same settings with further numbers, those that are not None."""
         told = {name: number for name, number in numbers.items() if number is not None}
-        return Given({**self.numbers, **told}, self.switches, self.delay_level, self.log_paths)
+        return SettingsOverride({**self.numbers, **told}, self.switches, self.delay_level, self.log_paths)
 
 
-def read_given(settings: Mapping[str, str], *, source: str) -> Given:
-    """Return what settings (`name=value`, RocketMQ's names) say; others are ignored. Raises InspectError."""
+def read_override(settings: Mapping[str, str], *, source: str) -> SettingsOverride:
+    """Return the settings that matter here (`name=value`, RocketMQ's names).
+
+    Other settings are ignored. Raises InspectError.
+    """
     numbers, switches = {}, {}
     for name in _NUMBERS:
         if name in settings:
             text = settings[name]
             if not (_NUMBER.fullmatch(text) and 0 < int(text) < 1 << 40):
-                raise InspectError(f"{source!r} says {name}={text!r}; give a positive number")
+                raise InspectError(f"{source!r} has {name}={text!r}; give a positive number")
             numbers[name] = int(text)
     for name in _SWITCHES:
         if name in settings:
             if settings[name].lower() not in ("true", "false"):
-                raise InspectError(f"{source!r} says {name}={settings[name]!r}; give true or false")
+                raise InspectError(f"{source!r} has {name}={settings[name]!r}; give true or false")
             switches[name] = settings[name].lower() == "true"
     level = settings.get(_LEVELS)
     if level is not None:
         delays_of(level, source=source)
     paths = tuple(filter(None, (path.strip() for path in settings.get(_LOG_PATHS, "").split(","))))
-    return Given(numbers, switches, level, paths)
+    return SettingsOverride(numbers, switches, level, paths)
 
 
-def read_settings_file(path: str) -> Given:
-    """Return what a broker's file of settings says. Raises InspectError."""
+def read_settings_file(path: str) -> SettingsOverride:
+    """Return the settings in a broker's settings file. Raises InspectError."""
     try:
         with Path(path).open("rb") as file:
             stored = file.read(_BYTES_MAX + 1)
@@ -102,19 +113,19 @@ def read_settings_file(path: str) -> Given:
         reason = getattr(error, "strerror", None) or str(error)
         raise InspectError(f"cannot read the broker's settings {path!r}: {reason}; check the path") from error
     if len(stored) > _BYTES_MAX:
-        raise InspectError(f"{path!r} is too long for a file of settings; give the broker's name=value file")
+        raise InspectError(f"{path!r} is too long for a settings file; give the broker's name=value file")
     settings, problem = parse_lines(stored.decode("utf-8", "replace"))
     problem = problem or problem_of(settings)
     if problem is not None:
         raise InspectError(f"the broker's settings {path!r}: {problem}")
-    return read_given(settings, source=path)
+    return read_override(settings, source=path)
 
 
 def delays_of(level: str, *, source: str) -> tuple[int, ...]:
     """Return the delays (ms) of a table of levels such as `1s 5s 2h`. Raises InspectError."""
     found = [_LEVEL.fullmatch(text) for text in level.split(" ")]
     if not all(found):
-        raise InspectError(f"{source!r} says messageDelayLevel={level!r}; give times such as 1s 5m 2h 1d")
+        raise InspectError(f"{source!r} has messageDelayLevel={level!r}; give times such as 1s 5m 2h 1d")
     return tuple(int(match[1]) * _UNITS_MS[match[2]] for match in found if match)
 
 
@@ -134,8 +145,11 @@ _PLACE = struct.Struct(">qi")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """Sizes and switches of a store; `unknown` says why a number of the contract cannot be judged."""
+class StoreLayout:
+    """Sizes and switches of a store.
+
+    `unknown` has the reason for each contract number that cannot be judged.
+    """
 
     settings: Settings
     layout: Layout
@@ -145,48 +159,58 @@ class Shape:
     unknown: dict[int, str]
 
 
-def first_look(seen: SeenImage, given: Given) -> tuple[LogRead, tuple[str, ...], int]:
-    """Return the log of an image, in which directories it lies, and the size of its files. Raises InspectError."""
+def first_look(seen: SeenImage, override: SettingsOverride) -> tuple[LogRead, tuple[str, ...], int]:
+    """Return the log of an image, its directories, and its file size.
+
+    Raises InspectError.
+    """
     content = seen.content
-    directories = _log_directories(seen, given)
+    directories = _log_directories(seen, override)
     floor = read_floor(seen.directory)
-    file_bytes = given.numbers.get("mappedFileSizeCommitLog") or (
+    file_bytes = override.numbers.get("mappedFileSizeCommitLog") or (
         floor.file_bytes if floor is not None and floor.file_bytes > 0 else _file_bytes(content, directories)
     )
     log = read_log(content, directories, file_bytes=file_bytes, floor=0 if floor is None else floor.offset)
     return log, directories, file_bytes
 
 
-def shape_of(seen: SeenImage, given: Given, log: LogRead, *, directories: Sequence[str], file_bytes: int) -> Shape:
-    """Return the shape of the store whose log was read. Raises InspectError for settings that cannot be."""
+def store_layout_of(
+    seen: SeenImage, override: SettingsOverride, log: LogRead, *, directories: Sequence[str], file_bytes: int
+) -> StoreLayout:
+    """Return the settings of the store whose log was read.
+
+    Raises InspectError for impossible settings.
+    """
     content = seen.content
     findings: list[Finding] = []
     unknown: dict[int, str] = {}
-    slots, entries = _index_sizes(seen, given, findings, unknown)
-    records = (*log.records, *log.behind)
-    multi, light = _dispatched_further(records, content, given)
+    slots, entries = _index_sizes(seen, override, findings, unknown)
+    records = (*log.records, *log.past_end)
+    multi, light = _dispatched_further(records, content, override)
     if content.get("config/deletedTopics"):
-        unknown[4] = unknown[5] = "some topics were deleted, and which records are dispatched no more is not judged"
-    if given.delay_level is None and _has_other_delays(records, content):
-        unknown[4] = "due times in the image are not those of the default delay levels, and the levels are not in it"
+        unknown[4] = unknown[5] = "topics were deleted, and the image does not show which records are still dispatched"
+    if override.delay_level is None and _has_other_delays(records, content):
+        unknown[4] = "due times in the image do not fit the default delay levels, and it does not show the levels"
         remedy = "give messageDelayLevel with --broker-config"
-        message = "messages are due at other times than the default delay levels say"
+        message = "due times of messages do not fit the default delay levels"
         findings.append(Finding("CQ_DELAYS_UNKNOWN", "note", "consumequeue/SCHEDULE_TOPIC_XXXX", None, message, remedy))
     ext_files = [len(data) for name, data in content.items() if name.startswith("consumequeue_ext/") and data]
-    delays_ms = DELAYS_MS if given.delay_level is None else delays_of(given.delay_level, source="messageDelayLevel")
+    delays_ms = (
+        DELAYS_MS if override.delay_level is None else delays_of(override.delay_level, source="messageDelayLevel")
+    )
     settings = Settings(
         file_bytes=file_bytes,
         record_bytes_max=_RECORD_BYTES_MAX,
         multi_dispatch=multi,
         light_queues=light,
         delay_levels=len(delays_ms),
-        queue_units=_queue_units(content, given, findings),
-        queue_ext=given.switches.get("enableConsumeQueueExt", bool(ext_files)),
-        index=given.switches.get("messageIndexEnable", True),
+        queue_units=_queue_units(content, override, findings),
+        queue_ext=override.switches.get("enableConsumeQueueExt", bool(ext_files)),
+        index=override.switches.get("messageIndexEnable", True),
         index_slots=slots,
         index_entries=entries,
     )
-    ext_bytes = given.numbers.get("mappedFileSizeConsumeQueueExt", _commonest(Counter(ext_files), _EXT_BYTES))
+    ext_bytes = override.numbers.get("mappedFileSizeConsumeQueueExt", _commonest(Counter(ext_files), _EXT_BYTES))
     layout = Layout(
         file_bytes=file_bytes,
         record_bytes_max=_RECORD_BYTES_MAX,
@@ -200,11 +224,13 @@ def shape_of(seen: SeenImage, given: Given, log: LogRead, *, directories: Sequen
         queue_file_bytes=settings.queue_units * UNIT_BYTES,
         index=settings.index,
     )
-    return Shape(settings, layout, _config(settings, given, ext_bytes, directories), tuple(directories),
+    return StoreLayout(settings, layout, _config(settings, override, ext_bytes, directories), tuple(directories),
                  tuple(findings), unknown)  # fmt: skip
 
 
-def _config(settings: Settings, given: Given, ext_bytes: int, directories: Sequence[str]) -> MessageStoreConfig:
+def _config(
+    settings: Settings, override: SettingsOverride, ext_bytes: int, directories: Sequence[str]
+) -> MessageStoreConfig:
     try:
         config = MessageStoreConfig(
             mapped_file_size_commit_log=settings.file_bytes,
@@ -221,20 +247,23 @@ def _config(settings: Settings, given: Given, ext_bytes: int, directories: Seque
             disk_space_warning_level_ratio=1.0,
             disk_space_clean_forcibly_ratio=1.0,
         )
-        return config if given.delay_level is None else replace(config, message_delay_level=given.delay_level)
+        return config if override.delay_level is None else replace(config, message_delay_level=override.delay_level)
     except BadConfig as error:
         raise InspectError(f"no store can have these sizes: {error}; give them with --broker-config") from error
 
 
-def _log_directories(seen: SeenImage, given: Given) -> tuple[str, ...]:
-    """Return the directories of the log by name below the store: those that are given, else those with such files."""
-    if given.log_paths:
+def _log_directories(seen: SeenImage, override: SettingsOverride) -> tuple[str, ...]:
+    """Return the directories of the log by name below the store.
+
+    They are the given ones, or else those with log files.
+    """
+    if override.log_paths:
         names = []
-        for path in given.log_paths:
+        for path in override.log_paths:
             name = path.rstrip("/").rpartition("/")[2]
             if f"{ROOT}/{name}" not in seen.image.directories:
                 raise InspectError(
-                    f"storePathCommitLog names {path}, and {name} is no directory of the image; copy it in"
+                    f"storePathCommitLog names {path}, and the image has no directory {name}; copy it in"
                 )
             names.append(name)
         return tuple(names)
@@ -243,7 +272,10 @@ def _log_directories(seen: SeenImage, given: Given) -> tuple[str, ...]:
 
 
 def _holds_log(content: dict[str, bytes], directory: str) -> bool:
-    """Whether a file of a directory begins as a log file of its name does; RocketMQ 5 has others with such names."""
+    """Whether a directory has a file that begins as a log file of its name.
+
+    RocketMQ 5 gives such names to other files too.
+    """
     return any(
         isinstance(decode_record(content[name], offset=base), Record | Blank)
         for base, name in log_names(list(content), (directory,))
@@ -251,7 +283,10 @@ def _holds_log(content: dict[str, bytes], directory: str) -> bool:
 
 
 def _file_bytes(content: dict[str, bytes], directories: Sequence[str]) -> int:
-    """Return the size of a log file: that at whose multiples most of them begin, of several the commonest."""
+    """Return the size of a log file.
+
+    It is the size whose multiples most files begin at, or the commonest of several.
+    """
     found = log_names(list(content), directories)
     sizes = Counter(len(content[name]) for _, name in found if content[name])
     fits = {size: sum(base % size == 0 for base, _ in found) for size in sizes}
@@ -259,46 +294,53 @@ def _file_bytes(content: dict[str, bytes], directories: Sequence[str]) -> int:
 
 
 def _commonest(sizes: Counter[int], default: int) -> int:
-    """Return the commonest size, the first one seen on a tie."""
+    """Return the commonest size; on a tie the one seen first."""
     return sizes.most_common(1)[0][0] if sizes else default
 
 
-def _queue_units(content: dict[str, bytes], given: Given, findings: list[Finding]) -> int:
-    told = given.numbers.get("mappedFileSizeConsumeQueue")
+def _queue_units(content: dict[str, bytes], override: SettingsOverride, findings: list[Finding]) -> int:
+    told = override.numbers.get("mappedFileSizeConsumeQueue")
     if told is not None:
         return -(-told // UNIT_BYTES)
     sizes = Counter(len(data) for name, data in content.items() if name.startswith("consumequeue/") and len(data) >= 20)
     size = _commonest(sizes, _QUEUE_UNITS * UNIT_BYTES)
     if len(sizes) > 1:
         every = ", ".join(map(str, sorted(sizes)))
-        message = f"queue files have {every} bytes; they are judged as files of {size}, and others are made anew"
+        message = f"queue files have {every} bytes; {size} is taken as the size, and files of other sizes are rebuilt"
         remedy = "give mappedFileSizeConsumeQueue with --broker-config"
         findings.append(Finding("CQ_MIXED_SIZES", "note", "consumequeue", None, message, remedy))
     return max(1, size // UNIT_BYTES)
 
 
-def _index_sizes(seen: SeenImage, given: Given, findings: list[Finding], unknown: dict[int, str]) -> tuple[int, int]:
-    """Return slots and entries of an index file; number 5 is not judged where the bytes leave that open."""
-    told = given.numbers.get("maxHashSlotNum")
-    seen_shapes: Counter[tuple[int, int]] = Counter()
+def _index_sizes(
+    seen: SeenImage, override: SettingsOverride, findings: list[Finding], unknown: dict[int, str]
+) -> tuple[int, int]:
+    """Return slots and entries of an index file.
+
+    Number 5 is not judged if the bytes leave them open.
+    """
+    told = override.numbers.get("maxHashSlotNum")
+    seen_sizes: Counter[tuple[int, int]] = Counter()
     for reader in opened_index(seen.directory, told, findings):
         if reader.slots is not None and reader.entries_max is not None:
-            seen_shapes[reader.slots, reader.entries_max] += 1
+            seen_sizes[reader.slots, reader.entries_max] += 1
         elif reader.entry_count or seen.content[reader.file.label].strip(b"\0"):
             findings.append(unsettled(reader, told))
     open_questions = [found.file for found in findings if found.code == "IX_SLOTS_UNKNOWN"]
-    if not seen_shapes:
+    if not seen_sizes:
         if open_questions and told is None:
-            unknown[5] = f"how many slots an index file has cannot be told from {open_questions[0]}"
-        return told or _SLOTS, given.numbers.get("maxIndexNum", _ENTRIES)
-    if len(seen_shapes) > 1 and told is None:
-        unknown[5] = "index files have several sizes, and which one was configured cannot be told"
-    (slots, entries), _ = seen_shapes.most_common(1)[0]
-    return slots, given.numbers.get("maxIndexNum", entries)
+            unknown[5] = f"{open_questions[0]} does not show how many slots an index file has"
+        return told or _SLOTS, override.numbers.get("maxIndexNum", _ENTRIES)
+    if len(seen_sizes) > 1 and told is None:
+        unknown[5] = "index files have several sizes, and the image does not show which one was configured"
+    (slots, entries), _ = seen_sizes.most_common(1)[0]
+    return slots, override.numbers.get("maxIndexNum", entries)
 
 
-def _dispatched_further(records: Iterable[Record], content: dict[str, bytes], given: Given) -> tuple[bool, bool]:
-    """Return whether records count in further queues, and whether light ones among these have the id 0."""
+def _dispatched_further(
+    records: Iterable[Record], content: dict[str, bytes], override: SettingsOverride
+) -> tuple[bool, bool]:
+    """Return whether records go to further queues, and whether light queues have the id 0."""
     multi = light = False
     for record in records:
         if b"INNER_MULTI_QUEUE_OFFSET" not in record.properties:
@@ -309,11 +351,14 @@ def _dispatched_further(records: Iterable[Record], content: dict[str, bytes], gi
             if name.startswith(_LIGHT_PREFIX):
                 as_topic = any(found.startswith(f"consumequeue/{name}/{record.queue_id}/") for found in content)
                 light |= record.queue_id == 0 or not as_topic
-    return given.switches.get("enableMultiDispatch", multi), given.switches.get("enableLmq", light)
+    return override.switches.get("enableMultiDispatch", multi), override.switches.get("enableLmq", light)
 
 
 def _has_other_delays(records: Iterable[Record], content: dict[str, bytes]) -> bool:
-    """Return whether a whole unit of a delayed message says another due time than the default levels give."""
+    """Return whether a delayed message has another due time than the default levels give.
+
+    Only complete units are compared.
+    """
     for record in records:
         if record.topic_text != SCHEDULE_TOPIC or record.queue_id >= len(DELAYS_MS) or record.queue_id < 0:
             continue

@@ -1,7 +1,9 @@
-"""Judges of checkpoint and floors: what they say, and whether they are whole (contract 7, 9 and 13).
+"""Judge checkpoint and floors: their values, and whether they are whole.
 
-Their bytes are read by the judges' own decoders, as the crash has left them and as the recovery leaves them. A file
-that was damaged from outside is judged only after the recovery has written it anew.
+These are parts of contract 7, 9 and 13.
+
+The judges' own decoders read the bytes that the crash left and those that the recovery left. A file that was damaged
+from outside is judged only after the recovery has rewritten it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +40,7 @@ __all__ = [
 
 
 def physic_timestamp(image: Image) -> int:
-    """Return up to which store timestamp the checkpoint on a disk says the log is durable.
+    """Return the checkpoint's store timestamp up to which the log is durable.
 
     Source: docs/format.md, section 6.
     """
@@ -47,10 +49,10 @@ def physic_timestamp(image: Image) -> int:
 
 @judge(9)
 def checkpoint_is_not_ahead(found: Evidence) -> Ruling | None:
-    """Contract 9: the checkpoint on disk names no time after the newest record that is there.
+    """Contract 9: the checkpoint on disk has no time after the newest record in the log.
 
-    A recovery that started from such a time would step over what is missing. That holds for the disk as the crash left
-    it, and as recovery leaves it.
+    A recovery that started from such a time would skip missing records. This must hold for the disk that the crash left
+    and for the disk that recovery left.
     """
     newest = max((0, *(record.store_timestamp for record in found.log.records)))
     for image in found.disks_of_the_checkpoint():
@@ -62,7 +64,7 @@ def checkpoint_is_not_ahead(found: Evidence) -> Ruling | None:
 
 
 def checkpoint_times(image: Image) -> tuple[int, int]:
-    """Return up to which store timestamps the checkpoint on a disk says that queues and index are durable.
+    """Return the checkpoint's store timestamps up to which queues and index are durable.
 
     Source: docs/format.md, section 6.
     """
@@ -72,14 +74,14 @@ def checkpoint_times(image: Image) -> tuple[int, int]:
 
 @judge(9)
 def checkpoint_is_not_ahead_of_queues(found: Evidence) -> Ruling | None:
-    """Contract 9: what is older than the checkpoint's times for queues and index is durable in them.
+    """Contract 9: queues and index have all records older than the checkpoint's times.
 
-    That holds for the disk as the crash left it, and as recovery leaves it.
+    This must hold for the disk that the crash left and for the disk that recovery left.
     """
     for image in found.disks_of_the_checkpoint(of_queues=True):
         queues_ms, index_ms = checkpoint_times(image)
         if not queues_ms and not index_ms:
-            continue  # a checkpoint without times says nothing of them
+            continue  # a checkpoint without times promises nothing
         missing = missing_before(
             derived_on(image),
             found.derived,
@@ -105,9 +107,11 @@ def missing_before(
     settings: Settings,
     min_offset: int = 0,
 ) -> str | None:
-    """Return what a disk lacks of the records older than the times of its checkpoint, or None (contract 9).
+    """Return what queues and index lack of the records older than the checkpoint, or None.
 
-    A record of exactly that time may have come later than the checkpoint; one in front of `min_offset` is gone.
+    This is a part of contract 9.
+
+    A record of exactly that time may be newer than the checkpoint. A record before `min_offset` is removed.
     """
     file_bytes = settings.queue_units * UNIT_BYTES
     for queue, memory, count in derived.queues_at(end_offset) if queues_ms else ():
@@ -145,12 +149,12 @@ _NOTHING_MORE = bytes(CHECKPOINT_BYTES - _TIMES_BYTES)
 _Files = Mapping[str, bytes]
 
 floor_in = lru_cache(maxsize=1024)(parse_durable_floor)
-"""Return what a durable floor says; None of one that is not whole."""
+"""Return the values of a durable floor; None if the file is not whole."""
 
 
 @lru_cache(maxsize=1024)
 def _derived_offset_in(stored: bytes) -> int | None:
-    """Return the offset that a derived floor states; None of one that is not as it was written."""
+    """Return the offset in a derived floor; None if the file is not whole."""
     try:
         offset = parse_derived_floor(stored).get("offset")
     except ValueError:
@@ -160,22 +164,24 @@ def _derived_offset_in(stored: bytes) -> int | None:
 
 @lru_cache(maxsize=1024)
 def has_times(stored: bytes) -> bool:
-    """Whether a checkpoint has its size, and times that can be."""
+    """Whether a checkpoint has its full size and possible times."""
     return len(stored) == CHECKPOINT_BYTES and not any(stored[at] & 0x80 for at in range(0, _TIMES_BYTES, 8))
 
 
 def _is_checkpoint(stored: bytes) -> bool:
-    """Whether a checkpoint has nothing behind its times."""
+    """Whether a checkpoint has only zeros after its times."""
     return stored.endswith(_NOTHING_MORE) and has_times(stored)
 
 
 @judge(13)
 def small_files_are_whole(found: Evidence) -> Ruling | None:
-    """Contract 13: no crash, and no recovery, leaves a checkpoint or a floor that is not whole; each log has a floor.
+    """Contract 13: no crash and no recovery leaves a torn checkpoint or floor.
 
-    A checkpoint that no sync has reached may be empty on the disk, and the first floor as long as the log is. What a
-    checkpoint that was damaged from outside, or written by another store, has past its times is not looked at. A
-    store that leaves its files as they are writes neither.
+    Each log has a floor.
+
+    A checkpoint that was never synced may be empty on the disk, and so may the first floor of a log without records.
+    The bytes after the times are ignored in a checkpoint that was damaged from outside or written by another store. A
+    read-only store writes neither file.
     """
     if not found.is_recovered:
         return None
@@ -184,18 +190,18 @@ def small_files_are_whole(found: Evidence) -> Ruling | None:
         if floor_in(floor) is None and (floor.strip(b"\0") or _has_a_log(files)):
             return _not_whole(DURABLE_FLOOR, f"the durable floor on disk is not whole {when}", floor)
         derived = files.get(DERIVED_FLOOR)
-        if derived is not None and not found.was_harmed and _derived_offset_in(derived) is None:
+        if derived is not None and not found.was_corrupted and _derived_offset_in(derived) is None:
             return _not_whole(DERIVED_FLOOR, f"the derived floor on disk is not whole {when}", derived)
         checkpoint = files.get(CHECKPOINT, b"")
-        if checkpoint and not found.was_harmed and not _is_checkpoint(checkpoint):
+        if checkpoint and not found.was_corrupted and not _is_checkpoint(checkpoint):
             return _not_whole(CHECKPOINT, f"the checkpoint on disk is not whole {when}", checkpoint)
     there = found.files.paths()
     floor = found.files.peek(DURABLE_FLOOR, 0, _FLOOR_BYTES_MAX) if DURABLE_FLOOR in there else b""
     if floor_in(floor) is None:
-        return _not_whole(DURABLE_FLOOR, "a process that has recovered has no whole durable floor", floor)
+        return _not_whole(DURABLE_FLOOR, "the recovered store has no whole durable floor", floor)
     live = found.files.peek(CHECKPOINT, 0, CHECKPOINT_BYTES + 1) if CHECKPOINT in there else b""
-    if not (has_times(live[:CHECKPOINT_BYTES]) if found.was_harmed else _is_checkpoint(live)):
-        return _not_whole(CHECKPOINT, "a process that has recovered has no whole checkpoint", live)
+    if not (has_times(live[:CHECKPOINT_BYTES]) if found.was_corrupted else _is_checkpoint(live)):
+        return _not_whole(CHECKPOINT, "the recovered store has no whole checkpoint", live)
     return None
 
 
@@ -205,10 +211,10 @@ def _not_whole(path: str, sentence: str, stored: bytes) -> Ruling:
 
 @judge(7)
 def floors_say_what_is_durable(found: Evidence) -> Ruling | None:
-    """Contract 7: no floor lies beyond the log, and a recovery leaves the durable one where its log ends.
+    """Contract 7: no floor lies past the log, and recovery sets the durable one to its end.
 
-    What is then found broken below it is damage; above it damage and a crash look the same. A store that leaves
-    its files as they are writes no floor.
+    Below the durable floor broken bytes are damage. Above it damage and a crash look alike. A read-only store writes no
+    floor.
     """
     if not found.is_recovered:
         return None
@@ -216,28 +222,31 @@ def floors_say_what_is_durable(found: Evidence) -> Ruling | None:
     for when, files in _disks(found):
         floor, derived = floor_in(files.get(DURABLE_FLOOR, b"")), files.get(DERIVED_FLOOR)
         if floor is not None and (floor.offset > end or floor.file_bytes != file_bytes):
-            return broken(7, f"the durable floor lies beyond the log {when}", file=name_of(DURABLE_FLOOR),
-                          expected=f"{end} at most, in files of {file_bytes}", found=_said(floor))  # fmt: skip
-        offset = None if derived is None or found.was_harmed else _derived_offset_in(derived)
+            return broken(7, f"the durable floor lies past the end of the log {when}", file=name_of(DURABLE_FLOOR),
+                          expected=f"{end} at most, in files of {file_bytes}", found=_floor_text(floor))  # fmt: skip
+        offset = None if derived is None or found.was_corrupted else _derived_offset_in(derived)
         if offset is not None and offset > end:
-            return broken(7, f"the derived floor lies beyond the log {when}", file=name_of(DERIVED_FLOOR),
+            return broken(7, f"the derived floor lies past the end of the log {when}", file=name_of(DERIVED_FLOOR),
                           expected=f"{end} at most", found=str(offset))  # fmt: skip
     floor = floor_in(found.durable.files.get(DURABLE_FLOOR, b""))
     if floor is None or floor.offset != end:
-        return broken(7, "a recovery leaves the durable floor elsewhere than its log ends", file=name_of(DURABLE_FLOOR),
-                      expected=str(end), found="none" if floor is None else _said(floor))  # fmt: skip
+        return broken(7, "recovery did not set the durable floor to the end of the log", file=name_of(DURABLE_FLOOR),
+                      expected=str(end), found="none" if floor is None else _floor_text(floor))  # fmt: skip
     return None
 
 
 def _disks(found: Evidence) -> Iterator[tuple[str, _Files]]:
-    """Yield the files of the disk as the crash has left it, unless they were harmed, and as the recovery leaves it."""
-    if not found.was_harmed:
+    """Yield the files that the recovery left, and those that the crash left.
+
+    The latter are left out if files were corrupted from outside.
+    """
+    if not found.was_corrupted:
         yield "after a crash", found.files.base.files
     yield "after a recovery", found.durable.files
 
 
 def _has_a_log(files: _Files) -> bool:
-    """Whether a log has a record: the floor was durable before."""
+    """Whether a log has a record, which implies that the floor was durable before."""
     return any(path.startswith(LOG_PATHS) and content[:8].strip(b"\0") for path, content in files.items())
 
 
@@ -245,9 +254,9 @@ def _shown(stored: bytes) -> str:
     return f"{len(stored)} bytes, {stored[:32]!r}"
 
 
-def _said(floor: Floor) -> str:
+def _floor_text(floor: Floor) -> str:
     return f"{floor.offset}, in files of {floor.file_bytes}"
 
 
 SMALL_FILE_JUDGES = (small_files_are_whole, floors_say_what_is_durable)
-"""In the order in which they speak, once the log is known to be a legal one."""
+"""In the order in which they run, after the judges that compare the log with the legal ones."""

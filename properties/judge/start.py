@@ -1,6 +1,6 @@
-"""Judges of the open: how a store starts, and that it is alone (contract 7 and 14).
+"""Judge the open: how a store starts, and that it excludes others (contract 7 and 14).
 
-A process that is killed leaves a marker, which properties/explore/kills/judge.py judges.
+properties/explore/kills/judge.py judges the marker that a killed process leaves.
 """
 
 from __future__ import annotations
@@ -27,33 +27,35 @@ _LOCK, _QUARANTINE = "lock", "quarantine/"
 
 @judge(7)
 def opens_for_writing(found: Evidence) -> None:
-    """Contract 7: every state inside the crash model is recovered to a writable store, and damage is noticed."""
+    """Contract 7: every crash state opens for writing, and damage is noticed."""
     if found.refusal:
         raise GuaranteeBroken(7, f"the store does not open: {found.refusal}")
     reason, damage = found.store.read_only_reason, found.damage
     if reason is None and damage:
-        raise GuaranteeBroken(7, f"damage goes unnoticed: {damage}", "read-only", "read-write")
+        raise GuaranteeBroken(7, f"the store does not notice damage: {damage}", "read-only", "read-write")
     if reason is not None and not damage:
         raise GuaranteeBroken(7, "the store opens read-only after a crash", "read-write", reason)
 
 
 @judge(7)
 def cut_records_are_kept(evidence: ImageEvidence) -> Ruling | None:
-    """Contract 7: valid records that a recovery cuts are in quarantine, unless a floor says that they may go.
+    """Contract 7: valid records that recovery cuts are in quarantine.
 
-    On a recorded disk the ledger knows each record that may be cut; only an image has records that no put explains.
+    The exception is a record whose loss a floor permits.
+
+    On a recorded disk the ledger knows each record that may be cut. Only an image has records without a known put.
     """
     if not evidence.is_writable or evidence.floor is not None:
         return None
-    lost = [record for record in evidence.before.behind if not is_in_quarantine(evidence.content, record)]
+    lost = [record for record in evidence.before.past_end if not is_in_quarantine(evidence.content, record)]
     if not lost:
         return None
-    sentence = f"{len(lost):,} valid records behind the cut are in no quarantine, and no floor says they may go"
+    sentence = f"{len(lost):,} valid records past the cut are not in quarantine, and no floor permits their loss"
     return broken(7, sentence, file=evidence.before.file_of(lost[0].offset), offset=lost[0].offset)
 
 
 def is_in_quarantine(content: Mapping[str, bytes], record: Record) -> bool:
-    """Whether one of the copies that recovery made before it cut holds a record."""
+    """Whether a copy that recovery made before its cut holds a record."""
     for name, data in content.items():
         base = name.removeprefix(_QUARANTINE).partition(".")[0]
         if name.startswith(_QUARANTINE) and base.isdecimal():
@@ -65,10 +67,10 @@ def is_in_quarantine(content: Mapping[str, bytes], record: Record) -> bool:
 
 @judge(7)
 def damage_is_named_and_kept(evidence: ImageEvidence) -> Ruling | None:
-    """Contract 7: a read-only store names the damage, serves what verifies, and changes nothing.
+    """Contract 7: a read-only store names the damage, serves the rest, changes nothing.
 
-    A crash leaves no damage: no recorded disk has any, unless an operation of the run corrupts its files, and then
-    properties/lockstep/corruption.py knows what was changed.
+    A crash leaves no damage. A recorded disk has damage only if an operation of the run corrupts its files, and
+    properties/lockstep/corruption.py then knows what was changed.
     """
     if evidence.is_writable:
         return None
@@ -76,7 +78,7 @@ def damage_is_named_and_kept(evidence: ImageEvidence) -> Ruling | None:
     named = [finding for finding in store.findings if finding.severity == "damage"]
     if not any(finding.file and finding.offset >= 0 for finding in named):
         return broken(7, "no finding names file and offset of the damage", found=str(store.read_only_reason))
-    valid = {record.offset: record for record in (*before.records, *before.behind)}
+    valid = {record.offset: record for record in (*before.records, *before.past_end)}
     try:
         served = observed("messages", lambda: list(store.messages()))
     except GuaranteeBroken as error:
@@ -84,34 +86,34 @@ def damage_is_named_and_kept(evidence: ImageEvidence) -> Ruling | None:
     for message in served:
         record = valid.pop(message.offset, None)
         if record is None or record.body != message.body:
-            return broken(7, "a damaged store serves what does not verify", offset=message.offset)
+            return broken(7, "a damaged store serves a message that does not verify", offset=message.offset)
     if valid:
         file = before.file_of(min(valid))
         return broken(7, f"{len(valid):,} records that verify are not served", file=file, offset=min(valid))
     was = evidence.seen.content
     changed = _changed(evidence.content, was) or _changed(evidence.durable_content, was)
-    return broken(7, "a damaged store was changed by opening it", file=changed) if changed else None
+    return broken(7, "opening a damaged store changed it", file=changed) if changed else None
 
 
 def _changed(found: Mapping[str, bytes], was: Mapping[str, bytes]) -> str:
-    """Return the first file that is not what it was, nothing if none is; the lock may be made."""
+    """Return the first file that has changed, empty if none has; the lock file may be created."""
     names = sorted((found.keys() | was.keys()) - {_LOCK})
     return next((name for name in names if found.get(name) != was.get(name)), "")
 
 
 @judge(14)
 def is_exclusive(evidence: ImageEvidence) -> Ruling | None:
-    """Contract 14: while the store is open, another opener is refused and has changed nothing.
+    """Contract 14: while the store is open, another open fails and changes nothing.
 
-    Here the other opener is of the same process; properties/explore/kills/restarts.py judges two real processes.
+    Here the other open is in the same process; properties/explore/kills/restarts.py judges two processes.
     """
     files, entries = evidence.opened.files, len(evidence.opened.files.journal)
     second, refusal = evidence.recoveries.open_on(files)
     if second is not None:
-        return broken(14, "a second opener is let in", file=_LOCK)
+        return broken(14, "a second open succeeds", file=_LOCK)
     if not refusal.startswith("StoreInUse"):
-        return broken(14, "a second opener fails for another reason than the first", file=_LOCK, found=refusal)
+        return broken(14, "a second open fails for another reason than the open store", file=_LOCK, found=refusal)
     changes = [entry for entry in files.journal[entries:] if not isinstance(entry, DirectorySynced | FileSynced)]
     if changes or evidence.opened.content() != evidence.content:
-        return broken(14, "a second opener changed something before it was refused", file=_LOCK)
+        return broken(14, "a second open changed the store before it failed", file=_LOCK)
     return None

@@ -1,1 +1,1 @@
-"""One store beside its model on one recorded disk: the verbs, the disasters, and what the judges remember."""
+"""Run a store and its model in lockstep on a recorded disk, with crash faults."""

@@ -1,12 +1,12 @@
-"""Verdict cache for the crash states of one lockstep run at rest: equal images and equal process views are judged once.
+"""Cache verdicts on the crash states at one point of a run: equal images are judged once.
 
-Recovery is a function of the image it finds. What a store answers is a function of its process view: the bytes of all
-files as it sees them, and what it remembers of them. So an image that was recovered before keeps its verdict while the
-same log is legal for it, and a store with a view that was judged answers as that one did. Neither is taken on trust: a
-drawn share is judged again and compared (docs/adr/0024).
+Recovery is a function of the image. The answers of a store are a function of its process view: the bytes of all files
+as it sees them, and its memory of them. So a recovered image keeps its verdict while the same log is legal for it, and
+a store with a judged view answers as the first one did. A random share is judged again and compared, so that neither
+claim is only assumed (docs/adr/0024).
 
-The walk along a log file and the dispatch of its records are functions of bytes as well: few of thousands of crash
-images of one run have a log of their own. Their answers are cached by these bytes.
+The walk along a log file and the dispatch of its records are functions of bytes as well, and only few of thousands of
+crash images of one run have a log of their own. Their answers are cached by these bytes.
 """
 
 import random
@@ -22,53 +22,53 @@ from tornpage.impl.message.dispatching import Dispatched, Dispatcher, DispatchRu
 from tornpage.model.state import CommitLog
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.fingerprint import fingerprint
-from tornpage.properties.judge.evidence import Key, LegalLogs, Recovered, View
-from tornpage.properties.judge.ledgers import LegalVersions, Said
+from tornpage.properties.judge.evidence import Key, LegalLogs, ProcessView, Recovered
+from tornpage.properties.judge.ledgers import LegalVersions, SavedVersion
 
 __all__ = ["AGAIN_EVERY", "AGAIN_SHARE", "Outcome", "VerdictCache", "cached_dispatch", "cached_walk"]
 
 AGAIN_SHARE = 1 / 16
 """The share of cached verdicts that is judged again."""
 AGAIN_EVERY = 16
-"""One cached answer in so many is computed again and compared."""
+"""One cached answer in this many is computed again and compared."""
 
 _JudgeInput = tuple[Hashable, ...]
-_Views = dict[View, list[tuple[_JudgeInput, object]]]
+_Views = dict[ProcessView, list[tuple[_JudgeInput, object]]]
 
 
 def _judge_input(log: CommitLog) -> _JudgeInput:
-    """Return what judges read of a legal log.
+    """Return the part of a legal log that judges read.
 
-    The rest follows from that, is on the disk (`saved_delays`), or is about queues without a message (`cut`), which no
-    judge reads.
+    The rest follows from that part, is on the disk (`saved_delays`), or concerns queues without messages (`cut`), which
+    no judge reads.
     """
     return log.records, log.end_offset, log.min_offset, log.deleted, log.delivered
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The verdict on an image in which no judge found a fault, with what it rests on.
+    """The verdict on an image without a fault, with its evidence.
 
-    `judged` and `said` are what judges read of the legal log and of the progress files. `fired` names the judges that
-    had something to compare in the recovered store, `effects` its coverage points.
+    `judged` and `said` are what judges read of the legal log and of the progress files. `fired` are the judges that had
+    something to compare in the recovered store, `effects` its coverage points.
     """
 
     key: Key
     judged: _JudgeInput
-    said: tuple[tuple[str, Said], ...]
+    said: tuple[tuple[str, SavedVersion], ...]
     findings: tuple[Hashable, ...]
-    view: View | None
+    view: ProcessView | None
     durable: bytes
     effects: frozenset[str]
     fired: tuple[str, ...]
 
     @classmethod
     def of(cls, found: Recovered, effects: frozenset[str], fired: tuple[str, ...]) -> Self:
-        """Return the outcome of an image from which a store was recovered and judged."""
+        """Return the outcome of an image whose store was recovered and judged."""
         return cls(
             key=found.key,
             judged=_judge_input(found.legal[found.key]),
-            said=tuple(sorted(found.said_before.items())),
+            said=tuple(sorted(found.versions_before.items())),
             findings=tuple(found.store.findings),
             view=found.view,
             durable=fingerprint(found.durable.files, found.durable.directories),
@@ -86,10 +86,10 @@ class Outcome:
 
 @dataclass(slots=True)
 class VerdictCache:
-    """Outcomes by image, and the process views that were judged; `rng` draws what is judged again.
+    """Outcomes by image, and the judged process views; `rng` draws what is judged again.
 
-    `work` counts what was judged and what was spared, `looked` the evaluations of each judge by its name. One recovery
-    and the recovery after it may share a cache of their own (`of_one_recovery`).
+    `work` counts verdicts that were computed and reused, `looked` the evaluations of each judge by name. A recovery and
+    the recovery after it may share a cache (`of_one_recovery`).
     """
 
     rng: random.Random
@@ -105,34 +105,37 @@ class VerdictCache:
         return self.rng.random() < AGAIN_SHARE
 
     def outcome(self, image: bytes, legal: LegalLogs, versions: LegalVersions) -> Outcome | None:
-        """Return the outcome of an image; None without one, or when something else is legal now."""
+        """Return the outcome of an image; None if there is none, or if other logs are legal now."""
         outcome = self.images.get(image)
         return outcome if outcome is not None and outcome.is_legal(legal, versions) else None
 
     def note(self, image: bytes, outcome: Outcome) -> Outcome:
-        """Keep the outcome of an image. Raises HarnessError if an equal recovery had another outcome."""
+        """Store the outcome of an image.
+
+        Raises HarnessError if an equal recovery had another outcome.
+        """
         before = self.images.setdefault(image, outcome)
         if before != outcome:
             if before.judged == outcome.judged:
                 names = (each.name for each in fields(outcome))
                 other = ", ".join(name for name in names if getattr(before, name) != getattr(outcome, name))
-                raise HarnessError(f"recovering one image twice gives another {other}")
+                raise HarnessError(f"two recoveries of one image differ in {other}")
             self.images[image] = outcome
         return outcome
 
     def is_judged(self, found: Recovered) -> bool:
-        """Whether an equal process view was judged before; notes that this one is."""
+        """Whether an equal process view was judged before; adds this view."""
         is_judged = self._is_seen(self.views, found) and not self.is_done_again()
         self.work["viewed"] += is_judged
         return is_judged
 
     def has_delivered(self, found: Recovered) -> bool:
-        """Whether a store of an equal process view has delivered what was due; notes that this one does."""
+        """Whether a store with an equal process view has delivered what was due; adds this view."""
         return self._is_seen(self.delivered, found) and not self.is_done_again()
 
     @staticmethod
     def _is_seen(views: _Views, found: Recovered) -> bool:
-        judged = (_judge_input(found.legal[found.key]), dict(found.said_before))
+        judged = (_judge_input(found.legal[found.key]), dict(found.versions_before))
         assert found.view is not None
         seen = views.setdefault(found.view, [])
         if judged in seen:
@@ -145,7 +148,7 @@ class VerdictCache:
 
 
 class _CachedAnswers:
-    """Answers by the bytes that were asked about."""
+    """Answers by the bytes that they depend on."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}
@@ -158,7 +161,7 @@ class _CachedAnswers:
             return self._known[question]
         answer, self._asked = self._known[question], self._asked + 1
         if self._asked % AGAIN_EVERY == 0 and (now := work_out()) != answer:
-            raise HarnessError(f"what is a function of bytes gave {answer}, and then {now}")
+            raise HarnessError(f"a function of bytes returned {answer}, and then {now}")
         return answer
 
 
@@ -179,7 +182,10 @@ def cached_walk(walk: LogWalker) -> LogWalker:
 
 
 def cached_dispatch(dispatch: Dispatcher) -> Dispatcher:
-    """Return a dispatcher that caches its answers by the bytes of the file; its rules are of one configuration."""
+    """Return a dispatcher with a cache by the bytes of the file.
+
+    Its rules are those of one configuration.
+    """
     answers = _CachedAnswers()
 
     def known(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:

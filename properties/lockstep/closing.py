@@ -1,4 +1,4 @@
-"""Flush and close, compared with the model, and a second process that opens the open store."""
+"""Compare flush, close and a second open of the open store with the model."""
 
 from tornpage.impl.errors import StoreClosed, StoreInUse
 from tornpage.model.answers import Answer
@@ -6,7 +6,7 @@ from tornpage.model.operations import Close, Flush
 from tornpage.model.step import EndedPulls, step
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.journal import DirectorySynced
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS, said_by
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS, version_text, versions_in
 from tornpage.properties.lockstep.compare import clean_exit_is_durable, compare_watermarks, legal_outcome
 from tornpage.properties.lockstep.execute import answered_puts
 from tornpage.properties.lockstep.pair import Pair
@@ -17,7 +17,10 @@ __all__ = ["close", "flush", "open_twice"]
 
 
 def flush(pair: Pair) -> None:
-    """Flush a store that is open; a failed sync, or a commit that fails, is answered as such and moves nothing."""
+    """Flush an open store.
+
+    A failed sync or commit is answered as failed and moves no watermark.
+    """
     if pair.closed:
         return
     first, before = len(pair.files.events), pair.begin(Flush())
@@ -29,7 +32,10 @@ def flush(pair: Pair) -> None:
 
 
 def close(pair: Pair) -> None:
-    """Close, cleanly or as a store closes whose disk fails; every wait ends, and nothing may leak."""
+    """Close the store, and compare how it ends.
+
+    The close is clean, or what it is on a failing disk. Every wait ends, and nothing may leak.
+    """
     if pair.closed:
         return
     first, before = len(pair.files.events), pair.begin(Close())
@@ -48,7 +54,7 @@ def close(pair: Pair) -> None:
     clean, reason = expected.clean, pair.store.read_only_reason
     legal = {answer.clean for _, answer in step(before, Close(), pair.layout)}
     if (reason is None) not in legal:
-        sentence = "a close says otherwise than the model whether it was clean"
+        sentence = "the store and the model differ on whether a close was clean"
         raise GuaranteeBroken(2, sentence, str(clean), str(reason))
     if reason is None:
         clean_exit_is_durable(pair)
@@ -67,14 +73,14 @@ def _delay_offsets_are_saved(pair: Pair) -> None:
     """Contract 12: after a clean exit the progress of delay levels on disk is exact."""
     if pair.store.read_only_reason is not None or pair.layout.role == "SLAVE":
         return
-    saved = said_by(pair.durable(pair.files).files, (DELAY_OFFSETS,))[DELAY_OFFSETS]
+    saved = versions_in(pair.durable(pair.files).files, (DELAY_OFFSETS,))[DELAY_OFFSETS]
     if saved != pair.log.delays:
         sentence = "a clean exit has not saved which delayed messages were delivered"
-        raise GuaranteeBroken(12, sentence, str(pair.log.delays), str(saved))
+        raise GuaranteeBroken(12, sentence, version_text(pair.log.delays), version_text(saved))
 
 
 def open_twice(pair: Pair) -> None:
-    """Open the open store from a second process: it is refused and touches nothing (contract 14)."""
+    """Contract 14: a second open of the open store fails and changes nothing."""
     if pair.closed:
         return
     pair.files.mark("another opener")
@@ -84,7 +90,8 @@ def open_twice(pair: Pair) -> None:
     except StoreInUse:
         if all(isinstance(entry, DirectorySynced) for entry in pair.files.journal[before:]):
             return
-        raise GuaranteeBroken(14, "a second opener is refused and has touched the disk already") from None
+        raise GuaranteeBroken(14, "a second open changed the disk before it failed") from None
     except Exception as error:
-        raise GuaranteeBroken(14, "a second opener is not told that the store is open", found=str(error)) from error
-    raise GuaranteeBroken(14, "a second opener is let in")
+        sentence = "a second open fails for another reason than the open store"
+        raise GuaranteeBroken(14, sentence, found=str(error)) from error
+    raise GuaranteeBroken(14, "a second open succeeds")

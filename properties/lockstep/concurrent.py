@@ -1,13 +1,13 @@
-"""Two producers at once: what each was answered must follow from some order of their puts (contract 17).
+"""Two producers at once: their answers follow from some order of their puts (contract 17).
 
-Behind their puts they may commit at once, as the service and an explicit flush do: then all of the log is committed
+After their puts both may commit at once, as the service and an explicit flush do; then all of the log is committed
 (contract 9).
 
-The store runs under the stepped scheduler, each line of its put path a yield point, so that nothing depends on the
-interpreter's lock. Of the order only this is kept: each producer's own puts come in the order in which it made them.
-That a put of the one returned before one of the other began is not looked at.
+The store runs under the stepped scheduler with each line of its put path as a yield point, so that nothing depends on
+the interpreter's lock. The puts of one producer stay in their order. It is not checked that a put of one producer which
+returned before a put of the other began comes first.
 
-What it leaves out: yield points inside a flush; two flushes at once are left to the tests with real threads.
+Not covered: yield points inside a flush. Two flushes at once are left to the tests with real threads.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,14 +38,20 @@ _HANG_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class _Called:
-    """One put as it happened; `lock_held_ms` is for how long the other producer held the put lock when it came."""
+    """One put and its answer.
+
+    `lock_held_ms` is how long the other producer had held the put lock.
+    """
 
     result: PutResult
     lock_held_ms: int
 
 
 def explained(pair: Pair, before: State, operation: Concurrent) -> tuple[State, Answer]:
-    """Run both producers; return the outcome of the order of their puts. Raises GuaranteeBroken."""
+    """Run both producers; return the outcome for some order of their puts.
+
+    Raises GuaranteeBroken if no order explains their answers.
+    """
     commits, at_ms = operation.commits and pair.layout.has_pool, pair.environment.now_ms
     producers = _run(pair, operation, commits=commits)
     for called in (*producers[0], *producers[1]):
@@ -67,7 +73,7 @@ def explained(pair: Pair, before: State, operation: Concurrent) -> tuple[State, 
         pair.coverage[f"answered_{called.result.status.value}"] += 1
     readable_end, readable = legal[0][0].log.readable_end, pair.store.committed_offset
     if commits and readable != readable_end:
-        sentence = "two commits at once leave something uncommitted"
+        sentence = "two commits at once leave a part of the log uncommitted"
         raise GuaranteeBroken(9, sentence, str(readable_end), str(readable))
     told = replace(found, marks=marks_found(pair), ended=answered_puts(pair))
     outcome = next(accepted(legal, told), None)
@@ -77,7 +83,7 @@ def explained(pair: Pair, before: State, operation: Concurrent) -> tuple[State, 
 
 
 def _stamped_under_the_lock(pair: Pair, producers: Sequence[Sequence["_Called"]]) -> None:
-    """A record carries a time that was read while its put had the put lock."""
+    """Check that a record has a time that was read while its put held the put lock."""
     readings = pair.environment.read_in_lock
     for called in (*producers[0], *producers[1]):
         found = called.result.store_timestamp
@@ -129,4 +135,4 @@ def _commit(pair: Pair) -> None:
 def _flush(pair: Pair) -> None:
     result = observed("flush", pair.store.flush)
     if result.durable == pair.log.poisoned:
-        raise GuaranteeBroken(9, "a flush answers otherwise than the model", found=str(result.durable))
+        raise GuaranteeBroken(9, "a flush has another answer than the model's", found=str(result.durable))

@@ -1,9 +1,9 @@
-"""Consumers, compared with the model: pulls that wait, and offsets that groups commit.
+"""Compare consumers with the model: waiting pulls, and committed offsets of groups.
 
-A step of the service of held pulls is all that ends one (contract 16, 17); the store says how many wait. While a disk
-has broken dispatch off half-way no pull is made and no step is taken: the content of queues is unknown then.
+Only a step of the service of held pulls ends one (contract 16, 17); the store states how many wait. No pull is made and
+no step is taken while a disk error has left dispatch half done, because the content of queues is unknown then.
 
-Judges compare what the progress file says after each crash fault (properties/judge/progress.py).
+Judges compare the progress files after each crash fault (properties/judge/progress.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -34,6 +34,7 @@ from tornpage.model.step import applies, step
 from tornpage.model.step_reads import queue_named
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.answers import pulled_rightly
+from tornpage.properties.judge.rulings import queue_text
 from tornpage.properties.lockstep.compare import broken, compare_watermarks, may_read, predicted, require_will_step
 from tornpage.properties.lockstep.execute import call_pull, service_named
 from tornpage.properties.lockstep.pair import Pair
@@ -60,7 +61,7 @@ _HANG_SECONDS = 20.0
 
 
 def pull_held(pair: Pair, operation: PullHeld) -> None:
-    """Pull and wait; compare whether the pull is held, and the answer if it is not."""
+    """Pull and wait; compare whether the pull is held, and its answer if it is not."""
     if not may_read(pair):
         return
     before = pair.begin(operation)
@@ -79,7 +80,10 @@ def pull_held(pair: Pair, operation: PullHeld) -> None:
 
 
 def _outcomes(pair: Pair, before: State, operation: Operation) -> list[tuple[State, Answer]]:
-    """Return the legal outcomes of an operation, beside what the disk has left to fail."""
+    """Return the legal outcomes of an operation.
+
+    They depend on the faults that the disk has left.
+    """
     return list(step(before, operation, pair.layout, found=Answer(faults=pair.faults_left())))
 
 
@@ -90,7 +94,7 @@ def _pulled(outcomes: Sequence[tuple[State, Answer]]) -> tuple[reading.Pulled, .
 
 
 def _held(pair: Pair, after: State, answer: Future[GetMessageResult]) -> None:
-    """Note the newest pull that is held, and its answer to come."""
+    """Note the newest held pull and its future."""
     pair.model = after
     pair.clients.pulls[after.pulls[-1].number] = answer
 
@@ -119,18 +123,21 @@ def _finds_no_place(pair: Pair, asked: Holding, hold_ms: int) -> None:
 
 
 def cancel_pull(pair: Pair, operation: CancelPull) -> None:
-    """Have a consumer give up."""
+    """Cancel a held pull of a consumer."""
     if pair.model.pulls:
         after, _ = predicted(pair, pair.begin(operation), operation)
         (number,) = {each.number for each in pair.model.pulls} - {each.number for each in after.pulls}
         if not pair.clients.pulls.pop(number).cancel():
-            raise GuaranteeBroken(16, "who waits for a message cannot give up")
+            raise GuaranteeBroken(16, "a held pull cannot be cancelled")
         pair.model = after
         pair.cover("pull_cancelled")
 
 
 def look_at_pulls(pair: Pair, before: State) -> State:
-    """Step the service of held pulls, which alone ends them, and compare; return the state it leads to."""
+    """Step the service of held pulls, compare, and return the resulting state.
+
+    Only this service ends held pulls.
+    """
     service = pair.environment.service(PULL_HOLD)
     if service is None or (found := observed("step", service.step)) is None:
         raise GuaranteeBroken(16, "the store lacks a service", PULL_HOLD, "none of that name, or stopped")
@@ -142,7 +149,7 @@ def look_at_pulls(pair: Pair, before: State) -> State:
 
 
 def _compare_pulls(pair: Pair, before: State) -> None:
-    """Compare what a step has done to each of the pulls that wait, and forget those that were answered."""
+    """Compare the effect of a step on each waiting pull, and forget the answered ones."""
     for waiting in before.pulls:
         answer = pair.clients.pulls[waiting.number]
         fate = holding.fate(pair.log, pair.layout, waiting.asked, now_ms=pair.environment.now_ms)
@@ -159,10 +166,12 @@ def _compare_pulls(pair: Pair, before: State) -> None:
 def _is_answered(pair: Pair, asked: Holding, answer: Future[GetMessageResult], legal: Sequence[reading.Pulled]) -> None:
     """Contract 16 and 17: there is an answer, and it is that of a pull now."""
     if not answer.done():
-        raise GuaranteeBroken(16, f"a pull from {asked.queue} at {asked.offset} is not answered", found="it waits")
+        raise GuaranteeBroken(
+            16, f"a pull from queue {queue_text(asked.queue)} at {asked.offset} is not answered", found="it waits"
+        )
     if pair.log.flags & RunningFlag.NOT_READABLE:
         if not isinstance(answer.exception(), NotReadable):
-            raise GuaranteeBroken(8, "a held pull reads a store that may not be read", "NotReadable", "an answer")
+            raise GuaranteeBroken(8, "a held pull reads a store whose flags forbid reads", "NotReadable", "an answer")
         return
     with observed("pull_async", answer.result) as found:
         answered = pulled_rightly(found, legal, asked.queue, asked.offset, stored=pair.memory.ledger.stored)
@@ -175,11 +184,13 @@ def _still_waits(pair: Pair, waiting: HeldPull) -> None:
         error = answer.exception()
         found = answer.result().status.value if error is None else repr(error)
         queue, offset = waiting.asked.queue, waiting.asked.offset
-        raise GuaranteeBroken(16, f"a pull from {queue} at {offset} does not wait for its end", "no answer", found)
+        raise GuaranteeBroken(
+            16, f"a pull from queue {queue_text(queue)} at {offset} does not wait for its end", "no answer", found
+        )
 
 
 def pull_while_dispatching(pair: Pair, operation: PullWhileDispatching) -> None:
-    """Pull at the end of a queue while dispatch fills it; a message that comes is never slept over (16).
+    """Pull at the end of a queue while dispatch fills it; no wake-up is lost (contract 16).
 
     Each line of the hold is a yield point, and so are those of dispatch between the queues.
     """
@@ -198,7 +209,7 @@ def pull_while_dispatching(pair: Pair, operation: PullWhileDispatching) -> None:
 
 
 def _pull_beside_dispatch(pair: Pair, asked: Holding, schedule: tuple[int, ...]) -> Future[GetMessageResult]:
-    """Run consumer and dispatcher; services are woken, not stepped, meanwhile."""
+    """Run consumer and dispatcher; services are woken during that, and not stepped."""
     dispatcher = service_named(pair, "reput")
     tasks: list[Callable[[], Any]] = [partial(call_pull, pair, asked, PullHeld().hold_ms), dispatcher.step]
     outcomes = run_stepped(
@@ -210,7 +221,7 @@ def _pull_beside_dispatch(pair: Pair, asked: Holding, schedule: tuple[int, ...])
     )
     dispatched = outcomes[1].unwrap()
     if dispatched is None or dispatched.failed:
-        raise GuaranteeBroken(16, "dispatch fails on a disk that refuses nothing")
+        raise GuaranteeBroken(16, "dispatch fails although no disk call failed")
     answer: Future[GetMessageResult] = observed("pull_async", outcomes[0].unwrap)
     return answer
 
@@ -226,10 +237,10 @@ def _was_answered_meanwhile(
 
 
 def pulls_are_held(pair: Pair) -> None:
-    """Contract 16: each held pull is known to the store, still waits, and will be looked at in time."""
+    """Contract 16: the store knows each held pull and will check it in time."""
     if pair.store.held_pulls != len(pair.clients.pulls):
         expected, found = str(len(pair.clients.pulls)), str(pair.store.held_pulls)
-        raise GuaranteeBroken(16, "another number of pulls waits than was held", expected, found)
+        raise GuaranteeBroken(16, "the number of waiting pulls is not that of the held ones", expected, found)
     for waiting in pair.model.pulls:
         _still_waits(pair, waiting)
         ends = (
@@ -243,9 +254,10 @@ def pulls_are_held(pair: Pair) -> None:
 
 
 def commit_offset(pair: Pair, operation: CommitOffset, before: State | None = None) -> None:
-    """Commit, and compare what counts (contract 17); where dispatch broke off no end of a queue is known.
+    """Commit an offset, and compare the effective one (contract 17).
 
-    `before` is the state under I/O fault rules, if there are any.
+    After dispatch broke off the end of a queue is unknown. `before` is the state under I/O fault rules, if there are
+    any.
     """
     before = pair.begin(operation) if before is None else before
     if not applies(before, operation, pair.layout):
@@ -267,7 +279,7 @@ def commit_offset(pair: Pair, operation: CommitOffset, before: State | None = No
 
 
 def _commit_is_refused(pair: Pair, group: str, topic: str, queue_id: int, offset: int) -> None:
-    """A name that the file would take apart in another place is no name (contract 8)."""
+    """Contract 8: a name that the file would split at another place is refused."""
     try:
         pair.store.commit_offset(group, topic, queue_id, offset)
     except BadProgress:
@@ -277,7 +289,7 @@ def _commit_is_refused(pair: Pair, group: str, topic: str, queue_id: int, offset
 
 
 def query_offsets(pair: Pair, operation: QueryOffsets) -> None:
-    """Ask for everything that is known of a group, and compare."""
+    """Query everything known of a group, and compare."""
     before = pair.begin(operation)
     if not applies(before, operation, pair.layout):
         return
@@ -291,9 +303,9 @@ def query_offsets(pair: Pair, operation: QueryOffsets) -> None:
         ("the least offset of other groups", dict(known.least_of_others),
             observed("query_min_offset_in_all_group",
                      lambda: pair.store.query_min_offset_in_all_group(topic, without=(group,)))),
-        ("where a group goes on", known.next_offset, observed(
+        ("the next offset of a group", known.next_offset, observed(
             "query_offset", lambda: pair.store.query_offset(group, topic, queue_id))),
-        ("how far a group is behind", known.left, observed(
+        ("the lag of a group", known.left, observed(
             "diff_total", lambda: pair.store.diff_total(group, topic))),
     ):  # fmt: skip
         if found != expected:

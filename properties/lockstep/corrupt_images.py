@@ -1,7 +1,7 @@
-"""Images of a closed store that was corrupted: its log, and files that the log can do without.
+"""Images of a closed store that was corrupted: its log, or a file that can be rebuilt.
 
-What was durable after a clean exit is no longer what it was. Of a file that the log can do without nothing may be lost
-by it and nothing of it believed. Its number counts modulo those of its kind; without a file of a kind nothing changes.
+The durable content after a clean exit is changed. The corruption of a file that can be rebuilt may lose nothing, and no
+wrong content of it may be used. The number of a file counts modulo those of its kind; without any, nothing changes.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ from tornpage.properties.disk.page_versions import Earlier
 from tornpage.properties.judge.evidence import STRAY
 from tornpage.properties.program.log_places import ROOT, log_files
 
-__all__ = ["HarmedImage", "Lost", "damaged_image", "harmed_image"]
+__all__ = ["CorruptedImage", "Lost", "corrupted_image", "damaged_image"]
 
 _TRAILER_BYTES = 20
 _NUMBER_BYTES = 11
-"""Of these the last: ten digits and the end of the property; its name and what ends that stand in front."""
+"""The last of these bytes: ten digits and the end of the property. Its name and separator come before them."""
 _SECTOR_BYTES = 512
 _UNIT_BYTES = 20
-"""A queue unit begins with its physical offset; so does an index entry, after the hash (spec: wire)."""
+"""A queue unit begins with its physical offset; so does an index entry after its hash (spec: wire)."""
 _UNIT = Struct(">qiq")
 _CODE_AT = 12
 _SLOT_BYTES = 4
@@ -42,23 +42,23 @@ _PLACES: dict[DerivedFile, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The physical offsets between which something was harmed, and the records that were."""
+    """The physical offsets of a corrupted range, and the corrupted records in it."""
 
     offset: int
     end_offset: int
     records: frozenset[int]
 
     def spares(self, record: Record) -> bool:
-        """Whether a record is what it was."""
+        """Whether a record is unchanged."""
         return record.offset not in self.records
 
 
 def damaged_image(
     damage: Damage, image: Image, log: CommitLog, *, earlier: Earlier, file_bytes: int, trailer: bool
 ) -> tuple[Image, Lost] | None:
-    """Return the damaged image and what was lost, or None when this damage would change nothing that is checked.
+    """Return the damaged image and what was lost; None if no checked byte would change.
 
-    `earlier` has what pages of log files held before.
+    `earlier` has the earlier contents of pages of log files.
     """
     record = log.records[damage.record % len(log.records)]
     base = record.offset // file_bytes * file_bytes
@@ -102,7 +102,10 @@ def _stored(image: Image, record: Record, *, file_bytes: int) -> bytes:
 
 
 def _without_file(image: Image, log: CommitLog, base: int, *, file_bytes: int) -> tuple[Image, Lost] | None:
-    """Return the image without a log file. The first one may as well have expired, unless it is the only one."""
+    """Return the image without a log file.
+
+    Returns None for the first file, which may have expired, unless it is the only one.
+    """
     bases = sorted({record.offset // file_bytes * file_bytes for record in log.records})
     if base == bases[0] and (len(bases) > 1 or base > 0):
         return None
@@ -111,7 +114,7 @@ def _without_file(image: Image, log: CommitLog, base: int, *, file_bytes: int) -
 
 
 def _other_page(damage: Damage, image: Image, path: str, page: int, earlier: Earlier) -> bytes | None:
-    """Return what a page holds instead: zeros, what it held before, or what belongs on another page."""
+    """Return the new content of a page: zeros, an earlier content, or that of another page."""
     if damage.kind == "zero_page":
         return bytes(PAGE_BYTES)
     if damage.kind == "stale_page":
@@ -142,7 +145,7 @@ def _with_page(
     for record in harmed:
         start_of_record, size_bytes = record.offset - base, record.size_bytes
         changed = {n for n in range(size_bytes) if before[start_of_record + n] != after[start_of_record + n]}
-        # without its name a trailer is an ordinary property, and vouches for nothing any more
+        # without its name a trailer is an ordinary property and no checksum
         keeps_trailer = trailer and changed.isdisjoint(range(size_bytes - _TRAILER_BYTES, size_bytes - _NUMBER_BYTES))
         if changed.isdisjoint(_covered_positions(record, trailer=keeps_trailer)):
             return None
@@ -153,8 +156,8 @@ def _with_page(
 def _covered_positions(record: Record, *, trailer: bool) -> list[int]:
     """Return the bytes of a record whose change must be noticed.
 
-    With the trailer: all but the trailer's own name, whose loss makes it an ordinary property. Without it: size, magic
-    and CRC, the position, and the body; 4.9.3 covers nothing else (hole H2).
+    With a trailer these are all bytes but the trailer's own name, whose loss makes it an ordinary property. Without one
+    they are size, magic and CRC, the position, and the body; 4.9.3 covers nothing else (hole H2).
     """
     if trailer:
         name = range(record.size_bytes - _TRAILER_BYTES, record.size_bytes - _NUMBER_BYTES)
@@ -171,18 +174,18 @@ def _with(image: Image, base: int, content: bytes) -> Image:
     return Image(directories=image.directories, files={**image.files, _path(image, base): content})
 
 
-# ---- files that the log can do without -------------------------------------------------------------------------------
+# ---- files that can be rebuilt from the log --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class HarmedImage:
-    """The disk after the harm; `is_noticed` says that something was lost which the clean exit had promised."""
+class CorruptedImage:
+    """The disk after the corruption; `is_noticed` if it lost what the clean exit had promised."""
 
     image: Image
     is_noticed: bool
 
 
-def harmed_image(
+def corrupted_image(
     harm: HarmDerived,
     image: Image,
     earlier: Image,
@@ -190,25 +193,25 @@ def harmed_image(
     min_offset: int,
     index_slots: int,
     tags_codes: Mapping[int, int] = MappingProxyType({}),
-) -> HarmedImage | None:
-    """Return the disk after the harm, or None when it changes nothing; `earlier` is a disk that held the store once.
+) -> CorruptedImage | None:
+    """Return the disk after the corruption, or None if it changes nothing.
 
-    The log begins at `min_offset`. What a file has of messages before that, which have expired, is not promised.
-    Messages have `tags_codes` by their physical offset: a queue unit that has its code in place of the address of an
-    extension unit says the same with fewer words, and nothing is lost by that.
+    `earlier` is an earlier disk of the store. The log begins at `min_offset`; units and entries of messages before that
+    have expired and are not promised. `tags_codes` are those of the messages by physical offset. A queue unit with the
+    code in place of an extension address has the same meaning, so nothing is lost by that.
     """
     here = _PLACES[harm.file]
     if harm.file == "marker":
         left = Image(image.directories, {**image.files, here: b""})
-        return HarmedImage(left, is_noticed=False) if harm.harm == "stale" else None
+        return CorruptedImage(left, is_noticed=False) if harm.harm == "stale" else None
     paths = sorted(path for path in image.files if path.startswith(here) and not path.endswith(STRAY))
     if not paths:
         return None
     path = paths[harm.number % len(paths)]
     before = image.files[path]
-    after = _harmed(harm, before, earlier.files.get(path))
+    after = _corrupted_content(harm, before, earlier.files.get(path))
     if harm.harm == "misdirected":
-        if min_offset and harm.file in _FIRST_OFFSETS:  # units of what has expired: there is nothing to compare with
+        if min_offset and harm.file in _FIRST_OFFSETS:  # expired units cannot be compared with anything
             return None
         after = _with_a_page_of_another(harm, image, path)
     if harm.harm == "stray":
@@ -225,11 +228,11 @@ def harmed_image(
         loses = not _still_says(before, after, tags_codes)
     if loses and harm.file == "index" and after is not None:
         loses = _without_first_seconds(before, index_slots) != _without_first_seconds(after, index_slots)
-    return HarmedImage(Image(image.directories, files), loses)
+    return CorruptedImage(Image(image.directories, files), loses)
 
 
 def _still_says(before: bytes, after: bytes, tags_codes: Mapping[int, int]) -> bool:
-    """Whether each unit of a queue file is what it was, or has the tags code of its message."""
+    """Whether each unit of a queue file is unchanged, or has the tags code of its message."""
     if len(before) != len(after):
         return False
     for position in range(0, len(before) - _UNIT_BYTES + 1, _UNIT_BYTES):
@@ -242,18 +245,18 @@ def _still_says(before: bytes, after: bytes, tags_codes: Mapping[int, int]) -> b
 
 
 def _without_first_seconds(content: bytes, index_slots: int) -> bytes:
-    """Return an index file without the seconds of its first entry, which is of the file's begin whatever they say.
+    """Return an index file without the seconds of its first entry, which no reader uses.
 
-    They count from a time in the file before, which may be gone. Source: docs/format.md, "The first entry of a later
+    They count from a time in the file before, which may be removed. Source: docs/format.md, "The first entry of a later
     file".
     """
-    # of the entry with number 1, after its physical offset
+    # the entry with number 1, after its physical offset
     seconds = _FIRST_OFFSETS["index"] + _SLOT_BYTES * index_slots + _UNIT_BYTES + 8
     return content[:seconds] + content[seconds + 4 :]
 
 
 def _latest_offset(content: bytes, file: DerivedFile, index_slots: int) -> int:
-    """Return the greatest physical offset in the units of a queue file or in the entries of an index file."""
+    """Return the greatest physical offset in the units or entries of a file."""
     first = _FIRST_OFFSETS[file] + (_SLOT_BYTES * index_slots if file == "index" else 0)
     offsets = (
         int.from_bytes(content[position : position + 8], "big")
@@ -262,8 +265,8 @@ def _latest_offset(content: bytes, file: DerivedFile, index_slots: int) -> int:
     return max(offsets, default=0)
 
 
-def _harmed(harm: HarmDerived, before: bytes, earlier: bytes | None) -> bytes | None:
-    """Return what the file holds afterwards, None for a file that is gone."""
+def _corrupted_content(harm: HarmDerived, before: bytes, earlier: bytes | None) -> bytes | None:
+    """Return the content of the file afterwards, None if it is removed."""
     position = harm.amount % len(before) if before else 0
     match harm.harm:
         case "lost":
@@ -286,7 +289,10 @@ def _harmed(harm: HarmDerived, before: bytes, earlier: bytes | None) -> bytes | 
 
 
 def _with_a_page_of_another(harm: HarmDerived, image: Image, path: str) -> bytes:
-    """Return the content of a file in which a page is the first one of another, of its kind if there is one."""
+    """Return a file in which one page is the first page of another file.
+
+    The other file is of the same kind if there is one.
+    """
     before = image.files[path]
     start = harm.amount % max(len(before), 1) // PAGE_BYTES * PAGE_BYTES
     here = _PLACES[harm.file]

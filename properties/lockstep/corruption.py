@@ -1,7 +1,7 @@
-"""Corruption of a closed store outside the crash model, and what the next open has to make of it (contract 7).
+"""Corrupt a closed store outside the crash model, and check the next open (contract 7).
 
-A file that the log can do without is rebuilt. A damaged log serves what verifies, and no byte that fails a check. A
-lost progress file is named, unless it had no backup. Saved progress of delay levels, and the role, may change as well.
+A file that can be rebuilt is rebuilt. A damaged log serves what verifies, and no byte that fails a check. A lost
+progress file is named, unless it had no backup. Saved progress of delay levels and the role may change as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,10 +18,19 @@ from tornpage.model.state import Progress, Record
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.page_versions import earlier_contents
-from tornpage.properties.judge.answers import Stored
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS, DerivedLedger, Key, ProgressLedger, Said, said_by, torn_in
+from tornpage.properties.judge.answers import Stored, key_text
+from tornpage.properties.judge.ledgers import (
+    DELAY_OFFSETS,
+    DerivedLedger,
+    Key,
+    ProgressLedger,
+    SavedVersion,
+    torn_in,
+    versions_in,
+)
+from tornpage.properties.judge.rulings import queue_text
 from tornpage.properties.lockstep.closing import close
-from tornpage.properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
+from tornpage.properties.lockstep.corrupt_images import Lost, corrupted_image, damaged_image
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.lockstep.recovery import Recovery
 from tornpage.properties.program.log_places import log_files
@@ -42,13 +51,16 @@ class Corruption:
         self._recovery = recovery
 
     def corrupt_derived(self, harm: HarmDerived) -> None:
-        """Corrupt a file that the log can do without: the store opens read-write and rebuilds it (contract 7)."""
+        """Corrupt a file that can be rebuilt.
+
+        The store has to open read-write and rebuild it (contract 7).
+        """
         pair = self._pair
         if not corruption.applies(pair.model, harm):
             return
         pair.files.mend()
         close(pair)
-        harmed = harmed_image(
+        harmed = corrupted_image(
             harm,
             pair.durable(pair.files),
             pair.files.base,
@@ -60,7 +72,7 @@ class Corruption:
             self._recovery.open()
             return
         before, is_noticed = pair.log, harmed.is_noticed and pair.store.read_only_reason is None
-        files, pair.memory.was_harmed = pair.new_disk(harmed.image), True
+        files, pair.memory.was_corrupted = pair.new_disk(harmed.image), True
         found = self._recovery.recover(
             files, self._recovery.legal_between(before, before, kill=True), self._recovery.versions_now()
         )
@@ -72,14 +84,14 @@ class Corruption:
         pair.cover(f"{harm.file}_{harm.harm}")
 
     def _tags_codes(self) -> dict[int, int]:
-        """Return the tags code of each message that queues know, by its physical offset."""
+        """Return the tags code of each dispatched message, by its physical offset."""
         units = (unit for memory in self._pair.memory.derived.queues.values() for unit in memory.units)
         return {unit.record.offset: unit.tags_code for unit in units}
 
     def damage_log(self, operation: Damage) -> None:
-        """Damage the log of the closed store: it serves what verifies.
+        """Damage the log of the closed store, which then has to serve what verifies.
 
-        Where the whole log is checked it opens read-only besides, names the place, and changes nothing.
+        If the whole log is checked, the store also opens read-only, names the place, and changes nothing.
         """
         pair = self._pair
         if not corruption.applies(pair.model, operation):
@@ -103,7 +115,8 @@ class Corruption:
         files = pair.new_disk(image)
         store = pair.open_on(files, whole_log=True)
         if store.read_only_reason is None:
-            raise GuaranteeBroken(7, f"damage at offset {lost.offset} goes unnoticed", "read-only", "read-write")
+            sentence = f"the store does not notice damage at offset {lost.offset}"
+            raise GuaranteeBroken(7, sentence, "read-only", "read-write")
         named = [finding for finding in store.findings if finding.severity == "damage"]
         if not any(lost.offset <= finding.offset <= lost.end_offset for finding in named):
             raise GuaranteeBroken(7, f"no finding names the damage at offset {lost.offset}", found=str(named))
@@ -111,30 +124,31 @@ class Corruption:
         self._serves_what_verifies(pair.open_on(pair.last_disk(image)), lost, is_complete=is_complete)
         store.close()
         if pair.durable(files).files != {**image.files}:
-            raise GuaranteeBroken(7, "a damaged store was changed by opening it")
+            raise GuaranteeBroken(7, "opening a damaged store changed it")
         pair.files, pair.spans = pair.new_disk(pair.durable(pair.files)), []
         pair.store = store
         pair.memory.versions = ProgressLedger(
-            said_by(image.files, pair.memory.versions.paths)
-        )  # the close had saved what was new
+            versions_in(image.files, pair.memory.versions.paths)
+        )  # the close has saved the newest version
         pair.end_operation(0, corruption.corrupted(pair.model, operation, pair.layout))
         pair.cover(f"damaged_{operation.kind}")
         pair.cover("damaged_beside", not is_complete)
 
     def _beside(self, operation: Damage, image: Image) -> Image | None:
-        """Return the damaged image with the file beside the log harmed too, or None if it is not."""
+        """Return the damaged image with another file corrupted too, or None."""
         pair = self._pair
         if not operation.beside:
             return None
         harm = HarmDerived(operation.beside, operation.beside_harm, number=operation.record, amount=operation.amount)
         min_offset, index_slots = pair.log.min_offset, pair.settings.index_slots
-        harmed = harmed_image(harm, image, pair.files.base, min_offset=min_offset, index_slots=index_slots)
+        harmed = corrupted_image(harm, image, pair.files.base, min_offset=min_offset, index_slots=index_slots)
         return None if harmed is None else harmed.image
 
     def _serves_what_verifies(self, store: MessageStore, lost: Lost, *, is_complete: bool) -> None:
-        """Whether an open has met the damage or not, no byte is served that fails a check, and every other one is.
+        """Check that a damaged store serves every record that verifies, and no other byte.
 
-        Readers of queues and keys get all of it where queues and index were harmed neither (`is_complete`).
+        This has to hold whether an open has met the damage or not. `is_complete`: queues and index are not corrupted,
+        so their readers get all of it.
         """
         pair = self._pair
         served = {message.offset for message in observed("messages", lambda: list(store.messages()))}
@@ -152,9 +166,10 @@ class Corruption:
         )
 
     def corrupt_progress(self, operation: HarmProgress) -> None:
-        """Close, harm the file, and open: the backup counts, or nothing is known, and that is named (contract 7, 13).
+        """Close, corrupt the progress file, and open (contract 7, 13).
 
-        One that is lost without having had a backup is not known to have been there.
+        The store has to use the backup, or begin without progress, and name that. A lost file that had no backup is not
+        named.
         """
         pair = self._pair
         if not corruption.applies(pair.model, operation):
@@ -166,11 +181,11 @@ class Corruption:
         if path not in image.files:
             self._recovery.open()
             return
-        harmed = _harmed_progress(image, path, harm)
-        if harm == "stale" and said_by(harmed.files, (path,)) == said_by(image.files, (path,)):
+        harmed = _corrupted_progress(image, path, harm)
+        if harm == "stale" and versions_in(harmed.files, (path,)) == versions_in(image.files, (path,)):
             self._recovery.open()
             return
-        after = corruption.corrupted(pair.model, operation, pair.layout, saved_before=_said_by_backup(image, path))
+        after = corruption.corrupted(pair.model, operation, pair.layout, saved_before=_backup_version(image, path))
         versions = {**_versions_in(harmed, pair), path: frozenset((after.consumers.saved,))}
         pair.memory.torn_files = torn_in(harmed.files, pair.memory.versions.paths)
         files = pair.new_disk(harmed)
@@ -182,7 +197,10 @@ class Corruption:
         pair.cover(f"progress_file_{harm}")
 
     def change_role(self, operation: ChangeRole) -> None:
-        """Close, and open in another role; a new master continues where the disk says."""
+        """Close, and open in another role.
+
+        A new master continues at the progress on the disk.
+        """
         pair = self._pair
         if not corruption.applies(pair.model, operation):
             return
@@ -193,7 +211,10 @@ class Corruption:
         pair.cover(f"became_{operation.role}")
 
     def write_delay_offsets(self, operation: DelayOffsetsAre) -> None:
-        """Overwrite the saved progress of delay levels; an open continues there, within the bounds of the queues."""
+        """Overwrite the saved progress of delay levels.
+
+        An open continues there, within the bounds of the queues.
+        """
         pair = self._pair
         if not corruption.applies(pair.model, operation):
             return
@@ -205,7 +226,7 @@ class Corruption:
             self._open_with(operation)
 
     def _write_beside(self, operation: DelayOffsetsAre) -> None:
-        """Write it durably beside an open slave, as its master does."""
+        """Write it durably while a slave is open, as its master does."""
         pair = self._pair
         first, files = len(pair.files.events), pair.files
         after = corruption.corrupted(pair.model, operation, pair.layout)
@@ -217,14 +238,14 @@ class Corruption:
         files.close(file)
         files.sync_directory(DELAY_OFFSETS.rpartition("/")[0])
         pair.end_operation(first, after)
-        pair.spans = [replace(pair.spans[-1], first=pair.spans[-1].last)]  # no crash falls into it
+        pair.spans = [replace(pair.spans[-1], first=pair.spans[-1].last)]  # no crash point lies inside
         pair.cover("slave_was_sent_progress")
 
     def _open_with(self, operation: DelayOffsetsAre) -> None:
         """Open the closed store with another file."""
         pair = self._pair
         durable = pair.durable(pair.files)
-        backup = _said_by_backup(durable, DELAY_OFFSETS)
+        backup = _backup_version(durable, DELAY_OFFSETS)
         after = corruption.corrupted(pair.model, operation, pair.layout, delays_before=backup)
         given, saved, stored = after.log, after.log.saved_delays, dict(durable.files)
         match operation.kind:
@@ -242,24 +263,26 @@ class Corruption:
         is_corrected = pair.log.delays != saved
         named = {finding.code for finding in pair.store.findings}
         if is_corrected and "progress_corrected" not in named:
-            raise GuaranteeBroken(7, "delay offsets are corrected, and nobody is told", "a note", str(sorted(named)))
+            raise GuaranteeBroken(7, "delay offsets are corrected without a finding", "a note", str(sorted(named)))
         pair.cover("delay_offsets_corrected", is_corrected)
         pair.cover(f"delay_offsets_{operation.kind}")
 
 
-def _versions_in(image: Image, pair: Pair) -> dict[str, frozenset[Said]]:
-    """Return what each progress file of an image says, as the one version that it may have."""
-    return {path: frozenset((said,)) for path, said in said_by(image.files, pair.memory.versions.paths).items()}
+def _versions_in(image: Image, pair: Pair) -> dict[str, frozenset[SavedVersion]]:
+    """Return the version of each progress file in an image, as its only legal one."""
+    return {
+        path: frozenset((version,)) for path, version in versions_in(image.files, pair.memory.versions.paths).items()
+    }
 
 
-def _said_by_backup(image: Image, path: str) -> Any:
-    """Return what the backup of a progress file says, () where there is none."""
+def _backup_version(image: Image, path: str) -> Any:
+    """Return the version in the backup of a progress file, () without one."""
     content = image.files.get(f"{path}.bak")
-    return () if content is None else said_by({path: content}, (path,))[path]
+    return () if content is None else versions_in({path: content}, (path,))[path]
 
 
-def _harmed_progress(image: Image, path: str, harm: ProgressHarm) -> Image:
-    """Return an image whose state file is harmed, and its backup too for `both`."""
+def _corrupted_progress(image: Image, path: str, harm: ProgressHarm) -> Image:
+    """Return an image with a corrupted state file; for `both` its backup too."""
     left = dict(image.files)
     if harm == "stale":
         left[path] = left.get(f"{path}.bak", left[path])
@@ -277,7 +300,7 @@ def _harmed_progress(image: Image, path: str, harm: ProgressHarm) -> Image:
 
 
 def _written(table: Progress) -> bytes:
-    """Return a file that says so, as RocketMQ writes it."""
+    """Return a file with this progress, as RocketMQ writes it."""
     levels = ",".join(f"{level}:{number}" for level, number in table)
     return ('{\n\t"offsetTable":{' + levels + ("\n\t" if levels else "") + "}\n}").encode()
 
@@ -295,21 +318,24 @@ def _readers_get_what_verifies(
     stored: Stored,
     is_complete: bool,
 ) -> None:
-    """Read each queue to its end, and query each key, of a damaged store whose log went from `begin` to `end`.
+    """Read each queue to its end, and query each key, of a damaged store.
 
-    `is_complete` says that queues and index are what they were: then nothing that verifies may be passed by.
+    Its log went from `begin` to `end`. `is_complete`: queues and index are unchanged, so nothing that verifies may be
+    skipped.
     """
     for queue, memory, count in derived.queues_at(end):
         units = memory.units[min(memory.first_at(begin), count) : count]
         brought = list(_read_through(store, queue, units, stored))
-        _compare(f"a consumer of queue {queue}", brought, [unit.record for unit in units], lost, is_complete)
+        _compare(
+            f"a consumer of queue {queue_text(queue)}", brought, [unit.record for unit in units], lost, is_complete
+        )
     for key in derived.keys:
         records = derived.records_with(key, end, begin)
-        _compare(f"a query for {key}", _query(store, key, records, stored), records, lost, is_complete)
+        _compare(f"a query for {key_text(key)}", _query(store, key, records, stored), records, lost, is_complete)
 
 
 def _read_through(store: MessageStore, queue: Queue, units: Sequence[Unit], stored: Stored) -> Iterator[Record]:
-    """Yield what pulls bring one after the other, as a consumer asks for them."""
+    """Yield the records of successive pulls, as a consumer makes them."""
     by_number = {unit.queue_offset: unit.record for unit in units}
     number, last = store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue)
     while number < last:
@@ -318,27 +344,27 @@ def _read_through(store: MessageStore, queue: Queue, units: Sequence[Unit], stor
             for message in pulled.messages:
                 record = by_number.get(message.queue_offset)
                 if record is None or bytes(message) != stored(record):
-                    sentence = f"a pull from queue {queue} of a damaged store brings what was not put there"
+                    sentence = f"a pull from queue {queue_text(queue)} of a damaged store returns a wrong record"
                     expected = "nothing" if record is None else f"the record at offset {record.offset}"
                     raise GuaranteeBroken(4, sentence, expected, f"the one at offset {message.offset}")
                 yield record
             following, status = pulled.next_begin_offset, pulled.status.value
         if following <= number:
-            if status == "OFFSET_FOUND_NULL":  # the log ends before this one
+            if status == "OFFSET_FOUND_NULL":  # the log ends before this message
                 return
-            sentence = f"a consumer of queue {queue} of a damaged store does not get on"
-            raise GuaranteeBroken(17, sentence, f"behind {number}, up to {last}", f"{following}, {status}")
+            sentence = f"a consumer of queue {queue_text(queue)} of a damaged store makes no progress"
+            raise GuaranteeBroken(17, sentence, f"past {number}, up to {last}", f"{following}, {status}")
         number = following
 
 
 def _query(store: MessageStore, key: Key, records: Sequence[Record], stored: Stored) -> list[Record]:
-    """Return what a query for a key brings that asks for all records which have it."""
+    """Return the records that a query for a key without a limit finds."""
     by_offset, brought = {record.offset: record for record in records}, []
     with observed("query_message", partial(store.query_message, *key, max_num=_QUERY_MAX)) as found:
         for message in found.messages:
             record = by_offset.get(message.offset)
             if record is None or bytes(message) != stored(record):
-                sentence = f"a query for {key} of a damaged store brings another message"
+                sentence = f"a query for {key_text(key)} of a damaged store returns another message"
                 raise GuaranteeBroken(5, sentence, f"of those at {sorted(by_offset)}", f"the one at {message.offset}")
             brought.append(record)
     return brought

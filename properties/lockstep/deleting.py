@@ -1,4 +1,4 @@
-"""Deletion, compared with the model: the clean-up, topics, and the buffers of readers that keep files on the disk.
+"""Compare deletion with the model: clean-up, topics, and buffers that keep files on disk.
 
 Each clean-up is a whole run in which no time passes, so a crash may fall after any file that it deletes.
 """
@@ -30,7 +30,10 @@ _STEPS_OF_A_RUN_MAX = 200
 
 
 def clean(pair: Pair, operation: Clean) -> None:
-    """Let the clean-up make a run; nothing happens while the store is closed or a disk has broken dispatch off."""
+    """Run the clean-up.
+
+    Nothing happens while the store is closed or dispatch is half done.
+    """
     first, before = len(pair.files.events), pair.begin(operation)
     after = pair.model
     if applies(before, operation, pair.layout):
@@ -57,7 +60,7 @@ def _cleaned(pair: Pair, before: State, operation: Clean) -> State:
 
 
 def _makes_a_run_inside_a_query(pair: Pair, number: int, after: CommitLog) -> None:
-    """Have the index find something for a key, make the run, and compare what the query brings of what is left."""
+    """Run the clean-up inside a query by key, after its first look-up, and compare the result."""
     keys = list(pair.memory.derived.keys) if number >= 0 and may_read(pair) else []
     if keys:
         key, pair.environment.interruption = keys[number % len(keys)], partial(_makes_a_run, pair)
@@ -77,7 +80,7 @@ def _makes_a_run(pair: Pair) -> None:
         if found is None or found.due_ms is None:
             raise GuaranteeBroken(16, "the clean-up of an open store was stopped")
         if found.failed:
-            raise GuaranteeBroken(10, "the clean-up fails on a disk that refuses nothing")
+            raise GuaranteeBroken(10, "the clean-up fails although no disk call failed")
         if found.due_ms >= found.now_ms + _RUN_MS:
             return
     raise GuaranteeBroken(16, "a run of the clean-up does not end", found=f"{_STEPS_OF_A_RUN_MAX} steps")
@@ -97,7 +100,7 @@ def delete_topics(pair: Pair, operation: DeleteTopics) -> None:
 
 
 def hold_buffer(pair: Pair, operation: HoldBuffer) -> None:
-    """Take a buffer of a record that can be read, and keep it."""
+    """Take a buffer of a readable record, and keep it."""
     before = pair.begin(operation)
     if not applies(before, operation, pair.layout):
         return
@@ -110,13 +113,16 @@ def hold_buffer(pair: Pair, operation: HoldBuffer) -> None:
 
 
 def release_buffer(pair: Pair) -> None:
-    """Give the oldest buffer back."""
+    """Release the oldest buffer."""
     if pair.clients.buffers:
         pair.clients.buffers.pop(0).buffer.release()
 
 
 def held_buffers_are_right(pair: Pair) -> None:
-    """Contract 11: a buffer shows its record until it is given back, or its file is gone; then it says so."""
+    """Contract 11: a buffer shows its record until it is released or its file is removed.
+
+    After that it raises BufferReleased.
+    """
     for each in list(pair.clients.buffers):
         is_gone = pair.closed or each.record.offset < pair.log.oldest_offset
         try:
@@ -127,6 +133,6 @@ def held_buffers_are_right(pair: Pair) -> None:
             pair.clients.buffers.remove(each)
             continue
         if is_gone:
-            raise GuaranteeBroken(11, f"a buffer shows a record at {each.record.offset} whose file is gone")
+            raise GuaranteeBroken(11, f"a buffer shows a record at {each.record.offset} whose file is removed")
         if shows != pair.memory.ledger.stored(each.record):
             raise GuaranteeBroken(11, f"the buffer at {each.record.offset} shows other bytes than were put")

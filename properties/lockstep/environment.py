@@ -1,6 +1,7 @@
-"""The environment of a store: clocks, replicas, disk space, refused appends, the put lock, services stepped by hand.
+"""The environment of a store: clocks, replicas, disk usage, locks, services.
 
-Each answers as an operation of the case says, so that a lockstep run stays a function of its operations.
+Services are stepped by hand. Each part answers as an operation of the case says, so that a lockstep run is a function
+of its operations.
 """
 
 import errno
@@ -51,10 +52,10 @@ _STAND_IN = "stand-in"
 
 @dataclass(slots=True)
 class _StoreParts:
-    """The put lock of one store, its services and some of its parts by name.
+    """The put lock of one store, and its services and some parts by name.
 
-    Services and parts are weak references: a strong one would keep every judged store alive. Each is a reference of its
-    own, since a weak dictionary costs six times as much.
+    Services and parts are weak references, because strong ones would keep every judged store alive. Each is a separate
+    reference, because a weak dictionary costs six times as much.
     """
 
     lock: CooperativeLock
@@ -62,7 +63,7 @@ class _StoreParts:
     parts: dict[str, ref[Any]] = field(default_factory=dict)
 
     def service(self, name: str) -> HandDriven | None:
-        """Return a service that is still there."""
+        """Return a service if it still exists."""
         found = self.services.get(name)
         return None if found is None else found()
 
@@ -70,10 +71,10 @@ class _StoreParts:
 class Environment:
     """The environment of the stores of one lockstep run.
 
-    `now_ms` is monotonic time, which services run by; the wall clock is ahead of it by `clock_ahead_ms`, or before it.
-    `set_forward_ms` is how far the wall clock was set forward since delivery last looked.
+    `now_ms` is monotonic time, by which services run. The wall clock is ahead of it by `clock_ahead_ms`, which may be
+    negative. `set_forward_ms` is how far the wall clock was set forward since the last look of delivery.
 
-    `replica` is what the best replica does, `append_fails` whether the mapped file refuses the next bytes (once).
+    `replica` is the behaviour of the best replica. `append_fails` makes the mapped file refuse the next bytes once.
     `read_in_lock` has the readings of the clock under the put lock since it was last cleared. `interruption` runs once
     in the next query by key, before the first offset that the index has found is read.
     """
@@ -95,11 +96,11 @@ class Environment:
 
     @property
     def clock_ms(self) -> int:
-        """What the wall clock says, from which records get their times."""
+        """The time of the wall clock, from which records get their times."""
         return self.now_ms + self.clock_ahead_ms
 
     def advance(self, by_ms: int) -> None:
-        """Advance both clocks; a negative value moves only the wall clock, never the monotonic one."""
+        """Advance both clocks; a negative value moves only the wall clock back."""
         self.now_ms += max(0, by_ms)
         self.clock_ahead_ms += min(0, by_ms)
 
@@ -110,8 +111,8 @@ class Environment:
 
     # ---- stores --------------------------------------------------------------------------------------------------
 
-    def surround(self, parts: Parts) -> Parts:
-        """Return the parts of a store that lives in this environment."""
+    def inject(self, parts: Parts) -> Parts:
+        """Return the parts of a store that runs in this environment."""
         return parts.replacing(
             {
                 make_replicas: lambda: _ScriptedReplicas(self),
@@ -148,15 +149,15 @@ class Environment:
         return driven
 
     def remember(self, store: MessageStore) -> None:
-        """Note that `store` is the one just opened with these parts."""
+        """Note that `store` was just opened with these parts."""
         self._by_store[store], self._newest = self._newest, _StoreParts(CooperativeLock("put lock"))
 
     def use(self, store: MessageStore) -> None:
-        """Answer for this store from now on; others may be open beside it, to be judged."""
+        """Answer for this store from now on; other stores may be open to be judged."""
         self._used, self._in_lock = self._by_store[store], None
 
     def clock(self) -> int:
-        """The clock that the store reads; a reading under the put lock is when the put began in it."""
+        """Return the time for the store; under the put lock it is the begin of the put."""
         now_ms = self.clock_ms
         task = current_task()
         if self._used.lock.holder == (OUTSIDE if task is None else task.number):
@@ -165,9 +166,9 @@ class Environment:
         return now_ms
 
     def lock_held_ms(self) -> int:
-        """For how long a put has been in the put lock, by its own reading of the clock; 0 when none is.
+        """Return how long a put has held the put lock, by its own clock reading; 0 without one.
 
-        A put that has only the release itself before it is no longer in it.
+        A put that only has to release the lock does not count.
         """
         lock = self._used.lock
         if self._in_lock is None or self._in_lock[0] != lock.acquisition or lock.is_left_next:
@@ -179,7 +180,7 @@ class Environment:
         return self._used.service(name)
 
     def service_of(self, store: MessageStore, name: str) -> HandDriven | None:
-        """Return a service of another store that is open beside the one in use."""
+        """Return a service of another open store."""
         return self._by_store[store].service(name)
 
     def give_up(self, store: MessageStore) -> None:
@@ -198,14 +199,17 @@ class Environment:
         vars(store).clear()
 
     def parts_of(self, store: MessageStore) -> Mapping[str, Any]:
-        """Return parts of a store by name: its queues and index (`derived`), and its queue offsets."""
+        """Return parts of a store by name.
+
+        They are its queues and index (`derived`) and its queue offsets.
+        """
         there = ((name, held()) for name, held in self._by_store[store].parts.items())
         return {name: part for name, part in there if part is not None}
 
     def memory_of(self, store: MessageStore) -> Hashable:
-        """Return what a store remembers of its files: what it answers is a function of that and of their bytes.
+        """Return what a store remembers of its files; with their bytes it determines its answers.
 
-        Watermarks of the log, of each queue and index file, how far dispatch has come, and which number comes next.
+        It has watermarks of the log and of each queue and index file, the progress of dispatch, and next queue offsets.
         """
         parts = self._by_store[store].parts
         derived: Derived | None = parts["derived"]()
@@ -230,13 +234,13 @@ class Environment:
 
     @staticmethod
     def use_disk(files: RecordingFiles, percent: int) -> None:
-        """Set how full the disk says it is; this changes nothing about what can still be allocated."""
+        """Set the usage that the disk reports; this does not change what can be allocated."""
         free_bytes = _TOTAL_BYTES * (100 - percent) // 100
         files.scripted_usage = DiskUsage(_TOTAL_BYTES, free_bytes)
 
     @staticmethod
     def percent_used(files: RecordingFiles) -> int:
-        """Return how full the disk says it is."""
+        """Return the usage in percent that the disk reports."""
         usage = files.scripted_usage
         return 0 if usage is None else 100 * (usage.total_bytes - usage.free_bytes) // usage.total_bytes
 
@@ -273,7 +277,7 @@ class _ScriptedReplicas:
 
 
 def _refusing(kind: Any, environment: Environment) -> Any:
-    """Return a class of mapped files that refuse the bytes of one append when told so, half of them written."""
+    """Return a class of mapped files that fail one append on request, half of it written."""
 
     class Refusing(kind):  # type: ignore[misc]
         def append(self, record: bytearray) -> None:
@@ -288,7 +292,10 @@ def _refusing(kind: Any, environment: Environment) -> Any:
 
 
 def _interrupted(kind: Any, environment: Environment) -> Any:
-    """Return a class of index services whose queries are interrupted before the first offset is read."""
+    """Return a class of index services whose queries run `interruption`.
+
+    It runs before the first offset is read.
+    """
 
     class Interrupted(kind):  # type: ignore[misc]
         def candidates(self, *arguments: Any) -> Iterator[int]:
@@ -302,14 +309,20 @@ def _interrupted(kind: Any, environment: Environment) -> Any:
 
 
 def _with_a_lock_that_is_seen(kind: Any) -> Any:
-    """Return a factory of pull holds whose lock the scheduler knows: a consumer and dispatch may meet there."""
+    """Return a factory of pull holds with a lock that the scheduler knows.
+
+    A consumer and dispatch may meet there.
+    """
     return lambda *arguments, **options: kind(
         *arguments, **options | {"guard": lambda: CooperativeLock("lock of the held pulls")}
     )
 
 
 def _flushing_in_one_step(kind: Any) -> Any:
-    """Return a class of commit logs that have no yield points in a flush: the lock around it is the store's own."""
+    """Return a class of commit logs without yield points in a flush.
+
+    The lock around a flush is the store's own.
+    """
 
     class FlushingInOneStep(kind):  # type: ignore[misc]
         def flush(self, *arguments: Any, **options: Any) -> Any:
@@ -322,7 +335,7 @@ def _flushing_in_one_step(kind: Any) -> Any:
 
 
 def taking_delays_as_java(parts: Parts) -> Parts:
-    """Return the parts of a store that takes delayed puts in as RocketMQ 4.9.3 does.
+    """Return the parts of a store that accepts delayed puts as RocketMQ 4.9.3 does.
 
     Half messages are delayed (RMQ-B65), and so are messages of the schedule topic. A put is not refused for a copy that
     will not fit (RMQ-B22).

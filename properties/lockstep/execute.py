@@ -1,4 +1,7 @@
-"""Calls on the store, one function for each kind; an exception that no caller expects breaks contract 8."""
+"""Call the store, one function for each kind of call.
+
+An exception that the caller does not expect breaks contract 8.
+"""
 
 from concurrent.futures import Future
 from dataclasses import replace
@@ -28,19 +31,22 @@ def call_put(pair: Pair, put: Put | PutBatch, given: Message | Batch) -> PutResu
 
 
 def call_put_async(pair: Pair, put: Put | PutBatch, given: Message | Batch) -> Future[PutResult]:
-    """Put into the store with `put_async`; return the answer to come."""
+    """Put into the store with `put_async`; return the future."""
     message = _for_store(put, given)
     return observed("put_async", lambda: pair.store.put_async(message))
 
 
 def _for_store(put: Put | PutBatch, given: Message | Batch) -> StoreMessage | MessageBatch:
-    """Return what the store is given: all fields of the model's message, but for a born time left to its clock."""
+    """Return the message for the store.
+
+    It has all fields of the model's message, but maybe a born time left to the store's clock.
+    """
     message = store_batch(given) if isinstance(given, Batch) else store_message(given)
     return replace(message, born_timestamp=None) if put.born_now else message
 
 
 def put_answer(result: PutResult) -> PutAnswer:
-    """Return what a put was answered, in the form of the model."""
+    """Return the answer of a put in the form of the model."""
     return PutAnswer(
         result.status.value,
         result.offset,
@@ -53,13 +59,13 @@ def put_answer(result: PutResult) -> PutAnswer:
 
 
 def answered_puts(pair: Pair) -> tuple[tuple[int, PutAnswer], ...]:
-    """Return the number of each later put that is answered by now, and its answer."""
+    """Return number and answer of each asynchronous put that is answered."""
     done = ((number, answer) for number, answer in pair.clients.puts.items() if answer.done())
     return tuple((number, put_answer(observed("put_async", answer.result))) for number, answer in done)
 
 
 def call_pull(pair: Pair, asked: Holding, hold_ms: int) -> Future[GetMessageResult]:
-    """Pull and wait for `hold_ms` at most; return the answer to come."""
+    """Pull and wait for `hold_ms` at most; return the future."""
     message_filter = None if asked.tags is None else TagFilter("||".join(asked.tags))
     return pair.store.pull_async(
         "group",
@@ -73,7 +79,10 @@ def call_pull(pair: Pair, asked: Holding, hold_ms: int) -> Future[GetMessageResu
 
 
 def service_named(pair: Pair, name: str) -> HandDriven:
-    """Return a service of the open store. Contract 16: the store has it."""
+    """Return a service of the open store.
+
+    Raises GuaranteeBroken (16) if it has none of that name.
+    """
     service = pair.environment.service(name)
     if service is None:
         raise GuaranteeBroken(16, "the store lacks a service", name, "none of that name")

@@ -1,28 +1,28 @@
-"""A store under an I/O fault rule: held to what it has promised, not to one answer.
+"""Run a store under an I/O fault rule, where several answers are legal.
 
-Which call fails is the disk's decision, and how the store treats a queue file that cannot be synced is its own. So the
-model has several legal outcomes. What is answered counts, whatever it is:
+The disk decides which call fails, and the store decides how to treat a queue file that cannot be synced. So the model
+has several legal outcomes, and every answer has to be one of them:
 
-1. An operation answers; only an open may be refused, and only after the disk has let a call fail (contract 8).
-2. What is stored is stored where and as it would have been; what is refused leaves no record (1, 8).
-3. The flushed offset is a promise, and so is an answer that says "stored" or "durable", and a close that calls itself
-   clean. None is given for more than there is, and none taken back (2, 9).
-4. A disk that has let nothing fail is no reason to refuse, to give up, or to end uncleanly.
+1. An operation answers. Only an open may be refused, and only after a disk call has failed (contract 8).
+2. What is stored is stored where and as it would have been; a refused put leaves no record (1, 8).
+3. The flushed offset is a promise, and so is an answer "stored" or "durable", and a close that reports itself clean.
+   No promise exceeds what is durable, and none is revoked (2, 9).
+4. If no disk call has failed, nothing may be refused, given up, or ended uncleanly.
 5. The clean-up may end after any file that it may delete, and leave a file on the disk that has left the log. A removed
    file may reappear after a power loss, since the sync of its directory may have failed (10).
 6. A deletion deletes all of its topics or none. After a refused one a crash may find it done (10).
-7. Each delay level goes on in order: for each message that it has passed, and for no other, the copy is in the log. It
-   stops at a message that is not due, at the end of dispatch, or at a copy that the disk has refused (12).
+7. Each delay level advances in order: the log has a copy of each message that it has passed, and of no other. It stops
+   at a message that is not due, at the end of dispatch, or at a copy that the disk refused (12).
 
-The crash or open that ends the rule is judged as every other, with what was promised as the floor.
+The crash or open that ends the rule is judged as every other one, with the promises as the floor.
 """
 
 from dataclasses import replace
 
 from tornpage.model.answers import Answer, accepted
 from tornpage.model.commitlog import Appended
-from tornpage.model.delay import SCHEDULE_TOPIC
 from tornpage.model.dispatch import Queue
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.operations import (
     WITHOUT_A_VERB,
     AimFault,
@@ -40,8 +40,9 @@ from tornpage.model.payloads import born_at, given_of
 from tornpage.model.state import State
 from tornpage.model.step import applies, step
 from tornpage.properties.contract import GuaranteeBroken, observed
-from tornpage.properties.disk.armed import ArmedFault
+from tornpage.properties.disk.enabled_rule import EnabledRule
 from tornpage.properties.judge.ledgers import DELAY_OFFSETS
+from tornpage.properties.judge.rulings import queue_text
 from tornpage.properties.lockstep.broken_under_fault import broken_under_fault
 from tornpage.properties.lockstep.compare import clean_exit_is_durable, marks_found, predicted
 from tornpage.properties.lockstep.consumers import commit_offset
@@ -49,34 +50,40 @@ from tornpage.properties.lockstep.execute import call_put, put_answer, service_n
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.program.log_places import ROOT, log_files
 
-__all__ = ["aim", "close_under_fault", "count_faults", "run_under_fault"]
+__all__ = ["close_under_fault", "count_faults", "enable_rule", "run_under_fault"]
 
 _FAR = 1 << 62
 _RULES = (AimFault(),)
-"""Stands for the rules that are armed: where they strike, the disk alone knows."""
+"""Stands for the enabled rules. Only the disk knows which calls they hit."""
 _RUN_MS = 10_000
 _CLEAN_STEPS_MAX = 200
 
 _Served = dict[Queue, tuple[int, tuple[int | None, ...]]]
-"""By queue its first number, and where in the log the messages from there on lie."""
+"""By queue: its first number, and the log offsets of the messages from there on."""
 
 
-def aim(pair: Pair, operation: AimFault) -> None:
-    """Arm a fault, beside those that are armed; a store that takes no puts any more gets none."""
+def enable_rule(pair: Pair, operation: AimFault) -> None:
+    """Enable a fault rule in addition to the others.
+
+    A store that accepts no puts gets none.
+    """
     files = pair.files
     pair.environment.append_fails = False
     if pair.log.poisoned or (not pair.closed and pair.store.read_only_reason is not None):
         return
     files.failing_syncs = files.failing_writes = files.refused_files = 0
-    files.aimed = (*files.aimed, ArmedFault(operation.effect, operation.where, operation.seed))
+    files.rules = (*files.rules, EnabledRule(operation.effect, operation.where, operation.seed))
 
 
 def run_under_fault(pair: Pair, operation: Operation) -> None:
-    """Carry out an operation, crashes and opens excepted; one that has a single legal answer only does nothing."""
+    """Run an operation other than a crash or an open.
+
+    An operation with only one legal answer is skipped.
+    """
     before, first = pair.state(_RULES), len(pair.files.events)
     match operation:
         case AimFault():
-            aim(pair, operation)
+            enable_rule(pair, operation)
             return
         case Close() if not pair.closed:
             close_under_fault(pair)
@@ -100,9 +107,9 @@ def run_under_fault(pair: Pair, operation: Operation) -> None:
 
 
 def _carried_out(pair: Pair, operation: Operation, before: State, first: int) -> State:
-    """Carry out an operation of an open store, and return the legal state that its answer leaves.
+    """Run an operation of an open store, and return the legal state that its answer leaves.
 
-    What the operation writes, it writes from event `first` on.
+    Its writes begin at event `first`.
     """
     match operation:
         case Put() | PutBatch():
@@ -123,7 +130,10 @@ def _carried_out(pair: Pair, operation: Operation, before: State, first: int) ->
 
 
 def _legal_outcome(pair: Pair, operation: Operation, before: State, found: Answer) -> tuple[State, Answer]:
-    """Return the outcome that an answer allows: the model has all of them, and the store says which one it is."""
+    """Return the outcome that an answer allows.
+
+    The model has all legal outcomes, and the answer selects one.
+    """
     store = pair.store
     found = replace(
         found,
@@ -155,16 +165,16 @@ def _stepped(pair: Pair, operation: Step, before: State) -> State:
     service, fired = service_named(pair, operation.service), pair.files.fired
     found = observed("step", service.step)
     if found is None:
-        raise GuaranteeBroken(16, "a service gives up on a disk that lets nothing fail", "a round", "none")
+        raise GuaranteeBroken(16, "a service gives up although no disk call failed", "a round", "none")
     _matters(pair, found.failed or (pair.files.fired > fired and operation.service == "progress"))
     return _legal_outcome(pair, operation, before, Answer(failed=found.failed))[0]
 
 
 def _delivered(pair: Pair, operation: Step, before: State) -> State:
-    """Let the schedule service make a round."""
+    """Run a round of the schedule service."""
     found = observed("step", service_named(pair, "schedule").step)
     if found is None or (found.failed and not pair.files.fired):
-        raise GuaranteeBroken(16, "delivery gives up on a disk that lets nothing fail", "a round", str(found))
+        raise GuaranteeBroken(16, "delivery gives up although no disk call failed", "a round", str(found))
     after, expected = _legal_outcome(pair, operation, before, Answer(delays=_delays(pair)))
     is_refused = bool(expected.note)
     _matters(pair, is_refused)
@@ -178,13 +188,16 @@ def _delays(pair: Pair) -> tuple[tuple[int, int], ...]:
 
 
 def _may_be_saved(pair: Pair, after: State, first: int) -> None:
-    """Note that progress files may have the newest version from event `first` on, or the one before."""
+    """Note that progress files may have the newest version or the one before.
+
+    Both are legal from event `first` on.
+    """
     pair.memory.versions.saved(pair.memory.consumer_file, after.consumers.saved, first, _FAR)
     pair.memory.versions.saved(DELAY_OFFSETS, after.log.delays, first, _FAR)
 
 
 def close_under_fault(pair: Pair) -> None:
-    """Close; a store that calls its exit clean, or has durably removed its marker, has made everything durable.
+    """Close. An exit is clean, or without its marker on disk, only if everything is durable.
 
     A slave delivers nothing: its progress is what its master sends.
     """
@@ -213,10 +226,8 @@ def _matters(pair: Pair, is_so: bool) -> None:
     pair.files.fault_mattered |= is_so and pair.files.fired > 0
 
 
-def count_faults(pair: Pair, faults: tuple[ArmedFault, ...], *, mattered: bool) -> None:
-    """Count each fault that was armed, by its class and by its text: whether it has let a call fail, and whether that
-    made a difference.
-    """
+def count_faults(pair: Pair, faults: tuple[EnabledRule, ...], *, mattered: bool) -> None:
+    """Count each enabled fault by class and text: whether it hit a call, and was effective."""
     for fault in faults:
         for name in (f"aimed_{fault.effect.name.replace('-', '_')}", fault.text):
             pair.cover(f"{name}_armed")
@@ -228,7 +239,7 @@ def count_faults(pair: Pair, faults: tuple[ArmedFault, ...], *, mattered: bool) 
 
 
 def _cleaned(pair: Pair, operation: Clean, before: State) -> State:
-    """Let the clean-up make a run, or what the disk lets it make of it. It leaves no gap."""
+    """Run the clean-up as far as the disk allows it; it must leave no gap."""
     if operation.manual:
         observed("delete_expired_files_manually", pair.store.delete_expired_files_manually)
     _clean_runs(pair)
@@ -242,12 +253,12 @@ def _cleaned(pair: Pair, operation: Clean, before: State) -> State:
 
 
 def _clean_runs(pair: Pair) -> None:
-    """Step the service until its run is over, or broken off by the disk."""
+    """Step the service until its run is over, or ended by the disk."""
     service, fired = service_named(pair, "clean"), pair.files.fired
     for _ in range(_CLEAN_STEPS_MAX):
         found = observed("step", service.step)
         if found is None or found.due_ms is None or (found.failed and pair.files.fired == 0):
-            raise GuaranteeBroken(16, "the clean-up gives up on a disk that lets nothing fail", "a run", str(found))
+            raise GuaranteeBroken(16, "the clean-up gives up although no disk call failed", "a run", str(found))
         if found.failed or found.due_ms >= found.now_ms + _RUN_MS:
             pair.files.fault_mattered |= found.failed and pair.files.fired > fired
             return
@@ -258,7 +269,7 @@ def _clean_runs(pair: Pair) -> None:
 
 
 def _deleted(pair: Pair, operation: DeleteTopics, before: State, first: int) -> State:
-    """Delete all topics but those in use, or what the disk lets happen of it."""
+    """Delete all topics but those in use, as far as the disk allows it."""
     served, gone = _served(pair), predicted(pair, before, operation)[1].names
     assert isinstance(gone, tuple)
     names = _names_deleted(pair, operation.in_use)
@@ -267,7 +278,7 @@ def _deleted(pair: Pair, operation: DeleteTopics, before: State, first: int) -> 
     after, _ = _legal_outcome(pair, operation, before, found)
     left = {queue: numbers for queue, numbers in served.items() if not (found.is_anew and queue[0] in gone)}
     if (served := _served(pair)) != left:
-        sentence = "a deletion under a fault changes other queues, or not enough"
+        sentence = "a deletion under a fault changes other queues, or not all of its own"
         raise GuaranteeBroken(10, sentence, str(left), str(served))
     pair.files.fault_mattered |= is_refused
     pair.cover("deleted_under_a_fault", bool(found.is_anew and gone))
@@ -275,19 +286,19 @@ def _deleted(pair: Pair, operation: DeleteTopics, before: State, first: int) -> 
     pair.cover("deletion_refused", not found.is_anew)
     if found.is_anew:
         pair.memory.derived = pair.memory.derived.with_deleted(after.log.deleted, after.log.end_offset)
-    else:  # the offsets of consumers may be 0 on the disk by then
+    else:  # the offsets of consumers may be 0 on the disk already
         pair.memory.versions.saved(pair.memory.consumer_file, after.consumers.saved, first, _FAR)
     return after
 
 
 def _names_deleted(pair: Pair, in_use: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Ask for the deletion of topics; return which were deleted, None where the disk has refused a part of it."""
+    """Delete topics; return the deleted ones, None if a disk call failed."""
     fired = pair.files.fired
     try:
         return pair.store.clean_unused_topics(in_use)
     except OSError as error:
         if pair.files.fired == fired:
-            sentence = "a deletion is refused by a disk that lets nothing fail"
+            sentence = "a deletion is refused although no disk call failed"
             raise GuaranteeBroken(10, sentence, found=str(error)) from error
         return None
     except Exception as error:
@@ -295,27 +306,35 @@ def _names_deleted(pair: Pair, in_use: tuple[str, ...]) -> tuple[str, ...] | Non
 
 
 def _are_deleted(pair: Pair, gone: tuple[str, ...]) -> bool:
-    """Return whether the numbers of these topics begin anew: of all of them, or of none."""
+    """Return whether the numbers of these topics restart.
+
+    That has to be so for all of them or for none.
+    """
     table = pair.environment.parts_of(pair.store)["queue_offsets"]
     known = {topic.decode(errors="surrogateescape") for topic, _ in table.known()}
     going_on = known.intersection(gone)
     if going_on and len(going_on) < len(gone):
-        raise GuaranteeBroken(10, "a deletion under a fault takes some of its topics", str(gone), str(going_on))
+        raise GuaranteeBroken(10, "a deletion under a fault deletes only some of its topics", str(gone), str(going_on))
     return not going_on
 
 
 def queues_serve_the_log(pair: Pair) -> None:
-    """Contract 4: under a fault a queue may lack what could not be dispatched, and serves nothing else than the log."""
+    """Contract 4: under a fault a queue serves only its messages in the log.
+
+    It may lack those that could not be dispatched.
+    """
     for queue, (begin, found) in _served(pair).items():
         memory = pair.memory.derived.queues.get(queue)
         units = {} if memory is None else {unit.queue_offset: unit.record.offset for unit in memory.units}
         expected = tuple(units.get(number, -1) for number in range(begin, begin + len(found)))
         if found != expected:
-            raise GuaranteeBroken(4, f"queue {queue} serves other messages than the log", str(expected), str(found))
+            raise GuaranteeBroken(
+                4, f"queue {queue_text(queue)} serves other messages than the log", str(expected), str(found)
+            )
 
 
 def _served(pair: Pair) -> _Served:
-    """Return what each queue of the open store serves."""
+    """Return the messages that each queue of the open store serves."""
     return {queue: _numbers(pair, queue) for queue in observed("queues", pair.store.queues)}
 
 

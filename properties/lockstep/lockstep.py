@@ -1,6 +1,7 @@
-"""A lockstep run: the store on a recorded disk beside its model; every answer is compared, every crash fault judged.
+"""Run a store on a recorded disk in lockstep with its model.
 
-A run is a function of its settings, parts and operations: the clock is virtual, the disk is in memory.
+Every answer is compared and every crash fault is judged. A run is a function of its settings, parts and operations: the
+clock is virtual, and the disk is in memory.
 """
 
 from collections import Counter
@@ -49,9 +50,9 @@ from tornpage.model.operations import (
     SwitchFlag,
 )
 from tornpage.model.state import CommitLog
-from tornpage.properties.disk.aimed_disk import AimedDisk
 from tornpage.properties.disk.choosing import PowerLoss
 from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
 from tornpage.properties.lockstep.closing import close, flush, open_twice
 from tornpage.properties.lockstep.compare import compare_queues, disk_holds_the_log, predicted
 from tornpage.properties.lockstep.consumers import (
@@ -70,7 +71,7 @@ from tornpage.properties.lockstep.deleting import (
     release_buffer,
 )
 from tornpage.properties.lockstep.environment import Environment
-from tornpage.properties.lockstep.io_faults import aim, run_under_fault
+from tornpage.properties.lockstep.io_faults import enable_rule, run_under_fault
 from tornpage.properties.lockstep.memory import Memory
 from tornpage.properties.lockstep.pair import Pair, Span
 from tornpage.properties.lockstep.puts import put, put_concurrently
@@ -83,10 +84,12 @@ __all__ = ["Lockstep"]
 
 
 class Lockstep:
-    """Runs operations one by one on store and model. Raises GuaranteeBroken where the store breaks a contract.
+    """Runs operations one by one on store and model.
 
-    `parts` are those of the store. `performed` are the operations as they were carried out: a crash with the in-flight
-    writes that there were. An `observer` is called with each store that is recovered and judged.
+    Raises GuaranteeBroken if the store breaks a contract.
+
+    `parts` are those of the store. `performed` are the operations as they ran: a crash has the in-flight writes that
+    there were. An `observer` is called with each store that is recovered and judged.
     """
 
     def __init__(
@@ -99,11 +102,11 @@ class Lockstep:
         self._corruption = Corruption(self.pair, self.recovery)
 
     def run(self, operation: Operation) -> None:
-        """Carry out one operation and compare."""
+        """Run one operation and compare."""
         if isinstance(operation, Crash):
             operation = self.recovery.fitted_crash(operation)
         self.performed.append(operation)
-        if self.files.aimed and not isinstance(operation, Crash | Open):
+        if self.files.rules and not isinstance(operation, Crash | Open):
             run_under_fault(self.pair, operation)
             return
         self._run(operation)
@@ -112,15 +115,15 @@ class Lockstep:
         compare_queues(self.pair)
         services_will_step(self.pair)
 
-    # ---- what campaigns ask --------------------------------------------------------------------------------------
+    # ---- for campaigns -------------------------------------------------------------------------------------------
 
     @property
     def store(self) -> MessageStore:
-        """The store in use; of a closed one what it was."""
+        """The store in use, also after it was closed."""
         return self.pair.store
 
     @property
-    def files(self) -> AimedDisk:
+    def files(self) -> FaultRuleDisk:
         """The recorded disk of the store."""
         return self.pair.files
 
@@ -141,7 +144,7 @@ class Lockstep:
 
     @property
     def spans(self) -> list[Span]:
-        """The operations since the last recovery, that recovery first."""
+        """The operations since the last recovery, with that recovery as the first."""
         return self.pair.spans
 
     @property
@@ -151,12 +154,12 @@ class Lockstep:
 
     @property
     def losses(self) -> list[PowerLoss]:
-        """What each power loss took."""
+        """The effects of each power loss."""
         return self.recovery.losses
 
     @property
     def memory(self) -> Memory:
-        """What judges compare a recovered store with."""
+        """The ledgers that judges compare a recovered store with."""
         return self.pair.memory
 
     @property
@@ -217,7 +220,7 @@ class Lockstep:
             case QueryOffsets():
                 query_offsets(pair, operation)
             case AimFault():
-                aim(pair, operation)
+                enable_rule(pair, operation)
             case (
                 ClockStep()
                 | SwitchFlag()
@@ -235,11 +238,11 @@ class Lockstep:
     def _end_the_session(self, operation: Operation) -> None:
         """Crash, or corrupt the closed store, and recover."""
         match operation:
-            case Open() if self.files.aimed:
+            case Open() if self.files.rules:
                 self.recovery.open_under_fault()
             case Open():
                 self.recovery.open()
-            case Crash() if self.files.aimed:
+            case Crash() if self.files.rules:
                 self.recovery.crash_under_fault(operation)
             case Crash():
                 self.recovery.crash(operation)
@@ -256,7 +259,7 @@ class Lockstep:
 
 
 def _change_the_environment(pair: Pair, operation: Operation) -> None:
-    """Change what surrounds the store, or a running flag of the open one."""
+    """Change the environment of the store, or a running flag of the open store."""
     before = pair.begin(operation)
     pair.model, _ = predicted(pair, before, operation)
     if isinstance(operation, SwitchFlag) and not pair.closed:

@@ -1,4 +1,4 @@
-"""What judges compare a recovered store with: bytes of the log, queues and index, versions of progress files."""
+"""Hold what judges compare a recovered store with: log, queues, index, progress files."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,14 +20,14 @@ from tornpage.properties.program.case import Settings
 __all__ = ["Memory", "Peek"]
 
 Peek = Callable[[str, int, int], bytes]
-"""Returns what the process sees of a log file, by its name, a position and a size."""
+"""Returns bytes of a log file that the process sees, by its name, a position and a size."""
 
 
 class Memory:
     """The ledgers of one lockstep run; records enter them when they reach the page cache.
 
-    `was_harmed` says that queues and index were corrupted, or that the clock went back: what the checkpoint says of
-    times is not compared any more. `torn_files` are the state files that a corruption has left torn.
+    `was_corrupted`: queues and index were corrupted, or the clock was set back, so the checkpoint's times are no longer
+    compared. `torn_files` are state files that a corruption tore.
     """
 
     def __init__(self, settings: Settings, layout: Layout) -> None:
@@ -35,7 +35,7 @@ class Memory:
         self.derived = DerivedLedger(layout)
         self.consumer_file = LIGHT_CONSUMER_OFFSETS if settings.light_queues else CONSUMER_OFFSETS
         self.versions = ProgressLedger({self.consumer_file: (), DELAY_OFFSETS: ()})
-        self.was_harmed = False
+        self.was_corrupted = False
         self.torn_files: frozenset[tuple[str, bytes]] = frozenset()
         self._file_bytes = settings.file_bytes
         self._unnoted: list[Record | int] = []
@@ -43,7 +43,7 @@ class Memory:
     # ---- what operations write -----------------------------------------------------------------------------------
 
     def append(self, records: Sequence[Record], *, end_before: int, end_after: int) -> None:
-        """Expect what a put wrote: its records, or only the blank before a refused append."""
+        """Expect the writes of a put: its records, or only the blank before a refused append."""
         for record in records:
             if record.offset % self._file_bytes == 0 and end_before < record.offset:
                 self._unnoted.append(end_before)
@@ -53,7 +53,7 @@ class Memory:
             self._unnoted.append(end_before)
 
     def note_committed(self, log: CommitLog, *, half_written_end: int, peek: Peek) -> None:
-        """Take in the records and blanks that no buffer of the pool holds back."""
+        """Note the records and blanks that no buffer of the pool holds back."""
         end = max(log.committed_offset, half_written_end)
         while self._unnoted:
             item = self._unnoted[0]
@@ -64,7 +64,10 @@ class Memory:
             self.note_whole(peek)
 
     def note_whole(self, peek: Peek) -> None:
-        """Take in what is whole in the page cache; the zeros at the end of a record may be there before the record."""
+        """Note what is complete in the page cache.
+
+        The zeros at the end of a record may be there before the rest of it.
+        """
         with suppress(GuaranteeBroken):
             while self._unnoted:
                 self._note_next(peek)
@@ -81,9 +84,12 @@ class Memory:
     # ---- what a recovery leaves ----------------------------------------------------------------------------------
 
     def recover(self, found: Recovered, *, legal: LegalVersions | None, until: int) -> None:
-        """Keep what a store was recovered with; before event `until` progress files may still have `legal` versions."""
+        """Keep what a store was recovered with.
+
+        Before event `until` progress files may still have `legal` versions.
+        """
         self.ledger = self.ledger.copy()
         self.ledger.truncate(found.store.max_offset)
         self.derived = self.derived.up_to(found.store.max_offset, found.legal[found.key].deleted)
-        self.versions = ProgressLedger(found.said_before, legal=legal, until=until)
+        self.versions = ProgressLedger(found.versions_before, legal=legal, until=until)
         self._unnoted = []

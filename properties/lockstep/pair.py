@@ -1,6 +1,6 @@
-"""A store on its recorded disk and the model beside it, as every part of a lockstep run uses them.
+"""A store on its recorded disk, and its model, for every part of a lockstep run.
 
-A `Span` remembers the events of one operation and the model before and after, so that a crash can fall on any of them.
+A `Span` has the events of one operation and the model before and after it, so that a crash can fall on any of them.
 """
 
 from collections import Counter
@@ -21,10 +21,10 @@ from tornpage.model.progress import ConsumerProgress
 from tornpage.model.state import Clock, CommitLog, Environment, Faults, Hanging, Record, State
 from tornpage.model.step import begin, services_of
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.disk.aimed_disk import AimedDisk
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.failing_disk import FailingDisk
+from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
 from tornpage.properties.disk.journal import Entry, PagesDropped
 from tornpage.properties.disk.last_disk import LastDisk
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
@@ -40,17 +40,19 @@ from tornpage.properties.program.translation import layout_of, store_config
 
 __all__ = ["UNKNOWN_QUEUE", "Clients", "HeldBuffer", "Pair", "Span"]
 
-UNKNOWN_QUEUE: Queue = ("nobody wrote to this", 0)
+UNKNOWN_QUEUE: Queue = ("topic without messages", 0)
 _OTHER_FILES_BYTES = 4096 + 512 + 4
-"""Room for checkpoint, floor and lock: less than one more log file of any size that cases use, with what is free."""
+"""Room for checkpoint, floor and lock. With the free space it is less than one more log file of any size in cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One operation: it made the events from `first` to `last` (exclusive), and led the model from `before` to `after`.
+    """One operation: its events, and the model before and after it.
 
-    It returned at `now_ms` of monotonic time. Log files from `oldest` on may reappear after a power loss: while a disk
-    fails, a file may be removed and its directory not synced.
+    The events are those from `first` to `last` (exclusive).
+
+    It returned at `now_ms` of monotonic time. Log files from `oldest` on may reappear after a power loss, because a
+    file may be removed without a sync of its directory while a disk fails.
     """
 
     first: int
@@ -61,11 +63,11 @@ class Span:
     oldest: int
 
     def at(self, *, at_rest: bool) -> CommitLog:
-        """Return the log that was answered before a crash inside the operation, or right after it."""
+        """Return the log that was promised at a crash inside the operation, or right after it."""
         return self.after if at_rest else self.before
 
     def at_power_loss(self, *, at_rest: bool) -> CommitLog:
-        """Return the same with the removed files that may reappear."""
+        """Return the same log with the removed files that may reappear."""
         log = self.at(at_rest=at_rest)
         return log if log.oldest_offset <= self.oldest else log.changed(hanging=Hanging(self.oldest, 0, 0))
 
@@ -80,7 +82,7 @@ class HeldBuffer:
 
 @dataclass(slots=True)
 class Clients:
-    """What the clients of the open store hold: answers to come, by the numbers that the model has, and buffers."""
+    """Futures of the clients of the open store, by the numbers in the model, and held buffers."""
 
     puts: dict[int, Future[PutResult]] = field(default_factory=dict)
     pulls: dict[int, Future[GetMessageResult]] = field(default_factory=dict)
@@ -88,12 +90,12 @@ class Clients:
 
 
 class Pair:
-    """A store and its model; an empty disk and an open store to begin with.
+    """A store and its model, beginning with an empty disk and an open store.
 
-    `model` is what the last operation led to; its clock and its environment count as `state` takes them from the real
+    `model` is the state after the last operation; its clock and environment are those that `state` takes from the real
     ones. `services` are those that the store has to have, `spans` the operations since the last recovery, and
     `coverage` counts coverage points. After dispatch broke off half-way (`is_partly_dispatched`) the content of queues
-    is unknown until its next step. From `oldest` on log files may be on the disk.
+    is unknown until its next step. Log files from `oldest` on may be on the disk.
     """
 
     def __init__(self, settings: Settings, *, parts: Parts, tracker: DirtyTracker) -> None:
@@ -108,7 +110,7 @@ class Pair:
         self.spans: list[Span] = []
         self.oldest = 0
         self._tracker = tracker
-        self._parts = self.environment.surround(taking_delays_as_java(parts) if settings.java_delays else parts)
+        self._parts = self.environment.inject(taking_delays_as_java(parts) if settings.java_delays else parts)
         self._config = store_config(settings)
         self.files = self.new_disk(EMPTY_DISK)
         self.store = self.open_on(self.files)
@@ -128,7 +130,7 @@ class Pair:
 
     @property
     def consumers(self) -> ConsumerProgress:
-        """What consumer groups have read."""
+        """The progress of consumer groups."""
         return self.model.consumers
 
     @property
@@ -142,7 +144,10 @@ class Pair:
         return self.model.broke_off
 
     def state(self, rules: tuple[AimFault, ...] = ()) -> State:
-        """Return the state of the model before the next operation, under I/O fault rules if there are any."""
+        """Return the state of the model before the next operation.
+
+        It has I/O fault rules if there are any.
+        """
         around, model = self.environment, self.model
         return State(
             model.log,
@@ -161,13 +166,13 @@ class Pair:
         )
 
     def begin(self, operation: Operation, rules: tuple[AimFault, ...] = ()) -> State:
-        """Let time pass and set the environment as an operation finds it; return the state before that."""
+        """Let time pass and set the environment for an operation; return the state before."""
         before = self.state(rules)
         begun, around, files = begin(before, operation, self.layout), self.environment, self.files
         set_by_ms = begun.clock.ahead_ms - before.clock.ahead_ms
         around.now_ms = begun.clock.now_ms
         around.set_clock(set_by_ms)
-        self.memory.was_harmed |= set_by_ms < 0  # the checkpoint's times say nothing of what comes after it then
+        self.memory.was_corrupted |= set_by_ms < 0  # the checkpoint's times do not cover records written after this
         if begun.environment != before.environment:
             faults, percent = begun.environment.faults, begun.environment.percent_used
             around.replica, around.append_fails = begun.environment.replica, faults.append
@@ -178,17 +183,18 @@ class Pair:
 
     # ---- disks and stores ----------------------------------------------------------------------------------------
 
-    def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> AimedDisk:
-        """Return a disk that holds an image, and the journal of the process killed on it."""
-        files = AimedDisk(base, tracker=self._tracker, journal=journal, budget_bytes=self._room_bytes)
+    def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FaultRuleDisk:
+        """Return a disk with an image, and the journal of the process killed on it."""
+        files = FaultRuleDisk(base, tracker=self._tracker, journal=journal, budget_bytes=self._room_bytes)
         self.environment.use_disk(files, 0)
         return files
 
     def last_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
-        """Return a disk as `new_disk` does, for a store that is judged and discarded: no crash falls into it.
+        """Return a disk as `new_disk` does, for a store that is not crashed again.
 
-        After a failed sync has dropped pages the disk keeps its history all the same: versions tell which pages are
-        dirty again.
+        The store is only judged and then discarded.
+
+        If a failed sync dropped pages, the disk keeps its history, because versions show which pages are dirty again.
         """
         if any(isinstance(entry, PagesDropped) for entry in journal):
             return self.new_disk(base, journal)
@@ -222,32 +228,35 @@ class Pair:
         return MessageStore.open(ROOT, self._config, files=self.files, clock=self.environment.clock, parts=self._parts)
 
     def take_role(self, role: Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]) -> None:
-        """Open in another role from now on."""
+        """Use another role from the next open on."""
         self.layout = replace(self.layout, role=role)
         self._config = replace(self._config, broker_role=BrokerRole(role))
         self.services = services_of(self.layout)
 
     def durable(self, files: RecordingFiles) -> Image:
-        """Return what a disk holds for sure."""
+        """Return what a disk holds for certain."""
         return durable_image(files, disk=self.settings.disk)
 
     # ---- log files -----------------------------------------------------------------------------------------------
 
     def peek(self, name: str, position: int, size_bytes: int) -> bytes:
-        """Return what the process sees of a log file, in whichever log directory it is (contract 1: in one of them)."""
+        """Return bytes of a log file that the process sees.
+
+        Contract 1: it is in one of the log directories.
+        """
         here = [path for path in log_files(self.files.paths()) if path.endswith(f"/{name}")]
         if not here:
             raise GuaranteeBroken(1, "a log file is in none of the log's directories", self.log_file(int(name)), "none")
         return self.files.peek(here[0], position, size_bytes)
 
     def log_file(self, base: int) -> str:
-        """Return where the log file that begins at a physical offset has to be."""
+        """Return the path that the log file with this begin has to have."""
         return file_at(base, file_bytes=self.settings.file_bytes, log_paths=self.settings.log_paths)
 
     # ---- queues --------------------------------------------------------------------------------------------------
 
     def queue(self, number: int) -> Queue:
-        """Return a queue by its number modulo those there are; -1 is a queue without any put."""
+        """Return a queue by its number modulo the number of queues; -1 is a queue without puts."""
         queues = list(self.memory.derived.queues)
         return queues[number % len(queues)] if queues and number >= 0 else UNKNOWN_QUEUE
 
@@ -263,7 +272,7 @@ class Pair:
     # ---- operations ----------------------------------------------------------------------------------------------
 
     def faults_left(self) -> Faults:
-        """Return what the environment has left to fail, as the disk says it."""
+        """Return the faults that the environment has left, according to the disk."""
         files = self.files
         return Faults(
             append=self.environment.append_fails,
@@ -275,26 +284,26 @@ class Pair:
         )
 
     def append(self, records: Sequence[Record], *, end_after: int) -> None:
-        """Note what a put wrote: its records, or only the blank before a refused append."""
+        """Note the writes of a put: its records, or only the blank before a refused append."""
         self.memory.append(records, end_before=self.log.end_offset, end_after=end_after)
 
     def end_operation(self, first: int, after: State) -> None:
-        """End an operation that began at event `first` and led to a state."""
+        """End an operation that began at event `first` and led to the state `after`."""
         self.files.mark("returned")
         memory, last, log = self.memory, len(self.files.events), after.log
         memory.versions.saved(memory.consumer_file, after.consumers.saved, first, last)
         memory.versions.saved(DELAY_OFFSETS, log.saved_delays, first, last)
         self.spans.append(Span(first, last, self.log, log, self.environment.now_ms, self.oldest))
         self.model = after
-        if not self.files.aimed:
+        if not self.files.rules:
             self.oldest = log.oldest_offset
 
     def note_committed(self) -> None:
-        """Take what no buffer of the pool holds back into the judges' memory."""
+        """Note in the judges' memory what no buffer of the pool holds back."""
         self.memory.note_committed(self.log, half_written_end=self.files.half_written_end, peek=self.peek)
 
     def note_whole(self) -> None:
-        """Take in what no buffer holds back, and what of the buffers has reached the page cache whole."""
+        """Note what no buffer holds back, and what of the buffers is complete in the page cache."""
         self.note_committed()
         if self.layout.has_pool:
             self.memory.note_whole(self.peek)

@@ -1,4 +1,4 @@
-"""Puts, each compared with the model as it returns: messages and batches, at once, later, by two producers at once."""
+"""Compare puts with the model: synchronous, asynchronous and concurrent ones."""
 
 from dataclasses import replace
 
@@ -35,7 +35,10 @@ def put(pair: Pair, operation: Put | PutBatch) -> None:
 
 
 def _summed(pair: Pair, before: State, operation: Put | PutBatch, given: Message | Batch) -> Message | Batch:
-    """Give a message that asks for it the body with which its record has the checksum 0, if there is one."""
+    """Return a message that asks for it with a body for which its record's checksum is 0.
+
+    The body is unchanged if there is none.
+    """
     if pair.closed or operation.op != "put" or operation.body_kind != "sums to zero" or not pair.layout.trailer:
         return given
     after, _ = predicted(pair, before, operation)
@@ -48,7 +51,7 @@ def _summed(pair: Pair, before: State, operation: Put | PutBatch, given: Message
 
 
 def _count_files(pair: Pair, before: State, after: State, expected: Answer) -> None:
-    """Note how a put came to a new file, or did not."""
+    """Count how a put got a new file, or why it got none."""
     old, new = before.log, after.log
     if new.files > old.files:
         pair.cover("prepared_files_taken", old.prepared > new.prepared)
@@ -59,7 +62,10 @@ def _count_files(pair: Pair, before: State, after: State, expected: Answer) -> N
 
 
 def _put_now(pair: Pair, before: State, operation: Put | PutBatch, given: Message | Batch) -> tuple[State, Answer]:
-    """Put and wait: a put that waits for the disk steps group commit, which answers all other puts as well."""
+    """Put and wait.
+
+    A put that waits for the disk steps group commit, which answers all other puts too.
+    """
     found = Answer(
         put=put_answer(call_put(pair, operation, given)), ended=answered_puts(pair), faults=pair.faults_left()
     )
@@ -69,7 +75,10 @@ def _put_now(pair: Pair, before: State, operation: Put | PutBatch, given: Messag
 
 
 def _put_later(pair: Pair, before: State, operation: Put | PutBatch, given: Message | Batch) -> tuple[State, Answer]:
-    """Put with `put_async`: a put that waits for disk or replica is answered later, any other at once."""
+    """Put with `put_async`.
+
+    A put that waits for disk or replica is answered later, any other put at once.
+    """
     answer = call_put_async(pair, operation, given)
     result = observed("put_async", answer.result) if answer.done() else None
     found = Answer(put="waits" if result is None else put_answer(result), faults=pair.faults_left(), note=result)
@@ -83,7 +92,7 @@ def _put_later(pair: Pair, before: State, operation: Put | PutBatch, given: Mess
 
 
 def note_answers(pair: Pair, expected: Answer) -> int:
-    """Count the answers that puts were given, forget those that no longer wait, and return how many these are."""
+    """Count the answers to puts, drop the answered puts, and return how many there were."""
     ended = expected.ended or ()
     for number, answer in ended:
         del pair.clients.puts[number]

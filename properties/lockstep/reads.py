@@ -1,4 +1,4 @@
-"""Reads, each compared with the model: by physical offset, through a queue, by key, by time.
+"""Compare reads with the model: by physical offset, through a queue, by key, by time.
 
 While the running flag forbids reads the store has to refuse them; that is compared as well.
 """
@@ -14,12 +14,12 @@ from tornpage.properties.lockstep.pair import Pair
 
 __all__ = ["get", "get_at", "get_message", "offset_by_time", "query_key"]
 
-_UNKNOWN_KEY: Key = ("nobody wrote to this", "k")
+_UNKNOWN_KEY: Key = ("topic without messages", "k")
 _NO_END_MS = 2**63 - 1
 
 
 def get(pair: Pair, record: int, shift: int) -> None:
-    """Get at or beside a record of a store that is open; it serves exactly what the model holds there."""
+    """Get at or near a record of an open store, and compare."""
     if pair.closed:
         return
     base = pair.log.records[record % len(pair.log.records)].offset if pair.log.records else 0
@@ -32,7 +32,7 @@ def get_at(pair: Pair, offset: int, log: CommitLog) -> None:
     result = observed("get", lambda: pair.store.get(offset))
     if result.status.value != status.value:
         raise GuaranteeBroken(
-            8, f"a get at offset {offset} answers otherwise than the model", status.value, result.status.value
+            8, f"a get at offset {offset} has another status than the model", status.value, result.status.value
         )
     if expected is not None and result.message is not None:
         message, found = expected.message, result.message
@@ -87,7 +87,7 @@ def query_key(pair: Pair, operation: QueryKey) -> None:
 
 
 def offset_by_time(pair: Pair, operation: OffsetByTime) -> None:
-    """Ask for the offset of a time in a queue, and for the first times, and compare."""
+    """Ask for the offset of a time in a queue and for the first store times, and compare."""
     if may_read(pair):
         queue = pair.queue(operation.queue)
         memory = pair.memory.derived.queues.get(queue)

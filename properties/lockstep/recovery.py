@@ -1,9 +1,10 @@
-"""Crash faults and opens of a lockstep run: a store is opened by its real load path, judged, and taken over.
+"""Crash faults and opens of a lockstep run: a store is opened, judged and adopted.
 
-A crash is an image that is proven legal. Every judge looks at what a store makes of it, then it is recovered once more.
+The open uses the real load path. A crash is an image that is proven legal. Every judge checks the recovered store, and
+the store is recovered once more.
 
-An open under an I/O fault rule may be refused by the disk. It has to leave the directory as good as it was: the next
-open, on a disk that lets nothing fail, is judged as if the first had never been.
+An open under an I/O fault rule may be refused by the disk. It has to leave the directory as good as before: the next
+open, without faults, is judged as if the first had never happened.
 """
 
 import random
@@ -22,17 +23,24 @@ from tornpage.model.schedule import Delivered
 from tornpage.model.state import Clock, CommitLog, Record, State
 from tornpage.model.step import step
 from tornpage.properties.contract import GuaranteeBroken, observed
-from tornpage.properties.disk.aimed_disk import AimedDisk
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import ProcessKilled
 from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.judge.delay import opened_log
 from tornpage.properties.judge.evidence import DERIVED_PATHS, LegalLogs, Recovered, key_of
 from tornpage.properties.judge.judges import JUDGES, OF_THE_PROCESS
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS, LegalVersions, Said, compare_record, said_by
+from tornpage.properties.judge.ledgers import (
+    DELAY_OFFSETS,
+    LegalVersions,
+    SavedVersion,
+    compare_record,
+    version_text,
+    versions_in,
+)
 from tornpage.properties.judge.progress import CONSUMER_FILES, expected_offsets
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.lockstep.cache import VerdictCache
@@ -54,7 +62,10 @@ Observer = Callable[[Recovered], None]
 
 
 class Recovery:
-    """Recovery of one pair of store and model. `performed` are its operations, `losses` what each power loss took."""
+    """Recovery of one pair of store and model.
+
+    `performed` are its operations, `losses` the effects of each power loss.
+    """
 
     def __init__(self, pair: Pair, *, performed: Sequence[Operation], observer: Observer | None) -> None:
         self.losses: list[PowerLoss] = []
@@ -63,7 +74,10 @@ class Recovery:
         self._observer = observer
 
     def open(self) -> None:
-        """Open again after a close; all of the log is there, or what a poisoned store had made durable."""
+        """Open again after a close.
+
+        All of the log is there, or what a poisoned store had made durable.
+        """
         pair = self._pair
         if not pair.closed:
             close(pair)
@@ -87,34 +101,40 @@ class Recovery:
         return self.legal_between(before, span.after, kill=kill)
 
     def image_at(self, position: int, crash: Crash) -> Image:
-        """Return the image of a power loss at a journal position, proven legal. Raises HarnessError if it is not."""
+        """Return the image of a power loss at a journal position.
+
+        Raises HarnessError if the image is not proven legal.
+        """
         pair = self._pair
         base, journal, disk = pair.files.base, pair.files.journal, pair.settings.disk
         state = disk_state(base, journal, position, disk=disk)
-        choices = chosen(facts_of(state), crash.survived, crash.others)
+        choices = chosen(in_flight_writes(state), crash.survived, crash.others)
         image = compose(state, choices)
         assert_legal(base, journal, position, choices, image, disk=disk)
         return image
 
     def fitted_crash(self, crash: Crash) -> Crash:
-        """Return the crash with `back` inside the last operation and each choice among the alternatives there are."""
+        """Return the crash with its fields limited to what is possible.
+
+        `back` is inside the last operation, and each choice is an existing alternative.
+        """
         pair = self._pair
         span = pair.spans[-1]
         back = min(crash.back, span.last - span.first)
         if crash.kill:
             return Crash(kill=True, back=back)
         state = disk_state(pair.files.base, pair.files.journal, self.position(back), disk=pair.settings.disk)
-        facts = facts_of(state)
-        self.losses.append(PowerLoss(tuple(facts), chosen(facts, crash.survived, crash.others)))
-        return replace(crash, back=back, survived=fitted(facts, crash.survived, crash.others))
+        writes = in_flight_writes(state)
+        self.losses.append(PowerLoss(tuple(writes), chosen(writes, crash.survived, crash.others)))
+        return replace(crash, back=back, survived=fitted(writes, crash.survived, crash.others))
 
     def position(self, back: int) -> int:
-        """Return the journal position `back` events before the answer of the last operation; 0 is at rest."""
+        """Return the journal position `back` events before the last answer; 0 is at rest."""
         pair = self._pair
         return pair.files.events[pair.spans[-1].last - back] if back else len(pair.files.journal)
 
     def crash(self, crash: Crash) -> None:
-        """Lose power or kill the process, recover, judge, and continue with what was recovered."""
+        """Lose power or kill the process, recover, judge, and continue with the recovered store."""
         pair = self._pair
         before = pair.spans[-1].at_power_loss(at_rest=crash.back == 0) if crash.kill else None
         pair.environment.now_ms += crash.later_ms
@@ -123,8 +143,8 @@ class Recovery:
         pair.files = files
         self.adopt(found, first=0, before=before)
 
-    def after_crash(self, crash: Crash) -> tuple[AimedDisk, LegalLogs, LegalVersions]:
-        """Return the disk that a power loss or a kill leaves, the legal logs, and what progress files may say."""
+    def after_crash(self, crash: Crash) -> tuple[FaultRuleDisk, LegalLogs, LegalVersions]:
+        """Return the disk after a crash, the legal logs, and the legal versions of progress files."""
         pair = self._pair
         span, back = pair.spans[-1], crash.back
         position = self.position(back)
@@ -136,19 +156,19 @@ class Recovery:
         return pair.new_disk(self.image_at(position, crash)), legal, versions
 
     def versions_now(self) -> LegalVersions:
-        """Return the version of each progress file while no operation is under way."""
+        """Return the version of each progress file while no operation runs."""
         return self.versions_at(len(self._pair.files.events))
 
     def versions_at(self, event: int) -> LegalVersions:
-        """Return which versions each progress file may have after a crash at an event."""
+        """Return the versions that each progress file may have after a crash at an event."""
         return self._pair.memory.versions.legal_versions(event)
 
     def recover(
         self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions, *, cache: VerdictCache | None = None
     ) -> Recovered:
-        """Open the store on a disk, judge it, and recover what it left once more (contract 6).
+        """Open the store on a disk, judge it, and recover the result once more (contract 6).
 
-        While the judges are observed the two recoveries share a cache: nearly always their process views are equal.
+        With an observer the two recoveries share a cache, because their process views are nearly always equal.
         """
         if cache is None and self._observer is not None:
             rng = random.Random(len(self._performed))
@@ -162,23 +182,26 @@ class Recovery:
     ) -> Recovered:
         """Open the store on a disk and judge it.
 
-        With a cache, judges of the process alone are spared for a process view that was judged before.
+        With a cache, judges of the process alone are skipped for a process view that was judged before.
         """
-        said_before = self.said_on(files)
-        found = self.judged_open(self._pair.open_on(files), files, legal, versions, said_before, cache=cache)
+        versions_before = self.versions_on(files)
+        found = self.judged_open(self._pair.open_on(files), files, legal, versions, versions_before, cache=cache)
         if self._observer is not None and (cache is None or cache.of_one_recovery):
             self._observer(found)
         return found
 
     def judged_at_rest(self, *, legal: LegalLogs | None = None) -> Recovered:
-        """Open the store on what its disk holds for sure, and judge it; without `legal` logs nothing may be lost."""
+        """Open the store on the durable disk, and judge it.
+
+        Without `legal` logs nothing may be lost.
+        """
         pair = self._pair
         legal = self.legal_between(pair.log, pair.log, kill=True) if legal is None else legal
         return self.judged(pair.new_disk(pair.durable(pair.files)), legal, self.versions_now())
 
-    def said_on(self, files: RecordingFiles) -> dict[str, Said]:
-        """Return what the progress files of a disk say to a process."""
-        return said_by(_seen(files, self._pair.memory.versions.paths), self._pair.memory.versions.paths)
+    def versions_on(self, files: RecordingFiles) -> dict[str, SavedVersion]:
+        """Return the versions of the progress files of a disk, as a process sees them."""
+        return versions_in(_seen(files, self._pair.memory.versions.paths), self._pair.memory.versions.paths)
 
     def judged_open(
         self,
@@ -186,12 +209,15 @@ class Recovery:
         files: RecordingFiles,
         legal: LegalLogs,
         versions: LegalVersions,
-        said_before: Mapping[str, Said],
+        versions_before: Mapping[str, SavedVersion],
         *,
         cache: VerdictCache | None = None,
-        queues_came_late: bool = False,
+        queues_created_late: bool = False,
     ) -> Recovered:
-        """Judge a store that was just opened on a disk; `said_before` are its progress files before the open."""
+        """Judge a store that was just opened on a disk.
+
+        `versions_before` are the versions of its progress files before the open.
+        """
         pair = self._pair
         found = Recovered(
             store,
@@ -202,11 +228,11 @@ class Recovery:
             pair.durable(files),
             pair.settings,
             pair.layout,
-            pair.memory.was_harmed,
-            said_before,
+            pair.memory.was_corrupted,
+            versions_before,
             versions,
             pair.memory.torn_files,
-            queues_came_late,
+            queues_created_late,
         )
         is_judged = False
         if found.key in legal:
@@ -224,22 +250,22 @@ class Recovery:
 
     @staticmethod
     def after_recovery(found: Recovered) -> tuple[LegalLogs, LegalVersions]:
-        """Return what a power loss after a recovery may leave: what the recovery left."""
-        said = said_by(found.durable.files, found.legal_versions)
+        """Return the legal logs and versions of a power loss after a recovery: those it left."""
+        said = versions_in(found.durable.files, found.legal_versions)
         return {found.key: found.legal[found.key]}, {path: frozenset((each,)) for path, each in said.items()}
 
     def recovers_again(self, found: Recovered, *, cache: VerdictCache | None = None) -> Recovered:
-        """Contract 6: recovering what is durable after a recovery gives the same log."""
+        """Contract 6: a recovery of the durable result of a recovery gives the same log."""
         legal, versions = self.after_recovery(found)
         try:
             again = self.judged(self._pair.last_disk(found.durable), legal, versions, cache=cache)
         except GuaranteeBroken as broken:
-            raise GuaranteeBroken(6, f"recovering twice is not recovering once: {broken.sentence}") from broken
+            raise GuaranteeBroken(6, f"a second recovery changes the store: {broken.sentence}") from broken
         if cache is None or not cache.has_delivered(again):
             _delivers_the_rest(self._pair, again)
         return again
 
-    def continue_with(self, found: Recovered, files: AimedDisk) -> None:
+    def continue_with(self, found: Recovered, files: FaultRuleDisk) -> None:
         """Continue with a store that was just recovered on a disk, after a close."""
         self._pair.files = files
         self.adopt(found, first=0, before=None)
@@ -247,7 +273,8 @@ class Recovery:
     def adopt(self, found: Recovered, *, first: int, before: CommitLog | None) -> None:
         """Continue with the recovered store, in a span from event `first` on.
 
-        `before` is the model of the killed process, whose last answer was not delivered; None after any other end.
+        `before` is the model of the killed process, whose last answer was not delivered. It is None after any other
+        end.
         """
         pair = self._pair
         legal = None if before is None else found.legal_versions
@@ -257,20 +284,20 @@ class Recovery:
         pair.environment.use(pair.store)
         there = expected_offsets(found, pair.memory.consumer_file)
         consumers = ConsumerProgress(there, there)
-        pair.cover("progress_corrected", there != found.said_before[pair.memory.consumer_file])
+        pair.cover("progress_corrected", there != found.versions_before[pair.memory.consumer_file])
         pair.cover("progress_recovered", bool(there))
         pair.cover("progress_crashed_in_save", len(found.legal_versions[pair.memory.consumer_file]) > 1)
         adopted = opened_log(found)
         if before is None:
             pair.log, pair.oldest = adopted, adopted.oldest_offset
         else:
-            # the begin too: a file whose removal only the page cache knows may come back until this open has ended
+            # the begin too: a file whose removal is only in the page cache may reappear until this open has ended
             pair.log = before.changed(poisoned=False, flags=0)
         pair.end_operation(first, State(adopted, consumers))
         self._serves_all()
 
     def _serves_all(self) -> None:
-        """What the store hands out is what the model holds: the messages, and nothing at the end."""
+        """Check that the store serves the messages of the model, and none at the log's end."""
         pair = self._pair
         served = [message.offset for message in observed("messages", lambda: list(pair.store.messages()))]
         expected = [record.offset for record in pair.log.retained]
@@ -289,11 +316,11 @@ class Recovery:
         before = span.at_power_loss(at_rest=crash.back == 0) if crash.kill else None
         pair.environment.now_ms += crash.later_ms
         disk, legal, versions = self.after_crash(crash)
-        disk.aimed, disk.fault_mattered, pair.files = old.aimed, old.fault_mattered, disk
+        disk.rules, disk.fault_mattered, pair.files = old.rules, old.fault_mattered, disk
         self._open(legal, versions, before=before)
 
     def open_under_fault(self) -> None:
-        """Close if need be, open under the fault, and open again without it if that is refused."""
+        """Close if needed, open under the fault, and open again without it if that is refused."""
         pair = self._pair
         if not pair.closed:
             close_under_fault(pair)
@@ -303,15 +330,15 @@ class Recovery:
         self._open(self.legal_between(sound, sound, kill=not before.poisoned), self.versions_now(), before=before)
 
     def _open(self, legal: LegalLogs, versions: LegalVersions, *, before: CommitLog | None) -> None:
-        """Open under the fault, judge what has opened, or open again without the fault and judge that."""
+        """Open under the fault and judge; if refused, open again without the fault and judge that."""
         pair = self._pair
         disk, records = pair.files, len(pair.log.records)
-        first, fired, said = len(disk.events), disk.fired, self.said_on(disk)
+        first, fired, said = len(disk.events), disk.fired, self.versions_on(disk)
         store, refusal = self._tried(fired=fired)
-        faults, disk.aimed = tuple(disk.aimed), ()
+        faults, disk.rules = tuple(disk.rules), ()
         if store is not None:
             late = self._catches_up(store)
-            found = self.judged_open(store, disk, legal, versions, said, queues_came_late=late)
+            found = self.judged_open(store, disk, legal, versions, said, queues_created_late=late)
             pair.environment.give_up(self.recovers_again(found).store)
         else:
             if leaks := disk.leaks():
@@ -322,9 +349,9 @@ class Recovery:
         count_faults(pair, faults, mattered=mattered or len(pair.log.records) < records)
 
     def _tried(self, *, fired: int) -> tuple[MessageStore | None, str]:
-        """Open on the failing disk; return the store, or why there is none, which has to be the disk's doing.
+        """Open on the failing disk; return the store, or the reason for its refusal.
 
-        A store that opens read-only for it is as good as refused.
+        The refusal has to be caused by the disk. A store that opens read-only because of it counts as refused.
         """
         disk = self._pair.files
         try:
@@ -339,7 +366,7 @@ class Recovery:
         return None, store.read_only_reason
 
     def _catches_up(self, store: MessageStore) -> bool:
-        """Step dispatch if the open left it work that the disk had refused; return whether it had any."""
+        """Step dispatch if a failed disk call left it work; return whether it had any."""
         service = self._pair.environment.service_of(store, "reput")
         if service is None:
             raise GuaranteeBroken(16, "the store lacks a service", "reput", "none of that name")
@@ -349,14 +376,17 @@ class Recovery:
         return is_late
 
     def _or_corrected(self, legal: LegalLogs, versions: LegalVersions) -> LegalVersions:
-        """Return what progress files may say after an open that may have corrected them for any of the legal logs."""
+        """Return legal versions of progress files that an open may have corrected.
+
+        The correction may be that for any of the legal logs.
+        """
         ends = {log.end_offset for log in legal.values()}
         corrected = {path: self._corrected(said, ends) for path, said in versions.items() if path in CONSUMER_FILES}
         corrected[DELAY_OFFSETS] = self._of_levels(versions.get(DELAY_OFFSETS, ()), legal)
         return {path: said | corrected.get(path, frozenset()) for path, said in versions.items()}
 
-    def _of_levels(self, versions: Iterable[Said], legal: LegalLogs) -> frozenset[Said]:
-        """Return saved progress of delay levels as an open brings it within the bounds of their queues."""
+    def _of_levels(self, versions: Iterable[SavedVersion], legal: LegalLogs) -> frozenset[SavedVersion]:
+        """Return saved progress of delay levels as an open limits it to their queues."""
         return frozenset(
             after.saved_delays
             for said in versions
@@ -365,7 +395,7 @@ class Recovery:
             for after in crashes.opened(log.changed(saved_delays=said), layout=self._pair.layout)
         )
 
-    def _corrected(self, versions: Iterable[Said], ends: Iterable[int]) -> frozenset[Said]:
+    def _corrected(self, versions: Iterable[SavedVersion], ends: Iterable[int]) -> frozenset[SavedVersion]:
         found = set()
         for said in versions:
             for end_offset in ends:
@@ -381,7 +411,7 @@ class Recovery:
 def _delivers_the_rest(pair: Pair, found: Recovered) -> None:
     """Contract 12: a recovered store that is discarded next delivers every delayed message.
 
-    Each message comes at the first moment at which it is due, in the order of its level, and not a moment before.
+    Each message is delivered at the first moment at which it is due, in the order of its level, and not earlier.
     """
     log, layout, environment = opened_log(found), found.layout, pair.environment
     due_ms = None if layout.role == "SLAVE" else schedule.earliest_due(log, layout)
@@ -393,7 +423,7 @@ def _delivers_the_rest(pair: Pair, found: Recovered) -> None:
     copies: list[Record] = []
     now_ms, append_fails, replica = environment.now_ms, environment.append_fails, environment.replica
     ahead_ms = environment.clock_ahead_ms
-    environment.append_fails, environment.replica = False, "none"  # those are for the store in use
+    environment.append_fails, environment.replica = False, "none"  # these settings are for the store in use
     try:
         environment.now_ms = due_ms - 1 - ahead_ms
         _round(found, log, service)
@@ -409,18 +439,18 @@ def _delivers_the_rest(pair: Pair, found: Recovered) -> None:
         _are_there(found, copies)
         progress = tuple(observed("delay_offsets", found.store.delay_offsets).items())
         if progress != log.delays:
-            sentence = "what came after recovery is not what is noted of it"
-            raise GuaranteeBroken(12, sentence, str(log.delays), str(progress))
+            sentence = "the progress after recovery is not that of the delivered messages"
+            raise GuaranteeBroken(12, sentence, version_text(log.delays), version_text(progress))
     finally:
         environment.now_ms, environment.append_fails, environment.replica = now_ms, append_fails, replica
     pair.cover("delivered_after_recovery", len(copies))
 
 
 def _round(found: Recovered, log: CommitLog, service: HandDriven) -> None:
-    """Let the service make a round, and compare where the log ends then."""
+    """Run a round of the service, and compare the end of the log."""
     observed("step", service.step)
     if found.store.max_offset != log.end_offset:
-        ends, sentence = (str(log.end_offset), str(found.store.max_offset)), "what waits comes otherwise after recovery"
+        ends, sentence = (str(log.end_offset), str(found.store.max_offset)), "delivery after recovery puts other copies"
         raise GuaranteeBroken(12, sentence, *ends)
 
 
@@ -435,7 +465,7 @@ def _answered(pair: Pair, found: Recovered, state: State) -> CommitLog:
 
 
 def _are_there(found: Recovered, copies: list[Record]) -> None:
-    """Every copy can be read, and is what the model has put."""
+    """Check that every copy can be read and is what the model has put."""
     observed("flush", found.store.flush)
     for record in copies:
         buffer = observed("select_message_by_offset", partial(found.store.select_message_by_offset, record.offset))
@@ -448,7 +478,7 @@ def _are_there(found: Recovered, copies: list[Record]) -> None:
 
 
 def _seen(files: RecordingFiles, paths: Iterable[str]) -> dict[str, bytes]:
-    """Return what a process sees of some state files and their backups."""
+    """Return the visible content of some state files and their backups."""
     there = set(files.paths())
     names = (name for path in paths for name in (path, f"{path}.bak"))
     return {name: files.peek(name, 0, 1 << 40) for name in names if name in there}

@@ -1,7 +1,7 @@
-"""The services of a store, stepped by hand: each round is compared with the model's, and none may spin or fall asleep.
+"""Step the services of a store by hand, and compare each round with the model's.
 
-A round that says the next one is due at once must have had work (contract 16; RMQ-B30): a thread would run it for ever.
-A timed service that says nothing would never run again.
+A round that says that the next one is due at once must have had work (contract 16; RMQ-B30), because a thread would run
+it forever. A timed service that names no next round would never run again.
 
 A round of delivery puts several copies, and a crash may fall between any two of them.
 """
@@ -11,9 +11,9 @@ from typing import Any
 from tornpage.model import schedule
 from tornpage.model.answers import Answer, NextRound
 from tornpage.model.operations import ServiceName, Step
-from tornpage.model.pending import is_full
 from tornpage.model.state import State
 from tornpage.model.step import applies
+from tornpage.model.waiting import is_full
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.lockstep.compare import (
     checkpoint_is_right,
@@ -31,15 +31,15 @@ from tornpage.properties.program.hand_driven import Round
 __all__ = ["services_will_step", "step"]
 
 _INTERVALS_MS: dict[ServiceName, int] = {"flush": 500, "commit": 200, "flush-queues": 1_000, "progress": 5_000}
-"""The timed services, and how long they sleep at most; a step whose disk fails may rest a second."""
+"""The timed services and their longest sleep. After a failed disk call a step may rest for a second."""
 _LOOKS_AFTER_MS_MAX = 1_000
 """A clock that is set forward is noticed within a second (docs/statuses.md)."""
 
 
 def step(pair: Pair, operation: Step) -> None:
-    """Let time pass and a service take a step; one that is closed, or that the store does not have, takes none.
+    """Let time pass and step a service; a closed or missing service takes no step.
 
-    Contract 16: dispatch wakes the schedule service for a message that is due before that service would look.
+    Contract 16: dispatch wakes the schedule service for a message that is due before that service would look again.
     """
     first, schedule_service = len(pair.files.events), pair.environment.service("schedule")
     before_ms = schedule.earliest_due(pair.log, pair.layout) if operation.service == "reput" else None
@@ -59,7 +59,7 @@ def step(pair: Pair, operation: Step) -> None:
 
 
 def _stepped(pair: Pair, before: State, operation: Step) -> State:
-    """Step a service of the store, compare what it answers, and return the state it leads to."""
+    """Step a service of the store, compare its answer, and return the resulting state."""
     name = operation.service
     if name == "schedule":
         pair.environment.set_forward_ms = 0
@@ -87,7 +87,7 @@ def _stepped(pair: Pair, before: State, operation: Step) -> State:
 
 
 def _round_of(pair: Pair, name: ServiceName) -> Round:
-    """Let a service of the store make a round. Contract 16: it is there, and goes on."""
+    """Run a round of a service of the store. Contract 16: it exists and continues."""
     if name == "schedule":
         service, entries = pair.environment.service(name), len(pair.files.journal)
         found = None if service is None else observed("step", service.step)
@@ -103,7 +103,7 @@ def _round_of(pair: Pair, name: ServiceName) -> Round:
 
 
 def _count(pair: Pair, name: ServiceName, before: State, after: State, note: Any) -> None:
-    """Note what a step came to; `note` is how the model came to it."""
+    """Count the result of a step; `note` is the model's detail of it."""
     old, new = before.log, after.log
     match name:
         case "flush":
@@ -138,7 +138,7 @@ def _count(pair: Pair, name: ServiceName, before: State, after: State, note: Any
 
 
 def _goes_on(pair: Pair, name: ServiceName, found: Round, *, worked: bool) -> None:
-    """Contract 16: a service neither spins nor sleeps for ever."""
+    """Contract 16: a service neither spins nor sleeps forever."""
     due_ms, now_ms = found.due_ms, found.now_ms
     if due_ms is not None and due_ms <= now_ms and not worked:
         raise GuaranteeBroken(16, f"the service {name} spins", f"later than {now_ms}", f"due at {due_ms}")
@@ -148,7 +148,10 @@ def _goes_on(pair: Pair, name: ServiceName, found: Round, *, worked: bool) -> No
 
 
 def _seen_by(pair: Pair, due_ms: int) -> int:
-    """Return by when the service looks at what is due then: a second later if the clock was set forward meanwhile."""
+    """Return the time by which the service notices what is due.
+
+    That may be a second later if the clock was set forward.
+    """
     return max(due_ms, min(due_ms + pair.environment.set_forward_ms, pair.environment.now_ms + _LOOKS_AFTER_MS_MAX))
 
 
@@ -156,7 +159,7 @@ def _seen_by(pair: Pair, due_ms: int) -> int:
 
 
 def services_will_step(pair: Pair) -> None:
-    """Contract 16: a service with work left will take a step, and in time; every held pull waits for one."""
+    """Contract 16: services with work left, and those of held pulls, will step in time."""
     if pair.closed:
         return
     for name in _INTERVALS_MS:
@@ -176,7 +179,10 @@ def services_will_step(pair: Pair) -> None:
 
 
 def _delivery_will_step(pair: Pair) -> None:
-    """While a delayed message waits the schedule service will step, and so will a service that answers a copy."""
+    """Check that delivery steps while a message waits.
+
+    A service that answers its copies has to step too.
+    """
     if schedule.has_work(pair.log, pair.layout):
         require_will_step(pair, "schedule", by_ms=None)
     open_waits = [pending.waits for pending in pair.log.pending if pending.waits and pending.waits.answer is None]

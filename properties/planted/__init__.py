@@ -1,7 +1,7 @@
-"""Planted bugs: the store with one part or a few replaced by broken ones, switched on by id.
+"""Define the planted bugs. Each is the store with a few parts replaced by broken ones.
 
-The tester is under test too: every machine and campaign must catch these. A bug travels as its id, so that forks,
-spawned processes and other machines agree on it.
+A bug is selected by id. The tester itself is under test: every machine and campaign must catch these bugs. A bug is
+passed as its id, so that forked and spawned processes and other machines build the same broken store.
 """
 
 from tornpage.properties.planted.record import Origin, PlantedBug

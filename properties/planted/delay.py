@@ -1,4 +1,4 @@
-"""Bugs of delayed delivery: what is delivered, when, in which order, and what of it is remembered."""
+"""Define bugs of delayed delivery: choice, time and order of deliveries, and progress."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -46,29 +46,29 @@ _STACK = 200
 # ---- delivery --------------------------------------------------------------------------------------------------------
 
 
-class _TriedForEver(DeliverDelayedMessages):
-    """A copy that is refused for what it is is tried again, and the level waits for it (RMQ-B22)."""
+class _EndlessRetry(DeliverDelayedMessages):
+    """Retry a copy that can never be stored, and block its level meanwhile (RMQ-B22)."""
 
-    def _pass_by(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
+    def _skip(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
         if why.startswith("its copy"):
             return False
-        return super()._pass_by(queue, number, offset, why)
+        return super()._skip(queue, number, offset, why)
 
 
-def _copy_not_asked_for(*_: object, **__: object) -> PutStatus | None:
-    """Take a delayed message in whether or not its copy can be stored (RMQ-B22)."""
+def _copy_not_checked(*_: object, **__: object) -> PutStatus | None:
+    """Accept a delayed message without checking that its copy can be stored (RMQ-B22)."""
     return None
 
 
 class _EndNotCorrected(DelayOffsets):
-    """A number beyond the end of its queue stays there (RMQ-B57)."""
+    """Keep delivery progress that is past the end of its queue (RMQ-B57)."""
 
     def correct(self, range_of: QueueRange) -> None:
         super().correct(lambda topic, queue_id: (range_of(topic, queue_id)[0], _NO_END))
 
 
-class _CorrectedInVain(DelayOffsets):
-    """The start of the service reads the file once more, and goes by that (RMQ-B58)."""
+class _CorrectionDropped(DelayOffsets):
+    """Load delivery progress again when the service starts and drop the correction (RMQ-B58)."""
 
     def correct(self, range_of: QueueRange) -> None:
         super().correct(range_of)
@@ -76,7 +76,7 @@ class _CorrectedInVain(DelayOffsets):
 
 
 class _FailedIsSkipped(DeliverDelayedMessages):
-    """A message whose copy is refused for now is passed (RMQ-B61)."""
+    """Skip a message whose copy was refused for a passing reason (RMQ-B61)."""
 
     def _is_done(self, queue: ReadableQueue, number: int, offset: int) -> bool:
         super()._is_done(queue, number, offset)
@@ -84,15 +84,18 @@ class _FailedIsSkipped(DeliverDelayedMessages):
 
 
 class _NotSavedAtClose(Progress):
-    """A close leaves the saving of delivery to the timer that it has just stopped (RMQ-B62)."""
+    """Leave delivery progress unsaved at close (RMQ-B62).
+
+    Only the timer saves it, and the close has stopped the timer.
+    """
 
     def save_all(self) -> None:
         self._owners = [owner for owner in self._owners if owner.name != "delay-offsets"]
         super().save_all()
 
 
-class _SlaveKeepsItsTable(Progress):
-    """What a slave was told at its start is what it goes on with, whatever its master has sent since (RMQ-B64)."""
+class _StaleSlaveTable(Progress):
+    """Keep the progress that a slave read at its start, ignoring its master (RMQ-B64)."""
 
     def __init__(self, config: MessageStoreConfig, *, config_file: Callable[[str], Any], **others: Any) -> None:
         super().__init__(config, config_file=config_file, **others)
@@ -113,7 +116,7 @@ class _SlaveKeepsItsTable(Progress):
 
 
 def _half_message_delivered(stored: Message) -> Message | str:
-    """Deliver a message of the half topic that waits in the schedule topic there (RMQ-B65)."""
+    """Deliver a delayed message of the half topic back to the half topic (RMQ-B65)."""
     pairs = parse_pairs(str(stored.properties))
     if pairs.get("REAL_TOPIC") != HALF_TOPIC:
         return copy_of(stored)
@@ -123,8 +126,11 @@ def _half_message_delivered(stored: Message) -> Message | str:
     return replace(copy, topic=HALF_TOPIC, properties=str(copy.properties).replace(_STAND_IN, HALF_TOPIC))
 
 
-class _BeginOfTheRound(DeliverDelayedMessages):
-    """The progress of a round is that of its first message, as in 4.9.3: after a restart the others come again."""
+class _RoundProgress(DeliverDelayedMessages):
+    """Record only the first message of a round as progress (4.9.3).
+
+    A restart delivers the others again.
+    """
 
     _began_at = -1
 
@@ -136,8 +142,8 @@ class _BeginOfTheRound(DeliverDelayedMessages):
         super()._advance(level, self._began_at + 1)
 
 
-class _DueWhenTheClockGoesBack(DeliverDelayedMessages):
-    """What is due later than its level delays from now is due at once, as in 4.9.3."""
+class _DueOnClockBack(DeliverDelayedMessages):
+    """Treat a message as due when its due time exceeds the delay of its level (4.9.3)."""
 
     def _due_ms(self, queue: ReadableQueue, number: int, offset: int, code: int) -> int:
         due_ms, now_ms = super()._due_ms(queue, number, offset, code), self._clock()
@@ -145,15 +151,15 @@ class _DueWhenTheClockGoesBack(DeliverDelayedMessages):
         return now_ms if due_ms > now_ms + self._levels.delay_ms(level) else due_ms
 
 
-class _AddressIsNoTime(DeliverDelayedMessages):
-    """Where a unit has an address of the extension, that is taken for the time at which its message is due."""
+class _AddressAsTime(DeliverDelayedMessages):
+    """Take the extension address in a unit for the due time of its message."""
 
     def _due_ms(self, queue: ReadableQueue, number: int, offset: int, code: int) -> int:
         return code
 
 
 class _SavedFirst(DelayOffsets):
-    """The progress is saved, and then its copies are made durable (hole A5)."""
+    """Save the progress before its copies are durable (hole A5)."""
 
     def save(self) -> None:
         table = self.by_level()
@@ -163,7 +169,7 @@ class _SavedFirst(DelayOffsets):
 
 
 class _SavedAnyway(DelayOffsets):
-    """The progress is saved whether or not its copies are durable."""
+    """Save the progress even if its copies could not be made durable."""
 
     def save(self) -> None:
         make_durable = self._make_copies_durable
@@ -172,7 +178,10 @@ class _SavedAnyway(DelayOffsets):
 
 
 def _delay_stays(stored: Message) -> Message | str:
-    """Leave the delay level in the copy, as in 4.9.3; a reader that goes by it delays the copy again."""
+    """Leave the delay level in the copy (4.9.3).
+
+    A reader that honours it delays the copy again.
+    """
     copy = copy_of(stored)
     if isinstance(copy, str):
         return copy
@@ -180,8 +189,8 @@ def _delay_stays(stored: Message) -> Message | str:
     return replace(copy, properties=format_pairs({"DELAY": level, **parse_pairs(str(copy.properties))}))
 
 
-class _OneHoldsAll(DeliverDelayedMessages):
-    """A level whose copy is refused holds up those behind it."""
+class _LevelsHeldUp(DeliverDelayedMessages):
+    """Hold up all later levels while a copy of one level is refused."""
 
     _is_held_up = False
 
@@ -198,8 +207,8 @@ class _OneHoldsAll(DeliverDelayedMessages):
         return done
 
 
-class _NobodyWakes(DeliverDelayedMessages):
-    """The dispatcher wakes nobody: what comes while nothing waits is delivered with the next message."""
+class _NoWakeUp(DeliverDelayedMessages):
+    """Never wake the service from the dispatcher. A new message waits for the next round."""
 
     def note_runs(self, runs: Sequence[QueueRun]) -> None:
         wake, self.wake = self.wake, None
@@ -208,7 +217,7 @@ class _NobodyWakes(DeliverDelayedMessages):
 
 
 class _SleepsUntilDue(DeliverDelayedMessages):
-    """The service sleeps until the next message is due, by the clock it has just read: nobody sets it forward."""
+    """Sleep until the next message is due, and miss a clock that is set forward meanwhile."""
 
     def _deliver(self, queue: ReadableQueue, level: int, clock_ms: int) -> int | None:
         wait_ms = super()._deliver(queue, level, clock_ms)
@@ -218,8 +227,8 @@ class _SleepsUntilDue(DeliverDelayedMessages):
         return max(wait_ms, self._due_ms(queue, 0, unit.offset, unit.tags_code) - clock_ms)
 
 
-class _WaitsForTheExpired(DeliverDelayedMessages):
-    """A level waits for the messages in front of it that have expired."""
+class _ExpiredAwaited(DeliverDelayedMessages):
+    """Wait for messages at the head of a level that have expired."""
 
     def _first_number(self, queue: ReadableQueue, level: int) -> int:
         number = self._offsets.next_number(level)
@@ -229,8 +238,8 @@ class _WaitsForTheExpired(DeliverDelayedMessages):
 # ---- asynchronous delivery -------------------------------------------------------------------------------------------
 
 
-class _RetriesInItsCallback(DeliverDelayedMessagesAsync):
-    """The answer of a copy that is refused puts it again, and so does the answer to that, until the stack is full."""
+class _CallbackRetry(DeliverDelayedMessagesAsync):
+    """Put a refused copy again inside the callback of its answer, until the stack overflows."""
 
     def _refusal_of(self, copy: Message) -> PutStatus | None:
         for _ in range(_STACK):
@@ -240,38 +249,38 @@ class _RetriesInItsCallback(DeliverDelayedMessagesAsync):
         raise RecursionError
 
 
-class _AsksWithoutAPause(DeliverDelayedMessagesAsync):
-    """As long as the first copy of a line is not answered, it is asked again."""
+class _BusyPolling(DeliverDelayedMessagesAsync):
+    """Poll the first unanswered copy of a level without a pause."""
 
     def _deliver(self, queue: ReadableQueue, level: int, clock_ms: int) -> int | None:
         pause_ms = super()._deliver(queue, level, clock_ms)
         return 0 if self._lines[level] else pause_ms
 
 
-class _PutIsEnough(DeliverDelayedMessagesAsync):
-    """A level goes on behind a copy as soon as it is put."""
+class _ProgressAtPut(DeliverDelayedMessagesAsync):
+    """Advance the progress of a level as soon as a copy is put, before it is answered."""
 
     def _advance(self, level: int, number: int) -> None:
         super()._advance(level, number)
         self._offsets.advance(level, number)
 
 
-class _AnswerIsNotHeard(DeliverDelayedMessagesAsync):
-    """An answer wakes nobody."""
+class _AnswerIgnored(DeliverDelayedMessagesAsync):
+    """Ignore the wake-up of an answer."""
 
     def _answered(self, _: object) -> None:
-        """Pass."""
+        """Do nothing."""
 
 
 class _NeverFull(DeliverDelayedMessagesAsync):
-    """A level puts on, however many of its copies are not answered."""
+    """Put copies without a limit on the unanswered ones."""
 
     def _is_full(self, level: int) -> bool:
         return False
 
 
-class _RefusedComesLater(DeliverDelayedMessagesAsync):
-    """A copy that is refused is put again with the next round, and those behind it at once, as in 4.9.3."""
+class _RefusedOvertaken(DeliverDelayedMessagesAsync):
+    """Put a refused copy again in the next round, after the copies that follow it (4.9.3)."""
 
     _refused: tuple[Message, ...] = ()
 
@@ -289,8 +298,8 @@ class _RefusedComesLater(DeliverDelayedMessagesAsync):
         return None
 
 
-class _CloseHearsNothing(DeliverDelayedMessagesAsync):
-    """What a close is answered for the copies that wait is not noted."""
+class _AnswersDuringCloseIgnored(DeliverDelayedMessagesAsync):
+    """Ignore answers that arrive during a close."""
 
     _is_in_a_round = False
 
@@ -306,14 +315,14 @@ class _CloseHearsNothing(DeliverDelayedMessagesAsync):
             super().finish()
 
 
-class _NeverMorePatient(DeliverDelayedMessagesAsync):
-    """A copy that is refused is put again ten times a second, however long that goes on."""
+class _NoBackoff(DeliverDelayedMessagesAsync):
+    """Retry a refused copy ten times a second without backing off."""
 
     def _pause_ms(self, level: int) -> int:
         return RETRY_MS
 
 
-# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+# ---- the bugs, each with its minimal reproducer ----------------------------------------------------------------------
 
 SAVE_DELAYS = Step(service="progress", after_ms=10_000)
 FIRST_LEVEL = Put(properties="DELAY\x011")
@@ -327,87 +336,92 @@ ALONE = Settings(sync_flush=True, pending_copies=1)
 NARROW_RECORDS = Settings(record_bytes_max=320)
 
 BUGS = (
-    PlantedBug("RMQ-B22", "a delayed message whose copy does not fit blocks its level for ever", 12,
-        Parts({DeliverDelayedMessages: _TriedForEver}),
+    PlantedBug("RMQ-B22", "a delayed message whose copy is too large blocks its delay level forever", 12,
+        Parts({DeliverDelayedMessages: _EndlessRetry}),
         origin=Origin("RMQ-B22", "Message that fits once no longer fits when re-stored", "4.9.4", "yes"),
         machine="delay", program=(replace(NARROW_RECORDS, java_delays=True), (LONG, REPUT, ROUND_SOON))),
-    PlantedBug("RMQ-B57", "progress of delivery beyond the end of a queue stays there", 12,
+    PlantedBug("RMQ-B57", "delivery progress past the end of its queue is not corrected", 12,
         Parts({DelayOffsets: _EndNotCorrected}),
         origin=Origin("RMQ-B57", "Delay offset beyond the queue end is never corrected", "4.9.2", "no"),
         machine="delay", program=(Settings(), (FIRST_LEVEL, REPUT, DelayOffsetsAre(by=2)))),
-    PlantedBug("RMQ-B58", "progress of delivery is corrected when it is loaded, and read again when it counts", 12,
-        Parts({DelayOffsets: _CorrectedInVain}),
+    PlantedBug("RMQ-B58",
+        "delivery progress is corrected at load, then the service reads the uncorrected file again", 12,
+        Parts({DelayOffsets: _CorrectionDropped}),
         origin=Origin("RMQ-B58", "Delay offsets corrected on load but not on start", "4.9.4", "yes"), machine="delay",
         program=(Settings(), (FIRST_LEVEL, REPUT, DelayOffsetsAre(by=2)))),
-    PlantedBug("RMQ-B61", "a delayed message whose copy is refused once is never delivered", 12,
+    PlantedBug("RMQ-B61", "a delayed message is skipped for good after its copy is refused once", 12,
         Parts({DeliverDelayedMessages: _FailedIsSkipped}),
         origin=Origin("RMQ-B61", "Failed delivery skips the message", "5.3.3", "no"), machine="delay",
         program=(Settings(), (FIRST_LEVEL, REPUT, FailAppend(), ROUND_SOON))),
-    PlantedBug("RMQ-B62", "a clean close does not save what was delivered", 12, Parts({Progress: _NotSavedAtClose}),
+    PlantedBug("RMQ-B62", "a clean close does not save delivery progress", 12, Parts({Progress: _NotSavedAtClose}),
         origin=Origin("RMQ-B62", "Delivery progress not saved on shutdown", "4.9.3", "no"), machine="delay",
         program=(Settings(), (FIRST_LEVEL, REPUT, ROUND_SOON, Close()))),
-    PlantedBug("RMQ-B64", "a slave that becomes a master goes on with its own progress of delivery", 13,
-        Parts({Progress: _SlaveKeepsItsTable}),
+    PlantedBug("RMQ-B64", "a slave promoted to master delivers from its own stale progress", 13,
+        Parts({Progress: _StaleSlaveTable}),
         origin=Origin("RMQ-B64", "Delay offsets not reloaded when a node becomes master", "4.9.0", "no"),
         machine="delay",
         program=(Settings(), (FIRST_LEVEL, REPUT, ChangeRole("SLAVE"), DelayOffsetsAre(), ChangeRole()))),
-    PlantedBug("half-message-delivered", "a delayed half message is delivered outside of its transaction", 12,
+    PlantedBug("half-message-delivered", "a delayed half message is delivered outside its transaction", 12,
         Parts({copy_of: _half_message_delivered}), machine="delay",
         program=(Settings(java_delays=True), (HALF, REPUT, ROUND_SOON))),
-    PlantedBug("copy-not-asked-for", "a delayed message is taken in although its copy cannot be stored", 8,
-        Parts({refusal_of_copy: _copy_not_asked_for}), machine="delay", program=(NARROW_RECORDS, (LONG,))),
-    PlantedBug("progress-of-the-round", "progress of delivery is that of a round, not of a message", 12,
-        Parts({DeliverDelayedMessages: _BeginOfTheRound}), holes=("F2",), machine="delay",
+    PlantedBug("copy-not-asked-for", "a put accepts a delayed message whose copy cannot be stored", 8,
+        Parts({refusal_of_copy: _copy_not_checked}), machine="delay", program=(NARROW_RECORDS, (LONG,))),
+    PlantedBug("progress-of-the-round",
+        "delivery progress is saved once per round, so a restart delivers messages twice", 12,
+        Parts({DeliverDelayedMessages: _RoundProgress}), holes=("F2",), machine="delay",
         program=(Settings(), (FIRST_LEVEL, FIRST_LEVEL, REPUT, ROUND_SOON))),
-    PlantedBug("due-when-the-clock-goes-back", "a clock that is set back makes delayed messages due", 12,
-        Parts({DeliverDelayedMessages: _DueWhenTheClockGoesBack}), machine="delay",
+    PlantedBug("due-when-the-clock-goes-back", "setting the clock back makes delayed messages due at once", 12,
+        Parts({DeliverDelayedMessages: _DueOnClockBack}), machine="delay",
         program=(Settings(), (FIRST_LEVEL, REPUT, ClockStep(by_ms=-1), Step(service="schedule")))),
-    PlantedBug("address-is-no-time", "with an extension delayed messages are due at once", 12,
-        Parts({DeliverDelayedMessages: _AddressIsNoTime}), machine="delay",
+    PlantedBug("address-is-no-time",
+        "delivery takes an extension address for the due time, so delayed messages are due at once", 12,
+        Parts({DeliverDelayedMessages: _AddressAsTime}), machine="delay",
         program=(Settings(queue_ext=True), (FIRST_LEVEL, REPUT, Step(service="schedule")))),
-    PlantedBug("saved-before-its-copies", "progress of delivery is on disk before the copies are", 12,
+    PlantedBug("saved-before-its-copies", "delivery progress is saved before the delivered copies are durable", 12,
         Parts({DelayOffsets: _SavedFirst}), kind="reorder flushes", holes=("A5",), machine="delay",
         program=(Settings(), (FIRST_LEVEL, FLUSH, REPUT, ROUND_SOON, SAVE_DELAYS, Crash(back=14)))),
-    PlantedBug("saved-after-a-failed-sync", "progress of delivery is saved although its copies are not durable", 13,
+    PlantedBug("saved-after-a-failed-sync",
+        "delivery progress is saved after the sync of the delivered copies failed", 13,
         Parts({DelayOffsets: _SavedAnyway}), machine="delay",
         program=(Settings(), (FIRST_LEVEL, REPUT, ROUND_SOON, FailSync(), SAVE_DELAYS, Crash()))),
-    PlantedBug("delay-stays", "a delivered message says that it is delayed", 12, Parts({copy_of: _delay_stays}),
+    PlantedBug("delay-stays",
+        "a delivered copy keeps its delay property, so it can be delayed again", 12, Parts({copy_of: _delay_stays}),
         machine="delay", program=(Settings(), (FIRST_LEVEL, REPUT, ROUND_SOON))),
-    PlantedBug("one-level-holds-all", "a delay level that is refused holds up the others", 12,
-        Parts({DeliverDelayedMessages: _OneHoldsAll}), machine="delay",
+    PlantedBug("one-level-holds-all", "a refused copy on one delay level holds up all later levels", 12,
+        Parts({DeliverDelayedMessages: _LevelsHeldUp}), machine="delay",
         program=(Settings(), (FIRST_LEVEL, SECOND_LEVEL, REPUT, FailAppend(), ROUND_LATER))),
-    PlantedBug("delivery-not-woken", "nobody wakes delivery for a message that is due earlier", 16,
-        Parts({DeliverDelayedMessages: _NobodyWakes}), machine="delay",
+    PlantedBug("delivery-not-woken", "a newly dispatched message does not wake delivery", 16,
+        Parts({DeliverDelayedMessages: _NoWakeUp}), machine="delay",
         program=(Settings(), (ROUND_SOON, FIRST_LEVEL, REPUT))),
-    PlantedBug("delivery-sleeps-until-due", "a clock that is set forward does not wake delivery", 16,
+    PlantedBug("delivery-sleeps-until-due", "setting the clock forward does not wake delivery", 16,
         Parts({DeliverDelayedMessages: _SleepsUntilDue}), machine="delay",
         program=(Settings(), (SECOND_LEVEL, REPUT, Step(service="schedule")))),
-    PlantedBug("waits-for-the-expired", "a delay level waits for messages that have expired", 12,
-        Parts({DeliverDelayedMessages: _WaitsForTheExpired}), machine="delay",
+    PlantedBug("waits-for-the-expired", "a delay level waits for messages that have already expired", 12,
+        Parts({DeliverDelayedMessages: _ExpiredAwaited}), machine="delay",
         program=(SMALL, (FIRST_LEVEL, FULL, FULL, FIRST_LEVEL, REPUT, FLUSH, Clean(percent=88), ROUND_SOON))),
     PlantedBug("RMQ-B59",
-        "a delayed message that is refused is put again in the callback of its answer, without an end", 16,
-        Parts({DeliverDelayedMessagesAsync: _RetriesInItsCallback}), machine="delay",
+        "a refused copy is put again inside the callback of its answer, recursing without end", 16,
+        Parts({DeliverDelayedMessagesAsync: _CallbackRetry}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, SwitchFlag(), ROUND_SOON))),
-    PlantedBug("RMQ-B60", "delivery asks for an answer that is open without a pause", 16,
-        Parts({DeliverDelayedMessagesAsync: _AsksWithoutAPause}), machine="delay",
+    PlantedBug("RMQ-B60", "delivery polls for an outstanding answer without a pause (busy loop)", 16,
+        Parts({DeliverDelayedMessagesAsync: _BusyPolling}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON))),
-    PlantedBug("unanswered-is-delivered", "progress of delivery is behind copies that are not answered", 12,
-        Parts({DeliverDelayedMessagesAsync: _PutIsEnough}), machine="delay",
+    PlantedBug("unanswered-is-delivered", "delivery progress passes copies that are not yet acknowledged", 12,
+        Parts({DeliverDelayedMessagesAsync: _ProgressAtPut}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON))),
-    PlantedBug("answer-wakes-nobody", "the answer of a copy is noticed when something else happens", 16,
-        Parts({DeliverDelayedMessagesAsync: _AnswerIsNotHeard}), machine="delay",
+    PlantedBug("answer-wakes-nobody", "an acknowledged copy does not wake delivery", 16,
+        Parts({DeliverDelayedMessagesAsync: _AnswerIgnored}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON, Step()))),
-    PlantedBug("line-without-end", "any number of copies of a level waits for an answer", 12,
+    PlantedBug("line-without-end", "the number of unacknowledged copies of a delay level is not limited", 12,
         Parts({DeliverDelayedMessagesAsync: _NeverFull}), machine="delay",
         program=(ALONE, (FIRST_LEVEL, FIRST_LEVEL, REPUT, ROUND_SOON))),
-    PlantedBug("refused-is-overtaken", "a delayed message whose copy is refused comes behind later ones", 12,
-        Parts({DeliverDelayedMessagesAsync: _RefusedComesLater}), machine="delay",
+    PlantedBug("refused-is-overtaken", "a refused copy is stored after later messages of its level", 12,
+        Parts({DeliverDelayedMessagesAsync: _RefusedOvertaken}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, FailAppend(), ROUND_SOON))),
-    PlantedBug("close-hears-no-answer", "a clean close does not save what was answered last", 12,
-        Parts({DeliverDelayedMessagesAsync: _CloseHearsNothing}), machine="delay",
+    PlantedBug("close-hears-no-answer", "a clean close does not save the last acknowledged copies as delivered", 12,
+        Parts({DeliverDelayedMessagesAsync: _AnswersDuringCloseIgnored}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON, Close()))),
-    PlantedBug("refused-ten-times-a-second", "a copy that is refused is put again without patience", 16,
-        Parts({DeliverDelayedMessagesAsync: _NeverMorePatient}), machine="delay",
+    PlantedBug("refused-ten-times-a-second", "a refused copy is retried ten times a second without backing off", 16,
+        Parts({DeliverDelayedMessagesAsync: _NoBackoff}), machine="delay",
         program=(AWAITED, (FIRST_LEVEL, REPUT, SwitchFlag(), ROUND_SOON, Step(service="schedule", after_ms=100)))),
 )  # fmt: skip

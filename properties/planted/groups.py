@@ -1,4 +1,4 @@
-"""Bugs in what a store remembers of progress: how the files are replaced, what a crash leaves, who is led past what."""
+"""Define bugs of consumer progress: file replacement, crash recovery, valid offsets."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ __all__ = ["BUGS"]
 
 
 class _DeleteThenRename(ConfigFile):
-    """The file is removed before the new one has its name, and nothing is synced, as in 4.9.3 (RMQ-B63)."""
+    """Remove the old file before renaming the new one, and sync nothing (4.9.3, RMQ-B63)."""
 
     def save(self, document: object) -> None:
         self._put(f"{self.path}.tmp", written(document).encode())
@@ -47,7 +47,7 @@ class _DeleteThenRename(ConfigFile):
 
 
 class _BackupOverwritten(ConfigFile):
-    """The first save after a start from the backup makes the file that said nothing the backup (RMQ-B63)."""
+    """After a start from the backup, overwrite the backup with the unusable file (RMQ-B63)."""
 
     def save(self, document: object) -> None:
         self._write(f"{self.path}.tmp", written(document).encode())
@@ -61,7 +61,7 @@ class _BackupOverwritten(ConfigFile):
 
 
 class _ContentNotSynced(ConfigFile):
-    """The new file has its name before its content is on disk."""
+    """Rename the new file before its content is durable."""
 
     def _write(self, path: str, content: bytes) -> None:
         if self._files.stat(path) is not None:
@@ -72,7 +72,7 @@ class _ContentNotSynced(ConfigFile):
 
 
 class _NameNotSynced(ConfigFile):
-    """A save returns before the new file is sure to have its name."""
+    """Return from a save before the rename is durable."""
 
     def save(self, document: object) -> None:
         files, self._files = self._files, _WithoutDirectories(self._files)
@@ -83,7 +83,7 @@ class _NameNotSynced(ConfigFile):
 
 
 class _SavedInPlace(ConfigFile):
-    """A save keeps the last version as backup, durably, and then writes over the file."""
+    """Keep the last version as a durable backup, then overwrite the file in place."""
 
     def save(self, document: object) -> None:
         new = written(document).encode()
@@ -96,7 +96,7 @@ class _SavedInPlace(ConfigFile):
 
 
 class _WithoutDirectories:
-    """A disk whose directories are never synced."""
+    """Wrap files so that directories are never synced."""
 
     def __init__(self, files: Any) -> None:
         self._files = files
@@ -109,7 +109,7 @@ class _WithoutDirectories:
 
 
 class _CorrectedInMemory(Progress):
-    """Offsets beyond a queue are brought back, and that is saved with the next commits."""
+    """Correct offsets past the end of a queue in memory. Save them only with later commits."""
 
     def open(self, range_of: Any) -> Any:
         for owner in self._owners:
@@ -119,54 +119,54 @@ class _CorrectedInMemory(Progress):
 
 
 class _NotSavedAtClose(Progress):
-    """A close saves nothing (RMQ-B62, for consumers)."""
+    """Save nothing at close (RMQ-B62, for consumers)."""
 
     def save_all(self) -> None:
         pass
 
 
 class _NotCorrected(ConsumerOffsets):
-    """Offsets beyond a queue that a crash has cut stay where they are."""
+    """Keep offsets past the end of a queue that a crash has cut."""
 
     def correct(self, range_of: Any) -> None:
         pass
 
 
-class _AnyOffsetCounts(ConsumerOffsets):
-    """A commit beyond the end of its queue counts as it is."""
+class _OffsetUnchecked(ConsumerOffsets):
+    """Accept a commit past the end of its queue unchanged."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, *, range_of: Any) -> int:
         return super().commit(group, topic, queue_id, offset, range_of=lambda *_: (0, 1 << 62))
 
 
-class _NeverBack(ConsumerOffsets):
-    """A group that goes back is not heard."""
+class _NoRewind(ConsumerOffsets):
+    """Ignore a commit that moves a group back."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, *, range_of: Any) -> int:
         known = self.query(group, topic, queue_id) or 0
         return super().commit(group, topic, queue_id, max(offset, known), range_of=range_of)
 
 
-class _KeptOfDeleted(ConsumerOffsets):
-    """The offsets of a deleted topic stay, and its numbers begin at 0 again."""
+class _DeletedOffsetsKept(ConsumerOffsets):
+    """Keep the offsets of a deleted topic, although its queue numbers restart at 0."""
 
     @contextmanager
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
         yield lambda: None
 
 
 class _ForgottenInMemory(ConsumerOffsets):
-    """The offsets of a deleted topic are forgotten, and on disk some seconds later."""
+    """Remove the offsets of a deleted topic from memory now and from disk seconds later."""
 
     @contextmanager
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
         with self._guard:
-            self._forget(is_meant)
+            self._forget(is_selected)
         yield lambda: None
 
 
-class _DeletedByAFilter(ConsumerOffsets):
-    """Who asks for the least offset without some groups deletes what they have committed, as in 4.9.3."""
+class _FilterDeletes(ConsumerOffsets):
+    """Delete the committed offsets of groups that a least-offset query leaves out (4.9.3)."""
 
     def least(self, topic: str, without: Any, *, range_of: Any) -> dict[int, int]:
         self.remove_if(lambda key, _: key[1] in without)
@@ -174,7 +174,7 @@ class _DeletedByAFilter(ConsumerOffsets):
 
 
 class _GivenUpOnFailure(ConsumerOffsets):
-    """A save that the disk refused counts as done."""
+    """Count a save that failed with an I/O error as done."""
 
     def save(self) -> None:
         try:
@@ -184,7 +184,7 @@ class _GivenUpOnFailure(ConsumerOffsets):
 
 
 class _OneRound(PersistProgress):
-    """The service saves once and never comes round again."""
+    """Save once and never schedule another round."""
 
     def step(self, now_ms: int) -> int | None:
         super().step(now_ms)
@@ -196,47 +196,50 @@ class _OneRound(PersistProgress):
 READ = (PUT, REPUT, COMMIT)
 
 BUGS = (
-    PlantedBug("RMQ-B63", "progress files are removed before the new one has its name, and nothing is synced", 13,
+    PlantedBug("RMQ-B63", "a progress file is removed before its replacement is renamed, and nothing is synced", 13,
         Parts({ConfigFile: _DeleteThenRename}),
         origin=Origin("RMQ-B63", "Configuration files are replaced non-atomically", "after 5.3.3", "yes"),
         holes=("A7",), machine="consumer", program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, POWER_LOSS))),
     PlantedBug("backup-overwritten",
-        "the first save after a start from the backup overwrites the backup with nothing", 13,
+        "the first save after a start from the backup overwrites the backup with the empty file", 13,
         Parts({ConfigFile: _BackupOverwritten}), machine="consumer",
         program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, CommitOffset(behind=1), SAVE, HarmProgress(harm="empty"),
             COMMIT, SAVE, Crash(back=2)))),
-    PlantedBug("progress-not-synced", "a progress file has its name before its content is on disk", 13,
+    PlantedBug("progress-not-synced", "a progress file is renamed into place before its content is durable", 13,
         Parts({ConfigFile: _ContentNotSynced}), machine="consumer",
         program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, POWER_LOSS))),
-    PlantedBug("progress-name-not-synced", "a progress file is saved, and its name is not on disk", 13,
+    PlantedBug("progress-name-not-synced", "the rename of a progress file is not synced", 13,
         Parts({ConfigFile: _NameNotSynced}), kind="skip a directory sync", machine="consumer",
         program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, POWER_LOSS))),
-    PlantedBug("progress-saved-in-place", "a save writes over the file, behind a backup that is whole", 13,
+    PlantedBug("progress-saved-in-place", "a save overwrites the progress file in place, keeping only a backup", 13,
         Parts({ConfigFile: _SavedInPlace}), machine="consumer",
         program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, CommitOffset(behind=1), SAVE, Crash(back=5, others="kept")))),
-    PlantedBug("correction-not-durable", "an offset beyond its queue is brought back in memory alone", 17,
+    PlantedBug("correction-not-durable",
+        "an offset past the end of its queue is corrected in memory but not on disk", 17,
         Parts({Progress: _CorrectedInMemory}), machine="consumer", program=(SMALL, (*READ, SAVE, POWER_LOSS))),
-    PlantedBug("correction-left-out", "an offset beyond its queue stays there", 17,
+    PlantedBug("correction-left-out", "an offset past the end of its queue is not corrected", 17,
         Parts({ConsumerOffsets: _NotCorrected}), holes=("A6",), machine="consumer",
         program=(SMALL, (*READ, SAVE, POWER_LOSS))),
-    PlantedBug("offset-beyond-the-end", "a commit beyond the end of a queue counts", 17,
-        Parts({ConsumerOffsets: _AnyOffsetCounts}), machine="consumer",
+    PlantedBug("offset-beyond-the-end", "a commit past the end of its queue is accepted", 17,
+        Parts({ConsumerOffsets: _OffsetUnchecked}), machine="consumer",
         program=(SMALL, (PUT, REPUT, CommitOffset(behind=-1)))),
-    PlantedBug("offset-never-back", "a group cannot go back", 17, Parts({ConsumerOffsets: _NeverBack}),
+    PlantedBug("offset-never-back",
+        "a commit that moves a group back is ignored", 17, Parts({ConsumerOffsets: _NoRewind}),
         machine="consumer", program=(SMALL, (*READ, CommitOffset(behind=1)))),
-    PlantedBug("deleted-offsets-kept", "a deleted topic keeps the offsets of its consumers", 17,
-        Parts({ConsumerOffsets: _KeptOfDeleted}), machine="consumer",
+    PlantedBug("deleted-offsets-kept", "consumer offsets of a deleted topic are kept", 17,
+        Parts({ConsumerOffsets: _DeletedOffsetsKept}), machine="consumer",
         program=(SMALL, (*READ, DeleteTopics(), PUT, REPUT, QueryOffsets()))),
-    PlantedBug("deleted-offsets-not-durable", "the offsets of a deleted topic are gone from memory alone", 13,
+    PlantedBug("deleted-offsets-not-durable",
+        "consumer offsets of a deleted topic are removed from memory but not from disk", 13,
         Parts({ConsumerOffsets: _ForgottenInMemory}), machine="consumer",
         program=(SMALL, (*READ, SAVE, FLUSH, DeleteTopics(), POWER_LOSS))),
-    PlantedBug("filter-deletes-offsets", "a group that is left out of a query loses what it has committed", 17,
-        Parts({ConsumerOffsets: _DeletedByAFilter}), machine="consumer", program=(SMALL, (*READ, QueryOffsets()))),
-    PlantedBug("offsets-not-saved-at-close", "a clean close forgets what was committed last", 13,
+    PlantedBug("filter-deletes-offsets", "a query that leaves out a group deletes the offsets of that group", 17,
+        Parts({ConsumerOffsets: _FilterDeletes}), machine="consumer", program=(SMALL, (*READ, QueryOffsets()))),
+    PlantedBug("offsets-not-saved-at-close", "a clean close does not save the latest committed offsets", 13,
         Parts({Progress: _NotSavedAtClose}), machine="consumer", program=(SMALL, (*READ, Close(), Open()))),
-    PlantedBug("failed-save-forgotten", "what a failed save has not written is not written later", 13,
+    PlantedBug("failed-save-forgotten", "changes that a failed save did not write are never written", 13,
         Parts({ConsumerOffsets: _GivenUpOnFailure}), machine="consumer",
         program=(SMALL, (*READ, FailSync(), SAVE, Close(), Open()))),
-    PlantedBug("progress-saved-once", "the service that saves progress does not come round again", 16,
+    PlantedBug("progress-saved-once", "the service that saves progress runs only once", 16,
         Parts({PersistProgress: _OneRound}), machine="consumer", program=(SMALL, (SAVE,))),
 )  # fmt: skip

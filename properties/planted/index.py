@@ -1,4 +1,4 @@
-"""Bugs of the index: which entries it has, which of them a query sees, and what of it outlives an open."""
+"""Define bugs of the index: its entries, its queries, and what an open keeps of it."""
 
 import posixpath
 import struct
@@ -31,7 +31,10 @@ _TWO_MESSAGES_BYTES = 8 << 20
 
 
 class _OtherTimes(IndexFile):
-    """Whether an entry lies in a time window is decided by the bug: `_lies(number, difference, begin_ms, end_ms)`."""
+    """Let a bug decide whether an entry lies in a time window.
+
+    Subclasses define `_lies(number, difference, begin_ms, end_ms)`.
+    """
 
     _looked_at = 0, 0
 
@@ -54,23 +57,23 @@ class _OtherTimes(IndexFile):
 # ---- entries and files -----------------------------------------------------------------------------------------------
 
 
-class _TimeSinceTheFileBefore(_OtherTimes):
-    """The first entry of a later file counts as so much younger as it came after the file before (4.9.3)."""
+class _TimeFromPreviousFile(_OtherTimes):
+    """Date the first entry of a later file by its distance from the previous file (4.9.3)."""
 
     def _lies(self, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
         return may_lie(self.header, number + 1, difference, begin_ms, end_ms)
 
 
 class _WholeSeconds(_OtherTimes):
-    """An entry is judged by its own time, which is cut to whole seconds (4.9.3)."""
+    """Judge an entry by its own time, rounded down to whole seconds (4.9.3)."""
 
     def _lies(self, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
         seconds_ms = 1000 * difference if number > 1 else 0
         return begin_ms <= self.header.begin_timestamp + seconds_ms <= end_ms
 
 
-class _EndsAtAnOlderTime(IndexFile):
-    """A chain is given up at the first entry that is older than the window (4.9.3)."""
+class _ChainEndsEarly(IndexFile):
+    """Give up a chain at the first entry older than the time window (4.9.3)."""
 
     _begin_ms = 0
 
@@ -85,7 +88,7 @@ class _EndsAtAnOlderTime(IndexFile):
 
 
 def _each_counts(*arguments: Any) -> tuple[int, int, int]:
-    """Put, and count a slot as used for each entry."""
+    """Put entries, and count one used slot for each."""
     _, least, greatest = put_entries(*arguments)
     start, end = arguments[7:9]
     return end - start, least, greatest
@@ -102,7 +105,7 @@ def _each_is_traced(*arguments: Any) -> tuple[int, int]:
 
 
 class _OnlyFullFilesFlushed(IndexService):
-    """The last file is flushed when it is full, not before, not even at a clean exit (RMQ-B48)."""
+    """Flush an index file only when it is full, not even at a clean close (RMQ-B48)."""
 
     def flush(self, least_pages: int = 0) -> int:
         for index_file in self._index_files:
@@ -114,14 +117,17 @@ class _OnlyFullFilesFlushed(IndexService):
 
 
 class _NamesNotSynced(IndexService):
-    """The names of new files are left to chance."""
+    """Leave the names of new files unsynced."""
 
     def _sync_names(self) -> None:
         self._has_unsynced_names = False
 
 
-class _UnlocksWhatItDoesNotHold(IndexService):
-    """A file that cannot be made stays, and the lock that was never taken is given back, which raises (RMQ-B51)."""
+class _WrongUnlock(IndexService):
+    """Leave a file whose creation failed (RMQ-B51).
+
+    Then release a lock that was not taken, which raises.
+    """
 
     def _make(self, header: IndexHeader) -> IndexFile:
         try:
@@ -130,26 +136,29 @@ class _UnlocksWhatItDoesNotHold(IndexService):
             raise RuntimeError("attempt to unlock the write lock, not locked by this thread") from error
 
     def _give_up(self, path: str) -> None:
-        """What was begun stays."""
+        """Leave the unfinished file."""
 
 
-class _NamedByTheMillisecond(IndexService):
-    """Two files made in one millisecond have one name (4.9.3)."""
+class _MillisecondNames(IndexService):
+    """Give two files made in one millisecond the same name (4.9.3)."""
 
     def _make(self, header: IndexHeader) -> IndexFile:
         self._last_name = ""
         return super()._make(header)
 
 
-class _EqualIsNotSkipped(IndexService):
-    """A record that is told again is indexed again when it was the last one (4.9.3)."""
+class _EqualIndexedAgain(IndexService):
+    """Index the last indexed record again when it is dispatched again (4.9.3)."""
 
     def _present(self, puts: IndexPuts) -> int:
-        return sum(offset < self.last_offset for offset in puts.offsets)
+        return sum(offset < (self.last_offset or 0) for offset in puts.offsets)
 
 
 class _NewestFileDropped(IndexService):
-    """An open drops the newest file, and takes up the log behind what that held (hole I1 of 4.9.3)."""
+    """Drop the newest file at an open (hole I1 of 4.9.3).
+
+    Indexing resumes after the records that it covered.
+    """
 
     _kept = _lost = 0
 
@@ -178,14 +187,14 @@ class _NewestFileDropped(IndexService):
 
 
 class _EqualHashes(MessageQuery):
-    """What the index names is brought, whatever its key (4.9.3)."""
+    """Return every record that the index names, whatever its key (4.9.3)."""
 
     def _is_about(self, session: LogSession, topic: str, key: str) -> bool:
         return True
 
 
 class _FirstFew:
-    """An index that names so many records at most."""
+    """Limit the number of records that an index names."""
 
     def __init__(self, index: Any, count: int) -> None:
         self._index = index
@@ -199,7 +208,7 @@ class _FirstFew:
 
 
 class _LimitBeforeTheKey(MessageQuery):
-    """Messages with another key of the same hash count against the limit (4.9.3)."""
+    """Count messages with another key of the same hash against the limit (4.9.3)."""
 
     def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
         limit = max(0, min(max_num, self._batch_max))
@@ -209,7 +218,10 @@ class _LimitBeforeTheKey(MessageQuery):
 
 
 class _RoundsOverlap(MessageQuery):
-    """A query that brought too little goes on at the time of its oldest message, that one included (4.9.3)."""
+    """Continue a short query at the time of its oldest message (4.9.3).
+
+    That message is returned twice.
+    """
 
     def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
         found = super().by_key(topic, key, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
@@ -223,8 +235,8 @@ class _RoundsOverlap(MessageQuery):
         )
 
 
-class _RoomForAllAskedFor(MessageQuery):
-    """Room for as many messages as the caller names is taken before the limit is looked at (RMQ-B52)."""
+class _UnlimitedAllocation(MessageQuery):
+    """Allocate room for the requested message count before applying the limit (RMQ-B52)."""
 
     def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
         bytearray(_POINTER_BYTES * max(0, max_num))
@@ -232,7 +244,7 @@ class _RoomForAllAskedFor(MessageQuery):
 
 
 class _TwoMessagesForATime(MessageQuery):
-    """A store time is read with room for two of the largest messages, or not at all (RMQ-B47)."""
+    """Require the bytes of two of the largest messages before reading a store time (RMQ-B47)."""
 
     def store_timestamp(self, offset: int) -> int | None:
         rest = self.rest_of_file(offset)
@@ -242,8 +254,8 @@ class _TwoMessagesForATime(MessageQuery):
             return super().store_timestamp(offset) if rest.size_bytes >= _TWO_MESSAGES_BYTES else None
 
 
-class _TimeBehindIPv4(MessageQuery):
-    """A store time is looked for where it lies behind an IPv4 host (RMQ-B47, as it was mended first)."""
+class _TimeAfterIPv4(MessageQuery):
+    """Read a store time at its position after an IPv4 host (RMQ-B47, its first fix)."""
 
     def store_timestamp(self, offset: int) -> int | None:
         with self._reader.session() as session:
@@ -257,7 +269,7 @@ class _TimeBehindIPv4(MessageQuery):
 
 
 class _AheadStays(IndexService):
-    """Entries of records that the log lost stay, and what they say hides new ones (hole I3)."""
+    """Keep entries of records that the log lost; they hide new entries (hole I3)."""
 
     def end_reconcile(self) -> bool:
         walk = self._reconcile
@@ -269,8 +281,8 @@ class _AheadStays(IndexService):
         return False
 
 
-class _KeptForAnEmptyLog(Derived):
-    """With an empty log the queues go and the index stays (hole I4)."""
+class _IndexOfEmptyLogKept(Derived):
+    """Remove the queues of an empty log but keep its index (hole I4)."""
 
     def reconcile(self, log: MappedFileQueue, *args: Any, **kwargs: Any) -> None:
         index = self.index
@@ -280,18 +292,21 @@ class _KeptForAnEmptyLog(Derived):
         self.index = index
 
 
-class _HeaderBelieved(IndexFile):
-    """What the header counts is all there is: what lies behind, and the slots that lead there, stay (hole I5)."""
+class _HeaderTrusted(IndexFile):
+    """Keep entries past the count in the header, and the slots that point there (hole I5)."""
 
     def _restore_slots(self, heads: memoryview) -> bool:
         return False
 
-    def _erase_behind(self, position: int, known_end: int) -> None:
-        """Leave it there."""
+    def _erase_after(self, position: int, known_end: int) -> None:
+        """Leave the bytes there."""
 
 
 class _QueuedIsIndexed(Derived):
-    """What the queues have counts as indexed: the keys of a record between the two are never found (hole I6)."""
+    """Treat every queued record as indexed (hole I6).
+
+    Keys of records that are queued but not indexed are lost.
+    """
 
     _queued_end = 0
     _indexed = 0
@@ -299,7 +314,7 @@ class _QueuedIsIndexed(Derived):
     def load(self) -> None:
         super().load()
         self._queued_end = max((queue.max_physic_offset for queue in self.queues.all()), default=0)
-        self._indexed = self.index.last_offset if self.index is not None else 0
+        self._indexed = (self.index.last_offset or 0) if self.index is not None else 0
 
     def _reconcile(self, given: Dispatched) -> None:
         offsets = [int(offset) for offset in given.index.offsets]
@@ -321,67 +336,68 @@ BEFORE_THE_ANSWER = losing(page_of(FIRST_LOG_FILE), back=2)
 _B47 = Origin("RMQ-B47", "Earliest store time needs more bytes than the log has", "5.1.0", "yes")
 
 BUGS = (
-    PlantedBug("RMQ-B48", "the last index file is not flushed, not even at a clean exit", 5,
+    PlantedBug("RMQ-B48", "the last index file is not flushed, not even at a clean close", 5,
         Parts({IndexService: _OnlyFullFilesFlushed}),
         origin=Origin("RMQ-B48", "Last index segment not flushed on clean shutdown", "5.0.0", "yes"), holes=("I2",),
         machine="queue", program=(Settings(), (KEYED_AA, Close()))),
-    PlantedBug("RMQ-B49", "each entry counts as another slot that is used", 5,
+    PlantedBug("RMQ-B49", "the used-slot counter of an index file grows with every entry", 5,
         Parts({PLAIN_ENTRIES: IndexEntries(_each_counts, _each_is_expected, _each_is_traced)}),
         origin=Origin("RMQ-B49", "Used-slot counter equals entry counter", "4.7.1", "no"), machine="queue",
         program=(Settings(), (KEYED_AA, KEYED_AA, REPUT, Crash(kill=True)))),
-    PlantedBug("RMQ-B51", "an index file that cannot be made ends dispatch with an exception, and stays", 8,
-        Parts({IndexService: _UnlocksWhatItDoesNotHold}),
+    PlantedBug("RMQ-B51", "a failed creation of an index file stops dispatch with an exception and leaves the file", 8,
+        Parts({IndexService: _WrongUnlock}),
         origin=Origin("RMQ-B51", "Failed index segment creation unlocks a lock it does not hold", "not fixed", "yes"),
         machine="queue", program=(Settings(), (Put(), REPUT, KEYED_AA, RefuseFile(), REPUT))),
-    PlantedBug("inherited-time", "the first entry of a later index file counts as younger than it is", 5,
-        Parts({IndexFile: _TimeSinceTheFileBefore}), machine="queue",
+    PlantedBug("inherited-time", "the first entry of a later index file is dated too late", 5,
+        Parts({IndexFile: _TimeFromPreviousFile}), machine="queue",
         program=(TWO_FILES, (KEYED_AA, LATER_KEYED, REPUT, QueryKey(begin_ms=3000, window_ms=1000)))),
-    PlantedBug("whole-seconds", "entries of the index are judged by times cut to whole seconds", 5,
+    PlantedBug("whole-seconds", "the index compares store times rounded down to whole seconds", 5,
         Parts({IndexFile: _WholeSeconds}), machine="queue",
         program=(Settings(), (KEYED_AA, Put(properties="KEYS\x01Aa", advance_ms=500), REPUT, QueryKey(begin_ms=1)))),
-    PlantedBug("ends-at-an-older-time", "a chain of the index is given up at the first entry before the window", 5,
-        Parts({IndexFile: _EndsAtAnOlderTime}), machine="queue",
+    PlantedBug("ends-at-an-older-time", "a key query stops at the first index entry older than its time window", 5,
+        Parts({IndexFile: _ChainEndsEarly}), machine="queue",
         program=(Settings(), (KEYED_AA, LATER_KEYED, EARLIER_KEYED, REPUT, QueryKey(begin_ms=2000)))),
-    PlantedBug("one-name-a-millisecond", "two index files made in one millisecond have one name", 16,
-        Parts({IndexService: _NamedByTheMillisecond}), machine="queue",
+    PlantedBug("one-name-a-millisecond", "two index files created in the same millisecond get the same name", 16,
+        Parts({IndexService: _MillisecondNames}), machine="queue",
         program=(TWO_FILES, (KEYED_AA, KEYED_AA, REPUT))),
-    PlantedBug("equal-is-not-skipped", "the last record that was indexed is indexed again when it is told again", 5,
-        Parts({IndexService: _EqualIsNotSkipped}), holes=("I7",), machine="queue",
+    PlantedBug("equal-is-not-skipped", "dispatching the last indexed record again adds a second index entry", 5,
+        Parts({IndexService: _EqualIndexedAgain}), holes=("I7",), machine="queue",
         program=(Settings(index_entries=3), (KEYED_AA, REPUT, Put(properties="KEYS\x01Aa k"), RefuseFile(), REPUT,
             REPUT, Close()))),
-    PlantedBug("newest-index-file-dropped", "an open drops the newest index file and does not make it anew", 5,
+    PlantedBug("newest-index-file-dropped", "an open drops the newest index file and does not rebuild it", 5,
         Parts({IndexService: _NewestFileDropped}), holes=("I1",), machine="queue",
         program=(Settings(), (KEYED_AA, Close(), Open()))),
-    PlantedBug("index-names-not-synced", "the names of new index files are left to chance", 5,
+    PlantedBug("index-names-not-synced", "the names of new index files are not synced", 5,
         Parts({IndexService: _NamesNotSynced}), kind="skip a directory sync", machine="queue",
         program=(Settings(), (KEYED_AA, Close()))),
-    PlantedBug("equal-hashes", "a query brings messages of another key with the same hash", 5,
+    PlantedBug("equal-hashes", "a key query returns messages of other keys with the same hash", 5,
         Parts({MessageQuery: _EqualHashes}), machine="queue",
         program=(Settings(), (KEYED_AA, OTHER, REPUT, QueryKey()))),
-    PlantedBug("limit-before-the-key", "messages of another key count against the limit of a query", 5,
+    PlantedBug("limit-before-the-key",
+        "messages of other keys with the same hash count against the limit of a key query", 5,
         Parts({MessageQuery: _LimitBeforeTheKey}), machine="queue",
         program=(Settings(), (KEYED_AA, OTHER, REPUT, QueryKey(max_num=1)))),
-    PlantedBug("rounds-overlap", "a query that goes on brings its oldest messages again", 5,
+    PlantedBug("rounds-overlap", "a key query that continues returns its oldest messages twice", 5,
         Parts({MessageQuery: _RoundsOverlap}), machine="queue", program=(Settings(), (KEYED_AA, REPUT, QueryKey()))),
-    PlantedBug("RMQ-B52", "a query takes room for as many messages as it is asked for, without a limit", 8,
-        Parts({MessageQuery: _RoomForAllAskedFor}),
+    PlantedBug("RMQ-B52", "a key query allocates memory for the requested count without a limit", 8,
+        Parts({MessageQuery: _UnlimitedAllocation}),
         origin=Origin("RMQ-B52", "Result list sized by the caller before the limit is applied", "5.3.3", "yes"),
         machine="queue", program=(Settings(), (QueryKey(max_num=1 << 60),))),
-    PlantedBug("RMQ-B47", "the time of the first message is -1 while the log is small", 8,
+    PlantedBug("RMQ-B47", "the store time of the first message is -1 while the log is small", 8,
         Parts({MessageQuery: _TwoMessagesForATime}), origin=_B47, machine="queue",
         program=(Settings(), (Put(), REPUT, OffsetByTime()))),
-    PlantedBug("RMQ-B47-IPv6", "the time of the first message is wrong behind an IPv6 host", 8,
-        Parts({MessageQuery: _TimeBehindIPv4}), origin=_B47, machine="queue",
+    PlantedBug("RMQ-B47-IPv6", "the store time of a message with an IPv6 host is read from the wrong position", 8,
+        Parts({MessageQuery: _TimeAfterIPv4}), origin=_B47, machine="queue",
         program=(Settings(), (Put(born_v6=True), REPUT, OffsetByTime()))),
-    PlantedBug("index-ahead-stays", "entries of records that the log lost stay in the index", 5,
+    PlantedBug("index-ahead-stays", "index entries of records that the log lost are kept", 5,
         Parts({IndexService: _AheadStays}), holes=("I3",), machine="queue", program=(SMALL, (KEYED, REPUT, LOG_LOST))),
-    PlantedBug("index-kept-for-an-empty-log", "the index of a log that lost everything stays", 5,
-        Parts({Derived: _KeptForAnEmptyLog}), holes=("I4",), machine="queue",
+    PlantedBug("index-kept-for-an-empty-log", "the index of a log that lost everything is kept", 5,
+        Parts({Derived: _IndexOfEmptyLogKept}), holes=("I4",), machine="queue",
         program=(SMALL, (KEYED, REPUT, BEFORE_THE_ANSWER))),
-    PlantedBug("index-header-believed", "slots and entries that the header of an index file does not count stay", 5,
-        Parts({IndexFile: _HeaderBelieved}), holes=("I5",), machine="queue",
+    PlantedBug("index-header-believed", "index slots and entries past the count in the file header are kept", 5,
+        Parts({IndexFile: _HeaderTrusted}), holes=("I5",), machine="queue",
         program=(SMALL, (KEYED, REPUT, BEFORE_THE_ANSWER))),
-    PlantedBug("queued-is-indexed", "a record that is in its queue counts as indexed", 5,
+    PlantedBug("queued-is-indexed", "an open treats queued records as indexed, so their keys are never found", 5,
         Parts({Derived: _QueuedIsIndexed}), holes=("I6",), machine="queue",
         program=(SMALL, (PUT, KEYED, KEYED, Crash(others="kept"), Crash(back=6, others="kept")))),
 )  # fmt: skip

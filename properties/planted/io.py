@@ -1,4 +1,4 @@
-"""Bugs on a disk that fails or tears: what the store makes of a refused call, and of small files half written."""
+"""Define bugs on a failing disk: handling of failed calls and of torn small files."""
 
 import contextlib
 import struct
@@ -47,11 +47,11 @@ __all__ = ["BUGS"]
 _HEAD = struct.Struct(">8sqq")
 
 
-# ---- calls that the disk refuses -------------------------------------------------------------------------------------
+# ---- calls that fail -------------------------------------------------------------------------------------------------
 
 
 class _SecondSyncTrusted(MappedFile):
-    """A sync that failed is tried again, and the success of the second one counts: the kernel has dropped the pages."""
+    """Retry a failed sync and trust the second one. The kernel has dropped the dirty pages."""
 
     def flush(self) -> None:
         try:
@@ -61,8 +61,11 @@ class _SecondSyncTrusted(MappedFile):
             super().flush()
 
 
-class _PageCacheBelieved(Recovery):
-    """What is read from memory is synced, and counts as durable: pages that count as clean are written by nobody."""
+class _PageCacheTrusted(Recovery):
+    """Sync what recovery read from memory and trust it.
+
+    The kernel never writes pages that count as clean.
+    """
 
     def _make_durable(self) -> None:
         clean_exit, self._clean_exit = self._clean_exit, True
@@ -72,15 +75,15 @@ class _PageCacheBelieved(Recovery):
             self._clean_exit = clean_exit
 
 
-class _ErasureBelieved(MappedFile):
-    """What a recovery before this one has erased in memory counts as erased, although its sync has failed."""
+class _ErasureTrusted(MappedFile):
+    """Trust an erasure of an earlier recovery whose sync failed."""
 
     def rewrite(self, start: int, end: int) -> None:
         super().rewrite(start, min(end, self.written_position))
 
 
-class _CountsWhatIsGone(ConsumeQueue):
-    """A queue that could not be erased whole still counts the units of the files that are gone."""
+class _RemovedUnitsCounted(ConsumeQueue):
+    """Count units of removed files in a queue that could not be erased whole."""
 
     def _erase(self, number: int) -> bool:
         erased = self._files.cut(number * UNIT_BYTES)
@@ -91,7 +94,7 @@ class _CountsWhatIsGone(ConsumeQueue):
 
 
 class _Unread(ConfigFile):
-    """A file that cannot be read is as good as none, and what it said is forgotten."""
+    """Treat an unreadable file as absent, and lose its content."""
 
     def _bytes(self, path: str) -> bytes | None:
         with contextlib.suppress(OSError):
@@ -100,7 +103,7 @@ class _Unread(ConfigFile):
 
 
 class _HalfWritten(ConfigFile):
-    """A new version that the disk has taken half of takes the place of the last one."""
+    """Replace the last version by a new version that was only partly written."""
 
     def _write(self, path: str, content: bytes) -> None:
         if self._files.stat(path) is not None:
@@ -115,15 +118,15 @@ class _HalfWritten(ConfigFile):
 
 
 class _NotRenamed(ConfigFile):
-    """A new version that did not take the place of the last one counts as saved."""
+    """Count a new version whose rename failed as saved."""
 
     def save(self, document: object) -> None:
         with contextlib.suppress(OSError):
             super().save(document)
 
 
-class _StaysThere(AbortMarker):
-    """An exit is called clean although its marker could not be removed."""
+class _MarkerKept(AbortMarker):
+    """Call an exit clean although the removal of the abort marker failed."""
 
     def remove(self) -> None:
         with contextlib.suppress(OSError):
@@ -131,11 +134,11 @@ class _StaysThere(AbortMarker):
 
 
 def _marker(files: Files, root: str) -> AbortMarker:
-    return _StaysThere(files, root)
+    return _MarkerKept(files, root)
 
 
-class _PassesOverWhoStays(CleanCommitLog):
-    """A log file that cannot be removed is forgotten, and the next one goes: a gap, and then damage."""
+class _FailedRemovalSkipped(CleanCommitLog):
+    """Skip a log file whose removal fails and remove the next one, which leaves a gap."""
 
     def delete_first(self, now_ms: int, *, clock_ms: int, urgent: bool) -> bool:
         try:
@@ -146,7 +149,7 @@ class _PassesOverWhoStays(CleanCommitLog):
 
 
 class _QueuesFlushedIfPossible(CleanCommitLog):
-    """What a log file has in queues and index is flushed before it goes, and goes with it if that fails."""
+    """Remove a log file even if the flush of its queues and index fails."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -159,22 +162,22 @@ class _QueuesFlushedIfPossible(CleanCommitLog):
         self._make_derived_durable = flush_if_possible
 
 
-class _KnownAgain(ConsumeQueues):
-    """A queue that cannot be removed whole is known again, although its numbers have begun anew."""
+class _PartlyRemovedReused(ConsumeQueues):
+    """Return a partly removed queue to service. Its numbers restart at 0."""
 
     def remove(self, queue: ConsumeQueue) -> None:
         try:
             super().remove(queue)
         except OSError:
-            self._queues[queue.key] = self._left.pop(queue.key)
+            self._queues[queue.key] = self._leftovers.pop(queue.key)
             raise
 
 
 class _LeftBehind(ConsumeQueues):
-    """What cannot be removed of a deleted queue is nobody's business any more."""
+    """Forget files of a deleted queue whose removal failed."""
 
     def _destroy(self, queue: ConsumeQueue) -> None:
-        del self._left[queue.key]
+        del self._leftovers[queue.key]
         try:
             queue.destroy()
         finally:
@@ -182,37 +185,40 @@ class _LeftBehind(ConsumeQueues):
 
 
 class _DeletionNotTakenBack(DeletedTopics):
-    """A deletion that was refused stays on the disk where only the sync of its name has failed."""
+    """Leave a failed deletion on disk when only the sync of its directory failed."""
 
-    def make_certain(self) -> None:
-        """Leave it to chance."""
+    def write_if_doubtful(self) -> None:
+        """Do nothing."""
 
 
 class _DeletedIfPossible(DeletedTopics):
-    """Topics are deleted although the disk refuses to remember it."""
+    """Delete topics although the deletion could not be recorded on disk."""
 
     def add(self, topics: Collection[bytes], offset: int) -> None:
         with contextlib.suppress(OSError):
             super().add(topics, offset)
 
 
-class _FloorNotForgotten(DerivedFloor):
-    """A derived floor that was found untrue stays, and is true again in the page cache behind a failed sync."""
+class _UntrueFloorKept(DerivedFloor):
+    """Keep a derived floor that proved untrue.
+
+    After a failed sync the page cache makes it look true again.
+    """
 
     def forget(self) -> None:
-        """Leave it there: the next one takes its place."""
+        """Leave the file for the next one to replace."""
 
 
-class _HalfMadeStays(IndexService):
-    """What is left of an index file that could not be made, and not be removed at once, stays until an open."""
+class _UnfinishedFileKept(IndexService):
+    """Keep the rest of an unfinished index file until the next open."""
 
     def _give_up(self, path: str) -> None:
         super()._give_up(path)
-        self._half_made = None
+        self._incomplete = None
 
 
 class _PutAgainAtOnce(DeliverDelayedMessages):
-    """A copy that has found no file is put again at once, and the first answer counts."""
+    """Put a copy again at once after no file was available, and report the first answer."""
 
     def _refusal_of(self, copy: Message) -> PutStatus | None:
         refused = super()._refusal_of(copy)
@@ -225,7 +231,7 @@ class _PutAgainAtOnce(DeliverDelayedMessages):
 
 
 class _InTwoWrites(DurableFloor):
-    """A higher floor is written first, its checksum behind it."""
+    """Write a higher floor first and its checksum in a second write."""
 
     def raise_to(self, offset: int) -> None:
         assert self._file is not None
@@ -237,7 +243,7 @@ class _InTwoWrites(DurableFloor):
 
 
 class _NotSyncedAtOpen(DurableFloor):
-    """An open that finds a floor writes its own there, and does not sync it."""
+    """Overwrite an existing floor at an open without a sync."""
 
     def start(self, offset: int) -> None:
         if self._files.stat(self._path) is None:
@@ -248,7 +254,7 @@ class _NotSyncedAtOpen(DurableFloor):
 
 
 class _RenamedFirst(DerivedFloor):
-    """The new derived floor takes the place of the old one before it is synced."""
+    """Rename the new derived floor over the old one before syncing it."""
 
     def write(self, proof: DerivedProof) -> None:
         files = self._files
@@ -265,7 +271,7 @@ class _RenamedFirst(DerivedFloor):
 
 
 class _SyncsNoFile:
-    """Files of which only the names become durable."""
+    """Wrap files so that only names become durable."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -274,11 +280,11 @@ class _SyncsNoFile:
         return getattr(self._files, name)
 
     def sync(self, file: object) -> None:
-        """Pass."""
+        """Do nothing."""
 
 
-class _AsLongAsItsTimes(Checkpoint):
-    """A new checkpoint is not made as long as RocketMQ maps it."""
+class _ShortCheckpoint(Checkpoint):
+    """Create a new checkpoint shorter than the length that RocketMQ maps."""
 
     def start(self) -> None:
         if self._files.stat(self._path) is None:
@@ -300,70 +306,77 @@ INDEX_STAYS = AimFault("unlink-error", "kind=index and nth=1")
 LOST = AimFault("sync-lost", "kind=log and nth=1")
 
 BUGS = (
-    PlantedBug("second-sync-trusted", "a sync that failed is tried again, and the second one counts (RMQ-B25)", 9,
+    PlantedBug("second-sync-trusted",
+        "a failed sync is retried and the second one trusted, after the pages were dropped (RMQ-B25)", 9,
         Parts({MappedFile: _SecondSyncTrusted}), origin=B25, machine="failing-disk",
         program=(SMALL, (PUT, LOST, FLUSH, Crash())), breaks_first=2),
-    PlantedBug("page-cache-believed", "recovery believes pages that a failed sync has dropped", 6,
-        Parts({Recovery: _PageCacheBelieved}), machine="failing-disk", program=(SMALL, (PUT, LOST, FLUSH, Open()))),
-    PlantedBug("erasure-believed", "recovery believes an erasure whose sync has failed", 3,
-        Parts({MappedFile: _ErasureBelieved}), machine="failing-disk",
+    PlantedBug("page-cache-believed", "recovery trusts pages in memory that a failed sync has dropped", 6,
+        Parts({Recovery: _PageCacheTrusted}), machine="failing-disk", program=(SMALL, (PUT, LOST, FLUSH, Open()))),
+    PlantedBug("erasure-believed", "recovery trusts an erasure whose sync failed", 3,
+        Parts({MappedFile: _ErasureTrusted}), machine="failing-disk",
         program=(THREE_PAGES, (BIG, FLUSH, BIG, BIG, BIG, LOST,
             Crash(survived={"page /store/commitlog/00000000000000000000 2": 1})))),
-    PlantedBug("counts-what-is-gone", "a queue that could not be erased whole counts what is gone", 7,
-        Parts({ConsumeQueue: _CountsWhatIsGone}), machine="failing-disk",
+    PlantedBug("counts-what-is-gone", "a queue that was erased only in part still counts units of removed files", 7,
+        Parts({ConsumeQueue: _RemovedUnitsCounted}), machine="failing-disk",
         program=(replace(SMALL, queue_ext=True, queue_units=1), (SECOND_STAYS, PUT, PUT, Open()))),
-    PlantedBug("unread-is-empty", "progress that cannot be read counts as none", 13, Parts({ConfigFile: _Unread}),
+    PlantedBug("unread-is-empty",
+        "a progress file that cannot be read is treated as empty", 13, Parts({ConfigFile: _Unread}),
         machine="failing-disk",
         program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, AimFault("read-error",
             "path=consumerOffset.json and op=open"), Open())), breaks_first=17),
-    PlantedBug("half-written-progress", "progress is replaced by what the disk took of the new version", 13,
+    PlantedBug("half-written-progress", "a partly written progress file replaces the last complete one", 13,
         Parts({ConfigFile: _HalfWritten}), machine="failing-disk",
         program=(SMALL, (PUT, REPUT, COMMIT, AimFault("short-write", "kind=progress"), Close(), Open()))),
-    PlantedBug("not-renamed", "progress counts as saved although its file was not renamed", 13,
+    PlantedBug("not-renamed", "a save of progress counts as done although its rename failed", 13,
         Parts({ConfigFile: _NotRenamed}), machine="failing-disk",
         program=(SMALL, (PUT, REPUT, COMMIT, AimFault("rename-error", "kind=progress"), Close(), Open()))),
-    PlantedBug("marker-stays", "an exit is called clean although the marker is still there", 2,
+    PlantedBug("marker-stays", "a close counts as clean although the abort marker could not be removed", 2,
         Parts({AbortMarker: _marker}), machine="failing-disk",
         program=(SMALL, (PUT, AimFault("unlink-error", "kind=marker"), Close()))),
-    PlantedBug("who-stays-is-passed-over", "behind a log file that cannot be removed the next one goes", 10,
-        Parts({CleanCommitLog: _PassesOverWhoStays}), machine="failing-disk",
+    PlantedBug("who-stays-is-passed-over",
+        "after failing to remove a log file, clean-up removes the next one and leaves a gap", 10,
+        Parts({CleanCommitLog: _FailedRemovalSkipped}), machine="failing-disk",
         program=(SMALL, (*THREE_FILES, AimFault("unlink-error", "nth=1"), CLEAN_EXPIRED))),
-    PlantedBug("queues-flushed-if-possible", "a log file goes although its queues could not be flushed", 4,
+    PlantedBug("queues-flushed-if-possible", "clean-up removes a log file although its queues could not be flushed", 4,
         Parts({CleanCommitLog: _QueuesFlushedIfPossible}), machine="failing-disk",
         program=(SMALL, (*THREE_FILES, AimFault("sync-error", "kind=queue"), CLEAN_EXPIRED, Crash()))),
-    PlantedBug("deleted-queue-known-again", "a deleted queue is known again when a file of it cannot be removed", 10,
-        Parts({ConsumeQueues: _KnownAgain}), machine="failing-disk",
+    PlantedBug("deleted-queue-known-again",
+        "a deleted queue returns to service when one of its files cannot be removed", 10,
+        Parts({ConsumeQueues: _PartlyRemovedReused}), machine="failing-disk",
         program=(SMALL, (PUT, REPUT, QUEUE_STAYS, DeleteTopics()))),
-    PlantedBug("deleted-queue-left-behind", "files of a deleted queue that cannot be removed are forgotten", 4,
+    PlantedBug("deleted-queue-left-behind", "files of a deleted queue that could not be removed are forgotten", 4,
         Parts({ConsumeQueues: _LeftBehind}), machine="failing-disk",
         program=(SMALL, (PUT, REPUT, FLUSH_QUEUES, QUEUE_STAYS, DeleteTopics(), Close()))),
-    PlantedBug("refused-deletion-stays", "a deletion that was refused is found behind a clean exit", 10,
+    PlantedBug("refused-deletion-stays",
+        "a topic deletion that was answered with an error takes effect after a clean close", 10,
         Parts({DeletedTopics: _DeletionNotTakenBack}), machine="failing-disk",
         program=(SMALL, (PUT, AimFault("directory-sync-error", "path=config"), DeleteTopics(), Open()))),
-    PlantedBug("deleted-if-possible", "topics are deleted although the disk refuses to remember it", 10,
+    PlantedBug("deleted-if-possible", "a topic is deleted although the deletion could not be recorded on disk", 10,
         Parts({DeletedTopics: _DeletedIfPossible}), machine="failing-disk",
         program=(SMALL, (PUT, FLUSH, AimFault("rename-error", "kind=topics"), DeleteTopics(), Crash()))),
-    PlantedBug("untrue-floor-kept", "a derived floor that was found untrue is not forgotten", 4,
-        Parts({DerivedFloor: _FloorNotForgotten}), machine="failing-disk",
+    PlantedBug("untrue-floor-kept", "a derived floor that proved untrue is kept", 4,
+        Parts({DerivedFloor: _UntrueFloorKept}), machine="failing-disk",
         program=(SMALL, (PUT, HarmDerived(harm="zeroed"), AimFault("sync-lost"), Open(), Close()))),
     PlantedBug("half-made-index-file-stays",
-        "what is left of an index file that could not be made stays behind a clean exit", 5,
-        Parts({IndexService: _HalfMadeStays}), machine="failing-disk",
+        "an unfinished index file that could not be removed is left after a clean close", 5,
+        Parts({IndexService: _UnfinishedFileKept}), machine="failing-disk",
         program=(SMALL, (Put(properties="KEYS\x01k"), AimFault("short-write", "kind=index and nth=1"), INDEX_STAYS,
             REPUT, Close()))),
     PlantedBug("refused-copy-put-again",
-        "a copy that found no file is put again at once, and the first answer counts", 12,
+        "a copy that found no file is put again at once and stored twice", 12,
         Parts({DeliverDelayedMessages: _PutAgainAtOnce}), machine="failing-disk",
         program=(SMALL, (DELAYED_LARGE, REPUT, AimFault("no-space", "op=create and nth=1"), Step(service="schedule",
             after_ms=1_000)))),
-    PlantedBug("floor-in-two-writes", "the durable floor is written before its checksum", 13,
+    PlantedBug("floor-in-two-writes",
+        "the durable floor and its checksum are written in two writes, so a crash can tear it", 13,
         Parts({DurableFloor: _InTwoWrites}), machine="commit-log",
         program=(SMALL, (PUT, FLUSH, Crash(back=2, others="kept")))),
     PlantedBug("floor-not-synced", "an open does not sync the durable floor that it writes", 7,
         Parts({DurableFloor: _NotSyncedAtOpen}), machine="commit-log", program=(SMALL, (PUT, Crash(kill=True)))),
-    PlantedBug("derived-floor-renamed-first", "a new derived floor takes its place before it is synced", 13,
+    PlantedBug("derived-floor-renamed-first",
+        "a new derived floor is renamed into place before its content is synced", 13,
         Parts({DerivedFloor: _RenamedFirst}), machine="commit-log",
         program=(SMALL, (PUT, FLUSH, REPUT, Step(service="flush-queues", after_ms=60_000), Crash(back=2)))),
-    PlantedBug("checkpoint-of-its-times", "a new checkpoint is only as long as its three times", 13,
-        Parts({Checkpoint: _AsLongAsItsTimes}), machine="commit-log", program=(SMALL, (Close(), Crash()))),
+    PlantedBug("checkpoint-of-its-times", "a new checkpoint file is shorter than the length that RocketMQ maps", 13,
+        Parts({Checkpoint: _ShortCheckpoint}), machine="commit-log", program=(SMALL, (Close(), Crash()))),
 )  # fmt: skip

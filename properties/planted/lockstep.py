@@ -1,4 +1,4 @@
-"""Lockstep runs of stores in which a planted bug replaces parts."""
+"""Start lockstep runs of stores in which a planted bug replaces parts."""
 
 from tornpage.impl.parts import Parts
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -13,5 +13,5 @@ __all__ = ["lockstep_of"]
 def lockstep_of(
     settings: Settings, *, tracker: DirtyTracker, parts: Parts | None = None, observer: Observer | None = None
 ) -> Lockstep:
-    """Begin the lockstep run of a case: `parts`, or those that `settings.bug` stands for."""
+    """Start the lockstep run of a case with `parts`, or else with those of `settings.bug`."""
     return Lockstep(settings, parts=parts or parts_of(settings.bug), tracker=tracker, observer=observer)

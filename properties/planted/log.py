@@ -1,4 +1,4 @@
-"""Bugs of the log: how its files are made, found, buffered and flushed, and what is said before they are durable."""
+"""Define bugs of the log: making, loading, buffering and flushing its files."""
 
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
@@ -46,38 +46,38 @@ __all__ = ["B25", "BUGS"]
 PAGE_BYTES = 4096
 
 
-# ---- how a file comes to be ------------------------------------------------------------------------------------------
+# ---- making a file ---------------------------------------------------------------------------------------------------
 
 
 class _SizeNotSynced(LogFileMaker):
-    """A new file's name is made durable, its size is not."""
+    """Sync the name of a new file but not its size."""
 
     def _make_durable(self, file: OpenFile) -> None:
         self._files.sync_directory(directory_of(file.path))
 
 
 class _DirectoryNotSynced(LogFileMaker):
-    """A new file's name is left to chance (hole A2 of 4.9.3)."""
+    """Leave the name of a new file unsynced (hole A2 of 4.9.3)."""
 
     def _make_durable(self, file: OpenFile) -> None:
         self._files.sync(file)
 
 
 class _MarkerNotSynced(AbortMarker):
-    """The abort marker is created and not made durable (hole H6 of 4.9.3)."""
+    """Create the abort marker without making it durable (hole H6 of 4.9.3)."""
 
     def create(self) -> None:
         if not self.present():
             self._files.close(self._files.create(self._path))
 
 
-# ---- what an open takes for the log ----------------------------------------------------------------------------------
+# ---- loading the log at an open --------------------------------------------------------------------------------------
 
 
 def _empty_newest_blocks(
     files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None
 ) -> FoundLog:
-    """A newest file without a byte keeps the store from starting."""
+    """Refuse to start with an empty newest file."""
     found = examine_log(files, directories, file_bytes=file_bytes, floor=floor)
     empty = [path for path in found.leftovers if (stat := files.stat(path)) is not None and not stat.size_bytes]
     blocking = tuple(Finding("damage", "short_file", path, 0, f"{path} is empty") for path in empty)
@@ -87,7 +87,7 @@ def _empty_newest_blocks(
 def _short_file_ends_the_load(
     files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None
 ) -> FoundLog:
-    """The files before one of another size are taken for the whole log, and nothing is said."""
+    """Load only the files before one of another size, and report nothing."""
     found = examine_log(files, directories, file_bytes=file_bytes, floor=floor)
     sizes = [stat.size_bytes if (stat := files.stat(path)) is not None else 0 for path in found.paths]
     whole = next((number for number, size in enumerate(sizes) if size != file_bytes), len(sizes))
@@ -95,41 +95,39 @@ def _short_file_ends_the_load(
     return replace(found, paths=found.paths[:whole], findings=kept)
 
 
-def _in_the_order_of_paths(
-    files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None
-) -> FoundLog:
-    """The files of several directories are put in a row by their paths."""
+def _in_path_order(files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None) -> FoundLog:
+    """Order the files of several directories by path."""
     found = examine_log(files, directories, file_bytes=file_bytes, floor=floor)
     return replace(found, paths=tuple(sorted(found.paths)))
 
 
 class _NamedAfterTheList(LogDirectories):
-    """Several directories become one that has the whole list for its name."""
+    """Replace several directories by a single one whose name is the whole list."""
 
     def __init__(self, files: Files, paths: Collection[str], **options: Any) -> None:
         names = [path.rpartition("/")[2] for path in paths]
         super().__init__(files, [f"{directory_of(min(paths))}/{','.join(names)}"], **options)
 
 
-# ---- what is said to be on disk --------------------------------------------------------------------------------------
+# ---- claims of durability --------------------------------------------------------------------------------------------
 
 
 class _EarlyAcknowledgement(GroupCommit):
-    """A synchronous put is answered before its flush."""
+    """Answer a synchronous put before its flush."""
 
     def submit(self, request: Request) -> None:
         request.answer(PutStatus.PUT_OK)
 
 
 class _LyingFlush(MappedFile):
-    """The watermark moves, the bytes stay behind."""
+    """Move the flushed watermark without syncing."""
 
     def flush(self) -> None:
         self.flushed_position = self.committed_position
 
 
 class _DroppedFirstPage(MappedFile):
-    """The page in which a flush begins is not part of it, as if the range had been rounded up."""
+    """Leave out the page in which a flush begins, as if the start had been rounded up."""
 
     def flush(self) -> None:
         start = self.flushed_position // PAGE_BYTES * PAGE_BYTES
@@ -141,7 +139,7 @@ class _DroppedFirstPage(MappedFile):
 
 
 class _WholePagesOnly(MappedFile):
-    """A flush leaves out the page that is not full yet, as if the range had been rounded down."""
+    """Leave out the page that is not full yet, as if the end had been rounded down."""
 
     def flush(self) -> None:
         start = max(self.committed_position // PAGE_BYTES * PAGE_BYTES, self.flushed_position)
@@ -152,7 +150,7 @@ class _WholePagesOnly(MappedFile):
 
 
 class _SyncErrorIgnored(MappedFile):
-    """A failed sync counts as a flush (hole A1 of 4.9.3)."""
+    """Count a failed sync as a flush (hole A1 of 4.9.3)."""
 
     def flush(self) -> None:
         try:
@@ -163,7 +161,7 @@ class _SyncErrorIgnored(MappedFile):
 
 
 class _LastFileOnly(MappedFileQueue):
-    """A flush across a roll-over syncs the newest file alone."""
+    """Sync only the newest file when a flush spans two files."""
 
     def flush(self, least_pages: int = 0) -> int:
         if self.mapped:
@@ -173,7 +171,7 @@ class _LastFileOnly(MappedFileQueue):
 
 
 class _FloorFirst(MappedFileQueue):
-    """The durable floor is on disk before the flush that it speaks of."""
+    """Write the durable floor before the flush that it describes."""
 
     def flush(self, least_pages: int = 0) -> int:
         files, root = self._maker._files, self.directories.paths[0].rpartition("/")[0]
@@ -185,7 +183,7 @@ class _FloorFirst(MappedFileQueue):
 
 
 class _FloorAhead(DurableFloor):
-    """The durable floor claims one page more than was flushed."""
+    """Claim one page more in the durable floor than was flushed."""
 
     def raise_to(self, offset: int) -> None:
         super().raise_to(offset + PAGE_BYTES)
@@ -194,8 +192,8 @@ class _FloorAhead(DurableFloor):
 # ---- flushes ---------------------------------------------------------------------------------------------------------
 
 
-class _OnlyWhoWaits(CommitLog):
-    """The checkpoint knows only of puts that waited for the disk (RMQ-B06)."""
+class _OnlyWaitingPuts(CommitLog):
+    """Advance the checkpoint only for puts that wait for their flush (RMQ-B06)."""
 
     def _append(self, message: Message, record: bytearray, store_timestamp: int) -> PutResult:
         before = self._last_store_timestamp
@@ -206,7 +204,7 @@ class _OnlyWhoWaits(CommitLog):
 
 
 class _CheckpointAhead(CommitLog):
-    """The checkpoint takes the time of the newest record, flushed or not (4.9.3, with a pool)."""
+    """Put the time of the newest record into the checkpoint, flushed or not (4.9.3, pool)."""
 
     def flush(self, least_pages: int = 0) -> None:
         super().flush(least_pages)
@@ -214,7 +212,7 @@ class _CheckpointAhead(CommitLog):
 
 
 class _Spins(GroupCommit):
-    """A service without work wants to run again at once (RMQ-B30)."""
+    """Run a service without work again at once (RMQ-B30)."""
 
     def step(self, now_ms: int) -> int:  # type: ignore[override]
         super().step(now_ms)
@@ -222,7 +220,7 @@ class _Spins(GroupCommit):
 
 
 class _ForgetsAtShutdown(GroupCommit):
-    """Requests that wait when the store is closed are never answered (4.9.3, requests behind the last swap)."""
+    """Drop requests that wait when the store is closed (4.9.3, requests after the last swap)."""
 
     def finish(self) -> None:
         self._waiting.clear()
@@ -230,8 +228,9 @@ class _ForgetsAtShutdown(GroupCommit):
 
 
 class _SwappedUnderAWriter(GroupCommit):
-    """Requests go to one of two lists, which are swapped while somebody adds; the list that was served is emptied, with
-    the request that came to it too late (RMQ-B31).
+    """Swap two request lists while a writer adds a request, which is then lost (RMQ-B31).
+
+    The served list is emptied together with a request that arrived after its flush.
     """
 
     def __init__(self, flush: Callable[[], int], **options: Any) -> None:
@@ -260,7 +259,7 @@ class _SwappedUnderAWriter(GroupCommit):
 
 
 class _TriesTwice(MappedFileQueue):
-    """A flush goes over two files; a request further ahead times out at once (4.9.3)."""
+    """Flush at most two files; a request further ahead times out at once (4.9.3)."""
 
     def flush(self, least_pages: int = 0) -> int:
         kept = self.mapped
@@ -273,7 +272,7 @@ class _TriesTwice(MappedFileQueue):
 
 
 class _FullFilesWait(MappedFile):
-    """The page rule holds for the end of a full file too, so that no timed flush gets past it."""
+    """Apply the page rule to the end of a full file, so that no timed flush gets past it."""
 
     @property
     def is_full(self) -> bool:
@@ -281,14 +280,14 @@ class _FullFilesWait(MappedFile):
 
 
 class _NeverThorough(FlushRealTime):
-    """A few bytes that fill no pages are never flushed by the timer."""
+    """Never let the timer flush an amount smaller than the page rule."""
 
     def _least_pages(self, now_ms: int) -> int:
         return self._policy.flush_commit_log_least_pages
 
 
 class _NoTimeOut(TimeOuts):
-    """Nobody looks at deadlines: who waits for a disk that hangs waits for ever."""
+    """Ignore deadlines: a put that waits for a hanging disk waits forever."""
 
     def step(self, now_ms: int) -> int | None:
         return None
@@ -298,7 +297,7 @@ class _NoTimeOut(TimeOuts):
 
 
 class _PoolUnderSync(MappedFileQueue):
-    """A synchronous store uses the pool, and its flush does not wait for a commit (RMQ-B28)."""
+    """Use the pool in a synchronous store, whose flush does not wait for a commit (RMQ-B28)."""
 
     def __init__(self, maker: Any, allocation: Any, **options: Any) -> None:
         super().__init__(maker, allocation, **options)
@@ -306,7 +305,7 @@ class _PoolUnderSync(MappedFileQueue):
 
 
 class _ShortCommitIgnored(MappedFile):
-    """A commit that the disk takes half of counts as whole (4.9.3 ignores how much a channel wrote)."""
+    """Count a short write of a commit as whole (4.9.3 ignores the result of the write)."""
 
     def commit(self) -> None:
         written = self.written_position
@@ -317,7 +316,7 @@ class _ShortCommitIgnored(MappedFile):
 
 
 class _WholeBufferWritten(MappedFile):
-    """The commit behind a blank writes the rest of the buffer, with what an earlier file left in it."""
+    """Write the whole buffer after a blank record, including bytes of an earlier file."""
 
     def commit(self) -> None:
         blank_position, self.blank_position = self.blank_position, None
@@ -328,14 +327,14 @@ class _WholeBufferWritten(MappedFile):
 
 
 class _BufferKept(MappedFileQueue):
-    """A full file keeps its buffer (4.9.3, when a file with a buffer is destroyed)."""
+    """Keep the buffer of a full file (4.9.3, when a file with a buffer is destroyed)."""
 
     def _return(self, buffer: memoryview | None) -> None:
-        """Nothing comes home."""
+        """Return nothing to the pool."""
 
 
 class _ReadersSeeBuffers(MappedFileQueue):
-    """Readers are let to the end of what is written, committed or not."""
+    """Let readers see everything written, committed or not."""
 
     @property
     def committed_where(self) -> int:
@@ -343,7 +342,7 @@ class _ReadersSeeBuffers(MappedFileQueue):
 
 
 class _FlushOfBuffers(MappedFile):
-    """A flush counts what is still in the buffer."""
+    """Count bytes that are still in the buffer as flushed."""
 
     def flush(self) -> None:
         super().flush()
@@ -351,7 +350,7 @@ class _FlushOfBuffers(MappedFile):
 
 
 class _CommitsAtOnce(MappedFileQueue):
-    """The commit service and whoever flushes commit at the same time, each to where it saw the end (RMQ-B29)."""
+    """Commit from the commit service and a flush at once, each to the end it saw (RMQ-B29)."""
 
     def __init__(self, maker: Any, allocation: Any, **options: Any) -> None:
         super().__init__(maker, allocation, **options)
@@ -362,7 +361,7 @@ class _CommitsAtOnce(MappedFileQueue):
 
 
 class _OneFlagForAll(AllocateMappedFiles):
-    """The failure of any file refuses every other, ready or not (4.9.3, `hasException`)."""
+    """Refuse every file, ready or not, after one creation failed (4.9.3, `hasException`)."""
 
     def take(self, base_offset: int) -> MappedFile:
         for request in self._requests.values():
@@ -372,7 +371,7 @@ class _OneFlagForAll(AllocateMappedFiles):
 
 
 class _EndsForGood(AllocateMappedFiles):
-    """The service ends at its first error, and nobody makes a file any more (4.9.3)."""
+    """Stop the allocation service at its first error (4.9.3)."""
 
     _ended = False
 
@@ -385,7 +384,7 @@ class _EndsForGood(AllocateMappedFiles):
 
 
 class _LastFirst(AllocateMappedFiles):
-    """The file behind the next one is made before it, so that a crash between the two leaves a gap."""
+    """Create the file after the next one first; a crash in between leaves a gap."""
 
     def step(self, now_ms: int) -> int | None:
         with self._guard:
@@ -397,7 +396,7 @@ class _LastFirst(AllocateMappedFiles):
 
 
 class _LeftBehind(AllocateMappedFiles):
-    """Files that nobody took stay behind a clean exit."""
+    """Leave unused prepared files after a clean close."""
 
     def close(self) -> None:
         self._runner.stop()
@@ -421,106 +420,108 @@ WAITS = Put(later=True)
 B25 = Origin("RMQ-B25", "Flushed position advanced although the flush failed", "after 5.3.3", "yes")
 
 BUGS = (
-    PlantedBug("size-not-synced", "the size of a new file is not synced", 7, Parts({LogFileMaker: _SizeNotSynced}),
+    PlantedBug("size-not-synced", "the size of a new log file is not synced", 7, Parts({LogFileMaker: _SizeNotSynced}),
         machine="commit-log", program=(SMALL, (FULL, PUT, losing(f"size {FIRST_LOG_FILE}")))),
-    PlantedBug("directory-not-synced", "the directory of a new file is not synced", 2,
+    PlantedBug("directory-not-synced", "the directory entry of a new log file is not synced", 2,
         Parts({LogFileMaker: _DirectoryNotSynced}), kind="skip a directory sync", holes=("A2",), machine="commit-log",
         program=(SMALL, (PUT, FLUSH, losing(f"create {FIRST_LOG_FILE}", page_of(FLOOR))))),
     PlantedBug("marker-not-synced", "the abort marker is not made durable", 7, Parts({AbortMarker: _MarkerNotSynced}),
         holes=("H6",), machine="commit-log",
         program=(SMALL, (ACROSS_TWO_SECTORS, Crash(survived={**TORN.survived, "create /store/abort": 0},
             others="kept")))),
-    PlantedBug("RMQ-B08", "an empty newest file keeps the store from starting", 7,
+    PlantedBug("RMQ-B08", "an empty newest log file keeps the store from starting", 7,
         Parts({examine_log: _empty_newest_blocks}),
         origin=Origin("RMQ-B08", "A zero-length last segment blocks start-up", "5.1.3", "yes"), holes=("G1",),
         machine="commit-log", program=(SMALL, (PUT, Crash(back=5, others="kept")))),
-    PlantedBug("RMQ-B09", "a file of another size silently ends the log", 7,
+    PlantedBug("RMQ-B09", "a log file of the wrong size silently ends the log", 7,
         Parts({examine_log: _short_file_ends_the_load}),
         origin=Origin("RMQ-B09", "Mis-sized segment silently ends the load", "4.9.3", "no"), machine="commit-log",
         program=(SMALL, (PUT, Damage(kind="truncate", amount=1)))),
-    PlantedBug("RMQ-B10", "files of several directories are loaded in the order of their paths", 1,
-        Parts({examine_log: _in_the_order_of_paths}),
+    PlantedBug("RMQ-B10", "log files in several directories are loaded in path order, not in offset order", 1,
+        Parts({examine_log: _in_path_order}),
         origin=Origin("RMQ-B10", "Multi-directory log loaded in path order", "4.9.2", "no"), machine="commit-log",
         program=(TWO_PATHS, (FULL, FULL, FULL, Crash(others="kept")))),
-    PlantedBug("RMQ-B79", "several directories become one named after the list", 1,
+    PlantedBug("RMQ-B79", "a list of log directories becomes one directory named after the list", 1,
         Parts({LogDirectories: _NamedAfterTheList}),
         origin=Origin("RMQ-B79", "Directory literally named after the path list", "4.9.4", "yes"),
         machine="commit-log", program=(TWO_PATHS, (PUT,))),
-    PlantedBug("early-acknowledgement", "a synchronous put is answered before its flush", 2,
+    PlantedBug("early-acknowledgement", "a synchronous put is acknowledged before its flush", 2,
         Parts({GroupCommit: _EarlyAcknowledgement}), kind="acknowledge early", machine="commit-log",
         program=(SYNC, (PUT,)), breaks_first=9),
-    PlantedBug("lying-flush", "a flush moves the watermark without a sync", 2, Parts({MappedFile: _LyingFlush}),
+    PlantedBug("lying-flush", "a flush moves the flushed watermark without a sync", 2, Parts({MappedFile: _LyingFlush}),
         kind="drop a flush", machine="commit-log", program=(SMALL, (PUT, Close()))),
     PlantedBug("dropped-first-page", "a flush leaves out the page in which it begins", 2,
         Parts({MappedFile: _DroppedFirstPage}), kind="round a flush", machine="commit-log",
         program=(SYNC, (PUT, losing(page_of(FIRST_LOG_FILE), page_of(FLOOR))))),
-    PlantedBug("whole-pages-only", "a flush leaves out the page that is not full yet", 2,
+    PlantedBug("whole-pages-only", "a flush leaves out the last, partly filled page", 2,
         Parts({MappedFile: _WholePagesOnly}), kind="round a flush", machine="commit-log",
         program=(SMALL, (PUT, Close()))),
     PlantedBug("sync-error-ignored", "a failed sync counts as a flush (RMQ-B25)", 9,
         Parts({MappedFile: _SyncErrorIgnored}), origin=B25, holes=("A1",), machine="commit-log",
         program=(SMALL, (PUT, FailSync(), FLUSH))),
-    PlantedBug("last-file-only", "a flush across a roll-over syncs the newest file alone", 2,
+    PlantedBug("last-file-only", "a flush that spans two files syncs only the newest one", 2,
         Parts({MappedFileQueue: _LastFileOnly}), kind="drop a flush", machine="commit-log",
         program=(SMALL, (FULL, PUT, Close()))),
-    PlantedBug("floor-before-flush", "the durable floor is on disk before the flush that it speaks of", 7,
+    PlantedBug("floor-before-flush", "the durable floor is written before the flush that it describes", 7,
         Parts({MappedFileQueue: _FloorFirst}), kind="reorder flushes", machine="commit-log",
         program=(SYNC, (PUT, losing(page_of(FIRST_LOG_FILE), back=2)))),
-    PlantedBug("floor-ahead", "the durable floor is written ahead of the flush", 7,
+    PlantedBug("floor-ahead", "the durable floor is one page higher than what was flushed", 7,
         Parts({DurableFloor: _FloorAhead}), kind="acknowledge early", machine="commit-log", program=(SMALL, (Open(),))),
-    PlantedBug("RMQ-B06", "the checkpoint knows only of puts that waited for the disk", 9,
-        Parts({CommitLog: _OnlyWhoWaits}),
+    PlantedBug("RMQ-B06", "the checkpoint advances only for puts that wait for their flush", 9,
+        Parts({CommitLog: _OnlyWaitingPuts}),
         origin=Origin("RMQ-B06", "Physical checkpoint never advances for no-wait messages under sync flush",
             "not fixed", "yes"), machine="flush", program=(SMALL, (Put(properties="WAIT\x01false"), CLOSE))),
     PlantedBug("checkpoint-ahead", "the checkpoint names a record that is not durable", 9,
         Parts({CommitLog: _CheckpointAhead}), kind="swap flush and checkpoint", machine="flush",
         program=(SMALL, (BY_TIMER, PUT, BY_TIMER, Step(service="flush-queues")))),
-    PlantedBug("RMQ-B30", "a service without work runs again at once", 16, Parts({GroupCommit: _Spins}),
+    PlantedBug("RMQ-B30", "a service without work runs again at once (busy loop)", 16, Parts({GroupCommit: _Spins}),
         origin=Origin("RMQ-B30", "Group commit and transfer services spin", "4.0.0", "no"), machine="flush",
         program=(SYNC, (Step(),))),
-    PlantedBug("forgotten-at-shutdown", "puts that wait when the store is closed are not answered by a flush", 16,
+    PlantedBug("forgotten-at-shutdown", "a close does not flush and answer the puts that are waiting", 16,
         Parts({GroupCommit: _ForgetsAtShutdown}), machine="flush", program=(SYNC, (WAITS, CLOSE)), breaks_first=8),
-    PlantedBug("RMQ-B31", "a put that comes while group commit swaps its lists is not answered by its flush", 17,
+    PlantedBug("RMQ-B31", "a put that arrives while group commit swaps its lists is never answered", 17,
         Parts({GroupCommit: _SwappedUnderAWriter}),
         origin=Origin("RMQ-B31", "Group-commit request lists swapped under a writer", "4.1.0", "no"), machine="flush"),
-    PlantedBug("two-files-a-flush", "a flush stops behind two files", 9, Parts({MappedFileQueue: _TriesTwice}),
+    PlantedBug("two-files-a-flush", "a flush stops after two files", 9, Parts({MappedFileQueue: _TriesTwice}),
         machine="flush", program=(TWO_PAGES, (PUT, Put(body_bytes=8_000), PUT, BY_TIMER))),
-    PlantedBug("full-files-wait", "the end of a full file waits for the page rule", 9,
+    PlantedBug("full-files-wait", "the end of a full file waits for the minimum page count of a flush", 9,
         Parts({MappedFile: _FullFilesWait}), machine="flush", program=(SMALL, (BY_TIMER, FULL, FULL, BY_TIMER))),
-    PlantedBug("never-thorough", "the timer never flushes a few bytes", 9, Parts({FlushRealTime: _NeverThorough}),
+    PlantedBug("never-thorough",
+        "the timer never flushes less than the minimum page count", 9, Parts({FlushRealTime: _NeverThorough}),
         machine="flush", program=(SMALL, (PUT, BY_TIMER))),
-    PlantedBug("no-time-out", "a put that waits for a disk that hangs is never answered", 16,
+    PlantedBug("no-time-out", "a put that waits for a hanging disk is never answered", 16,
         Parts({TimeOuts: _NoTimeOut}), machine="flush",
         program=(SYNC, (WAITS, Step(service="time-outs", after_ms=5_000)))),
-    PlantedBug("RMQ-B28", "a synchronous store with a pool flushes what was not committed", 8,
+    PlantedBug("RMQ-B28", "with a write buffer pool, a synchronous flush does not wait for the commit", 8,
         Parts({MappedFileQueue: _PoolUnderSync}),
         origin=Origin("RMQ-B28", "Sync flush with a write buffer always times out", "5.2.0", "no"), machine="flush",
         program=(SYNC, (PUT,))),
-    PlantedBug("short-commit-ignored", "a commit that the disk takes half of counts as whole", 1,
+    PlantedBug("short-commit-ignored", "a short write during a commit counts as whole", 1,
         Parts({MappedFile: _ShortCommitIgnored}), holes=("H9",), machine="flush",
         program=(POOL, (FailWrite(), PUT, FLUSH)), breaks_first=9),
-    PlantedBug("whole-buffer-written", "a commit writes what an earlier file left in the buffer", 1,
+    PlantedBug("whole-buffer-written", "a commit writes bytes that an earlier file left in the buffer", 1,
         Parts({MappedFile: _WholeBufferWritten}), holes=("H11",), machine="flush",
         program=(POOL, (PUT, Put(body_bytes=621), Put(body_bytes=79), FLUSH, Put(body_bytes=683,
             properties="INNER_MULTI_DISPATCH\x01%LMQ%a,%LMQ%b"), Put(body_bytes=87), FLUSH))),
-    PlantedBug("buffer-kept", "the buffer of a full file does not come home", 8,
+    PlantedBug("buffer-kept", "the buffer of a full file is not returned to the pool", 8,
         Parts({MappedFileQueue: _BufferKept}), machine="flush",
         program=(replace(POOL, pool_buffers=1), (FailSync(), PUT, PUT)), breaks_first=9),
-    PlantedBug("readers-see-buffers", "readers see what is not committed", 17,
+    PlantedBug("readers-see-buffers", "readers see bytes that are not committed", 17,
         Parts({MappedFileQueue: _ReadersSeeBuffers}), machine="flush", program=(POOL, (PUT,)), breaks_first=9),
-    PlantedBug("RMQ-B29", "two commits at once take the end of what is committed back", 9,
+    PlantedBug("RMQ-B29", "two concurrent commits move the committed watermark back", 9,
         Parts({MappedFileQueue: _CommitsAtOnce}),
         origin=Origin("RMQ-B29", "Commit called from two threads without mutual exclusion", "5.0.0", "yes"),
         machine="flush"),
-    PlantedBug("flush-of-buffers", "a flush counts what was not committed", 9, Parts({MappedFile: _FlushOfBuffers}),
+    PlantedBug("flush-of-buffers",
+        "a flush counts bytes as flushed that were not committed", 9, Parts({MappedFile: _FlushOfBuffers}),
         machine="flush", program=(POOL, (PUT, COMMIT_ROUND, PUT, CLOSE)), breaks_first=2),
-    PlantedBug("one-flag-for-all-files", "a file that cannot be made refuses another that is ready", 8,
+    PlantedBug("one-flag-for-all-files", "a failed file creation also refuses other files that are ready", 8,
         Parts({AllocateMappedFiles: _OneFlagForAll}), machine="flush", program=(AHEAD, (FailSync(), PUT, PUT))),
-    PlantedBug("allocation-ends", "after one error no file is made any more", 8,
+    PlantedBug("allocation-ends", "after one error no log file is created any more", 8,
         Parts({AllocateMappedFiles: _EndsForGood}), machine="flush",
         program=(AHEAD, (PUT, DiskUsed(percent=100), ALLOCATE)), breaks_first=16),
-    PlantedBug("last-file-first", "the file behind the next one is made before it", 7,
+    PlantedBug("last-file-first", "the file after the next one is created first", 7,
         Parts({AllocateMappedFiles: _LastFirst}), machine="flush", program=(AHEAD, (PUT,)), breaks_first=8),
-    PlantedBug("prepared-left-behind", "prepared files stay behind a clean exit", 2,
+    PlantedBug("prepared-left-behind", "prepared log files are left after a clean close", 2,
         Parts({AllocateMappedFiles: _LeftBehind}), machine="flush", program=(AHEAD, (PUT, ALLOCATE, CLOSE))),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Perturbed reproducers: minimal reproducers of planted bugs with a few changes, for the store without a bug.
+"""Perturb minimal reproducers of planted bugs, and run them on the store without a bug.
 
-A minimal reproducer leads to the place where a guarantee is hard to keep. What lies one or two changes beside it is
-hard too: for the store, which has to hold there, and for the tester, which may take a right answer for a wrong one.
+A minimal reproducer leads to a place where a guarantee is hard to keep. Cases one or two changes away are hard too: the
+store must hold there, and the tester must not take a right answer for a wrong one.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tornpage.model.operations import Crash, Operation
 from tornpage.properties.planted.registry import REPRODUCERS
 from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.program.fault_effects import EFFECTS
-from tornpage.properties.program.fault_stories import aimed
+from tornpage.properties.program.fault_stories import draw_fault_rule
 
 __all__ = ["perturbed_reproducer"]
 
@@ -31,11 +31,14 @@ _SETTINGS_TO_MIX = (
 )  # fmt: skip
 _CHANGES_MAX = 3
 _BACK_MAX = 24
-"""Crash points before an answer at which a crash may fall; it falls into that operation, however many it has."""
+"""Crash points before an answer at which a crash may fall; an operation with fewer uses what it has."""
 
 
 def perturbed_reproducer(rng: Random) -> Case:
-    """Return a reproducer without its bug and with one to three changes; a third of them mix the settings of two."""
+    """Return a reproducer without its bug and with one to three changes.
+
+    A third of the cases also take two settings from another reproducer.
+    """
     case = rng.choice(_CASES)
     operations = list(case.operations)
     for _ in range(rng.randint(1, _CHANGES_MAX)):
@@ -45,13 +48,16 @@ def perturbed_reproducer(rng: Random) -> Case:
 
 
 def _mixed(settings: Settings, rng: Random) -> Settings:
-    """Return settings of which two are those of another reproducer."""
+    """Return the settings with two values taken from another reproducer."""
     other = rng.choice(_CASES).settings
     return replace(settings, **{name: getattr(other, name) for name in rng.sample(_SETTINGS_TO_MIX, 2)})
 
 
 def _with_another(operations: list[Operation], rng: Random) -> list[Operation]:
-    """Insert an operation whose kind is drawn first, since most reproducers put and few corrupt anything."""
+    """Insert an operation, drawing its kind first.
+
+    Most reproducers put and few corrupt anything.
+    """
     place = rng.randint(0, len(operations))
     return [*operations[:place], rng.choice(_BY_KIND[rng.choice(_KINDS)]), *operations[place:]]
 
@@ -76,11 +82,11 @@ def _ending_as_another(operations: list[Operation], rng: Random) -> list[Operati
 def _with_a_fault(operations: list[Operation], rng: Random) -> list[Operation]:
     """Insert an I/O fault rule."""
     place = rng.randint(0, len(operations))
-    return [*operations[:place], aimed(rng.choice(tuple(EFFECTS)), rng), *operations[place:]]
+    return [*operations[:place], draw_fault_rule(rng.choice(tuple(EFFECTS)), rng), *operations[place:]]
 
 
 def _crashing_elsewhere(operations: list[Operation], rng: Random) -> list[Operation]:
-    """Move each crash, and keep the in-flight writes that it kept, or all, or none."""
+    """Move each crash, and keep its surviving in-flight writes, or all, or none."""
     return [_moved(each, rng) if isinstance(each, Crash) else each for each in operations]
 
 

@@ -1,4 +1,4 @@
-"""Bugs of long polling: who is forgotten, who is answered too early, too late, or with what was true before."""
+"""Define bugs of long polling: pulls that are forgotten, or answered early, late or stale."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ _CHECK_MS = 5_000
 
 
 class _ChangesUnseen:
-    """Pulls for which a queue stays as the last pull has found it."""
+    """Answer `range_of` with the queue range that the last pull found."""
 
     def __init__(self, pulls: Pulls) -> None:
         self._pulls = pulls
@@ -40,15 +40,18 @@ class _ChangesUnseen:
         return self._found[queue] if queue in self._found else self._pulls.range_of(queue)
 
 
-class _NoSecondLook(PullHold):
-    """Who found nothing is noted, and does not look once more: what came in between wakes nobody (4.9.3)."""
+class _NoSecondCheck(PullHold):
+    """Skip the second check after a pull is held (4.9.3).
+
+    A message that arrives between the pull and the wait wakes no pull.
+    """
 
     def __init__(self, pulls: Pulls, **options: Any) -> None:
         super().__init__(_ChangesUnseen(pulls), **options)
 
 
-class _ToldBeforehand(Derived):
-    """Who waits is told of a batch before its units are in the queues."""
+class _NotifiedEarly(Derived):
+    """Notify held pulls of a batch before its units are in the queues."""
 
     def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
         followers, self._followers = self._followers, []
@@ -62,38 +65,41 @@ class _ToldBeforehand(Derived):
             self._followers = followers
 
 
-class _AnyMessageEndsIt(PullHold):
-    """A message that the filter does not want ends the wait (4.9.3, at its check of every 5 seconds)."""
+class _AnyMessageEndsWait(PullHold):
+    """End a wait for a message that the filter rejects (4.9.3, at its check every 5 seconds)."""
 
     def _is_to_end(self, held: HeldPull) -> bool:
         return True
 
 
 class _NewestOnly(PullHold):
-    """Of what has come only the newest message is asked whether it is wanted."""
+    """Check only the newest of several new messages against the filter."""
 
     def _is_to_end(self, held: HeldPull) -> bool:
         _, most = self._pulls.range_of(held.request.queue)
-        held.looked_to = max(held.looked_to, most - 1)
+        held.checked_to = max(held.checked_to, most - 1)
         return super()._is_to_end(held)
 
 
 class _OwnQueuesOnly(PullHold):
-    """Who waits for a queue that messages name besides their own is not told of them."""
+    """Notify no pulls on queues that messages name besides their own."""
 
     def dispatched(self, runs: Sequence[QueueRun]) -> None:
         super().dispatched([run for run in runs if not run.named])
 
 
-class _SplitAtTheSign(PullHold):
-    """A queue is a text that is split at "@": one whose topic has that sign is never looked at (4.9.3)."""
+class _SplitAtSign(PullHold):
+    """Split the text of a queue at "@" (4.9.3).
+
+    A queue whose topic contains that character is never checked.
+    """
 
     def _note(self, queues: set[QueueName]) -> None:
         super()._note({(topic, queue_id) for topic, queue_id in queues if "@" not in topic})
 
 
 class _NoDeadline(PullHold):
-    """Nobody looks whether a wait is over until a message comes."""
+    """Check deadlines only when a message arrives."""
 
     def step(self, now_ms: int) -> int | None:
         super().step(-1)
@@ -101,7 +107,7 @@ class _NoDeadline(PullHold):
 
 
 class _EveryFiveSeconds(PullHold):
-    """Deadlines are looked at every 5 seconds (4.9.3)."""
+    """Check deadlines every 5 seconds (4.9.3)."""
 
     def step(self, now_ms: int) -> int | None:
         due_ms = super().step(now_ms)
@@ -109,7 +115,7 @@ class _EveryFiveSeconds(PullHold):
 
 
 class _LatestDeadline(PullHold):
-    """Who waits for a shorter time than those before him does not wake the service."""
+    """Do not wake the service for a wait that is shorter than the earlier ones."""
 
     def _hold(self, held: HeldPull) -> int:
         wake, self._runner.wake = self._runner.wake, lambda: None  # type: ignore[method-assign]
@@ -122,34 +128,34 @@ class _LatestDeadline(PullHold):
         return number
 
 
-class _ClosedUnheard(PullHold):
-    """A store that closes forgets who waits."""
+class _CloseForgetsPulls(PullHold):
+    """Forget held pulls when the store closes."""
 
     def stop(self) -> None:
         self._runner.stop()
         self._held = HeldPulls()
 
 
-class _DeletionUnheard(PullHold):
-    """Who waits for a queue that is deleted waits on."""
+class _DeletionIgnored(PullHold):
+    """Leave pulls on a deleted queue waiting."""
 
     def queues_deleted(self) -> None:
         pass
 
 
-class _PlaceKept(PullHold):
-    """Where somebody had looked to in a queue that was deleted is where he looks on in the next one."""
+class _PositionKept(PullHold):
+    """Keep the position of a pull in a deleted queue and use it in the queue's successor."""
 
     def _woken(self) -> list[tuple[int, HeldPull]]:
-        before = {number: held.looked_to for number, held in self._held.all()}
+        before = {number: held.checked_to for number, held in self._held.all()}
         woken = super()._woken()
         for number, held in woken:
-            held.looked_to = before[number]
+            held.checked_to = before[number]
         return woken
 
 
 class _FirstAnswer(PullHold):
-    """The answer is what the first pull had found, not what there is now."""
+    """Answer with the result of the first pull instead of the present state."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -167,15 +173,15 @@ class _FirstAnswer(PullHold):
             held.answer.set_result(self._first[number])
 
 
-class _PlaceOfWhoGaveUp(PullHold):
-    """Who gives up keeps his place, until it is taken by nobody any more."""
+class _CancelledPullKept(PullHold):
+    """Keep the place of a pull whose client gave up; it is never freed."""
 
     def _forget(self, number: int, _answer: Any) -> None:
         pass
 
 
 class _NoLimit(PullHold):
-    """As many wait as come."""
+    """Hold any number of pulls."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options | {"held_max": 1 << 31})
@@ -190,44 +196,53 @@ SPLIT = Put(topic="a@b")
 
 
 def beside(*schedule: int) -> PullWhileDispatching:
-    """Return a pull beside dispatch; a schedule counts the yield points before each switch."""
+    """Return a pull that runs concurrently with dispatch.
+
+    A schedule counts the yield points before each switch.
+    """
     return PullWhileDispatching(schedule=tuple(choice for before in schedule for choice in (*(0,) * before, 1)))
 
 
 BUGS = (
-    PlantedBug("lost-wake-up", "a message that comes between a pull and its wait wakes nobody", 16,
-        Parts({PullHold: _NoSecondLook}), machine="consumer", program=(Settings(), (PUT, beside(4), LOOK))),
-    PlantedBug("told-beforehand", "who waits is told of messages before they are in their queue", 16,
-        Parts({Derived: _ToldBeforehand}), machine="consumer", program=(Settings(), (PUT, beside(0, 30), LOOK))),
-    PlantedBug("any-message-ends-it", "a message that is not wanted ends the wait for another one", 16,
-        Parts({PullHold: _AnyMessageEndsIt}), machine="consumer", program=(Settings(), (WANTED, PUT, REPUT, LOOK))),
-    PlantedBug("newest-only", "of several messages only the newest is asked whether it is wanted", 16,
+    PlantedBug("lost-wake-up",
+        "a message that arrives between a pull and the start of its wait does not wake the pull", 16,
+        Parts({PullHold: _NoSecondCheck}), machine="consumer", program=(Settings(), (PUT, beside(4), LOOK))),
+    PlantedBug("told-beforehand", "held pulls are notified of messages before these are in their queue", 16,
+        Parts({Derived: _NotifiedEarly}), machine="consumer", program=(Settings(), (PUT, beside(0, 30), LOOK))),
+    PlantedBug("any-message-ends-it", "a message that the filter rejects ends the wait of a held pull", 16,
+        Parts({PullHold: _AnyMessageEndsWait}), machine="consumer", program=(Settings(), (WANTED, PUT, REPUT, LOOK))),
+    PlantedBug("newest-only",
+        "only the newest of several new messages is checked against the filter of a held pull", 16,
         Parts({PullHold: _NewestOnly}), machine="consumer", program=(Settings(), (WANTED, TAGGED, PUT, REPUT, LOOK))),
-    PlantedBug("named-queues-untold", "who waits for a queue that messages name is not woken", 16,
+    PlantedBug("named-queues-untold", "a message does not wake pulls held on additional queues that it names", 16,
         Parts({PullHold: _OwnQueuesOnly}), machine="consumer",
         program=(Settings(multi_dispatch=True), (PullHeld(topic="U"), NAMES_U, REPUT, LOOK))),
-    PlantedBug("split-at-the-sign", "who waits for a topic with @ in its name is not woken", 16,
-        Parts({PullHold: _SplitAtTheSign}), machine="consumer",
+    PlantedBug("split-at-the-sign", "a held pull on a topic with @ in its name is never woken", 16,
+        Parts({PullHold: _SplitAtSign}), machine="consumer",
         program=(Settings(), (PullHeld(topic="a@b"), SPLIT, REPUT, LOOK))),
-    PlantedBug("no-deadline", "a wait whose time is over goes on", 16, Parts({PullHold: _NoDeadline}),
+    PlantedBug("no-deadline", "a held pull never times out", 16, Parts({PullHold: _NoDeadline}),
         machine="consumer", program=(Settings(), (PULL, LOOK))),
-    PlantedBug("every-five-seconds", "a wait whose time is over ends up to five seconds later", 16,
+    PlantedBug("every-five-seconds", "a held pull times out up to five seconds late", 16,
         Parts({PullHold: _EveryFiveSeconds}), machine="consumer",
         program=(Settings(), (PullHeld(hold_ms=1_000), LOOK))),
-    PlantedBug("latest-deadline", "a shorter wait than the others is as long as they are", 16,
+    PlantedBug("latest-deadline", "a held pull with a short time-out waits as long as the pulls held before it", 16,
         Parts({PullHold: _LatestDeadline}), machine="consumer",
         program=(Settings(), (PULL, LOOK, PullHeld(hold_ms=1_000)))),
-    PlantedBug("closed-unheard", "a store that closes forgets who waits", 16, Parts({PullHold: _ClosedUnheard}),
+    PlantedBug("closed-unheard", "closing the store does not answer held pulls", 16,
+        Parts({PullHold: _CloseForgetsPulls}),
         machine="consumer", program=(Settings(), (PULL, Close()))),
-    PlantedBug("deletion-unheard", "who waits for a deleted queue waits on", 16, Parts({PullHold: _DeletionUnheard}),
+    PlantedBug("deletion-unheard",
+        "deleting a queue does not end the pulls held on it", 16, Parts({PullHold: _DeletionIgnored}),
         machine="consumer", program=(Settings(), (PUT, REPUT, PULL, DeleteTopics(), LOOK))),
-    PlantedBug("place-kept", "a queue that begins anew is looked at from where the old one was left", 16,
-        Parts({PullHold: _PlaceKept}), machine="consumer",
+    PlantedBug("place-kept", "a held pull keeps its position in a deleted queue after the queue is recreated", 16,
+        Parts({PullHold: _PositionKept}), machine="consumer",
         program=(Settings(), (WANTED, PUT, REPUT, LOOK, DeleteTopics(), TAGGED, REPUT, LOOK))),
-    PlantedBug("first-answer", "a wait ends with what was true when it began", 17, Parts({PullHold: _FirstAnswer}),
+    PlantedBug("first-answer",
+        "a held pull is answered with the state at the start of its wait", 17, Parts({PullHold: _FirstAnswer}),
         machine="consumer", program=(Settings(), (PULL, PUT, REPUT, LOOK))),
-    PlantedBug("place-of-who-gave-up", "who gives up waiting keeps his place", 16,
-        Parts({PullHold: _PlaceOfWhoGaveUp}), machine="consumer", program=(Settings(), (PULL, CancelPull()))),
-    PlantedBug("no-limit-of-pulls", "more pulls wait than may", 8, Parts({PullHold: _NoLimit}), machine="consumer",
+    PlantedBug("place-of-who-gave-up", "a held pull whose client gave up still counts against the limit", 16,
+        Parts({PullHold: _CancelledPullKept}), machine="consumer", program=(Settings(), (PULL, CancelPull()))),
+    PlantedBug("no-limit-of-pulls",
+        "the number of held pulls is not limited", 8, Parts({PullHold: _NoLimit}), machine="consumer",
         program=(Settings(), (PULL,) * (HELD_PULLS_MAX + 1))),
 )  # fmt: skip

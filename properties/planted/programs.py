@@ -1,4 +1,4 @@
-"""What minimal reproducers are made of: settings, operations, and power losses that lose a few in-flight writes."""
+"""Define building blocks of minimal reproducers: settings, operations and power losses."""
 
 from tornpage.model.operations import CommitOffset, Crash, Flush, Operation, Put, Step
 from tornpage.properties.program.case import Settings
@@ -36,7 +36,10 @@ FIRST_LOG_FILE = "/store/commitlog/00000000000000000000"
 
 
 def losing(*writes: str, back: int = 0) -> Crash:
-    """Return a power loss `back` crash points before the answer that loses these in-flight writes and no others."""
+    """Return a power loss that loses only these in-flight writes.
+
+    It happens `back` crash points before the answer.
+    """
     return Crash(back=back, survived=dict.fromkeys(writes, 0), others="kept")
 
 
@@ -53,7 +56,7 @@ PUT = Put()
 FLUSH = Flush()
 REPUT = Step(service="reput")
 FULL = Put(body_bytes=800)
-"""No second record fits into a file of 1,024 bytes."""
+"""A file of 1,024 bytes has no room for a second record of this size."""
 TORN = Crash(survived={page_of(FIRST_LOG_FILE): (0, 1, 1)}, others="kept")
 """The first sector of a log file survives, the second does not."""
 ACROSS_TWO_SECTORS = Put(body_bytes=500)

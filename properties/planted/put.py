@@ -1,4 +1,4 @@
-"""Bugs between a message of a producer and the page cache: what is encoded, refused, delayed and dispatched."""
+"""Define bugs of the put path: encoding, refusal, delay and dispatch of a message."""
 
 import struct
 import threading
@@ -38,7 +38,7 @@ _STAND_IN = "stand-in"
 
 
 class _BeginTimeStays(CommitLog):
-    """After an append that raises, the put lock seems held for ever (RMQ-B16)."""
+    """Leave the start time of the put lock set after an append raised (RMQ-B16)."""
 
     def _under_lock(self, incoming: Any, draft: Any, now_ms: int) -> PutResult:
         result = super()._under_lock(incoming, draft, now_ms)
@@ -48,7 +48,7 @@ class _BeginTimeStays(CommitLog):
 
 
 class _OffsetForARefusal(CommitLog):
-    """A refused message uses up an offset of its queue (RMQ-B18)."""
+    """Advance the queue offset for a refused message (RMQ-B18)."""
 
     def put(self, message: Message, *, now_ms: int) -> PutResult:
         key = (message.topic.encode(errors="replace"), message.queue_id)
@@ -60,7 +60,7 @@ class _OffsetForARefusal(CommitLog):
 
 
 class _WrongTimeout(GroupCommit):
-    """A failed flush is reported as a replica that was silent (RMQ-B23)."""
+    """Report a failed flush as a time-out of the slave (RMQ-B23)."""
 
     def submit(self, request: Request) -> None:
         def say(status: PutStatus) -> None:
@@ -68,12 +68,20 @@ class _WrongTimeout(GroupCommit):
             request.answer(PutStatus.FLUSH_SLAVE_TIMEOUT if failed else status)
 
         super().submit(
-            Awaited(say, end_offset=request.end_offset, deadline_ms=request.deadline_ms, too_late=request.too_late)
+            Awaited(
+                say,
+                end_offset=request.end_offset,
+                deadline_ms=request.deadline_ms,
+                timeout_status=request.timeout_status,
+            )
         )
 
 
 class _TopicInCharacters(RecordEncoder):
-    """The length of a topic is limited in characters and stored in one signed byte (wire format, limit 11)."""
+    """Limit a topic length in characters, although it is stored in one signed byte (limit 11).
+
+    Limit 11 is that of the wire format.
+    """
 
     def _learn(self, topic: str) -> bytes | None:
         stored = super()._learn(topic)
@@ -87,7 +95,7 @@ class _TopicInCharacters(RecordEncoder):
 
 
 def _members(body: bytes) -> list[tuple[int, bytes, bytes]]:
-    """Return flag, body and properties of each message of a body that parses."""
+    """Return flag, body and properties of each message of a valid batch body."""
     members, at = [], 0
     while at < len(body):
         total, _, _, flag, body_bytes = _HEAD.unpack_from(body, at)
@@ -107,7 +115,7 @@ def _client_body(members: list[tuple[int, bytes, bytes]]) -> bytes:
 
 
 def _wrapping(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
-    """Each part of the properties is checked, their sum is not: its length is stored modulo 65,536."""
+    """Check each part of the properties but not their sum. Its length is stored modulo 65,536."""
     encoded = plain.encode_batch(body, frame)
     if encoded is not PutStatus.PROPERTIES_SIZE_EXCEEDED:
         return encoded
@@ -130,7 +138,7 @@ def _wrapping(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
 
 
 def _glued(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
-    """The properties of message and batch stand side by side without a separator."""
+    """Join the properties of message and batch without a separator."""
     encoded = plain.encode_batch(body, frame)
     if not isinstance(encoded, EncodedBatch):
         return encoded
@@ -140,21 +148,21 @@ def _glued(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
 
 
 class _PropertyLengthWraps(BatchEncoder):
-    """The length of merged properties wraps in its 16 bits (RMQ-B19)."""
+    """Let the length of merged properties wrap in its 16 bits (RMQ-B19)."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings, encode_batch=_wrapping)  # type: ignore[arg-type]
 
 
 class _SeparatorLost(BatchEncoder):
-    """No separator between the properties of a message and those of its batch (RMQ-B20)."""
+    """Leave out the separator between properties of a message and of its batch (RMQ-B20)."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings, encode_batch=_glued)  # type: ignore[arg-type]
 
 
 class _KeyOfTheBatch(BatchEncoder):
-    """Every message gets the unique key of the batch on top of its own (RMQ-B21)."""
+    """Give every message the unique key of the batch besides its own (RMQ-B21)."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings, encode_batch=self._with_its_key)  # type: ignore[arg-type]
@@ -169,7 +177,7 @@ class _KeyOfTheBatch(BatchEncoder):
 
 
 def _half_message_delayed(message: Message, text: str, levels: DelayLevels) -> Message | PutStatus:
-    """Delay a half message that has a delay level: it goes into the schedule topic (RMQ-B65)."""
+    """Delay a half message that has a delay level: store it in the schedule topic (RMQ-B65)."""
     if message.topic != HALF_TOPIC:
         return delayed(message, text, levels)
     stored = delayed(replace(message, topic=_STAND_IN), text, levels)
@@ -182,7 +190,7 @@ def _half_message_delayed(message: Message, text: str, levels: DelayLevels) -> M
 
 
 class _LightQueuesForgotten(QueueOffsetTable):
-    """The counters of named queues begin at 0 after a restart (RMQ-B74)."""
+    """Restart the counters of named queues at 0 after a restart (RMQ-B74)."""
 
     def __init__(self, dispatch: MultiDispatch | None) -> None:
         super().__init__(dispatch)
@@ -201,14 +209,14 @@ class _LightQueuesForgotten(QueueOffsetTable):
 
 
 class _RetriesDispatched(MultiDispatch):
-    """A message stored again under a retry or schedule topic goes to its light queues again (RMQ-B75)."""
+    """Dispatch a message to its light queues again when it is stored again (RMQ-B75)."""
 
     def queues_of(self, topic: str, queue_id: int, text: str) -> tuple[QueueKey, ...]:
         return super().queues_of("any other", queue_id, text)
 
 
 class _OffsetsBeforeTheLock(CommitLog):
-    """Offsets of named queues are read before the put lock is taken (RMQ-B76)."""
+    """Read the offsets of named queues before taking the put lock (RMQ-B76)."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -225,14 +233,14 @@ class _OffsetsBeforeTheLock(CommitLog):
 
 
 class _QuotaOfAnotherVariable(CommitLog):
-    """The limit of light queues is worked out and then not looked at (RMQ-B77)."""
+    """Compute the limit of light queues but do not apply it (RMQ-B77)."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options | {"light_queues_max": 1 << 62})
 
 
 def _own_name_forgotten(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
-    """A light queue that a message is put into and names as well counts as its own alone, once it is read again."""
+    """Count a light queue that its own message names as unnamed when the log is read again."""
     given, own = dispatch_records(view, position, end, rules), set()
     while position < given.end_position and not isinstance(record := read_record(view, position, end), str):
         position += record.size_bytes
@@ -254,7 +262,7 @@ LONGEST = 32_767
 """Bytes of properties."""
 
 BUGS = (
-    PlantedBug("RMQ-B16", "after an append that fails, the put lock seems held for ever", 8,
+    PlantedBug("RMQ-B16", "after a failed append the put lock seems held forever", 8,
         Parts({CommitLog: _BeginTimeStays}),
         origin=Origin("RMQ-B16", "Lock-begin time not cleared when an append throws", "4.9.3", "no"), machine="put",
         program=(SMALL, (FailAppend(), PUT, LATER))),
@@ -262,22 +270,22 @@ BUGS = (
         Parts({CommitLog: _OffsetForARefusal}),
         origin=Origin("RMQ-B18", "Queue offset consumed by a rejected message", "5.1.1", "no"), machine="put",
         program=(NARROW, (Put(body_bytes=950), PUT))),
-    PlantedBug("RMQ-B23", "a failed flush is answered as a replica's time-out", 8,
+    PlantedBug("RMQ-B23", "a failed flush is answered as a time-out of the slave", 8,
         Parts({GroupCommit: _WrongTimeout}),
         origin=Origin("RMQ-B23", "Disk-flush timeout reported as slave timeout", "4.7.1", "no"), machine="put",
         program=(SYNC, (PUT, FailSync(), PUT))),
-    PlantedBug("topic-in-characters", "the length of a topic is limited in characters, not bytes", 8,
+    PlantedBug("topic-in-characters", "the length of a topic is limited in characters instead of bytes", 8,
         Parts({RecordEncoder: _TopicInCharacters}), machine="put", program=(SMALL, (Put(topic="\u8ba2" * 43),))),
-    PlantedBug("RMQ-B19", "the length of a message's and its batch's properties wraps in 16 bits", 8,
+    PlantedBug("RMQ-B19", "the length of merged message and batch properties wraps in 16 bits", 8,
         Parts({BatchEncoder: _PropertyLengthWraps}),
         origin=Origin("RMQ-B19", "Property length wraps a signed 16-bit field", "4.9.3", "no"), holes=("H7",),
         machine="put", program=(SMALL, (PutBatch(members=(Member(properties="m\x01" + "v" * (LONGEST - 2)),)),))),
-    PlantedBug("RMQ-B20", "the separator between a message's and its batch's properties is lost", 1,
+    PlantedBug("RMQ-B20", "the separator between the properties of a message and of its batch is missing", 1,
         Parts({BatchEncoder: _SeparatorLost}),
         origin=Origin("RMQ-B20", "Separator lost between message and batch properties", "4.9.3", "no"), machine="put",
         program=(SMALL, (PutBatch(members=(Member(properties="TAGS\x01TagB"),), properties=IN_BATCH),)),
         breaks_first=8),
-    PlantedBug("RMQ-B21", "the unique key of a batch overwrites that of each of its messages", 1,
+    PlantedBug("RMQ-B21", "the unique key of a batch overwrites the unique key of each of its messages", 1,
         Parts({BatchEncoder: _KeyOfTheBatch}),
         origin=Origin("RMQ-B21", "Batch-level properties overwrite each member's unique key", "after 5.3.3", "yes"),
         machine="put", program=(SMALL, (PutBatch(members=(Member(),), properties="UNIQ_KEY\x01batch"),)),
@@ -285,25 +293,25 @@ BUGS = (
     PlantedBug("RMQ-B65", "a half message with a delay level is delayed", 8, Parts({delayed: _half_message_delayed}),
         origin=Origin("RMQ-B65", "Delayed half message re-enters the half queue", "4.6.1", "no"), machine="put",
         program=(SMALL, (Put(topic="RMQ_SYS_TRANS_HALF_TOPIC", properties="DELAY\x012"),))),
-    PlantedBug("RMQ-B74", "the counters of light queues begin at 0 after a restart", 1,
+    PlantedBug("RMQ-B74", "the counters of light queues restart at 0 after a restart", 1,
         Parts({QueueOffsetTable: _LightQueuesForgotten}),
         origin=Origin("RMQ-B74", "Light-queue counters not restored on restart", "4.9.5 / 5.1.0", "yes"),
         holes=("C11",), machine="put",
         program=(MULTI_DISPATCH, (DELAYED_TOO_FAR, Put(topic="%LMQ%a", properties="INNER_MULTI_DISPATCH\x01U,T"),
             Crash(others="kept")))),
-    PlantedBug("RMQ-B75", "a retried message is dispatched to its light queues again", 8,
+    PlantedBug("RMQ-B75", "a retried message is dispatched to its light queues a second time", 8,
         Parts({MultiDispatch: _RetriesDispatched}),
         origin=Origin("RMQ-B75", "Retry copies dispatched to the light queues again", "5.1.1", "yes"), machine="put",
         program=(MULTI_DISPATCH, (Put(topic="SCHEDULE_TOPIC_XXXX", properties="INNER_MULTI_DISPATCH\x01U,T"),))),
     PlantedBug("RMQ-B76", "the offsets of light queues are read before the put lock is taken", 17,
         Parts({CommitLog: _OffsetsBeforeTheLock}),
         origin=Origin("RMQ-B76", "Light-queue offset taken under the wrong lock", "5.2.0", "no"), machine="put"),
-    PlantedBug("RMQ-B77", "the limit of light queues is worked out and not looked at", 8,
+    PlantedBug("RMQ-B77", "the limit of light queues is computed but not applied", 8,
         Parts({CommitLog: _QuotaOfAnotherVariable}),
         origin=Origin("RMQ-B77", "Light-queue quota checks the wrong variable", "not fixed on 4.9.x", "yes"),
         machine="put", program=(NO_LIGHT_QUEUES, (Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a"),))),
     PlantedBug("own-light-queue-not-counted",
-        "a light queue that its own messages name is not counted after a restart", 8,
+        "after a restart a light queue named by its own messages does not count against the limit", 8,
         Parts({dispatch_records: _own_name_forgotten}),
         program=(ONE_LIGHT_QUEUE, (Put(topic="%LMQ%a", properties="INNER_MULTI_DISPATCH\x01%LMQ%a"), Open(),
             Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%c")))),

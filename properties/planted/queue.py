@@ -1,4 +1,4 @@
-"""Bugs of consume queues: their units, their files, their extension, and the numbers before their first message."""
+"""Define bugs of consume queues: units, files, extension, and pre-fill."""
 
 from dataclasses import replace
 from functools import partial
@@ -41,8 +41,8 @@ __all__ = ["BUGS"]
 # ---- units and their files -------------------------------------------------------------------------------------------
 
 
-class _OutlivesTheLog(ConsumeQueue):
-    """Recovery cuts the log, and units of what is gone stay (RMQ-B02)."""
+class _UnitsKeptAfterCut(ConsumeQueue):
+    """Keep the units of records that recovery cut from the log (RMQ-B02)."""
 
     def end_reconcile(self, log_min: int) -> bool:
         if self._first_proved is not None:
@@ -54,7 +54,7 @@ class _OutlivesTheLog(ConsumeQueue):
 
 
 class _NothingIsAdded(ConsumeQueue):
-    """What the log has and the queue has not is left out when a store opens: dispatch begins at the end (RMQ-B03)."""
+    """Start dispatch at the end of the log, ignoring units that queues lack (RMQ-B03)."""
 
     _loaded_end = 0
 
@@ -67,22 +67,22 @@ class _NothingIsAdded(ConsumeQueue):
             super().reconcile(run)
 
 
-class _ToldTwice(ConsumeQueue):
-    """A run that is told again is appended again: nobody looks at its number (RMQ-B32)."""
+class _AppendedTwice(ConsumeQueue):
+    """Append a run again when it is dispatched again, without checking its number (RMQ-B32)."""
 
     def _unknown(self, run: QueueRun, known: int) -> QueueRun:
         return run
 
 
 class _UnitBeforeTheEnd(ConsumeQueue):
-    """The unit in front of the end is read, whether or not there is one (RMQ-B33)."""
+    """Read the unit before the end of a queue even if the queue is empty (RMQ-B33)."""
 
     def _last_end_offset(self) -> int:
         return self._stored(self.max_offset - 1).end_offset
 
 
 class _MinimumStays(ConsumeQueue):
-    """The minimum of a queue that was cut to nothing stays where it was (RMQ-B34)."""
+    """Keep the minimum of a queue that was cut to nothing (RMQ-B34)."""
 
     _loaded_min = 0
 
@@ -97,7 +97,7 @@ class _MinimumStays(ConsumeQueue):
 
 
 class _TornUnitStays(ConsumeQueue):
-    """A unit is right if its offset and size are: its tags code may have been lost in a tear (hole C2)."""
+    """Accept a unit whose offset and size match, although a tear cost its tags code (hole C2)."""
 
     def _equal(self, run: QueueRun, count: int) -> int:
         if run.ext:
@@ -107,7 +107,7 @@ class _TornUnitStays(ConsumeQueue):
 
 
 class _ZeroIsNew(ConsumeQueue):
-    """The log is dispatched again after a restart, and the number 0 is never known to be there (hole C15)."""
+    """Dispatch the log again after a restart and append number 0 a second time (hole C15)."""
 
     def reconcile(self, run: QueueRun) -> None:
         self.append(run)
@@ -123,7 +123,7 @@ class _ZeroIsNew(ConsumeQueue):
 
 
 class _RefusedAndForgotten(ConsumeQueue):
-    """Units that the disk has no room for are given up, and dispatch goes on (hole C10)."""
+    """Drop units that do not fit on the disk, and continue dispatch (hole C10)."""
 
     def append(self, run: QueueRun) -> None:
         try:
@@ -133,7 +133,7 @@ class _RefusedAndForgotten(ConsumeQueue):
 
 
 class _NothingErased(QueueFiles):
-    """A cut is one in memory only: the bytes behind it stay in the file (hole C1)."""
+    """Cut a queue in memory only and leave the bytes in the file (hole C1)."""
 
     def _cut_file(self, mapped: MappedFile, position: int) -> bool:
         mapped.written_position = min(position - mapped.base_offset, mapped.size_bytes)
@@ -142,14 +142,14 @@ class _NothingErased(QueueFiles):
 
 
 class _OneFileARound(QueueFiles):
-    """A flush covers one file of each queue, and the checkpoint speaks for all of them (hole C4)."""
+    """Flush one file of each queue, and let the checkpoint cover all of them (hole C4)."""
 
     def _unflushed(self) -> tuple[MappedFile, ...]:
         return super()._unflushed()[:1]
 
 
 class _NamesNotSynced(QueueFiles):
-    """The names of new queue files are left to chance."""
+    """Leave the names of new queue files unsynced."""
 
     def _sync_names(self) -> None:
         self._names_pending = False
@@ -163,18 +163,18 @@ def _with_files(queue_files: type[QueueFiles]) -> Parts:
 
 
 class _LeavesABacklog(ReputMessages):
-    """A close does not wait for dispatch."""
+    """Close without waiting for dispatch."""
 
     def drain(self) -> None:
-        """What the service has not done stays undone."""
+        """Leave the remaining work undone."""
 
     def step(self, now_ms: int) -> int | None:
         super().drain()
         return None
 
 
-class _BelievesACleanExit(ConsumeQueue):
-    """After a clean exit a queue is taken for complete."""
+class _CleanExitTrusted(ConsumeQueue):
+    """Treat a queue as complete after a clean exit."""
 
     _loaded_end = 0
 
@@ -188,7 +188,7 @@ class _BelievesACleanExit(ConsumeQueue):
 
 
 class _EndsWithTheFirstError(ReputMessages):
-    """The first error ends the dispatcher for good (RMQ-B12)."""
+    """Stop the dispatcher for good at the first error (RMQ-B12)."""
 
     _has_ended = False
 
@@ -199,10 +199,10 @@ class _EndsWithTheFirstError(ReputMessages):
             self._has_ended = False
 
 
-class _SkipsWhatIsHalfThere(Derived):
-    """A record that is not all there yet makes dispatch skip everything it can see (RMQ-B15).
+class _SkipsPartialRecord(Derived):
+    """Skip all readable records after a partly written one (RMQ-B15).
 
-    There it is a replica that has received half of it; here it waits in a buffer of the pool.
+    In RocketMQ it is a slave that has received half of the record. Here the rest is in a buffer of the pool.
     """
 
     def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
@@ -215,7 +215,10 @@ class _SkipsWhatIsHalfThere(Derived):
 
 
 class _FromTheFurthestQueue(Derived):
-    """When a store opens, dispatch goes on where the furthest queue ends; others lack what they lack (hole C9)."""
+    """Resume dispatch at the end of the furthest queue (hole C9).
+
+    Other queues keep their gaps.
+    """
 
     _furthest = 0
 
@@ -231,7 +234,10 @@ class _FromTheFurthestQueue(Derived):
 
 
 class _DelaysKnownTooLate(Derived):
-    """Queues are rebuilt before the table of delays is read: delayed messages get a tags code (hole C12)."""
+    """Rebuild queues before reading the delay table (hole C12).
+
+    Delayed messages get a tags code.
+    """
 
     def reconcile(
         self, log: MappedFileQueue, table: QueueOffsetTable, *, index_timestamp: int, proof: DerivedProof | None
@@ -243,7 +249,7 @@ class _DelaysKnownTooLate(Derived):
 
 
 def _null_properties(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
-    """With multi-dispatch, a record without properties is one without a map to look into (RMQ-B73)."""
+    """Fail on a record without properties when multi-dispatch is on (RMQ-B73)."""
     given = dispatch_records(view, position, end, rules)
     while rules.multi_dispatch is not None and position < given.end_position:
         record = read_record(view, position, end)
@@ -254,7 +260,7 @@ def _null_properties(view: memoryview, position: int, end: int, rules: DispatchR
 
 
 def _own_queues_only(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
-    """A record gets a unit in its own queue, and in none that it names."""
+    """Write a unit only to a record's own queue, not to the queues that it names."""
     given = dispatch_records(view, position, end, rules)
     return given._replace(runs=[run for run in given.runs if not run.named])
 
@@ -263,7 +269,7 @@ def _own_queues_only(view: memoryview, position: int, end: int, rules: DispatchR
 
 
 class _NegativeIsAnAddress(Pull):
-    """Every negative tags code is taken for an address, and lets its message pass (RMQ-B42)."""
+    """Take every negative tags code for an extension address and accept its message (RMQ-B42)."""
 
     __slots__ = ()
 
@@ -271,15 +277,15 @@ class _NegativeIsAnAddress(Pull):
         return super()._wants_unit(min(code, -(1 << 31) - 1) if code < 0 else code)
 
 
-class _AddressIsBelieved(ConsumeQueue):
-    """An address counts, whether or not the extension has anything there (hole C17)."""
+class _AddressTrusted(ConsumeQueue):
+    """Trust an extension address that leads to no unit (hole C17)."""
 
     def _is_kept(self, stored: Unit, draft: ExtDraft) -> bool:
         return True
 
 
 class _OneTimeForAll(ConsumeQueue):
-    """Extension units that are written at once have the store time of the first one, and any time will do."""
+    """Give extension units written together the store time of the first, and check no time."""
 
     def _with_addresses(self, run: QueueRun) -> bytes:
         first = run.ext[0].store_timestamp
@@ -291,8 +297,8 @@ class _OneTimeForAll(ConsumeQueue):
         return super()._is_kept(stored, draft if found is None else draft._replace(store_timestamp=found[1]))
 
 
-class _BitMapOfTheOneBefore(ConsumeQueueExt):
-    """A message that passes no filter has the bit map of the one before it."""
+class _PreviousBitMap(ConsumeQueueExt):
+    """Give a message that passes no filter the bit map of the previous message."""
 
     _before = b""
 
@@ -301,8 +307,8 @@ class _BitMapOfTheOneBefore(ConsumeQueueExt):
         return super().put(draft._replace(bit_map=self._before))
 
 
-class _KnownByItsTag(ConsumeQueue):
-    """After a clean exit an extension unit stays whose tags code fits, whatever message it is of."""
+class _MatchedByTag(ConsumeQueue):
+    """Keep an extension unit whose tags code matches, even if it is of another message."""
 
     def _is_kept(self, stored: Unit, draft: ExtDraft) -> bool:
         found = self.ext.get(stored.tags_code) if self.ext is not None else None
@@ -313,7 +319,7 @@ class _KnownByItsTag(ConsumeQueue):
 
 
 class _PrefillIsTheFurthest(ConsumeQueue):
-    """A queue of which only pre-fill is left passes all records in front of where that seems to end (hole C5)."""
+    """Skip records below the apparent end of a queue that has only pre-fill left (hole C5)."""
 
     _furthest = 0
 
@@ -333,7 +339,7 @@ class _PrefillIsTheFurthest(ConsumeQueue):
 
 
 class _PrefillIsSeen(ConsumeQueue):
-    """After a restart pre-fill counts as messages (hole C6)."""
+    """Count pre-fill as messages after a restart (hole C6)."""
 
     def _first_survivor(self, number: int, log_min: int) -> int:
         first = super()._first_survivor(number, log_min)
@@ -348,60 +354,61 @@ COMMIT_ROUND_LATER = Step(service="commit", after_ms=200)
 NEGATIVE = Put(properties="TAGS\x01TagZZZ")
 DELAYED = Put(properties="DELAY\x011")
 PASSES_NO_FILTER = "TAGS\x01TagB"
-"""In topic U: its bit map is empty (properties/program/bit_maps.py)."""
+"""In topic U its bit map is empty (properties/program/bit_maps.py)."""
 STORE_TIME_AT = 10
 EXPIRED: tuple[Operation, ...] = (FULL, FULL, REPUT, Flush(), Clean(percent=88))
-"""The first of two messages of a queue is gone: once that is lost it is made anew with pre-fill in front."""
+"""The first of two messages of a queue is deleted. When the queue is lost, it is rebuilt with pre-fill at its start."""
 BEHIND_PRE_FILL = 20
 
 BUGS = (
-    PlantedBug("RMQ-B02", "recovery cuts the log and leaves the units of what it cut", 4,
-        Parts({ConsumeQueue: _OutlivesTheLog}),
+    PlantedBug("RMQ-B02", "recovery cuts the log and keeps the queue units of the cut records", 4,
+        Parts({ConsumeQueue: _UnitsKeptAfterCut}),
         origin=Origin("RMQ-B02", "Normal recovery cuts the commit log but not the consume queues", "4.3.2", "no"),
         machine="queue", program=(Settings(), (Put(), REPUT, FLUSH_QUEUES, POWER_LOSS))),
-    PlantedBug("RMQ-B03", "dispatch begins at the end of the log, whatever the queues lack", 4,
+    PlantedBug("RMQ-B03", "dispatch starts at the end of the log and skips records that the queues lack", 4,
         Parts({ConsumeQueue: _NothingIsAdded}),
         origin=Origin("RMQ-B03", "Dispatcher starts at the end of the log instead of at the queues' progress",
             "4.5.0", "no"), machine="queue", program=(Settings(), (Put(), KILL))),
-    PlantedBug("RMQ-B32", "units that are told again are appended again", 17, Parts({ConsumeQueue: _ToldTwice}),
+    PlantedBug("RMQ-B32", "dispatching a record again appends its unit again", 17,
+        Parts({ConsumeQueue: _AppendedTwice}),
         origin=Origin("RMQ-B32", "Consume-queue entries appended twice after recovery", "4.2.0", "no"),
         machine="queue", program=(Settings(), (Put(), REPUT, KEYED, RefuseFile(), REPUT, REPUT))),
     PlantedBug("RMQ-B33", "an empty queue file keeps the store from starting", 7,
         Parts({ConsumeQueue: _UnitBeforeTheEnd}),
         origin=Origin("RMQ-B33", "Empty last queue segment", "merged upstream in 2026", "yes"), machine="queue",
         program=(Settings(), (Put(), HarmDerived(file="queue", harm="zeroed")))),
-    PlantedBug("RMQ-B34", "a queue that was cut to nothing keeps its minimum", 17,
+    PlantedBug("RMQ-B34", "a queue that was cut to nothing keeps its minimum offset", 17,
         Parts({ConsumeQueue: _MinimumStays}),
         origin=Origin("RMQ-B34", "Stale minimum after all segments of a queue were truncated away",
             "merged upstream in 2026", "latent"), machine="queue",
         program=(Settings(queue_units=1), (Put(), Put(), HarmDerived(file="queue", harm="lost")))),
-    PlantedBug("torn-unit-stays", "a unit that lost its tags code in a tear is taken for whole", 4,
+    PlantedBug("torn-unit-stays", "a unit that lost its tags code in a tear is accepted", 4,
         Parts({ConsumeQueue: _TornUnitStays}), holes=("C2",), machine="queue",
         program=(Settings(), (TAGGED, HarmDerived(file="queue", harm="zeroed", amount=12)))),
     PlantedBug("zero-is-new", "the first unit of a queue is appended again after a restart", 4,
         Parts({ConsumeQueue: _ZeroIsNew}), holes=("C15",), machine="queue", program=(Settings(), (Put(), REPUT, KILL))),
-    PlantedBug("refused-unit-forgotten", "a unit that the disk has no room for is given up", 17,
+    PlantedBug("refused-unit-forgotten", "a unit that does not fit on the disk is dropped", 17,
         Parts({ConsumeQueue: _RefusedAndForgotten}), holes=("C10",), machine="queue",
         program=(Settings(), (Put(), RefuseFile(), REPUT))),
-    PlantedBug("stale-units-behind", "units behind the end of a queue stay in its file", 4,
+    PlantedBug("stale-units-behind", "bytes of units past the end of a queue are left in its file", 4,
         _with_files(_NothingErased), holes=("C1",), machine="queue",
         program=(Settings(), (Put(), Flush(), Put(), REPUT, FLUSH_QUEUES, POWER_LOSS))),
-    PlantedBug("one-queue-file-a-round", "the checkpoint speaks for queue files that no flush has reached", 9,
+    PlantedBug("one-queue-file-a-round", "the checkpoint covers queue files that were not flushed", 9,
         _with_files(_OneFileARound), holes=("C4",), machine="queue",
         program=(Settings(queue_units=1), (Put(), Put(), Put(), Flush(), REPUT, FLUSH_QUEUES, POWER_LOSS))),
-    PlantedBug("queue-names-not-synced", "the names of new queue files are not made durable", 9,
+    PlantedBug("queue-names-not-synced", "the names of new queue files are not synced", 9,
         _with_files(_NamesNotSynced), kind="skip a directory sync", machine="queue",
         program=(Settings(), (Put(), Put(), Flush(), REPUT, FLUSH_QUEUES, POWER_LOSS))),
-    PlantedBug("RMQ-B01", "a close with a backlog of dispatch counts as clean, and the next start believes it", 9,
-        Parts({ReputMessages: _LeavesABacklog, ConsumeQueue: _BelievesACleanExit}),
+    PlantedBug("RMQ-B01", "a close with undispatched records counts as clean, and the next start trusts it", 9,
+        Parts({ReputMessages: _LeavesABacklog, ConsumeQueue: _CleanExitTrusted}),
         origin=Origin("RMQ-B01", "Clean-shutdown marker removed while dispatch is still behind", "4.2.0", "no"),
         machine="queue", program=(Settings(), (Put(), Close()))),
-    PlantedBug("RMQ-B12", "the first error ends the dispatcher for good", 17,
+    PlantedBug("RMQ-B12", "the first error stops the dispatcher for good", 17,
         Parts({ReputMessages: _EndsWithTheFirstError}),
         origin=Origin("RMQ-B12", "Dispatcher thread dies on a non-Exception error", "5.3.0", "yes"), holes=("G6",),
         machine="queue", program=(Settings(), (Put(), RefuseFile(), REPUT, REPUT))),
-    PlantedBug("RMQ-B15", "a record that is only half there makes dispatch skip the rest", 16,
-        Parts({Derived: _SkipsWhatIsHalfThere}),
+    PlantedBug("RMQ-B15", "a partly written record makes dispatch skip the records after it", 16,
+        Parts({Derived: _SkipsPartialRecord}),
         origin=Origin("RMQ-B15", "Slave dispatcher skips the rest of the buffer on a half-received record", "4.5.1",
             "no"), machine="queue", program=(Settings(pool_buffers=1), (Put(), REPUT, COMMIT_ROUND_LATER))),
     PlantedBug("RMQ-B73", "a message without properties stops dispatch when multi-dispatch is on", 8,
@@ -409,34 +416,37 @@ BUGS = (
         origin=Origin("RMQ-B73", "Message without properties breaks dispatch when multi-dispatch is on", "4.9.4",
             "yes"), holes=("G8",), machine="queue",
         program=(Settings(trailer=False, multi_dispatch=True), (Put(), REPUT))),
-    PlantedBug("furthest-queue-first", "dispatch goes on where the furthest queue ends", 4,
+    PlantedBug("furthest-queue-first",
+        "after a restart dispatch resumes at the end of the furthest queue, so other queues miss units", 4,
         Parts({Derived: _FromTheFurthestQueue}), holes=("C9",), machine="queue",
         program=(Settings(), (Put(topic="U"), Put(), HarmDerived(file="queue", harm="lost", number=1)))),
-    PlantedBug("delays-known-too-late", "queues are rebuilt before the table of delays is read", 4,
+    PlantedBug("delays-known-too-late",
+        "queues are rebuilt before the delay table is read, so delayed messages get wrong tags codes", 4,
         Parts({Derived: _DelaysKnownTooLate}), holes=("C12",), machine="queue", program=(Settings(), (DELAYED, KILL))),
-    PlantedBug("named-queue-forgotten", "a record gets no unit in a queue that it names", 17,
+    PlantedBug("named-queue-forgotten", "a record gets no unit in the additional queues that it names", 17,
         Parts({dispatch_records: _own_queues_only}), machine="queue",
         program=(Settings(multi_dispatch=True), (NAMES_U, REPUT))),
-    PlantedBug("RMQ-B42", "a negative tags code is taken for an address and passes every filter", 17,
+    PlantedBug("RMQ-B42", "a negative tags code is taken for an extension address and passes every filter", 17,
         Parts({QueueReads: partial(QueueReads, pull=_NegativeIsAnAddress)}),
         origin=Origin("RMQ-B42", "Negative tag hash mistaken for an extension address", "4.2.0", "no"),
         machine="queue", program=(Settings(), (NEGATIVE, REPUT, GetMessage(tags="TagA")))),
     PlantedBug("extension-believed", "a unit keeps the address of an extension unit that is gone", 4,
-        Parts({ConsumeQueue: _AddressIsBelieved}), holes=("C17",), machine="queue",
+        Parts({ConsumeQueue: _AddressTrusted}), holes=("C17",), machine="queue",
         program=(Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="lost")))),
-    PlantedBug("one-store-time", "extension units that are written at once have one store time", 4,
+    PlantedBug("one-store-time", "extension units written together all get the store time of the first", 4,
         Parts({ConsumeQueue: _OneTimeForAll}), machine="queue",
         program=(Settings(queue_ext=True), (Put(), Put(), KILL))),
     PlantedBug("bit-map-of-another",
-        "the extension gives a message that passes no filter the bit map of the one before", 4,
-        Parts({ConsumeQueueExt: _BitMapOfTheOneBefore}), machine="queue",
+        "the extension gives a message that passes no filter the bit map of the previous message", 4,
+        Parts({ConsumeQueueExt: _PreviousBitMap}), machine="queue",
         program=(Settings(queue_ext=True, bit_maps=True), (Put(topic="U"), Put(topic="U",
             properties=PASSES_NO_FILTER), KILL))),
-    PlantedBug("known-by-its-tag", "an extension unit stays whose tags code fits, whatever message it is of", 4,
-        Parts({ConsumeQueue: _KnownByItsTag}), machine="queue",
+    PlantedBug("known-by-its-tag",
+        "an extension unit with a matching tags code is kept although it is of another message", 4,
+        Parts({ConsumeQueue: _MatchedByTag}), machine="queue",
         program=(Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="zeroed",
             amount=STORE_TIME_AT + 6)))),
-    PlantedBug("prefill-is-the-furthest", "a queue of which only pre-fill is left passes all records below 2 GiB", 4,
+    PlantedBug("prefill-is-the-furthest", "a queue that has only pre-fill left skips all records below 2 GiB", 4,
         Parts({ConsumeQueue: _PrefillIsTheFurthest}), holes=("C5",), machine="retention",
         program=(SMALL, (*EXPIRED, HarmDerived(), HarmDerived(harm="zeroed", amount=BEHIND_PRE_FILL)))),
     PlantedBug("prefill-is-seen", "after a restart pre-fill counts as messages", 17,

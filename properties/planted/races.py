@@ -1,6 +1,6 @@
-"""Bugs that show only when threads meet at one place: what is shown too early, looked at twice, or not kept apart.
+"""Define bugs that need several threads: early visibility, double reads, missing locks.
 
-Their own lines are yield points of interleavings (explore/interleavings/parts.py), as those of the store are.
+Their own lines are yield points of interleavings (explore/interleavings/parts.py), like those of the store.
 """
 
 import contextlib
@@ -30,7 +30,10 @@ __all__ = ["BUGS"]
 
 
 class _LookedUpTwice(MappedFileQueue):
-    """A place in the row of files is worked out from its first one, then used on the row as it is by then (RMQ-B24)."""
+    """Compute the index of a file from one state of the file list (RMQ-B24).
+
+    It is used on a later state of the list.
+    """
 
     def find(self, offset: int) -> MappedFile | None:
         if not self.mapped:
@@ -41,14 +44,14 @@ class _LookedUpTwice(MappedFileQueue):
 
 
 class _DeletedBesideDispatch(TopicCleaning):
-    """A queue is unmapped while dispatch may be about to write into it, which holds nothing (RMQ-B40)."""
+    """Unmap a queue while dispatch may be about to write into it without a hold (RMQ-B40)."""
 
-    def __init__(self, *args: Any, alone: Callable[[], Any], **options: Any) -> None:
-        super().__init__(*args, alone=contextlib.nullcontext, **options)
+    def __init__(self, *args: Any, without_dispatch: Callable[[], Any], **options: Any) -> None:
+        super().__init__(*args, without_dispatch=contextlib.nullcontext, **options)
 
 
 class _WrittenBeforeBytes(MappedFile):
-    """The written position moves, then the bytes come."""
+    """Move the written position before copying the bytes."""
 
     def append(self, record: bytearray) -> None:
         start = self.written_position
@@ -61,7 +64,7 @@ class _WrittenBeforeBytes(MappedFile):
 
 
 class _CommittedBeforeBytes(MappedFile):
-    """The committed position of a file with a buffer moves, then the buffer is written to the file."""
+    """Move the committed position before writing the buffer to the file."""
 
     def commit(self) -> None:
         buffer, start, written = self._buffer, self._committed_position, self.written_position
@@ -71,8 +74,8 @@ class _CommittedBeforeBytes(MappedFile):
         self._files.pwrite(self._file, buffer[start:written], start)
 
 
-class _FlushedReadBehind(MappedFile):
-    """A flush takes what is committed behind its sync for what the sync covered."""
+class _FlushedReadAfter(MappedFile):
+    """Count bytes committed after a sync as covered by that sync."""
 
     def flush(self) -> None:
         super().flush()
@@ -80,7 +83,7 @@ class _FlushedReadBehind(MappedFile):
 
 
 class _MaximumBeforeUnits(ConsumeQueue):
-    """The maximum of a queue rises, then the units come."""
+    """Raise the maximum of a queue before writing its units."""
 
     def _write(self, run: QueueRun) -> None:
         self.max_offset += len(run.units) // UNIT_BYTES
@@ -89,7 +92,10 @@ class _MaximumBeforeUnits(ConsumeQueue):
 
 
 class _SleepsUnseen(ReputMessages):
-    """Dispatch looks for work a last time and then says that it sleeps: what comes in between wakes nobody."""
+    """Check for work a last time before noting that dispatch sleeps.
+
+    Work that arrives in between wakes nothing.
+    """
 
     def drain(self) -> None:
         with self._guard:
@@ -101,7 +107,7 @@ class _SleepsUnseen(ReputMessages):
 
 
 class _JoinsTheSync(GroupCommit):
-    """A put that comes during a sync is answered with that sync."""
+    """Answer a put that arrives during a sync with that sync."""
 
     def _serve(self) -> None:
         try:
@@ -114,7 +120,7 @@ class _JoinsTheSync(GroupCommit):
 
 
 class _Frozen(LogReader):
-    """Has the readable end of when it was made."""
+    """Freeze the readable end at the time of construction."""
 
     def __init__(self, reader: LogReader) -> None:
         super().__init__(reader.log, check=reader.check, buffers=reader.buffers)
@@ -126,7 +132,7 @@ class _Frozen(LogReader):
 
 
 class _EndReadFirst(QueueReads):
-    """The readable end is read before the maximum of the queue, and what comes in between is not looked for again."""
+    """Read the readable end before the maximum of the queue, and do not check it again."""
 
     def _get_from(self, queue: Any, offset: int, **options: Any) -> Any:
         frozen = _Frozen(self._reader)
@@ -134,8 +140,8 @@ class _EndReadFirst(QueueReads):
         return QueueReads._get_from(early, queue, offset, **options)
 
 
-class _BeyondItsMaximum(Pull):
-    """A pull brings what came behind the maximum that it then names."""
+class _PastMaximum(Pull):
+    """Return messages past the maximum that the pull reports."""
 
     def run(self, max_msg_nums: int) -> None:
         self._end_number = 1 << 62
@@ -143,7 +149,7 @@ class _BeyondItsMaximum(Pull):
 
 
 class _LookedAtOnce(QueueReads):
-    """A pull that a deletion overtook answers with what it had by then."""
+    """Answer a pull that a deletion overtook with what it had found before."""
 
     def get_message(self, topic: str, queue_id: int, offset: int, **options: Any) -> GetMessageResult:
         queue = self._queues.find(topic, queue_id)
@@ -152,8 +158,8 @@ class _LookedAtOnce(QueueReads):
         return self._get_from(queue, offset, **options)
 
 
-class _GoneIsNothing(CommitLog):
-    """A get whose file goes meanwhile answers as if no record had ever begun there."""
+class _DeletedFileIsEmpty(CommitLog):
+    """Answer a get whose file is deleted meanwhile as if no record had begun there."""
 
     def get(self, offset: int, *, readable_end: int) -> GetResult:
         before = self.log.min_offset
@@ -164,24 +170,27 @@ class _GoneIsNothing(CommitLog):
 
 
 class _Unguarded(IndexFile):
-    """A slot of the index is read while entries are put: it may point behind what the header counts."""
+    """Read an index slot while entries are put. It may point past the count in the header."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options | {"guard": contextlib.nullcontext})
 
 
 class _ForgottenTooEarly(ConsumerOffsets):
-    """What consumers committed is forgotten before the queues go, and commits go on: old numbers count for new ones."""
+    """Remove committed offsets before the queues are deleted.
+
+    A commit in between keeps an old number for the new queue.
+    """
 
     @contextlib.contextmanager
-    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+    def restart_numbers(self, is_selected: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
         with self._guard:
-            self._forget(is_meant)
+            self._forget(is_selected)
         yield lambda: None
 
 
 class _QueriedOnce(MessageQuery):
-    """A query that a clean-up overtook leaves out what went meanwhile, and what came."""
+    """Do not repeat a query that a clean-up overtook. It misses records that moved meanwhile."""
 
     def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
         assert self._index is not None
@@ -189,7 +198,7 @@ class _QueriedOnce(MessageQuery):
 
 
 class _DeletedBesidePuts(TopicCleaning):
-    """Messages may be put while the numbers of a topic are taken away."""
+    """Allow puts while the numbers of a topic are removed."""
 
     def __init__(self, *args: Any, without_puts: Callable[..., Any], **options: Any) -> None:
         super().__init__(*args, without_puts=lambda deed: deed(), **options)
@@ -198,40 +207,41 @@ class _DeletedBesidePuts(TopicCleaning):
 # ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
 
 BUGS = (
-    PlantedBug("RMQ-B24", "a log file is looked up in a row that may have lost its head meanwhile", 17,
+    PlantedBug("RMQ-B24", "a log file is looked up by an index computed before the first file was deleted", 17,
         Parts({MappedFileQueue: _LookedUpTwice}),
         origin=Origin("RMQ-B24", "Segment lookup returns a neighbour after the head was deleted", "4.3.0", "no"),
         needs_threads=True),
-    PlantedBug("RMQ-B40", "a queue is deleted while dispatch may be about to write into it", 11,
+    PlantedBug("RMQ-B40", "a queue is deleted while dispatch may be writing into it", 11,
         Parts({TopicCleaning: _DeletedBesideDispatch}),
         origin=Origin("RMQ-B40", "Queue append writes into an unmapped segment", "5.3.1 avoids the map by default",
             "yes"), needs_threads=True),
-    PlantedBug("written-before-bytes", "the written position moves before the bytes are there", 17,
+    PlantedBug("written-before-bytes", "the written position moves before the bytes are copied", 17,
         Parts({MappedFile: _WrittenBeforeBytes}), needs_threads=True),
-    PlantedBug("committed-before-bytes", "the committed position moves before the buffer is in the file", 17,
+    PlantedBug("committed-before-bytes", "the committed position moves before the buffer is written to the file", 17,
         Parts({MappedFile: _CommittedBeforeBytes}), needs_threads=True),
-    PlantedBug("flushed-read-behind", "a flush says it covered what came during its sync", 2,
-        Parts({MappedFile: _FlushedReadBehind}), needs_threads=True),
-    PlantedBug("maximum-before-units", "the maximum of a queue rises before its units are there", 17,
+    PlantedBug("flushed-read-behind", "a flush counts bytes as flushed that were committed during its sync", 2,
+        Parts({MappedFile: _FlushedReadAfter}), needs_threads=True),
+    PlantedBug("maximum-before-units", "the maximum of a queue rises before its units are written", 17,
         Parts({ConsumeQueue: _MaximumBeforeUnits}), needs_threads=True),
-    PlantedBug("sleeps-unseen", "dispatch falls asleep over work that comes just then", 16,
+    PlantedBug("sleeps-unseen", "dispatch goes to sleep without seeing work that arrives at that moment", 16,
         Parts({ReputMessages: _SleepsUnseen}), needs_threads=True),
-    PlantedBug("joins-the-sync", "a put that comes during a sync is answered with it", 2,
+    PlantedBug("joins-the-sync", "a put that arrives during a sync is acknowledged by that sync", 2,
         Parts({GroupCommit: _JoinsTheSync}), needs_threads=True),
-    PlantedBug("end-read-first", "a pull looks where readers may see to before it looks at the queue", 17,
+    PlantedBug("end-read-first", "a pull reads the readable end of the log before the maximum of its queue", 17,
         Parts({QueueReads: _EndReadFirst}), needs_threads=True),
-    PlantedBug("beyond-its-maximum", "a pull brings messages behind the maximum that it names", 17,
-        Parts({QueueReads: partial(QueueReads, pull=_BeyondItsMaximum)}), needs_threads=True),
-    PlantedBug("looked-at-once", "a pull that a deletion overtakes answers with what it had by then", 17,
+    PlantedBug("beyond-its-maximum", "a pull returns messages past the maximum that it reports", 17,
+        Parts({QueueReads: partial(QueueReads, pull=_PastMaximum)}), needs_threads=True),
+    PlantedBug("looked-at-once", "a pull overtaken by a deletion answers with stale results", 17,
         Parts({QueueReads: _LookedAtOnce}), needs_threads=True),
-    PlantedBug("gone-is-nothing", "a get whose log file goes meanwhile finds no record there", 17,
-        Parts({CommitLog: _GoneIsNothing}), needs_threads=True),
-    PlantedBug("index-unguarded", "a query looks into a slot of the index while it is written", 17,
+    PlantedBug("gone-is-nothing", "a get whose log file is deleted meanwhile answers that no record is there", 17,
+        Parts({CommitLog: _DeletedFileIsEmpty}), needs_threads=True),
+    PlantedBug("index-unguarded", "a query reads an index slot while it is being written", 17,
         Parts({IndexFile: _Unguarded}), needs_threads=True),
-    PlantedBug("forgotten-too-early", "a commit beside a deletion counts for the numbers that begin anew", 17,
+    PlantedBug("forgotten-too-early",
+        "a commit during a topic deletion leaves an old offset for the recreated queue", 17,
         Parts({ConsumerOffsets: _ForgottenTooEarly}), needs_threads=True),
-    PlantedBug("queried-once", "a query that a clean-up overtakes leaves out what went meanwhile, and what came", 17,
+    PlantedBug("queried-once", "a query overtaken by a clean-up misses records deleted and added meanwhile", 17,
         Parts({MessageQuery: _QueriedOnce}), needs_threads=True),
-    PlantedBug("deleted-beside-puts", "a topic is deleted while it is put to", 17,
+    PlantedBug("deleted-beside-puts", "a topic is deleted while messages are put to it", 17,
         Parts({TopicCleaning: _DeletedBesidePuts}), needs_threads=True),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Bugs of reads: by offset, by message id, by time, and through a queue."""
+"""Define bugs of reads: by offset, by message id, by time, and through a queue."""
 
 import struct
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ _NO_LIMIT = 1 << 31
 
 
 def _without_checksums(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
-    """Take a record for valid although body CRC or trailer do not match."""
+    """Accept a record whose body CRC or trailer does not match."""
     size, reason = codec.check_record(view, position, limit=limit, offset=offset)
     if reason in ("bad_body_crc", "bad_checksum"):
         return int.from_bytes(view[position : position + 4], "big"), None
@@ -60,7 +60,7 @@ def _without_checksums(view: memoryview, position: int, *, limit: int, offset: i
 
 
 def _without_position(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
-    """Take a record for valid wherever it was written for (hole H3 of 4.9.3)."""
+    """Accept a record that was written for another position (hole H3 of 4.9.3)."""
     size, reason = codec.check_record(view, position, limit=limit, offset=offset)
     if reason != "bad_position":
         return size, reason
@@ -69,7 +69,7 @@ def _without_position(view: memoryview, position: int, *, limit: int, offset: in
 
 
 def _length_trusted(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
-    """Reach for the last byte of a record before its length is checked (RMQ-B11)."""
+    """Access the last byte of a record before checking its length (RMQ-B11)."""
     total, magic = _HEAD.unpack_from(view, position)
     if magic == codec.MESSAGE_MAGIC:
         view[position + total - 1]
@@ -77,7 +77,7 @@ def _length_trusted(view: memoryview, position: int, *, limit: int, offset: int)
 
 
 def _zero_is_no_checksum(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
-    """A checksum of 0 counts as none, and its record as one that lost it (RMQ-B14)."""
+    """Treat a checksum of 0 as missing, and its record as damaged (RMQ-B14)."""
     size, reason = codec.check_record(view, position, limit=limit, offset=offset)
     trailer = bytes(view[position + size - codec.TRAILER_BYTES : position + size])
     return (0, "bad_checksum") if size and trailer == _ZERO_TRAILER else (size, reason)
@@ -87,7 +87,7 @@ def _zero_is_no_checksum(view: memoryview, position: int, *, limit: int, offset:
 
 
 class _ToTheWrittenEnd(ReputMessages):
-    """Dispatch goes to the end of what is written, whether or not that may be read (RMQ-B05)."""
+    """Dispatch to the written end of the log, readable or not (RMQ-B05)."""
 
     def drain(self) -> None:
         with self._guard:
@@ -97,22 +97,22 @@ class _ToTheWrittenEnd(ReputMessages):
 
 
 class _Everything(LogReader):
-    """Reads to the end of what is written."""
+    """Read to the written end of the log."""
 
     @property
     def readable_end(self) -> int:
         return self.log.max_offset
 
 
-class _BehindTheReadableEnd(QueueReads):
-    """Pulls bring what is written, whether or not it may be read (4.9.3 in the mode SYNC_FLUSH)."""
+class _PastReadableEnd(QueueReads):
+    """Return written messages, readable or not (4.9.3 in the mode SYNC_FLUSH)."""
 
     def __init__(self, queues: Any, reader: LogReader, **options: Any) -> None:
         super().__init__(queues, _Everything(reader.log, check=reader.check, buffers=reader.buffers), **options)
 
 
-class _QueuesMade(QueueReads):
-    """Who asks for a queue makes it (RMQ-B38)."""
+class _QueuesCreated(QueueReads):
+    """Create the queue that a read asks for (RMQ-B38)."""
 
     def get_message(self, topic: str, queue_id: int, *args: Any, **kwargs: Any) -> GetMessageResult:
         assert isinstance(self._queues, ConsumeQueues)
@@ -121,7 +121,7 @@ class _QueuesMade(QueueReads):
 
 
 class _BackToZero(QueueReads):
-    """Who is ahead of a queue that begins at 0 begins again (RMQ-B44)."""
+    """Send a reader past the end of a queue that begins at 0 back to 0 (RMQ-B44)."""
 
     def get_message(self, *args: Any, **kwargs: Any) -> GetMessageResult:
         found = super().get_message(*args, **kwargs)
@@ -131,7 +131,7 @@ class _BackToZero(QueueReads):
 
 
 class _OneAtLeast(QueueReads):
-    """Who asks for no message gets one (4.9.3)."""
+    """Return a message when none is asked for (4.9.3)."""
 
     def get_message(self, *args: Any, max_msg_nums: int, **kwargs: Any) -> GetMessageResult:
         return super().get_message(*args, max_msg_nums=max(1, max_msg_nums), **kwargs)
@@ -147,7 +147,10 @@ def _units_of_a_file(pull: Pull) -> int:
 
 
 class _NextQueueFile(Pull):
-    """Where nothing can be read, the way on is the next queue file, beyond the end if need be (RMQ-B35)."""
+    """Send a reader past an unreadable unit to the next queue file (RMQ-B35).
+
+    That file may not exist.
+    """
 
     def result(self, min_offset: int, max_offset: int) -> GetMessageResult:
         found = super().result(min_offset, max_offset)
@@ -158,7 +161,7 @@ class _NextQueueFile(Pull):
 
 
 class _OneQueueFile(Pull):
-    """A pull ends with the queue file in which it begins (4.9.3)."""
+    """End a pull at the end of the queue file in which it begins (4.9.3)."""
 
     def _units(self, limit: int, at_once: int) -> Iterator[Unit]:
         units = _units_of_a_file(self)
@@ -166,14 +169,14 @@ class _OneQueueFile(Pull):
 
 
 class _FixedBound(Pull):
-    """A pull looks at 800 units, however many messages are asked for (RMQ-B43)."""
+    """Scan at most 800 units, however many messages are requested (RMQ-B43)."""
 
     def _units(self, limit: int, at_once: int) -> Iterator[Unit]:
         return super()._units(min(limit, _UNITS_LEAST), at_once)
 
 
 class _BytesForUnits(Pull):
-    """The bound of a pull is in bytes, and units are counted against it (RMQ-B45)."""
+    """Compare a limit in bytes with a count of units (RMQ-B45)."""
 
     _asked = 0
 
@@ -187,7 +190,7 @@ class _BytesForUnits(Pull):
 
 
 class _NotCounted(Pull):
-    """Only bytes fill an answer, since nobody counts its messages (RMQ-B46)."""
+    """Limit an answer in bytes only, without counting its messages (RMQ-B46)."""
 
     _asked = 0
 
@@ -204,7 +207,7 @@ class _NotCounted(Pull):
 
 
 class _NearestOfAll(QueueReads):
-    """The first message met that has a time, else the nearest one, older or not (RMQ-B37)."""
+    """Return the first probed message with that time, else the nearest one (RMQ-B37)."""
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
         low, end = self.range_of(topic, queue_id)
@@ -224,7 +227,7 @@ class _NearestOfAll(QueueReads):
 
 
 class _AnyOfEqualTimes(QueueReads):
-    """Of several messages of one time any may be the answer (RMQ-B37)."""
+    """Return any of several messages with the same time (RMQ-B37)."""
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
         number = super().offset_by_time(topic, queue_id, timestamp_ms)
@@ -232,7 +235,7 @@ class _AnyOfEqualTimes(QueueReads):
 
 
 class _LastForEver(QueueReads):
-    """A time behind the last message is the last message (RMQ-B37)."""
+    """Return the last message for a time after the last message (RMQ-B37)."""
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
         least, end = self.range_of(topic, queue_id)
@@ -241,7 +244,7 @@ class _LastForEver(QueueReads):
 
 
 class _StopsAtDamage(Pull):
-    """A pull ends in front of the first message that fails a check, and so do all that follow."""
+    """End a pull before the first message that fails a check, and every later pull as well."""
 
     def run(self, max_msg_nums: int) -> None:
         begin = self._next
@@ -257,15 +260,15 @@ class _StopsAtDamage(Pull):
 # ---- records and buffers ---------------------------------------------------------------------------------------------
 
 
-class _UnitsBelieved(QueuedRecords):
-    """A unit is believed: whatever record it leads to is served (4.9.3)."""
+class _UnitsTrusted(QueuedRecords):
+    """Trust a unit and return whichever record it points to (4.9.3)."""
 
     def _belongs(self, session: LogSession, key: QueueKey, number: int) -> bool:
         return True
 
 
-class _NeverTakenBack(ReadBuffers):
-    """Who holds a buffer holds its file, closed store or not."""
+class _BuffersKept(ReadBuffers):
+    """Keep a file mapped for as long as a reader holds a buffer, even in a closed store."""
 
     def shut(self) -> int:
         self.is_shut = True
@@ -283,67 +286,71 @@ MANY_FIT = Settings(file_bytes=65536, queue_units=60, index=False)
 _B37 = Origin("RMQ-B37", "Offset-by-time is approximate in several ways", "5.1.1", "yes")
 
 BUGS = (
-    PlantedBug("no-crc", "recovery and reads check neither body CRC nor trailer", 1,
+    PlantedBug("no-crc", "recovery and reads check neither the body CRC nor the trailer checksum", 1,
         Parts({check_record: _without_checksums}), kind="skip the checksum", holes=("H10",), machine="commit-log",
         program=(Settings(file_bytes=2048), (Put(body_bytes=1_600), TORN_INSIDE))),
-    PlantedBug("position-not-checked", "a record counts wherever it was written for", 1,
+    PlantedBug("position-not-checked", "a record written for another position counts as valid", 1,
         Parts({check_record: _without_position}), kind="skip the position check", holes=("H3",), machine="commit-log",
         program=(SMALL, (Put(body_kind="record"), Damage())), breaks_first=7),
     PlantedBug("RMQ-B11", "the length of a record is used before it is checked", 7,
         Parts({check_record: _length_trusted}),
         origin=Origin("RMQ-B11", "Record length trusted before it is checked", "5.3.2", "yes"), holes=("G10",),
         machine="commit-log", program=(Settings(), (Put(), Damage(kind="flip", amount=1)))),
-    PlantedBug("RMQ-B14", "a record whose checksum is 0 counts as one without", 8,
+    PlantedBug("RMQ-B14", "a record whose checksum is 0 counts as one without a checksum", 8,
         Parts({check_record: _zero_is_no_checksum}),
         origin=Origin("RMQ-B14", "Whole-record checksum of zero treated as missing", "5.3.2", "no"),
         machine="commit-log", program=(Settings(), (Put(body_bytes=8, body_kind="sums to zero"), Get()))),
-    PlantedBug("RMQ-B05", "dispatch goes to the end of what is written", 17, Parts({ReputMessages: _ToTheWrittenEnd}),
+    PlantedBug("RMQ-B05",
+        "dispatch goes to the written end of the log instead of the readable end", 17,
+        Parts({ReputMessages: _ToTheWrittenEnd}),
         origin=Origin("RMQ-B05", "Consume queues are built over bytes that are not yet flushed", "5.3.0", "yes"),
         machine="queue", program=(Settings(), (Put(), FailSync(), Flush(), REPUT))),
-    PlantedBug("RMQ-B35", "where nothing can be read a reader is sent to the next queue file", 17,
+    PlantedBug("RMQ-B35", "where nothing is readable, a reader is sent to the next queue file even past the end", 17,
         Parts({QueueReads: partial(QueueReads, pull=_NextQueueFile)}),
         origin=Origin("RMQ-B35", "Jump to the next segment boundary overshoots the queue end", "not fixed", "yes"),
         machine="queue", program=(Settings(), (*POISONED, GetMessage(shift=1)))),
-    PlantedBug("RMQ-B37", "the offset of a time is that of the nearest message", 8,
+    PlantedBug("RMQ-B37", "the offset for a time is that of the nearest message, even an earlier one", 8,
         Parts({QueueReads: _NearestOfAll}), origin=_B37, machine="queue",
         program=(Settings(), (Put(), Put(advance_ms=500), REPUT, OffsetByTime(shift_ms=1)))),
-    PlantedBug("any-of-equal-times", "of messages of one time any is the answer to that time (RMQ-B37)", 8,
+    PlantedBug("any-of-equal-times",
+        "the offset for a time is that of any message with that time, not the first (RMQ-B37)", 8,
         Parts({QueueReads: _AnyOfEqualTimes}), origin=_B37, machine="queue",
         program=(Settings(), (Put(), Put(advance_ms=0), REPUT, OffsetByTime()))),
-    PlantedBug("last-for-ever", "the offset of a time behind the last message is that of the last message (RMQ-B37)",
+    PlantedBug("last-for-ever", "the offset for a time after the last message is that of the last message (RMQ-B37)",
         8, Parts({QueueReads: _LastForEver}), origin=_B37, machine="queue",
         program=(Settings(), (Put(), REPUT, OffsetByTime(shift_ms=1)))),
-    PlantedBug("RMQ-B38", "whoever asks for a queue makes it", 17, Parts({QueueReads: _QueuesMade}),
+    PlantedBug("RMQ-B38", "reading from a queue that does not exist creates it", 17,
+        Parts({QueueReads: _QueuesCreated}),
         origin=Origin("RMQ-B38", "Reading creates the queue it asks for", "5.3.1", "yes"), machine="queue",
         program=(Settings(), (GetMessage(queue=-1),))),
-    PlantedBug("RMQ-B43", "a pull looks at 800 units, however many messages are asked for", 17,
+    PlantedBug("RMQ-B43", "a pull scans at most 800 units, however many messages are requested", 17,
         Parts({QueueReads: partial(QueueReads, pull=_FixedBound)}),
         origin=Origin("RMQ-B43", "Large pulls cut at 800 entries", "4.1.0", "no"), machine="queue",
         program=(MANY_FIT, (MANY, MANY, REPUT, GetMessage(max_msg_nums=1000, tags="TagA")))),
-    PlantedBug("RMQ-B44", "a reader ahead of its queue is sent back to 0", 17, Parts({QueueReads: _BackToZero}),
+    PlantedBug("RMQ-B44", "a reader past the end of its queue is sent back to 0", 17, Parts({QueueReads: _BackToZero}),
         origin=Origin("RMQ-B44", "Overflowing offset sent back to zero", "4.9.4", "yes"), machine="queue",
         program=(Settings(), (Put(), REPUT, GetMessage(shift=2)))),
-    PlantedBug("RMQ-B45", "a pull looks at twenty times as many units as it may", 17,
+    PlantedBug("RMQ-B45", "a pull scans twenty times as many units as allowed", 17,
         Parts({QueueReads: partial(QueueReads, pull=_BytesForUnits)}),
         origin=Origin("RMQ-B45", "Scan bound compared in different units", "5.1.0", "no"), machine="queue",
         program=(MANY_FIT, (MANY, MANY, REPUT, GetMessage(tags="TagA")))),
-    PlantedBug("RMQ-B46", "the messages of an answer are not counted", 17,
+    PlantedBug("RMQ-B46", "the messages of a pull are not counted against its limit", 17,
         Parts({QueueReads: partial(QueueReads, pull=_NotCounted)}),
         origin=Origin("RMQ-B46", "Message counter of a pull result never incremented", "5.1.0", "no"),
         machine="queue", program=(Settings(), (Put(), Put(), REPUT, GetMessage(max_msg_nums=1)))),
-    PlantedBug("one-queue-file", "a pull ends with the queue file in which it begins", 17,
+    PlantedBug("one-queue-file", "a pull ends at the end of the queue file in which it begins", 17,
         Parts({QueueReads: partial(QueueReads, pull=_OneQueueFile)}), machine="queue",
         program=(Settings(queue_units=1), (Put(), Put(), REPUT, GetMessage()))),
-    PlantedBug("one-message-at-least", "who asks for no message gets one", 17, Parts({QueueReads: _OneAtLeast}),
+    PlantedBug("one-message-at-least", "a pull that asks for no message gets one", 17, Parts({QueueReads: _OneAtLeast}),
         machine="queue", program=(Settings(), (Put(), REPUT, GetMessage(max_msg_nums=0)))),
-    PlantedBug("pulls-behind-the-end", "pulls bring what may not be read", 17,
-        Parts({QueueReads: _BehindTheReadableEnd}), machine="queue", program=(Settings(), (*POISONED, GetMessage()))),
-    PlantedBug("stops-at-damage", "a pull ends in front of what fails a check, and so does the next one", 7,
+    PlantedBug("pulls-behind-the-end", "a pull returns messages past the readable end", 17,
+        Parts({QueueReads: _PastReadableEnd}), machine="queue", program=(Settings(), (*POISONED, GetMessage()))),
+    PlantedBug("stops-at-damage", "a pull stops before a damaged message, and so does every later pull", 7,
         Parts({QueueReads: partial(QueueReads, pull=_StopsAtDamage)}), machine="commit-log",
         program=(Settings(), (Put(), Put(), Damage()))),
-    PlantedBug("units-believed", "a pull brings whatever record a unit leads to", 4,
-        Parts({QueuedRecords: _UnitsBelieved}), machine="commit-log",
+    PlantedBug("units-believed", "a pull returns any record that a unit points to, without checking topic and queue", 4,
+        Parts({QueuedRecords: _UnitsTrusted}), machine="commit-log",
         program=(Settings(), (Put(), Put(topic="U"), Damage(record=1, beside="queue")))),
-    PlantedBug("never-taken-back", "a buffer that a reader keeps outlives its store", 11,
-        Parts({ReadBuffers: _NeverTakenBack}), machine="retention", program=(SMALL, (PUT, HoldBuffer(), Open()))),
+    PlantedBug("never-taken-back", "a buffer that a reader holds stays mapped after the store is closed", 11,
+        Parts({ReadBuffers: _BuffersKept}), machine="retention", program=(SMALL, (PUT, HoldBuffer(), Open()))),
 )  # fmt: skip

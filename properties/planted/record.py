@@ -1,4 +1,4 @@
-"""One planted bug as a record: what is wrong, which parts make it so, where it comes from, and how it shows."""
+"""Describe one planted bug: what is wrong, the broken parts, its origin, its reproducer."""
 
 from dataclasses import dataclass, replace
 
@@ -9,14 +9,15 @@ from tornpage.properties.program.case import Case
 __all__ = ["DURABILITY", "Origin", "PlantedBug"]
 
 DURABILITY = "durability"
-"""The group of mistakes between a write and the disk. A tester that misses one of them proves nothing about it."""
+"""The group of bugs between a write and the disk. A tester that misses one of them proves nothing about that bug."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A defect of RocketMQ, read from its history up to September 2025 and from the sources of 4.9.3.
+    """Describe a defect of RocketMQ.
 
-    `fixed_in` is a release, or says that none has it fixed; `in_493` says whether 4.9.3 has it.
+    Source: its history up to September 2025 and the code of 4.9.3. `fixed_in` is a release, or says that no release has
+    the fix. `in_493` says whether 4.9.3 has the defect.
     """
 
     id: str
@@ -27,15 +28,15 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class PlantedBug:
-    """A mistake that the tester has to notice.
+    """Describe a bug that the tester must detect.
 
-    `contract` is the number of the guarantee that it is about. `parts` replaces the parts of the store that make it.
-    `kind` is the kind of mistake of a bug in the group of durability. `holes` are the defects of 4.9.3 that it is
-    (properties/score/holes). `machine` is the machine made for it, empty where no machine sees it soon.
+    `contract` is the number of the guarantee that the bug breaks. `parts` are the broken parts of the store. `kind` is
+    the kind of a bug in the durability group. `holes` are the defects of 4.9.3 that the bug reproduces
+    (properties/score/holes). `machine` is the state machine made for it, or empty if no machine finds it soon.
 
-    `program` is the minimal reproducer: its last operation breaks a guarantee, and the store without the bug keeps all
-    of them. That is `contract` unless `breaks_first` names another one, which is judged earlier. There is no program
-    where two threads have to meet. Where no single thread can show the bug at all it `needs_threads`.
+    `program` is the minimal reproducer. Its last operation breaks a guarantee, and the store without the bug keeps all
+    guarantees. The broken guarantee is `contract` unless `breaks_first` names another one that is judged earlier. A bug
+    for which two threads have to meet has no program. A bug that no single thread can show has `needs_threads` set.
     """
 
     id: str
@@ -52,12 +53,12 @@ class PlantedBug:
 
     @property
     def group(self) -> str:
-        """The named set of bugs that it belongs to, or nothing."""
+        """Return the named set of bugs that this bug belongs to, or an empty string."""
         return DURABILITY if self.kind else ""
 
     @property
     def reproducer(self) -> Case | None:
-        """The minimal reproducer as a case with the bug in its settings."""
+        """Return the minimal reproducer as a case with the bug in its settings."""
         if self.program is None:
             return None
         settings, operations = self.program
@@ -65,5 +66,5 @@ class PlantedBug:
 
     @property
     def shown_contract(self) -> int:
-        """The number of the guarantee that the minimal reproducer breaks."""
+        """Return the number of the guarantee that the minimal reproducer breaks."""
         return self.breaks_first or self.contract

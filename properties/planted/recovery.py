@@ -1,4 +1,4 @@
-"""Bugs of an open: what it believes, cuts and erases, and how it makes queues and index again."""
+"""Define bugs of an open: trust, cut, erasure, and rebuilding of queues and index."""
 
 import contextlib
 import struct
@@ -32,7 +32,7 @@ from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.queue.queue_files import QueueFiles
-from tornpage.impl.recovery.derived_proof import is_still_true
+from tornpage.impl.recovery.derived_proof import checksums_hold
 from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
 from tornpage.model.operations import (
     Close,
@@ -78,14 +78,14 @@ _FILES_COMPARED = 3
 
 
 class _NoErase(Recovery):
-    """What lies behind the cut stays on the disk (hole H1 of 4.9.3)."""
+    """Leave the bytes after the cut on disk (hole H1 of 4.9.3)."""
 
     def _erase(self, last: MappedFile, position: int) -> None:
         last.written_position = position
 
 
 class _EraseNotSynced(Recovery):
-    """The cut is erased in the page cache and left to chance on the disk."""
+    """Erase the cut bytes in the page cache without a sync."""
 
     def carry_out(self, plan: RecoveryPlan) -> None:
         for file in self._log.mapped:
@@ -94,23 +94,23 @@ class _EraseNotSynced(Recovery):
 
 
 def _no_sync() -> None:
-    """Say that a barrier was passed."""
+    """Skip the sync."""
 
 
-class _WalksFromTheWrongEnd(MappedFileQueue):
-    """To cut the log the files are walked backwards from the first one, in front of which there is none (RMQ-B26)."""
+class _WrongWalkDirection(MappedFileQueue):
+    """Walk the files backwards from the first one at a cut, and find none (RMQ-B26)."""
 
-    def drop_behind(self, index: int) -> None:
+    def drop_after(self, index: int) -> None:
         at = 0
         while at > index + 1:
             at -= 1
             self._maker.remove(self.mapped.pop(at))
 
 
-class _RemovesWhileItWalks(MappedFileQueue):
-    """Files behind a cut are taken out of the list that is walked, and so every other one stays (RMQ-B27)."""
+class _RemovesWhileIterating(MappedFileQueue):
+    """Remove files from the list being iterated, which skips every other file (RMQ-B27)."""
 
-    def drop_behind(self, index: int) -> None:
+    def drop_after(self, index: int) -> None:
         kept = self.mapped[: index + 1]
         for mapped in self.mapped:
             if mapped not in kept:
@@ -122,18 +122,21 @@ class _RemovesWhileItWalks(MappedFileQueue):
 
 
 def _body_only(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
-    """Nothing but the body is looked at: neither the trailer nor a NUL in topic or properties (hole H2)."""
+    """Check only the body: neither the trailer nor a NUL in topic or properties (hole H2)."""
     size, reason = codec.check_record(view, position, limit=limit, offset=offset)
     if reason in ("bad_checksum", "nul_in_topic", "nul_in_properties"):
         return _HEAD.unpack_from(view, position)[0], None
     return size, reason
 
 
-# ---- the row of files ------------------------------------------------------------------------------------------------
+# ---- the list of files -----------------------------------------------------------------------------------------------
 
 
 class _NamesWithTheFlush(LogFileMaker):
-    """Behind the first file a name is durable once something is flushed: until then a later file may outlive it."""
+    """Make the name of a later file durable only at a flush.
+
+    Until then the next file may survive without it.
+    """
 
     def _make_durable(self, file: OpenFile) -> None:
         if int(file.path.rpartition("/")[2]) == 0:
@@ -143,7 +146,7 @@ class _NamesWithTheFlush(LogFileMaker):
 
 
 class _FlushesNames(MappedFileQueue):
-    """What a flush covers is under a durable name: nothing that was promised is lost with a name."""
+    """Make names durable at every flush. No promised record is then lost with its file name."""
 
     def flush(self, least_pages: int = 0) -> int:
         for path in self.directories.paths:
@@ -151,16 +154,16 @@ class _FlushesNames(MappedFileQueue):
         return super().flush(least_pages)
 
 
-def _in_a_row_or_not(files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None) -> FoundLog:
-    """The files that are there are the log, whatever is missing between them (hole H4)."""
+def _gaps_ignored(files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None) -> FoundLog:
+    """Take the present files for the log, whichever files are missing between them (hole H4)."""
     found = examine_log(files, directories, file_bytes=file_bytes, floor=floor)
     last = int(found.paths[-1].rpartition("/")[2]) if found.paths else 0
     kept = tuple(each for each in found.findings if each.code != "missing_file" or each.offset > last)
     return replace(found, findings=kept)
 
 
-class _EndsBehindTheGap(Recovery):
-    """The log may end where the file behind a gap begins (hole H4)."""
+class _EndsAfterGap(Recovery):
+    """Let the log end at the start of a file that follows a gap (hole H4)."""
 
     def _cut(self, plan: RecoveryPlan) -> None:
         scan = plan.scan
@@ -169,13 +172,13 @@ class _EndsBehindTheGap(Recovery):
         if scan.end_offset > last.base_offset or before is last or before.end_offset == last.base_offset:
             super()._cut(plan)
             return
-        self._log.drop_behind(scan.file_index)
+        self._log.drop_after(scan.file_index)
         self._erase(last, 0)
         last.written_position = 0
 
 
 class _UnlinkNotSynced(LogFileMaker):
-    """A file that recovery cut is unlinked, and its name left to chance (hole H8)."""
+    """Unlink a file that recovery cut without syncing its directory (hole H8)."""
 
     def remove(self, mapped: MappedFile) -> None:
         mapped.close()
@@ -183,7 +186,10 @@ class _UnlinkNotSynced(LogFileMaker):
 
 
 class _ScanStartsByTime(Recovery):
-    """Recovery begins in the last file that is older than the checkpoint by 3 s, and believes all before it (H5)."""
+    """Start the scan in the last file that is 3 s older than the checkpoint (H5).
+
+    All files before it are trusted.
+    """
 
     def plan(self, *args: Any, **kwargs: Any) -> RecoveryPlan:
         walk, start_base = self._walk, self._start_base()
@@ -206,8 +212,11 @@ class _ScanStartsByTime(Recovery):
         return max(older, default=0)
 
 
-class _CheckpointBelieved(_ScanStartsByTime):
-    """Recovery begins in the last file that is older than the checkpoint, and believes all before it."""
+class _CheckpointTrusted(_ScanStartsByTime):
+    """Start the scan in the last file older than the checkpoint.
+
+    All files before it are trusted.
+    """
 
     def _start_base(self) -> int:
         checkpoint = Checkpoint(self._files, f"{self._root}/checkpoint")
@@ -225,7 +234,7 @@ def _first_store_time(view: memoryview) -> int:
 
 
 def _end_by_lengths(view: memoryview, position: int) -> int:
-    """Return where the records of a file seem to end that nobody checks."""
+    """Return where the records of an unchecked file seem to end."""
     while position + codec.BLANK_BYTES <= len(view):
         total, magic = _HEAD.unpack_from(view, position)
         if magic != codec.MESSAGE_MAGIC or total < codec.SMALLEST_RECORD_BYTES or position + total > len(view):
@@ -238,14 +247,14 @@ def _end_by_lengths(view: memoryview, position: int) -> int:
 
 
 class _NotYetLocked(StoreLock):
-    """Nothing is locked while the log is recovered."""
+    """Take no lock while the log is recovered."""
 
     def acquire(self) -> None:
-        """Pass."""
+        """Do nothing."""
 
 
-class _LocksBehindRecovery(DurableFloor):
-    """The lock is taken when the log has been recovered (hole G7, RMQ-B78)."""
+class _LockAfterRecovery(DurableFloor):
+    """Take the lock after the log is recovered (hole G7, RMQ-B78)."""
 
     _lock: StoreLock | None = None
 
@@ -263,15 +272,15 @@ class _LocksBehindRecovery(DurableFloor):
 # ---- puts ------------------------------------------------------------------------------------------------------------
 
 
-class _RoomNotAsked(RecordEncoder):
-    """A record may be longer than a log file."""
+class _RoomUnchecked(RecordEncoder):
+    """Allow a record longer than a log file."""
 
     def __init__(self, *, room_bytes_max: int, **settings: Any) -> None:
         super().__init__(room_bytes_max=1 << 30, **settings)
 
 
-class _SecondAppendNotLookedAt(CommitLog):
-    """What does not fit the next file either is answered like what did (hole A3)."""
+class _SecondAppendUnchecked(CommitLog):
+    """Answer a record that does not fit the next file either as if it were stored (hole A3)."""
 
     def _append(self, message: Message, record: bytearray, store_timestamp: int) -> PutResult:
         needed_bytes = len(record) + self._trailer_bytes + codec.BLANK_BYTES
@@ -283,19 +292,22 @@ class _SecondAppendNotLookedAt(CommitLog):
         return PutResult(PutStatus.PUT_OK)
 
 
-# ---- what an open believes of queues and index -----------------------------------------------------------------------
+# ---- what an open trusts of queues and index -------------------------------------------------------------------------
 
 
-def _believed(*_: Any, **__: Any) -> bool:
-    """Nothing is read: what the floor says of queues and index is taken for true (holes C13, C16, I5 of 4.9.3)."""
+def _trusted(*_: Any, **__: Any) -> bool:
+    """Trust the derived floor without reading queues and index (holes C13, C16, I5 of 4.9.3)."""
     return True
 
 
-# ---- queues made again -----------------------------------------------------------------------------------------------
+# ---- rebuilding queues -----------------------------------------------------------------------------------------------
 
 
 class _ZeroUnitCounts(ConsumeQueue):
-    """The first unit of a newest file of zeros counts, although no message has its number (hole C7)."""
+    """Count the first unit of a newest queue file of zeros (hole C7).
+
+    No message has its number.
+    """
 
     _new_number = -1
 
@@ -313,7 +325,7 @@ class _ZeroUnitCounts(ConsumeQueue):
 
 
 class _ThreeFilesCompared(ConsumeQueue):
-    """Only units in the last three files of a queue are compared with the log (hole C16)."""
+    """Compare only the units in the last three files of a queue with the log (hole C16)."""
 
     def _equal(self, run: QueueRun, count: int) -> int:
         compared_from = self._files.end_position - _FILES_COMPARED * self._files.file_bytes
@@ -324,7 +336,7 @@ class _ThreeFilesCompared(ConsumeQueue):
 
 
 class _LostQueueFromTheLastFile(Derived):
-    """A queue of which nothing is left gets the units of the newest log file, and no others (hole C13)."""
+    """Rebuild a lost queue from the newest log file only (hole C13)."""
 
     _start = 0
 
@@ -341,8 +353,8 @@ class _LostQueueFromTheLastFile(Derived):
         super()._reconcile(given._replace(runs=runs))
 
 
-class _BehindTheEnd(Derived):
-    """Dispatch goes on behind the furthest unit there was, even behind the end of the log (hole C8)."""
+class _PastLogEnd(Derived):
+    """Resume dispatch after the furthest unit found, even past the end of the log (hole C8)."""
 
     _furthest = 0
 
@@ -357,7 +369,7 @@ class _BehindTheEnd(Derived):
 
 
 class _CheckpointByTheIndex(Background):
-    """When an index file is full the checkpoint is written, and speaks for queues that nobody flushed (hole C3)."""
+    """Write a checkpoint that covers unflushed queues when an index file is full (hole C3)."""
 
     def __init__(self, *args: Any, **parts: Any) -> None:
         super().__init__(*args, **parts)
@@ -378,7 +390,7 @@ class _CheckpointByTheIndex(Background):
 
 
 class _CheckpointFirst(Background):
-    """The checkpoint is written before the flush of what it speaks of."""
+    """Write the checkpoint before flushing what it covers."""
 
     def __init__(self, *args: Any, **parts: Any) -> None:
         checkpoint, derived = parts["checkpoint"], parts["derived"]
@@ -394,7 +406,7 @@ class _CheckpointFirst(Background):
 
 
 class _StrayFileBlocks(QueueFiles):
-    """A file that is none of the queue's keeps the store from starting (hole G2)."""
+    """Refuse to start when a stray file lies in a queue directory (hole G2)."""
 
     def _queue_file_names(self) -> tuple[dict[int, int], list[Finding]]:
         names, findings = super()._queue_file_names()
@@ -410,61 +422,63 @@ SECOND_OF_THE_LOG = page_of("/store/commitlog/00000000000000001024")
 SECOND_OF_THE_QUEUE = page_of("/store/consumequeue/T/0/00000000000000000020")
 
 BUGS = (
-    PlantedBug("no-erase-after-cut", "recovery cuts the log but leaves the cut bytes", 3, Parts({Recovery: _NoErase}),
+    PlantedBug("no-erase-after-cut",
+        "recovery cuts the log but leaves the cut bytes on disk", 3, Parts({Recovery: _NoErase}),
         kind="skip the erase", holes=("H1",), machine="commit-log",
         program=(TWO_PAGES, (PutBatch(members=(Member(body_bytes=2_000),) * 3), losing(page_of(FIRST_LOG_FILE, 1))))),
-    PlantedBug("erase-not-synced", "recovery erases the cut bytes but does not sync", 3,
+    PlantedBug("erase-not-synced", "recovery erases the cut bytes but does not sync the erasure", 3,
         Parts({Recovery: _EraseNotSynced}), kind="skip the erase", holes=("F1",), machine="commit-log",
         program=(SMALL, (PUT, Crash(kill=True))), breaks_first=6),
-    PlantedBug("RMQ-B26", "recovery cuts the log and leaves the files behind the cut", 1,
-        Parts({MappedFileQueue: _WalksFromTheWrongEnd}),
+    PlantedBug("RMQ-B26", "recovery cuts the log but keeps the files after the cut", 1,
+        Parts({MappedFileQueue: _WrongWalkDirection}),
         origin=Origin("RMQ-B26", "Reset-offset walks an iterator from the wrong end", "5.0.0", "yes"),
         machine="commit-log", program=(SMALL, (FULL, FLUSH, FULL, Crash()))),
-    PlantedBug("RMQ-B27", "recovery removes every other file behind the cut", 1,
-        Parts({MappedFileQueue: _RemovesWhileItWalks}),
+    PlantedBug("RMQ-B27", "recovery removes only every other file after the cut", 1,
+        Parts({MappedFileQueue: _RemovesWhileIterating}),
         origin=Origin("RMQ-B27", "Reset-offset removes through an iterator that cannot remove", "5.2.0", "latent"),
         machine="commit-log", program=(SMALL, (FULL, FLUSH, FULL, FULL, Crash()))),
-    PlantedBug("RMQ-B13", "of a record nothing but the body is checked", 1, Parts({check_record: _body_only}),
+    PlantedBug("RMQ-B13",
+        "recovery and reads check the CRC of a record's body but not its trailer", 1, Parts({check_record: _body_only}),
         kind="skip the checksum", origin=Origin("RMQ-B13", "Recovery checksum covers the body only", "5.2.0", "yes"),
         holes=("H2",), machine="commit-log", program=(POOL, (Put(topic="Coda"), FailWrite(), PUT, Open()))),
-    PlantedBug("gap-accepted", "a log file may be missing between others", 1,
-        Parts({LogFileMaker: _NamesWithTheFlush, MappedFileQueue: _FlushesNames, examine_log: _in_a_row_or_not,
-            Recovery: _EndsBehindTheGap}), holes=("H4", "G4"), machine="commit-log",
+    PlantedBug("gap-accepted", "recovery accepts a log with a file missing in the middle", 1,
+        Parts({LogFileMaker: _NamesWithTheFlush, MappedFileQueue: _FlushesNames, examine_log: _gaps_ignored,
+            Recovery: _EndsAfterGap}), holes=("H4", "G4"), machine="commit-log",
         program=(SMALL, (FULL, FULL, FULL, losing("create /store/commitlog/00000000000000001024")))),
-    PlantedBug("unlink-not-synced", "the names of log files that recovery removed are left to chance", 3,
+    PlantedBug("unlink-not-synced", "recovery removes log files without syncing their directory", 3,
         Parts({LogFileMaker: _UnlinkNotSynced}), kind="skip a directory sync", holes=("H8",), machine="commit-log",
         program=(SMALL, (ACROSS_TWO_SECTORS, TORN))),
-    PlantedBug("scan-starts-by-time", "recovery believes the log files that are older than the checkpoint", 1,
+    PlantedBug("scan-starts-by-time", "recovery does not scan log files that are older than the checkpoint", 1,
         Parts({Recovery: _ScanStartsByTime}), holes=("H5",), machine="commit-log",
         program=(SMALL, (PUT, FLUSH, REPUT, Step(service="flush-queues"), Put(body_bytes=800, advance_ms=-100_000),
             FULL, FULL, FULL, losing(page_of("/store/commitlog/00000000000000003072"))))),
     PlantedBug("checkpoint-believed",
-        "recovery believes what the checkpoint calls durable, and checks the last file alone", 7,
-        Parts({Recovery: _CheckpointBelieved}), kind="trust the checkpoint", machine="commit-log",
+        "recovery trusts what the checkpoint calls durable and scans only the last file", 7,
+        Parts({Recovery: _CheckpointTrusted}), kind="trust the checkpoint", machine="commit-log",
         program=(SMALL, (FULL, PUT, Damage()))),
-    PlantedBug("RMQ-B78", "the lock of a store is taken when its log has been recovered", 14,
-        Parts({StoreLock: _NotYetLocked, DurableFloor: _LocksBehindRecovery}),
+    PlantedBug("RMQ-B78", "the lock of the store is taken only after its log is recovered", 14,
+        Parts({StoreLock: _NotYetLocked, DurableFloor: _LockAfterRecovery}),
         origin=Origin("RMQ-B78", "Two processes on one store directory", "4.2.0", "no"), holes=("G7",),
         machine="commit-log", program=(SMALL, (PUT, OpenTwice()))),
-    PlantedBug("larger-than-a-file", "a record that fits no file is answered as if it were stored", 8,
-        Parts({RecordEncoder: _RoomNotAsked, CommitLog: _SecondAppendNotLookedAt}), holes=("A3",),
+    PlantedBug("larger-than-a-file", "a record too large for any log file is answered as if it were stored", 8,
+        Parts({RecordEncoder: _RoomUnchecked, CommitLog: _SecondAppendUnchecked}), holes=("A3",),
         machine="commit-log", program=(SMALL, (Put(body_bytes=1_000),))),
-    PlantedBug("derived-floor-believed", "an open believes the derived floor and reads nothing of what it speaks of",
-        4, Parts({is_still_true: _believed}), kind="trust the checkpoint", machine="queue",
+    PlantedBug("derived-floor-believed", "an open trusts the derived floor without reading the queues and the index",
+        4, Parts({checksums_hold: _trusted}), kind="trust the checkpoint", machine="queue",
         program=(SMALL, (PUT, HarmDerived()))),
-    PlantedBug("zero-unit-counts", "the first unit of a new queue file counts before it is there", 17,
+    PlantedBug("zero-unit-counts", "the first unit of a new queue file counts before it is written", 17,
         Parts({ConsumeQueue: _ZeroUnitCounts}), holes=("C7",),
         program=(NARROW_QUEUES, (FULL, FULL, REPUT, losing(SECOND_OF_THE_QUEUE, SECOND_OF_THE_LOG)))),
     PlantedBug("three-files-compared", "only the last three files of a queue are compared with the log", 4,
         Parts({ConsumeQueue: _ThreeFilesCompared}), holes=("C16",),
         program=(NARROW_QUEUES, (*(PUT,) * 5, HarmDerived(harm="torn")))),
-    PlantedBug("lost-queue-from-the-last-file", "a lost queue gets the units of the newest log file only", 4,
+    PlantedBug("lost-queue-from-the-last-file", "a lost queue is rebuilt from the newest log file only", 4,
         Parts({Derived: _LostQueueFromTheLastFile}), holes=("C13",), machine="queue",
         program=(SMALL, (PUT, FULL, Crash(others="kept")))),
-    PlantedBug("begins-behind-the-end", "dispatch goes on behind the end of the log", 16,
-        Parts({Derived: _BehindTheEnd}), holes=("C8",), machine="queue", program=(SMALL, (PUT, REPUT, LOG_LOST, PUT))),
+    PlantedBug("begins-behind-the-end", "dispatch resumes past the end of the log", 16,
+        Parts({Derived: _PastLogEnd}), holes=("C8",), machine="queue", program=(SMALL, (PUT, REPUT, LOG_LOST, PUT))),
     PlantedBug("checkpoint-by-the-index",
-        "a full index file has the checkpoint speak for queues that are not flushed", 9,
+        "a full index file makes the checkpoint cover queues that are not flushed", 9,
         Parts({Background: _CheckpointByTheIndex}), holes=("C3",), machine="queue",
         program=(Settings(file_bytes=1024, index_entries=2), (PUT, KEYED, KEYED, REPUT,
             losing("size /store/consumequeue/T/0/00000000000000000000")))),
@@ -472,7 +486,7 @@ BUGS = (
         Parts({Background: _CheckpointFirst}), kind="swap flush and checkpoint", machine="queue",
         program=(SMALL, (PUT, Put(queue_id=1), Close(), losing("size /store/consumequeue/T/0/00000000000000000000",
             back=18)))),
-    PlantedBug("stray-file-blocks", "a stray file beside those of a queue keeps the store from starting", 7,
+    PlantedBug("stray-file-blocks", "a stray file in a queue directory keeps the store from starting", 7,
         Parts({ConsumeQueues: partial(ConsumeQueues, queue_files=_StrayFileBlocks)}), holes=("G2",), machine="queue",
         program=(SMALL, (PUT, HarmDerived(harm="stray")))),
 )  # fmt: skip

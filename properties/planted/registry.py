@@ -1,4 +1,4 @@
-"""All planted bugs by id, and the parts of the store that an id stands for."""
+"""Register all planted bugs by id, with the broken parts of each."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -36,7 +36,7 @@ GROUPS = (DURABILITY,)
 
 
 class UnknownBug(ValueError):
-    """No planted bug has this id."""
+    """Raise this if no planted bug has the given id."""
 
     def __init__(self, bug_id: str) -> None:
         near = nearest_bugs(bug_id)
@@ -45,7 +45,7 @@ class UnknownBug(ValueError):
 
 
 def nearest_bugs(bug_id: str) -> list[str]:
-    """Return the ids that look most like an unknown one, the most alike first."""
+    """Return the ids most similar to an unknown one, the most similar first."""
     by_lower = {known.lower(): known for known in PLANTED}
     wanted = bug_id.lower()
     within = [known for known in by_lower if wanted and wanted in known]
@@ -54,19 +54,25 @@ def nearest_bugs(bug_id: str) -> list[str]:
 
 
 def parts_of(bug_id: str) -> Parts:
-    """Return the parts of the store with this bug; the empty id is the store without one. Raises UnknownBug."""
+    """Return the parts of the store with this bug; an empty id means no bug.
+
+    Raises UnknownBug.
+    """
     return bug_of(bug_id).parts if bug_id else Parts()
 
 
 def bug_of(bug_id: str) -> PlantedBug:
-    """Return the bug of an id. Raises UnknownBug."""
+    """Return the bug with this id. Raises UnknownBug."""
     if bug_id not in PLANTED:
         raise UnknownBug(bug_id)
     return PLANTED[bug_id]
 
 
 def bugs_named(bug_ids: Sequence[str], group: str = "") -> tuple[str, ...]:
-    """Return these ids and those of a group, each once; all ids if neither is given. Raises UnknownBug."""
+    """Return these ids and those of a group, each once, or all ids if neither is given.
+
+    Raises UnknownBug.
+    """
     wanted = [bug_of(bug_id).id for bug_id in bug_ids]
     wanted += [bug.id for bug in PLANTED.values() if group and bug.group == group]
     return tuple(dict.fromkeys(wanted)) or tuple(PLANTED)

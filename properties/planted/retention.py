@@ -1,4 +1,4 @@
-"""Bugs in what a store deletes: which log files, in which order, what follows them, and what stays deleted."""
+"""Define bugs of retention: log files, order, queues and index, and deleted topics."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -27,14 +27,14 @@ __all__ = ["BUGS"]
 
 
 class _DispatchForgotten(CleanCommitLog):
-    """Files go whether or not they were dispatched."""
+    """Delete files whether or not they were dispatched."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options | {"dispatched_end": lambda: 1 << 62})
 
 
 class _CursorStays(Derived):
-    """The cursor of dispatch is never raised to where the log begins: it looks for a file that is gone (RMQ-B04)."""
+    """Leave the dispatch cursor before the start of the log, where no file is left (RMQ-B04)."""
 
     def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
         if self.reput_from_offset < log.min_offset:
@@ -43,7 +43,7 @@ class _CursorStays(Derived):
 
 
 class _NeighbourFound(MappedFileQueue):
-    """A place in the row is worked out from where the row once began, and its file is taken unseen (after RMQ-B24)."""
+    """Compute the index of a file from an old start of the log, unchecked (after RMQ-B24)."""
 
     _began_at = -1
 
@@ -56,14 +56,17 @@ class _NeighbourFound(MappedFileQueue):
 
 
 class _NothingLeftOut(DeletedTopics):
-    """Records of a deleted topic are dispatched again (RMQ-B39)."""
+    """Dispatch records of a deleted topic again (RMQ-B39)."""
 
     def without_deleted(self, given: Any) -> Any:
         return given
 
 
 class _NeverTriedAgain(CleanCommitLog):
-    """A file that a reader held is looked at once more, and never again: it cannot be read any more (RMQ-B41)."""
+    """Retry the removal of a file held by a reader only once (RMQ-B41).
+
+    After that the file can neither be read nor removed.
+    """
 
     _looked_at: Any = None
 
@@ -75,32 +78,35 @@ class _NeverTriedAgain(CleanCommitLog):
 
 
 class _AgeOfTheFile(CleanCommitLog):
-    """A file is as old as its first message: when it was made (RMQ-B53)."""
+    """Take the age of a file from its first message, which is its creation (RMQ-B53)."""
 
     def _is_expired(self, first: MappedFile, following: MappedFile, clock_ms: int) -> bool:
         return super()._is_expired(first, first, clock_ms)
 
 
 class _LooksBeforeARun(DiskWatch):
-    """The disk is looked at when a store opens and when a run of the clean-up begins: a put asks nobody (RMQ-B54)."""
+    """Check the disk only at an open and when a clean-up run begins, not at a put (RMQ-B54)."""
 
     __slots__ = ()
 
     def step(self, now_ms: int) -> int:
-        if not self.looked_ms:
+        if not self.checked_ms:
             self.look(now_ms)
         self.due_ms = 1 << 62
         return self.due_ms
 
 
 class _OneSystemTopic(TopicCleaning):
-    """The clean-up of topics spares the schedule topic alone (RMQ-B55)."""
+    """Protect only the schedule topic from the clean-up of topics (RMQ-B55)."""
 
     kept_topics = frozenset(topic for topic in KEPT_TOPICS if topic.startswith(b"SCHEDULE"))
 
 
 class _RunsLost(CleanFiles):
-    """A run that was asked for takes another one with it: the count is read, and written from elsewhere (RMQ-B56)."""
+    """Lose one requested run with each run (RMQ-B56).
+
+    The count is read and written without a lock.
+    """
 
     def _take_manual_run(self) -> bool:
         super()._take_manual_run()
@@ -108,7 +114,7 @@ class _RunsLost(CleanFiles):
 
 
 class _LastFileToo(CleanCommitLog):
-    """The file that is written to goes like the others, once it is durable and dispatched."""
+    """Delete the file that is being written once it is durable and dispatched."""
 
     def _candidate(self, clock_ms: int, *, urgent: bool) -> bool:
         if urgent and len(self._log.mapped) == 1:
@@ -117,7 +123,7 @@ class _LastFileToo(CleanCommitLog):
 
 
 class _AnyFileDropped(MappedFileQueue):
-    """The row gives away its last file too."""
+    """Remove the last file from the list as well."""
 
     def drop_first(self) -> MappedFile:
         first, self.mapped = self.mapped[0], self.mapped[1:]
@@ -126,7 +132,10 @@ class _AnyFileDropped(MappedFileQueue):
 
 
 class _OneDirectorySynced(LogFileMaker):
-    """Of several directories the first one is synced, whichever a file is removed from: a gap may be left."""
+    """Sync the first directory only, whichever directory a file is removed from.
+
+    A gap may be left.
+    """
 
     def remove(self, mapped: MappedFile) -> None:
         mapped.close()
@@ -136,28 +145,28 @@ class _OneDirectorySynced(LogFileMaker):
 
 
 class _NotDurable(DeletedTopics):
-    """A deletion is written and not synced."""
+    """Record a deletion in memory without writing it to disk."""
 
     def _write(self, offsets: dict[bytes, int]) -> None:
         self.offsets = offsets
 
 
 class _ForgottenTooSoon(DeletedTopics):
-    """A deletion is forgotten with the next run of the clean-up, whatever the log still has of the topic."""
+    """Forget a deletion at the next clean-up run, although the log has records of the topic."""
 
     def forget_expired(self, log_min: int) -> None:
         super().forget_expired(1 << 62)
 
 
 class _OffsetNotLowered(DeletedTopics):
-    """Where a crash cuts the log in front of a deletion, messages that come later count as deleted ones."""
+    """Count messages put after a crash as deleted if the log was cut below the deletion."""
 
     def settle(self, *, log_min: int, log_max: int) -> None:
         super().settle(log_min=log_min, log_max=1 << 62)
 
 
 class _NumbersGoOn(TopicCleaning):
-    """The numbers of a deleted topic go on where they were."""
+    """Continue the numbers of a deleted topic."""
 
     def _delete(self, is_unused: Callable[[bytes], bool]) -> list[bytes]:
         self._table.forget = lambda keys: None  # type: ignore[method-assign]
@@ -165,21 +174,24 @@ class _NumbersGoOn(TopicCleaning):
 
 
 class _QueuesStay(CleanConsumeQueues):
-    """Queues and index do not follow the log."""
+    """Leave queues and index unchanged when log files are deleted."""
 
     def follow(self) -> Any:
         yield from ()
 
 
 class _DerivedNotFlushed(CleanCommitLog):
-    """A log file goes before its queues are durable: after a power loss their numbers begin at 0 again."""
+    """Delete a log file before its queues are durable.
+
+    After a power loss their numbers restart at 0.
+    """
 
     def __init__(self, *args: Any, make_derived_durable: Callable[[], None], **options: Any) -> None:
         super().__init__(*args, make_derived_durable=lambda: None, **options)
 
 
 class _AgeOnAFullDisk(DiskWatch):
-    """On a disk that is too full, files go when they have expired, not before: it stays full."""
+    """Delete only expired files on a disk that is too full, which stays full."""
 
     __slots__ = ()
 
@@ -189,17 +201,17 @@ class _AgeOnAFullDisk(DiskWatch):
 
 
 class _NotHeld(IndexFile):
-    """Who looks into a file of the index does not keep it from being unmapped (RMQ-B50)."""
+    """Read an index file without holding it, so that it can be unmapped meanwhile (RMQ-B50)."""
 
     def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
         return self._chain(code, begin_ms, end_ms)
 
 
 class _TakenBackAtOnce(CleanCommitLog):
-    """A reader loses his buffer as soon as its file is to go."""
+    """Take a reader's buffer away as soon as its file is to be deleted."""
 
     def _retry(self, hanging: Any, now_ms: int) -> bool:
-        self._take_back(hanging.mapped)
+        self._revoke(hanging.mapped)
         return super()._retry(hanging, now_ms)
 
 
@@ -210,70 +222,73 @@ ASKED_FOR = Clean(manual=True)
 TOO_FULL = Clean(percent=86)
 
 BUGS = (
-    PlantedBug("RMQ-B04", "log files go before they are dispatched, and dispatch looks for them ever after", 10,
+    PlantedBug("RMQ-B04",
+        "log files are deleted before they are dispatched, and dispatch then waits for them forever", 10,
         Parts({CleanCommitLog: _DispatchForgotten, Derived: _CursorStays}),
         origin=Origin("RMQ-B04", "Dispatch cursor below the oldest retained log byte", "4.5.0", "no"),
         machine="retention", program=(SMALL, (FULL, FULL, FLUSH, TOO_FULL))),
-    PlantedBug("neighbour-found", "a log file is looked up from where the log once began", 8,
+    PlantedBug("neighbour-found", "a log file is looked up relative to an old start of the log", 8,
         Parts({MappedFileQueue: _NeighbourFound}), machine="retention",
         program=(SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL, FULL, Get(record=1)))),
-    PlantedBug("RMQ-B39", "the queues of a deleted topic come back when the store opens", 4,
+    PlantedBug("RMQ-B39", "the queues of a deleted topic come back at the next open", 4,
         Parts({DeletedTopics: _NothingLeftOut}),
         origin=Origin("RMQ-B39", "Deleted topic's queue comes back on restart", "not fixed", "yes"), holes=("C14",),
         machine="retention", program=(Settings(), (Put(), REPUT, DeleteTopics(), KILL))),
-    PlantedBug("RMQ-B41", "a log file that a reader held is never deleted", 8,
+    PlantedBug("RMQ-B41", "a log file that a reader held once is never deleted", 8,
         Parts({CleanCommitLog: _NeverTriedAgain}),
         origin=Origin("RMQ-B41", "A queue segment that was half destroyed can never be deleted", "4.0.0", "no"),
         machine="retention",
         program=(SMALL, (FULL, FULL, REPUT, FLUSH, HoldBuffer(), TOO_FULL, ReleaseBuffer(), TOO_FULL))),
-    PlantedBug("RMQ-B50", "a query looks into an index file that is unmapped meanwhile", 8,
+    PlantedBug("RMQ-B50", "a query reads an index file that is unmapped meanwhile", 8,
         Parts({IndexFile: _NotHeld}), origin=Origin("RMQ-B50", "Index list cleared under a read lock", "4.2.0", "no"),
         machine="retention",
         program=(replace(SMALL, index_entries=2), (KEYED_FULL, KEYED_FULL, REPUT, FLUSH, replace(TOO_FULL, query=0)))),
-    PlantedBug("RMQ-B53", "a log file is as old as its first message", 10, Parts({CleanCommitLog: _AgeOfTheFile}),
+    PlantedBug("RMQ-B53",
+        "the age of a log file is that of its first message instead of its last", 10,
+        Parts({CleanCommitLog: _AgeOfTheFile}),
         origin=Origin("RMQ-B53", "Expiry is computed from file modification time", "not fixed", "yes"),
         machine="retention", program=(SMALL, (FULL, Clean(after_hours=72), FULL, REPUT, FLUSH, ASKED_FOR))),
-    PlantedBug("RMQ-B54", "the disk is looked at when a clean-up begins, and by no put", 8,
+    PlantedBug("RMQ-B54", "disk usage is checked when a clean-up begins but not at a put", 8,
         Parts({DiskWatch: _LooksBeforeARun}),
         origin=Origin("RMQ-B54", "Disk-full check waits behind slow deletion", "4.7.1", "no"), machine="retention",
         program=(Settings(), (DiskUsed(percent=95), Put()))),
-    PlantedBug("RMQ-B55", "a topic of the store itself is deleted with the unused ones", 10,
+    PlantedBug("RMQ-B55", "the clean-up of unused topics deletes a topic that the store itself uses", 10,
         Parts({TopicCleaning: _OneSystemTopic}),
         origin=Origin("RMQ-B55", "System topic's queues removed by topic clean-up", "4.9.0", "no"),
         machine="retention", program=(Settings(), (Put(topic="RMQ_SYS_TRANS_OP_HALF_TOPIC"), DeleteTopics()))),
-    PlantedBug("RMQ-B56", "of the runs of the clean-up that were asked for some are lost", 10,
+    PlantedBug("RMQ-B56", "some requested runs of the clean-up are lost", 10,
         Parts({CleanFiles: _RunsLost}),
         origin=Origin("RMQ-B56", "Manual-delete counter updated without atomicity", "5.3.0", "yes"),
         machine="retention",
         program=(SMALL, (FULL, FULL, REPUT, FLUSH, *(ASKED_FOR,), *(Clean(),) * 18, Clean(after_hours=73)))),
-    PlantedBug("last-file-deleted", "a clean-up takes the last log file too", 10,
+    PlantedBug("last-file-deleted", "a clean-up deletes the last log file", 10,
         Parts({CleanCommitLog: _LastFileToo, MappedFileQueue: _AnyFileDropped}), machine="retention",
         program=(SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL))),
-    PlantedBug("unlinks-not-in-order", "a log file is gone for sure before those in front of it are", 7,
+    PlantedBug("unlinks-not-in-order", "the removal of a log file is durable before the removal of earlier files", 7,
         Parts({LogFileMaker: _OneDirectorySynced}), machine="retention",
         program=(replace(SMALL, log_paths=2), (FULL, FULL, FULL, FULL, REPUT, FLUSH, TOO_FULL, POWER_LOSS))),
-    PlantedBug("deleted-topic-not-durable", "which topics were deleted is not on disk", 10,
+    PlantedBug("deleted-topic-not-durable", "the deletion of a topic is not recorded on disk", 10,
         Parts({DeletedTopics: _NotDurable}), machine="retention",
         program=(Settings(), (Put(), REPUT, FLUSH, DeleteTopics(), POWER_LOSS))),
-    PlantedBug("deletion-forgotten", "a deleted topic is forgotten while the log has records of it", 10,
+    PlantedBug("deletion-forgotten", "a topic deletion is forgotten while the log still has records of the topic", 10,
         Parts({DeletedTopics: _ForgottenTooSoon}), machine="retention",
         program=(Settings(), (Put(), FLUSH, DeleteTopics(), Clean(), KILL))),
-    PlantedBug("deletion-outlives-the-log", "messages that come after a cut count as deleted", 17,
+    PlantedBug("deletion-outlives-the-log", "after a crash new messages of a deleted topic count as deleted", 17,
         Parts({DeletedTopics: _OffsetNotLowered}), machine="retention",
         program=(Settings(), (Put(), DeleteTopics(), POWER_LOSS, Put(), REPUT))),
-    PlantedBug("deleted-numbers-go-on", "a deleted topic does not begin at number 0 again", 8,
+    PlantedBug("deleted-numbers-go-on", "the queue numbers of a deleted topic do not restart at 0", 8,
         Parts({TopicCleaning: _NumbersGoOn}), machine="retention",
         program=(Settings(), (Put(), DeleteTopics(), Put()))),
-    PlantedBug("queues-do-not-follow", "queues keep what the log has deleted", 17,
+    PlantedBug("queues-do-not-follow", "queues keep units of deleted log files", 17,
         Parts({CleanConsumeQueues: _QueuesStay}), machine="retention",
         program=(SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL))),
-    PlantedBug("numbers-not-durable", "a log file is deleted before its queues are on disk", 4,
+    PlantedBug("numbers-not-durable", "a log file is deleted before its queues are durable", 4,
         Parts({CleanCommitLog: _DerivedNotFlushed}), machine="retention",
         program=(SMALL, (FULL, Put(topic="U", body_bytes=800), REPUT, FLUSH, TOO_FULL, POWER_LOSS))),
     PlantedBug("age-on-a-full-disk", "a disk that is too full keeps files that have not expired", 10,
         Parts({DiskWatch: _AgeOnAFullDisk}), machine="retention",
         program=(SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL))),
-    PlantedBug("buffer-taken-back", "a reader loses his buffer when its file is to go", 11,
+    PlantedBug("buffer-taken-back", "a reader loses its buffer as soon as the file is to be deleted", 11,
         Parts({CleanCommitLog: _TakenBackAtOnce}), machine="retention",
         program=(SMALL, (FULL, FULL, REPUT, FLUSH, HoldBuffer(), TOO_FULL))),
 )  # fmt: skip

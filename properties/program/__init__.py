@@ -1,1 +1,1 @@
-"""What a case is made of: settings, operations as values, tokens, replay, and what makes a case smaller."""
+"""Cases: settings, operations as values, tokens, random programs, I/O fault rules."""

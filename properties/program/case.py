@@ -1,7 +1,8 @@
-"""A case: everything needed to run one failure again, on another machine and after the generators change.
+"""A case: everything needed to run one failure again on any machine and in later versions.
 
-It is a configuration and a list of operations, among them crashes with the facts that survived; no seed, no state of
-a generator. As a file it is readable JSON, as a token one printable word: `tp1-`, the checksum, the compressed JSON.
+It has settings and a list of operations, including crashes with the in-flight writes that survived. It has no seed and
+no generator state. As a file it is readable JSON. As a token it is one printable word: `tp1-`, the checksum, the
+compressed JSON.
 """
 
 import json
@@ -29,8 +30,11 @@ __all__ = ["BadToken", "Case", "Disk", "Settings", "describe"]
 Inner = TypeVar("Inner")
 
 Disk = Literal["posix-strict", "journal", "kill"]
-"""Which directory operations survive without a barrier: any subset; a prefix, where syncing a new file makes its name
-durable (what ext4, xfs and btrfs showed); or, when only the process dies, all of them."""
+"""Which directory operations survive without a barrier.
+
+`posix-strict`: any subset. `journal`: a prefix, and a sync of a new file makes its name durable (as observed on ext4,
+xfs and btrfs). `kill`: all of them, because only the process dies.
+"""
 
 FORMAT = 1
 TOKEN_PREFIX = "tp1-"
@@ -39,18 +43,20 @@ _SHOWN_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the store and its disk are made of in a case. `bug` names a planted bug, or is empty.
+    """The settings of the store and its disk in a case.
 
-    `pool_buffers` is the size of the transient store pool, 0 for none; `least_pages` is the page rule of the timed
-    flush and of the timed commit; `files_ahead` is how many log files are made before they are needed; `log_paths` is
-    over how many directories they are spread, 1 or 2. A consume queue file has room for `queue_units` units; with
-    `queue_ext` queues have an extension, whose bit maps are empty without `bit_maps`. An index file has `index_slots`
-    slots and room for `index_entries` entries less one. `java_delays` is a store that takes delayed messages in as
-    RocketMQ 4.9.3 does, for what RocketMQ has left in its log. `pending_copies` is how many copies of a delay level may
-    wait for their answers where delivery is asynchronous; 0 is delivery that is not.
+    `bug` names a planted bug, or is empty.
 
-    `target` names a store that is not ours (foreign/spec.py), which may take `answer_seconds` for an answer;
-    of the other settings `disk` and `bug` alone are about it.
+    `pool_buffers` is the size of the transient store pool, 0 for none. `least_pages` is the page rule of the timed
+    flush and of the timed commit. `files_ahead` is the number of log files created before they are needed. `log_paths`
+    is the number of log directories, 1 or 2. A consume queue file has room for `queue_units` units. With `queue_ext`
+    queues have an extension, whose bit maps are empty without `bit_maps`. An index file has `index_slots` slots and
+    room for `index_entries` - 1 entries. `java_delays` is a store that accepts delayed messages as RocketMQ 4.9.3 does,
+    for logs that RocketMQ wrote. `pending_copies` is the number of copies of a delay level that may wait for their
+    answers in asynchronous delivery; 0 is synchronous delivery.
+
+    `target` names a foreign store (foreign/spec.py), which may take `answer_seconds` for an answer. Of the other
+    settings only `disk` and `bug` apply to it.
     """
 
     file_bytes: int = 16384
@@ -84,7 +90,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Settings and operations; the store is opened before the first one."""
+    """Settings and operations. The store is opened before the first operation."""
 
     settings: Settings
     operations: tuple[Operation, ...]
@@ -112,9 +118,9 @@ class Case:
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadToken(f"the case file is no JSON: {error}") from error
+            raise BadToken(f"the case file is not JSON: {error}") from error
         if not isinstance(document, dict) or "tornpage_case" not in document:
-            raise BadToken("this is no case (it has no key tornpage_case)")
+            raise BadToken("this is not a case (it has no key tornpage_case)")
         if (version := document["tornpage_case"]) != FORMAT:
             raise BadToken(
                 f"the case has format {version!r}, and this tornpage reads format {FORMAT}: use the other one"
@@ -142,7 +148,10 @@ def _without_defaults(value: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; operations inside operations as they are outside."""
+    """Return a value as JSON has it.
+
+    Operations inside operations have the form that they have outside.
+    """
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, tuple):
@@ -157,7 +166,7 @@ def _read_operation(item: dict[str, Any]) -> Operation:
     operation: Operation = OPERATIONS[name](**item)
     match operation:
         case AimFault():
-            parse_fault(operation.text)  # raises BadAim, a ValueError
+            parse_fault(operation.text)  # raises BadFaultRule, a ValueError
         case Crash():
             if operation.others not in ("lost", "kept"):
                 raise ValueError(f"others is {operation.others!r}: lost or kept")
@@ -184,17 +193,20 @@ def _read_put(put: Put) -> Put:
 
 
 def _read(kind: type[Inner], value: Any) -> Inner:
-    """Return a message inside an operation, which JSON has as an object."""
+    """Return a message inside an operation from its JSON object."""
     return kind(**value)
 
 
 def describe(operation: Operation) -> str:
-    """Return the operation as a line of a program a person can read."""
+    """Return the operation as a readable line of a program."""
     arguments = ", ".join(f"{name}={_short(value)}" for name, value in _without_defaults(operation).items())
     return f"{operation.op}({arguments})"
 
 
 def _short(value: Any) -> str:
-    """Return a value as a person reads it; of a long one the beginning, since the token has all of it."""
+    """Return a readable value.
+
+    A long value is truncated; the token has all of it.
+    """
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}… ({len(text):,} characters)"

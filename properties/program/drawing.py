@@ -1,4 +1,4 @@
-"""How single operations of the standard workload are drawn: their numbers and words."""
+"""Draw single operations of the standard workload: their numbers and words."""
 
 import random
 
@@ -65,18 +65,18 @@ def draw_delete_topics(rng: random.Random) -> DeleteTopics:
 
 
 def draw_hold_buffer(rng: random.Random) -> HoldBuffer:
-    """Draw a reader who keeps what he has read."""
+    """Draw a reader that keeps a buffer."""
     return HoldBuffer(record=rng.randrange(8))
 
 
 def draw_commit_offset(rng: random.Random) -> CommitOffset:
-    """Draw what a consumer group notes of a queue; a few groups are of light queues."""
+    """Draw a committed offset of a consumer group; a few groups are those of light queues."""
     group, queue = _group_and_queue(rng)
     return CommitOffset(group=group, queue=queue, behind=rng.choice((0, 0, 0, 1, 3, -1)))
 
 
 def draw_query_offsets(rng: random.Random) -> QueryOffsets:
-    """Draw a question for what a consumer group has noted."""
+    """Draw a question for the progress of a consumer group."""
     group, queue = _group_and_queue(rng)
     return QueryOffsets(group=group, queue=queue)
 
@@ -86,7 +86,7 @@ def _group_and_queue(rng: random.Random) -> tuple[str, int]:
 
 
 def draw_get(rng: random.Random) -> Get:
-    """Draw a read at the offset of a record, or beside it."""
+    """Draw a read at the offset of a record, or near it."""
     return Get(record=rng.randrange(64), shift=rng.choice((0, 0, 1, -1, 88, 104, 112, 180)))
 
 
@@ -116,8 +116,11 @@ def draw_offset_by_time(rng: random.Random) -> OffsetByTime:
 
 
 def draw_put(rng: random.Random) -> Put:
-    """Draw a put of 40 to 1,900 body bytes; a few carry whole records, properties, transactions or IPv6 hosts, are
-    delayed, go to light queues, or wait for their answer."""
+    """Draw a put of 40 to 1,900 body bytes.
+
+    A few have whole records as bodies, properties, transactions or IPv6 hosts, are delayed, go to light queues, or wait
+    for their answer.
+    """
     rare = rng.random()
     return Put(
         topic=rng.choice(TOPICS),

@@ -1,7 +1,7 @@
-"""What a fault can be aimed at: calls of the file seam, by operation and by the kind of file they touch.
+"""The calls that an I/O fault rule can hit: file operations, by name and by kind of file.
 
-The names are those of `impl.io.files.Files`; kinds go by the path alone, so that a file that is being written beside
-the one it will replace (`.tmp`, `.bak`, `.new`) is of the same kind.
+The names are those of `impl.io.files.Files`. The kind depends on the path only, so a file that is written before it
+replaces another one (`.tmp`, `.bak`, `.new`) is of the same kind as that one.
 """
 
 from dataclasses import dataclass
@@ -38,12 +38,12 @@ KINDS: dict[str, str] = {
     "derived-floor": "config/derivedFloor",
     "marker": "abort",
     "lock": "lock",
-    "progress": "offsets of consumers and of delay levels, their backups and what they are made of",
+    "progress": "offsets of consumers and of delay levels, their backups and temporary files",
     "topics": "config/deletedTopics",
-    "directory": "what a directory is called with",
+    "directory": "a call on a directory",
     "other": "everything else",
 }
-"""Each kind and which files it means."""
+"""Each kind and its files."""
 
 _OF_DIRECTORIES = ("sync_directory", "make_directory", "list_directory")
 _FOLDERS = {"consumequeue": "queue", "consumequeue_ext": "extension", "index": "index"}
@@ -77,12 +77,15 @@ def kind_of(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call; a rename has the path that it gives first, then the one it takes away."""
+    """One call.
+
+    The paths of a rename are first the new one, then the old one.
+    """
 
     operation: str
     paths: tuple[str, ...]
 
     @property
     def kind(self) -> str:
-        """The kind of file that is touched."""
+        """The kind of file that is accessed."""
         return "directory" if self.operation in _OF_DIRECTORIES else kind_of(self.paths[0])

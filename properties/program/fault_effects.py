@@ -1,4 +1,4 @@
-"""What an aimed fault does to the call that it hits, by name."""
+"""The effects of I/O fault rules on the call that they hit, by name."""
 
 import errno
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ __all__ = ["EFFECTS", "Effect"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One way to fail: the error that is answered, the operations it can hit, and a sentence."""
+    """One way to fail: the error, the operations it can hit, and a sentence."""
 
     name: str
     code: int

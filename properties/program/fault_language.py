@@ -1,4 +1,4 @@
-"""The text of an aimed fault: `sync-lost: kind=log and op=sync and nth=3`.
+"""Parse the text of an I/O fault rule: `sync-lost: kind=log and op=sync and nth=3`.
 
     fault     = effect [ ":" [ predicate ] ]
     predicate = conjunction { "or" conjunction }
@@ -6,8 +6,8 @@
     negation  = "not" negation | "(" predicate ")" | test
     test      = name "=" value { "," value }
 
-Values may be quoted. Without a predicate a fault hits every call that it can hit. Every mistake is answered with its
-column and the names that are nearest to what was written.
+Values may be quoted. Without a predicate a rule hits every call that its effect can hit. Every mistake is reported with
+its column and the most similar names.
 """
 
 import difflib
@@ -32,25 +32,25 @@ from tornpage.properties.program.fault_predicates import (
     text_of,
 )
 
-__all__ = ["TESTS", "BadAim", "aimed_at", "parse_fault", "parse_predicate", "simpler_aims"]
+__all__ = ["TESTS", "BadFaultRule", "fault_rule_of", "parse_fault", "parse_predicate", "simpler_rules"]
 
 TESTS: dict[str, str] = {
     "path": "a pattern with * and ?, of the whole path or of its end",
     "kind": "the kind of file, or several",
     "op": "the operation, or several",
-    "nth": "the n-th call for which everything else holds",
-    "every": "each n-th call for which everything else holds",
-    "probability": "this share of the calls for which everything else holds, drawn by the seed",
+    "nth": "the n-th call that meets all other tests",
+    "every": "each n-th call that meets all other tests",
+    "probability": "this share of the calls that meet all other tests, drawn by the seed",
 }
-"""Each test and what it asks."""
+"""Each test and its meaning."""
 
 _DEPTH_MAX = 40
 _DIGITS_MAX = 9
 _TOKEN = re.compile(r'\s*(?:(?P<sign>[()=])|"(?P<quoted>[^"]*)"|(?P<word>[^\s()="]+))')
 
 
-class BadAim(ValueError):
-    """A text that says no fault; `column` counts from 1."""
+class BadFaultRule(ValueError):
+    """A text that is not a fault rule; `column` counts from 1."""
 
     def __init__(self, text: str, column: int, sentence: str) -> None:
         self.text, self.column, self.sentence = text, column, sentence
@@ -65,24 +65,24 @@ class _Token:
 
 
 def parse_fault(text: str) -> tuple[str, Predicate]:
-    """Return the effect and the predicate of a fault. Raises BadAim."""
+    """Return effect and predicate of a fault rule. Raises BadFaultRule."""
     name, _, where = text.partition(":")
     effect = name.strip()
     column = 1 + len(name) - len(name.lstrip())
     if not effect:
-        raise BadAim(text, column, f"a fault begins with its name: {_listed(EFFECTS)}")
+        raise BadFaultRule(text, column, f"a fault begins with its name: {_listed(EFFECTS)}")
     if effect not in EFFECTS:
-        raise BadAim(text, column, _unknown("fault", effect, EFFECTS))
+        raise BadFaultRule(text, column, _unknown("fault", effect, EFFECTS))
     return effect, _Parser(text, len(name) + 1, effect).whole() if where.strip() else And()
 
 
 def parse_predicate(text: str, effect: str) -> Predicate:
-    """Return the predicate that a text says, for a fault of a name that is known. Raises BadAim."""
+    """Return the predicate in a text, for a rule with a known effect. Raises BadFaultRule."""
     return _Parser(text, 0, effect).whole() if text.strip() else And()
 
 
 class _Parser:
-    """Reads one text from a position on."""
+    """Parses one text from a position on."""
 
     def __init__(self, text: str, start: int, effect: str) -> None:
         self._text = text
@@ -96,7 +96,7 @@ class _Parser:
             found = _TOKEN.match(self._text, position)
             if found is None:
                 column = position + len(self._text[position:]) - len(self._text[position:].lstrip()) + 1
-                raise BadAim(self._text, column, "a quotation mark is not closed")
+                raise BadFaultRule(self._text, column, "a quotation mark is not closed")
             kind = str(found.lastgroup)
             start = found.start(kind) - (kind == "quoted")
             yield _Token(found[kind], start + 1, kind != "sign")
@@ -117,8 +117,8 @@ class _Parser:
         self._next += 1
         return True
 
-    def _bad(self, token: _Token, sentence: str) -> BadAim:
-        return BadAim(self._text, token.column, sentence)
+    def _bad(self, token: _Token, sentence: str) -> BadFaultRule:
+        return BadFaultRule(self._text, token.column, sentence)
 
     def whole(self) -> Predicate:
         predicate = self._either()
@@ -167,7 +167,7 @@ class _Parser:
         if name.text not in TESTS:
             raise self._bad(name, _unknown("test", name.text, TESTS))
         if not self._takes("="):
-            raise self._bad(self._peek(), f"'=' is expected behind {name.text!r}")
+            raise self._bad(self._peek(), f"'=' is expected after {name.text!r}")
         value = self._take()
         if not value.is_word:
             raise self._bad(value, f"{name.text} has no value")
@@ -196,7 +196,7 @@ class _Parser:
         column, names = value.column, []
         for name in value.text.split(","):
             if name not in known:
-                raise BadAim(self._text, column, _unknown(what, name, known))
+                raise BadFaultRule(self._text, column, _unknown(what, name, known))
             names.append(name)
             column += len(name) + 1
         return tuple(names)
@@ -227,13 +227,13 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-def aimed_at(text: str, *, seed: int = 0) -> AimFault:
-    """Return the fault rule that a text says, in plain spelling. Raises BadAim."""
+def fault_rule_of(text: str, *, seed: int = 0) -> AimFault:
+    """Return the fault rule in a text, in plain spelling. Raises BadFaultRule."""
     effect, predicate = parse_fault(text)
     return AimFault(effect, text_of(predicate), seed)
 
 
-def simpler_aims(aim: AimFault) -> Iterator[AimFault]:
+def simpler_rules(aim: AimFault) -> Iterator[AimFault]:
     """Yield fault rules with fewer words, with smaller numbers, or without a seed."""
     for predicate in _simpler(parse_predicate(aim.where, aim.effect)):
         yield replace(aim, where=text_of(predicate))

@@ -1,8 +1,8 @@
-"""A predicate over calls of the file seam, as a value: which of them a fault hits.
+"""Predicates over file calls, as values: which calls a fault rule hits.
 
-Tests without a memory look at the call; `nth` and `every` count, `probability` draws. In an `and` those come behind all
-others, counters in front of draws, so that `nth=3 and kind=log` means the third call for a log file whatever the order
-of the words. An `or` asks all its parts. `text_of` gives a predicate back as it is read.
+Tests without state look at the call only; `nth` and `every` count, `probability` draws. In an `and` stateless tests
+come first, then counters, then draws, so `nth=3 and kind=log` means the third call for a log file in any order of the
+words. An `or` evaluates all its parts. `text_of` returns the text that gives the predicate.
 """
 
 import random
@@ -33,7 +33,7 @@ Matcher = Callable[[Call], bool]
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A path matches a pattern; one without a leading slash may begin below any directory."""
+    """A path matches a pattern; a pattern without a leading slash may begin in any directory."""
 
     pattern: str
 
@@ -47,28 +47,28 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """The call is one of these."""
+    """The call is one of these operations."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Nth:
-    """It is the n-th call that comes so far, from 1."""
+    """It is the n-th call so far, counted from 1."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """It is the n-th call that comes so far, the 2n-th, and so on."""
+    """It is the n-th call so far, the 2n-th, and so on."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Probability:
-    """A draw says so; the fault's seed decides."""
+    """A draw by the rule's seed decides."""
 
     share: float
 
@@ -82,14 +82,14 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All parts hold; without parts: always."""
+    """All parts hold; always true without parts."""
 
     parts: "tuple[Predicate, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """A part holds."""
+    """One of the parts holds."""
 
     parts: "tuple[Predicate, ...]"
 
@@ -98,7 +98,7 @@ Predicate = Path | Kind | Operation | Nth | Every | Probability | Not | And | Or
 
 
 def matcher_of(predicate: Predicate, rng: random.Random) -> Matcher:
-    """Return a function that tells of each call in turn whether the predicate holds; it counts and draws as it goes."""
+    """Return a function that tests each call in turn; it counts and draws as it goes."""
     match predicate:
         case Path(pattern):
             wanted = pattern if pattern.startswith("/") else f"*/{pattern}"
@@ -138,7 +138,7 @@ class _Counter:
 
 
 def _memory(predicate: Predicate) -> int:
-    """Return how much a predicate remembers: nothing 0, a count 1, the draws so far 2."""
+    """Return the kind of state of a predicate: 0 none, 1 a count, 2 draws."""
     match predicate:
         case Probability():
             return 2
@@ -156,7 +156,7 @@ _TIGHTNESS = {Or: 0, And: 1, Not: 2}
 
 
 def text_of(predicate: Predicate) -> str:
-    """Return the predicate as a person writes it."""
+    """Return the text of a predicate."""
     match predicate:
         case Path(pattern):
             return f'path="{pattern}"' if any(letter in " \t()=" for letter in pattern) else f"path={pattern}"
@@ -179,7 +179,7 @@ def text_of(predicate: Predicate) -> str:
 
 
 def _inside(part: Predicate, around: Predicate) -> str:
-    """Return a part with parentheses where it binds less tightly than, or just as, what is around it."""
+    """Return a part, with parentheses if it does not bind more tightly than what is around it."""
     loose = _TIGHTNESS.get(type(part), 3)
     needs = loose < _TIGHTNESS[type(around)] or (loose == _TIGHTNESS[type(around)] and not isinstance(part, Not))
     return f"({text_of(part)})" if needs else text_of(part)

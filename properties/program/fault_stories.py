@@ -1,6 +1,8 @@
-"""What happens to a store while its disk fails: verbs that touch every kind of file, and a fault aimed at some of them.
+"""Programs for a store on a failing disk, each with an I/O fault rule.
 
-A story leaves its end, a crash or an open, to whoever tells it.
+Their operations touch every kind of file.
+
+The caller adds the end, a crash or an open.
 """
 
 import random
@@ -8,7 +10,7 @@ from collections.abc import Iterator
 
 from tornpage.model.operations import AimFault, Clean, Close, CommitOffset, DeleteTopics, Flush, Operation, Put, Step
 
-__all__ = ["aimed", "story"]
+__all__ = ["draw_fault_rule", "story"]
 
 _WHERE: dict[str, tuple[str, ...]] = {
     "sync-error": ("kind=log", "kind=queue", "kind=index", "kind=checkpoint", "kind=progress", "kind=floor"),
@@ -20,13 +22,16 @@ _WHERE: dict[str, tuple[str, ...]] = {
     "rename-error": ("kind=progress", "kind=derived-floor", "path=*.bak"),
     "unlink-error": ("kind=marker", "kind=log", "kind=queue", "kind=progress"),
 }
-"""Where a fault is aimed; each that can be met in a story."""
+"""Where a fault rule may hit; each of these occurs in the program."""
 
 _FAR_MS = 60_000
 
 
-def aimed(effect: str, rng: random.Random, *, anywhere: bool = False) -> AimFault:
-    """Draw a fault at files that a story touches; with `anywhere` it hits the first calls that it can hit."""
+def draw_fault_rule(effect: str, rng: random.Random, *, anywhere: bool = False) -> AimFault:
+    """Draw a fault rule for files of the program.
+
+    With `anywhere` it hits the first calls that it can hit.
+    """
     where = "" if anywhere else rng.choice(_WHERE[effect])
     count = rng.choice(("", "nth=1", "nth=1", "nth=2", "every=2", "probability=0.5"))
     if where and count:
@@ -35,10 +40,13 @@ def aimed(effect: str, rng: random.Random, *, anywhere: bool = False) -> AimFaul
 
 
 def story(effect: str, rng: random.Random, *, anywhere: bool) -> Iterator[Operation]:
-    """Yield the operations. With `anywhere` the fault hits the first call that it can hit, and nothing is left out."""
+    """Yield the operations of a program.
+
+    With `anywhere` the rule hits the first possible call, and no operation is left out.
+    """
     yield Put(body_bytes=rng.choice((100, 900)), properties="KEYS\x01k1")
     yield CommitOffset(queue=rng.randrange(8))
-    yield aimed(effect, rng, anywhere=anywhere)
+    yield draw_fault_rule(effect, rng, anywhere=anywhere)
     for operation in (
         Put(body_bytes=rng.choice((100, 2_000))),
         Put(topic="TopicC", queue_id=rng.randrange(4), properties="KEYS\x01k2\x02WAIT\x01false"),

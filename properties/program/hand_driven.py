@@ -1,4 +1,4 @@
-"""A runner that runs nothing on its own: the services of a store in a trial take their steps when the case says so."""
+"""A runner without threads: the services of a store step when the case says so."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,7 +15,10 @@ _PAUSE_AFTER_FAILURE_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One step of a service at `now_ms`: when it wants the next one, and whether the disk failed under it."""
+    """One step of a service at `now_ms`.
+
+    It has the time of the next step, and whether the disk failed.
+    """
 
     now_ms: int
     due_ms: int | None
@@ -25,7 +28,7 @@ class Round:
 class HandDriven:
     """Drives one service by hand; `clock` is the virtual time.
 
-    Who waits for an answer steps the service itself, but only while it was woken or is due, as a thread would step.
+    A caller that waits for an answer steps the service, but only if it was woken or is due, as a thread would step.
     """
 
     def __init__(self, service: Service, clock: Callable[[], int]) -> None:
@@ -36,7 +39,7 @@ class HandDriven:
         self._clock = clock
 
     def will_step(self, by_ms: int | None) -> bool:
-        """Whether a thread in this place would take another step without being told again, and by when."""
+        """Whether a thread would take another step by a time, without another wake-up."""
         return self.is_woken or (self.due_ms is not None and (by_ms is None or self.due_ms <= by_ms))
 
     @property
@@ -44,7 +47,7 @@ class HandDriven:
         return self.due_ms is not None and self.due_ms <= self._clock()
 
     def now_ms(self) -> int:
-        """The virtual time."""
+        """Return the virtual time."""
         return self._clock()
 
     def start(self, *, after_ms: int) -> None:
@@ -52,11 +55,11 @@ class HandDriven:
         self.due_ms = self._clock() + after_ms
 
     def wake(self) -> None:
-        """Note it: nothing is stepped before the case says so."""
+        """Note the wake-up. The service is not stepped before the case says so."""
         self.is_woken = True
 
     def wait(self, answer: "Future[Any]", *, timeout_ms: int) -> bool:
-        """Step the service as long as it was woken and has not answered; no time passes."""
+        """Step the service while it is woken or due and has not answered; no time passes."""
         for _ in range(_STEPS_OF_A_WAIT_MAX):
             if answer.done() or not (self.is_woken or self._is_due):
                 break
@@ -64,9 +67,9 @@ class HandDriven:
         return answer.done()
 
     def step(self) -> Round | None:
-        """Let the service do one round, as a thread would: an error of the disk is tried again after a while.
+        """Run one round of the service, as a thread would; a disk error is retried after a pause.
 
-        None once the service was stopped.
+        Returns None after the service was stopped.
         """
         if self.is_stopped:
             return None
@@ -79,5 +82,5 @@ class HandDriven:
         return Round(now_ms, self.due_ms, failed)
 
     def stop(self) -> None:
-        """No step from here on."""
+        """Take no further steps."""
         self.is_stopped = True

@@ -1,7 +1,7 @@
-"""Where the log files of a trial lie: in one directory, or in turn in two.
+"""The places of log files in a run: one directory, or two in turn.
 
-Says again, without the store's code, where RocketMQ puts a file: file number modulo the count of directories, in the
-order of their text. The disk of a trial is full for both of them or for none.
+This states again, without the store's code, where RocketMQ puts a file: the file number modulo the number of
+directories, in the order of their text. The disk of a run is full for both of them or for none.
 """
 
 from collections.abc import Iterable
@@ -12,15 +12,15 @@ ROOT = "/store"
 _NAMES = ("commitlog", "morelog")
 _DIRECTORIES = tuple(f"{ROOT}/{name}" for name in _NAMES)
 LOG_PATHS = tuple(f"{directory}/" for directory in _DIRECTORIES)
-"""How paths of log files begin."""
+"""Path prefixes of log files."""
 
 LOG_DIRECTORY = _DIRECTORIES[0]
 
 
 def log_directories(log_paths: int) -> tuple[str, ...]:
-    """Return the log directories of a store that has so many, below its own; in the order of their text.
+    """Return the log directories of a store with this many, in the order of their text.
 
-    Relative: a process that is killed has its store on a real disk, under another name.
+    They are relative to the store directory, because a process that is killed has its store on a real disk.
     """
     return _NAMES[:log_paths]
 
@@ -31,6 +31,6 @@ def file_at(base: int, *, file_bytes: int, log_paths: int) -> str:
 
 
 def log_files(paths: Iterable[str]) -> list[str]:
-    """Return those of the paths that lie in a log directory, in the order of their names."""
+    """Return the paths in a log directory, in the order of their names."""
     found = [path.rpartition("/") for path in paths if path.startswith(LOG_PATHS)]
     return ["".join(parts) for parts in sorted(found, key=lambda parts: (parts[2], parts[0]))]

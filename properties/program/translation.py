@@ -1,4 +1,4 @@
-"""From the settings and messages of a case to what the store and what the model are opened and fed with."""
+"""Translate settings and messages of a case into those of the store and the model."""
 
 from dataclasses import fields
 

@@ -1,7 +1,8 @@
-"""The standard workload of a campaign: what producers, readers, services and operators do, drawn from a seed.
+"""The standard workload of a campaign: random operations of clients and services.
 
-Three log files of 16 KiB, 40 records or more, three queues (docs/contract.md, "Campaigns"). What can be drawn is a
-table of rules; how often each is drawn is a mix (explore/crashes/scheduling.py), the standard one the table's weights.
+It has three log files of 16 KiB, 40 records or more, and three queues (docs/contract.md, "Campaigns"). A table of rules
+lists the operations. A swarm configuration (explore/crashes/scheduling.py) says how often each is drawn; the standard
+one is the table's weights.
 """
 
 import random
@@ -53,10 +54,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A kind of operation: its name in activation tables (behind `rule_`), how often it is drawn, and its draw.
+    """A kind of operation: its name, its weight, and its draw.
 
-    The weight is its share in the standard mix, in thousandths. A store without the service that it `needs` cannot
-    draw it.
+    Activation tables use the name after `rule_`.
+
+    The weight is its share in the standard swarm configuration, in thousandths. A rule that `needs` a service is not
+    drawn for a store without it.
     """
 
     name: str
@@ -111,7 +114,7 @@ TABLE: tuple[tuple[Rule, ...], ...] = (
     (Rule("put_batch", 50, _drawn(draw_batch)),),
     (Rule("put", 630, _drawn(draw_put)),),
 )
-"""Rules, in groups that are drawn first. A group that a store cannot draw leaves its share to the next one."""
+"""Rules in groups; a group is drawn first. A group that a store cannot draw leaves its share to the next one."""
 
 RULES: Mapping[str, Rule] = {rule.name: rule for group in TABLE for rule in group}
 WEIGHTS: Mapping[str, int] = {rule.name: rule.weight for rule in RULES.values()}
@@ -120,11 +123,14 @@ _DELETIONS = frozenset(rule.name for rule in TABLE[0])
 UNDELETED: Mapping[str, int] = {name: 0 if name in _DELETIONS else weight for name, weight in WEIGHTS.items()} | {
     "flush": WEIGHTS["flush"] + sum(WEIGHTS[name] for name in _DELETIONS)
 }
-"""The standard weights for histories in which nothing is deleted."""
+"""The standard weights for runs without deletions."""
 
 
 def draw_settings(base: Settings, rng: random.Random) -> Settings:
-    """Vary what a campaign may vary: durability mode, awaited copies, files ahead, directories, checksums, queues."""
+    """Vary the settings that a campaign may vary.
+
+    They are durability mode, pending copies, files ahead, directories, checksums and queues.
+    """
     mode = rng.random()
     return replace(
         base,
@@ -148,7 +154,7 @@ def draw_settings(base: Settings, rng: random.Random) -> Settings:
 
 
 def mode_of(settings: Settings) -> str:
-    """Return the durability mode of a store, as activation tables call it."""
+    """Return the durability mode of a store, as in activation tables."""
     if settings.sync_flush:
         return "mode_sync"
     return "mode_pool" if settings.pool_buffers else "mode_async"
@@ -161,12 +167,15 @@ def draw_operation(
     services: Sequence[ServiceName] = ("group-commit",),
     weights: Mapping[str, int] = UNDELETED,
 ) -> Operation:
-    """Draw the next operation of a store with these services, be it open or closed."""
+    """Draw the next operation of a store with these services, open or closed."""
     return Open() if closed else draw_rule(rng, services=services, weights=weights).draw(rng, services)
 
 
 def draw_rule(rng: random.Random, *, services: Sequence[ServiceName], weights: Mapping[str, int]) -> Rule:
-    """Draw a rule of the table by weight; one of them at least has a weight and needs no service."""
+    """Draw a rule by weight.
+
+    At least one rule has a weight and needs no service.
+    """
     drawn, below = rng.random() * sum(weights.values()), 0
     chosen: tuple[Rule, ...] = ()
     for group in TABLE:
@@ -184,5 +193,5 @@ def draw_rule(rng: random.Random, *, services: Sequence[ServiceName], weights: M
 
 
 def possible(rules: Iterable[Rule], *, services: Sequence[ServiceName], weights: Mapping[str, int]) -> list[Rule]:
-    """Return the rules that have a weight, and their service."""
+    """Return the rules that have a weight and whose service exists."""
     return [rule for rule in rules if weights[rule.name] and (rule.needs is None or rule.needs in services)]

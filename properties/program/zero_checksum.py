@@ -1,8 +1,8 @@
-"""A body that gives its record the checksum 0: rare in life (one record in 2^31), legal, and a trap (RMQ-B14).
+"""Find a body that gives its record the checksum 0, which is legal but rare (RMQ-B14).
 
-A CRC is linear: each bit of the body turns a fixed set of bits of the record's checksum, its way through the checksum
-of the body included. Which bits to turn is a system of 31 equations. For some records it has no solution: body and
-checksum of the body take each other away there.
+It occurs in one record of 2^31. A CRC is linear: each bit of the body flips a fixed set of bits of the record's
+checksum, also through the checksum of the body. The bits to flip solve a system of 31 equations. For some records it
+has no solution, because body and checksum of the body cancel out.
 """
 
 import ipaddress
@@ -22,7 +22,10 @@ _END = struct.Struct(">iqi")
 
 
 def sums_to_zero(record: Record) -> bytes | None:
-    """Return the body of this record with its first 8 bytes changed so that the record's checksum is 0, if one can."""
+    """Return the body with its first 8 bytes changed so that the record's checksum is 0.
+
+    Returns None if there is no such body.
+    """
     body = record.message.body or b""
     assert len(body) >= BODY_BYTES_MIN
     start = int.from_bytes(body[:BODY_BYTES_MIN], "big")
@@ -37,7 +40,10 @@ def sums_to_zero(record: Record) -> bytes | None:
 
 
 def _bits_for(turned_by: list[tuple[int, int]], wanted: int) -> int | None:
-    """Return bits of the body that turn exactly the wanted bits of the checksum: Gauss, a bit for an equation."""
+    """Return bits of the body that flip exactly the wanted bits of the checksum.
+
+    Method: Gaussian elimination, one bit for each equation.
+    """
     leading: dict[int, tuple[int, int]] = {}
     for bits, turned in turned_by:
         bits, turned = _reduced(leading, bits, turned)
@@ -48,7 +54,7 @@ def _bits_for(turned_by: list[tuple[int, int]], wanted: int) -> int | None:
 
 
 def _reduced(leading: dict[int, tuple[int, int]], bits: int, turned: int) -> tuple[int, int]:
-    """Return what is left of the turned bits when those are taken away that are led already."""
+    """Return bits and flipped bits after elimination of all leading bits."""
     for length in sorted(leading, reverse=True):
         if turned.bit_length() == length:
             bits, turned = bits ^ leading[length][0], turned ^ leading[length][1]
@@ -56,7 +62,10 @@ def _reduced(leading: dict[int, tuple[int, int]], bits: int, turned: int) -> tup
 
 
 def checksum_of(record: Record, body: bytes) -> int:
-    """Return the checksum in the trailer of a record with this body (docs/format.md, sections 3 and 4)."""
+    """Return the checksum in the trailer of a record with this body.
+
+    Source: docs/format.md, sections 3 and 4.
+    """
     message = record.message
     born, store = (_host(host) for host in (message.born_host, message.store_host))
     host_bits = (0x10 if len(born) == 20 else 0) | (0x20 if len(store) == 20 else 0)

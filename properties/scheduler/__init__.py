@@ -1,4 +1,7 @@
-"""Threads in steps: which one runs when is a function of a schedule, not of the interpreter, the machine or time."""
+"""Run threads in steps, as a function of a schedule.
+
+Interpreter, machine and time have no influence.
+"""
 
 from tornpage.properties.scheduler.enumeration import every_schedule, following
 from tornpage.properties.scheduler.lock import OUTSIDE, CooperativeLock

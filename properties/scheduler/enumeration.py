@@ -1,4 +1,4 @@
-"""Every schedule of a small case, without repeating one."""
+"""Enumerate every schedule of a small case exactly once."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -6,12 +6,14 @@ __all__ = ["every_schedule", "following"]
 
 
 def every_schedule(run: Callable[[tuple[int, ...]], Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """Yield each schedule after `run` carried it out, in lexicographic order, the sequential one first.
+    """Yield each schedule after `run` has run it, in lexicographic order.
+
+    The sequential schedule comes first.
 
     Args:
-        run: Carries out one schedule on fresh state and returns the `options` of its trace.
+        run: Runs one schedule on fresh state and returns the `options` of its trace.
 
-    No two of them are the same interleaving, and together they are all of them. There are exponentially many.
+    The schedules are all different interleavings, and together all that exist. Their number grows exponentially.
     """
     schedule: tuple[int, ...] | None = ()
     while schedule is not None:
@@ -21,7 +23,7 @@ def every_schedule(run: Callable[[tuple[int, ...]], Sequence[int]]) -> Iterator[
 
 
 def following(schedule: Sequence[int], options: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the schedule behind one that had so many `options` at each decision; None behind the last one."""
+    """Return the next schedule after one with these `options`; None after the last."""
     chosen = (*schedule, *(0,) * (len(options) - len(schedule)))
     last = next((at for at in reversed(range(len(options))) if chosen[at] + 1 < options[at]), None)
     return None if last is None else (*chosen[:last], chosen[last] + 1)

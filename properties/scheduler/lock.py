@@ -1,7 +1,7 @@
-"""A lock the scheduler knows: who waits for it is not runnable until it is free.
+"""A lock that the scheduler knows: tasks that wait for it are not runnable.
 
-Its acquire has a yield point in front, its release one behind. Nobody queues: of the tasks that wait for a lock that
-becomes free, and the ones that come by, the schedule chooses, as an operating system may.
+Before its acquire and after its release there is a yield point. There is no queue: when the lock becomes free, the
+schedule chooses among the waiting tasks and those that arrive, as an operating system may.
 """
 
 import sys
@@ -18,7 +18,9 @@ OUTSIDE: Final = -1
 
 
 class CooperativeLock:
-    """A mutual exclusion for the tasks of a stepped run; outside of one, an ordinary lock of a single thread.
+    """A mutual exclusion for the tasks of a stepped run.
+
+    Outside of a run it is an ordinary lock of a single thread.
 
     Args:
         name: For reports.
@@ -37,7 +39,7 @@ class CooperativeLock:
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody holds it."""
+        """Whether the lock is free."""
         return self._owner is None
 
     @property
@@ -47,17 +49,20 @@ class CooperativeLock:
 
     @property
     def acquisition(self) -> int | None:
-        """Which acquisition, counted from 1, holds it; None while it is free. No clock tells two of them apart."""
+        """The number of the current acquisition, counted from 1; None while the lock is free.
+
+        It distinguishes acquisitions at the same time.
+        """
         return None if self._owner is None else self._acquisitions
 
     def locked(self) -> bool:
-        """Whether somebody holds it, under the name `threading.Lock` has for it."""
+        """Whether the lock is held, under the name that `threading.Lock` uses."""
         return self._owner is not None
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take the lock, waiting for it if need be; False when it is held and the call shall not block.
+        """Take the lock, waiting if needed; False if it is held and the call must not block.
 
-        Raises HarnessError outside a run where it would wait for ever.
+        Raises HarnessError outside a run if it would wait forever.
         """
         task = current_task()
         if task is not None:
@@ -77,7 +82,7 @@ class CooperativeLock:
         return True
 
     def release(self) -> None:
-        """Give the lock back. Raises RuntimeError when the caller does not hold it."""
+        """Release the lock. Raises RuntimeError if the caller does not hold it."""
         task = current_task()
         owner: Task | int = OUTSIDE if task is None else task
         if self._owner is None or self._owner != owner:
@@ -91,14 +96,17 @@ class CooperativeLock:
 
     def _holder_text(self) -> str:
         if self._owner is None:
-            return "nobody"
+            return "no task"
         if isinstance(self._owner, Task):
             return f"task {self._owner.number}" + (", which has ended" if self._owner.ended else "")
         return "code outside the run"
 
     @property
     def is_left_next(self) -> bool:
-        """Whether its holder is back at the line of the `with` that took it: there is nothing left to do under it."""
+        """Whether its holder is back at the `with` line that took it.
+
+        The holder then has nothing left to do under the lock.
+        """
         if not isinstance(self._owner, Task) or self._taken_at is None:
             return False
         code, line = self._taken_at

@@ -1,20 +1,20 @@
-"""Tasks in threads of their own, of which one runs: who goes on at a yield point is read from a schedule.
+"""Run tasks in threads, one at a time; a schedule decides at each yield point.
 
-1. At any moment at most one task runs. The others wait for a baton each; nobody polls or sleeps.
-2. A task can be left at a yield point, while it waits for a cooperative lock, and when it ends; nowhere else. Yield
-   points are the lines (or bytecodes) of watched modules as they begin, acquires and releases of cooperative locks,
-   and calls of `yield_point`.
-3. Where more than one task is runnable, the next integer of the schedule decides, modulo their number: 0 goes on
-   with the current task, k takes the k-th other runnable one, by number. Where there is no current task that could
-   go on (at the start, when it ended or waits), the integer counts the runnable ones from 0. Behind its end a
-   schedule is zeros: the empty one runs the tasks one after the other.
-4. Equal arguments and equal tasks give an equal trace. The cyclic garbage collector is off during a run: what it
-   finalises would run at some allocation of some thread.
-5. When a run returns or raises, its threads have ended, but for one that hangs outside all yield points.
+1. At any moment at most one task runs. The others wait for a baton each; no task polls or sleeps.
+2. A task can be switched away at a yield point, while it waits for a cooperative lock, and at its end. Yield points are
+   the begins of lines (or bytecodes) of watched modules, acquires and releases of cooperative locks, and calls of
+   `yield_point`.
+3. If more than one task is runnable, the next integer of the schedule decides, modulo their number: 0 continues with
+   the current task, k takes the k-th other runnable task, by number. Without a current task that can continue (at the
+   start, after its end, or while it waits), the integer counts the runnable tasks from 0. Past its end a schedule is
+   zeros: the empty one runs the tasks one after the other.
+4. Equal arguments and equal tasks give an equal trace. The cyclic garbage collector is off during a run, because
+   finalisers would run at some allocation of some thread.
+5. When a run returns or raises, its threads have ended, except one that hangs outside all yield points.
 
-What it leaves out: a lock the scheduler does not know (`threading.Lock`, `functools.cached_property`, an import) that
-is waited for while its holder is parked; this is found by a watchdog, a verdict on the harness and the only use of
-time. Threads that a task starts are not stepped. Memory orders weaker than the interpreter's are not tried.
+Not covered: waits for a lock that the scheduler does not know (`threading.Lock`, `functools.cached_property`, an
+import) whose holder is parked. A watchdog finds them, which is a verdict on the harness and the only use of time.
+Threads that a task starts are not stepped. Weaker memory orders than the interpreter's are not tried.
 """
 
 import gc
@@ -39,7 +39,7 @@ POINTS_MAX: Final = 200_000
 HANG_SECONDS: Final = 60.0
 _TASKS_MAX: Final = 255
 _LOOK_SECONDS: Final = 0.2
-"""How often the supervising thread looks up: an interrupt just before it waits would not wake it."""
+"""Poll interval of the supervising thread: an interrupt just before its wait would not wake it."""
 
 
 def run_stepped(
@@ -57,16 +57,16 @@ def run_stepped(
 
     Args:
         tasks: At most 255, numbered from 0; each is called once, in a new thread.
-        schedule: Any integers; ones that are left over are not used.
-        modules: Whose code has yield points: modules, their names (a package means all below it) or source files.
+        schedule: Any integers; superfluous ones are not used.
+        modules: The code with yield points: modules, their names (a package means all below it) or source files.
         granularity: What a yield point is in that code.
         at_step: Actions that are called before the n-th yield point of the run, counted from 1, over all tasks.
         points_max: How many yield points a run may have.
         hang_seconds: How long the running task may stay away from all yield points.
-        trace: Is filled with what happened, also when the run fails.
+        trace: Is filled with what happened, also if the run fails.
 
-    Raises GuaranteeBroken of contract 16 when all tasks that have not ended wait; HarnessError when a bound is
-    exceeded; what an action at a step raised; KeyboardInterrupt. In all these cases the tasks are ended first.
+    Raises GuaranteeBroken of contract 16 if all tasks that have not ended wait; HarnessError if a bound is exceeded;
+    the exception of an action at a step; KeyboardInterrupt. In all these cases the tasks are ended first.
     """
     if len(tasks) > _TASKS_MAX:
         raise ValueError(f"{len(tasks)} tasks, at most {_TASKS_MAX}")
@@ -87,8 +87,8 @@ def run_stepped(
 
 
 def _supervise(scheduler: Scheduler, hang_seconds: float) -> None:
-    """Start the threads, hand the first one the baton, wait for all of them; raise what ended the run."""
-    # An interrupt waits until all threads stand; they inherit the mask, so that it always comes to this one.
+    """Start the threads, hand on the first baton, and wait for all; raise what ended the run."""
+    # An interrupt waits until all threads run. They inherit the mask, so that it always comes to this thread.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     started: list[Task] = []
     try:
@@ -114,7 +114,7 @@ def _supervise(scheduler: Scheduler, hang_seconds: float) -> None:
 
 
 def _wait(scheduler: Scheduler, started: Sequence[Task], hang_seconds: float) -> None:
-    """Return when all threads have ended, or nothing more can be done for the ones that have not."""
+    """Return when all threads have ended, or when the others cannot be ended."""
     look_seconds = min(hang_seconds, _LOOK_SECONDS)
     still_seconds, seen = 0.0, (-1, scheduler.running)
     while not scheduler.over.wait(look_seconds):
@@ -130,7 +130,7 @@ def _wait(scheduler: Scheduler, started: Sequence[Task], hang_seconds: float) ->
 
 
 def _abandon(scheduler: Scheduler, hang_seconds: float) -> None:
-    """End the run without the task that hangs; what it waits for may be given up by another one, parked."""
+    """End the run without the hanging task; another parked task may release what it waits for."""
     hung = scheduler.running
     if hung is None:
         return

@@ -1,8 +1,7 @@
 """The scheduler as its tasks see it: yield points, blocking, the baton, and the end.
 
-Everything here runs in the thread that has the baton; what it must not do is touch anything shared after it gave the
-baton away. The supervising thread may only say that the run is over (`fail`), read what is going on, and take the
-place of a task that hangs.
+All of this runs in the thread with the baton, which must not touch shared state after it has handed the baton on. The
+supervising thread may only end the run (`fail`), read the state, and replace a task that hangs.
 """
 
 import sys
@@ -22,8 +21,8 @@ __all__ = ["Scheduler"]
 T = TypeVar("T")
 
 _LIVENESS: Final = 16
-_POINTS_SINCE_TOLD_MAX: Final = 10_000
-"""How many yield points a task that is being ended may pass in its cleanup before it is told again."""
+_POINTS_SINCE_END_MAX: Final = 10_000
+"""How many yield points a task that is being ended may pass in its cleanup before it is ended again."""
 
 
 class _Ended(BaseException):
@@ -31,7 +30,10 @@ class _Ended(BaseException):
 
 
 class Scheduler:
-    """The state all tasks share. `running` has the baton; `over` is set when all tasks have ended."""
+    """The state that all tasks share.
+
+    `running` has the baton; `over` is set when all tasks have ended.
+    """
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class Scheduler:
         self.tasks = [Task(self, number, call) for number, call in enumerate(calls)]
 
     def live(self, task: Task) -> None:
-        """Wait for the first turn, call, hand on."""
+        """Wait for the first turn, call the task, and hand the baton on."""
         task.begin()
         if not self._ending:
             task.outcome = self._call(task)
@@ -77,7 +79,7 @@ class Scheduler:
             sys.settrace(before)
 
     def point(self, task: Task, where: FrameType | str) -> None:
-        """Count a yield point of the running task, do what is due there, and let the schedule choose."""
+        """Count a yield point of the running task, run a due action, and let the schedule choose."""
         if self._ending:
             self._end(task)
             return
@@ -104,7 +106,10 @@ class Scheduler:
                 self._switch(task, runnable[number - 1], where)
 
     def block(self, task: Task, waited: Waited) -> None:
-        """Mark a task as waiting and let others run; returns when it has the baton again, and what it waited for."""
+        """Mark a task as waiting and let others run.
+
+        Returns when it has the baton and what it waited for.
+        """
         if self._ending:
             raise _Ended
         task.waits_for = waited
@@ -115,14 +120,14 @@ class Scheduler:
         task.waits_for = None
 
     def quietly(self, call: Callable[[], T]) -> T:
-        """Call something; nothing it does is a yield point."""
+        """Call something without yield points."""
         before, self.is_quiet = self.is_quiet, True
         try:
             return call()
         finally:
             self.is_quiet = before
 
-    # ---- whose turn ----------------------------------------------------------------------------------------------
+    # ---- turns ---------------------------------------------------------------------------------------------------
 
     def _runnable(self) -> list[Task]:
         return [task for task in self.tasks if not task.ended and (task.waits_for is None or task.waits_for.is_free)]
@@ -146,13 +151,16 @@ class Scheduler:
     def _switch(self, task: Task, chosen: Task, where: FrameType | str) -> None:
         self._leave(task, where)
         self.running = chosen
-        chosen.baton.release()  # from here on the other one runs: nothing shared is touched
+        chosen.baton.release()  # from here on the other task runs: no shared state is touched
         task.baton.acquire()
         if self._ending:
             self._end(task)
 
     def hand_on(self) -> None:
-        """Give the baton to a task when none has it: at the start, and when one ended. To be ended, each in turn."""
+        """Give the baton to a task when none has it: at the start, and after an end.
+
+        While the run ends, each task gets it in turn.
+        """
         alive = [task for task in self.tasks if not task.ended]
         if not alive:
             self.over.set()
@@ -167,25 +175,28 @@ class Scheduler:
 
     def _deadlock(self) -> GuaranteeBroken:
         waiting = "; ".join(f"task {task.number} waits for {task.waits_for}" for task in self.tasks if not task.ended)
-        sentence, expected = "all producers wait for each other", "one that can go on"
+        sentence, expected = "all producers wait for each other", "one that can continue"
         return GuaranteeBroken(_LIVENESS, sentence, expected=expected, found=waiting)
 
     def fail(self, error: BaseException) -> None:
-        """Keep the first reason, and let nobody go on."""
+        """Keep the first reason, and end the run."""
         if self.failure is None:
             self.failure = error
         self._ending = True
 
     def _stop(self, task: Task, where: FrameType | str, error: BaseException) -> NoReturn:
-        """End the run from within, and the current task first."""
+        """End the run from inside, beginning with the current task."""
         self._leave(task, where)
         self.fail(error)
-        task.told = True
+        task.is_ending = True
         raise _Ended
 
     def _end(self, task: Task) -> None:
-        """Raise in a task whose run is over: once, then again if its cleanup goes on and on."""
-        task.points_since_told += task.told
-        if not task.told or task.points_since_told > _POINTS_SINCE_TOLD_MAX:
-            task.told = True
+        """Raise in a task whose run is over.
+
+        It is raised again if the cleanup of the task takes too long.
+        """
+        task.points_since_end += task.is_ending
+        if not task.is_ending or task.points_since_end > _POINTS_SINCE_END_MAX:
+            task.is_ending = True
             raise _Ended

@@ -30,11 +30,11 @@ class Waited(Protocol):
 
     @property
     def is_free(self) -> bool:
-        """Whether a task that waits for it could go on."""
+        """Whether a task that waits for it could continue."""
 
 
 class Stepper(Protocol):
-    """What a task knows of the run it belongs to."""
+    """The run as a task sees it."""
 
     is_quiet: bool
 
@@ -48,14 +48,14 @@ class Stepper(Protocol):
         """Return when something is free."""
 
     def quietly(self, call: Callable[[], T]) -> T:
-        """Call something that has no yield points."""
+        """Call something without yield points."""
         ...
 
 
 class Task:
-    """Owned by its run. A task is runnable when it has not ended and what it waits for, if anything, is free.
+    """Owned by its run. A task is runnable if it has not ended and what it waits for is free.
 
-    `told` says that it was made to end before its time, `abandoned` that the run goes on without its baton.
+    `is_ending`: it was made to end early. `abandoned`: the run continues without its baton.
     """
 
     def __init__(self, run: Stepper, number: int, call: Callable[[], object]) -> None:
@@ -64,9 +64,9 @@ class Task:
         self.call = call
         self.outcome: Outcome[object] = Outcome()
         self.waits_for: Waited | None = None
-        self.ended = self.told = self.abandoned = False
+        self.ended = self.is_ending = self.abandoned = False
         self.points_of_turn = 0
-        self.points_since_told = 0
+        self.points_since_end = 0
         self.baton = threading.Lock()
         self.baton.acquire()
         self.thread = threading.Thread(target=run.live, args=(self,), name=f"stepped-{number}", daemon=True)
@@ -93,13 +93,13 @@ _HERE = _Here()
 
 
 def current_task() -> Task | None:
-    """Return the task this code belongs to; None outside a run and in an action at a step."""
+    """Return the task that runs this code; None outside a run and in an action at a step."""
     task = _HERE.task
     return None if task is None or task.run.is_quiet else task
 
 
 def yield_point(label: str) -> None:
-    """Let the schedule decide who goes on. Does nothing outside a stepped run."""
+    """Let the schedule choose the next task. Does nothing outside a stepped run."""
     task = current_task()
     if task is not None:
         task.point(label)

@@ -1,4 +1,4 @@
-"""What a stepped run did: whose turn it was, for how many yield points, and where it was left.
+"""The trace of a stepped run: turns of tasks, yield points, and places of switches.
 
 Equal runs have equal traces. A trace is bounded: it keeps the last turns and counts the others.
 """
@@ -14,7 +14,7 @@ _TURNS_IN_TEXT = 20
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One task ran without a break: past `points` yield points, the one it was left at included."""
+    """One task ran without a switch, past `points` yield points, including the one at its end."""
 
     task: int
     points: int
@@ -26,10 +26,10 @@ class Turn:
 
 @dataclass(slots=True)
 class StepTrace:
-    """Filled by a run, also by one that fails; a run that is given a used one begins it anew.
+    """Filled by a run, also by one that fails; a run first clears a used trace.
 
-    `options` holds the number of runnable tasks at each decision, `chosen` the number that was taken there, decisions
-    behind the end of the schedule included. `integers_used` tells how much of the schedule was consumed.
+    `options` has the number of runnable tasks at each decision, `chosen` the number that was taken there, including
+    decisions past the end of the schedule. `integers_used` is the number of integers taken from the schedule.
     """
 
     turns_max: int = TURNS_MAX
@@ -48,7 +48,7 @@ class StepTrace:
         self.chosen.clear()
 
     def add(self, turn: Turn) -> None:
-        """Append a turn; the oldest one goes when there are too many."""
+        """Append a turn; the oldest one is dropped if there are too many."""
         self.turns.append(turn)
         if len(self.turns) > self.turns_max:
             self.turns.popleft()

@@ -1,7 +1,7 @@
-"""Which frames have yield points, and the trace function that finds them.
+"""Decide which frames have yield points, and trace them.
 
-What it leaves out: the frames of the watched modules that were on the stack before the task was called, and everything
-done in C, which is one step whatever it does. Another trace function (a debugger's, coverage's) sees nothing of a task.
+Not covered: frames of watched modules that were on the stack before the task was called, and everything done in C,
+which is one step. Another trace function (a debugger's or coverage's) sees nothing of a task.
 """
 
 import os
@@ -13,13 +13,13 @@ from typing import Any, Literal
 __all__ = ["Granularity", "TraceFunction", "Watch", "location"]
 
 Granularity = Literal["line", "opcode"]
-"""What a yield point is in watched code: a line, or a bytecode, as either begins."""
+"""What a yield point is in watched code: the begin of a line, or of a bytecode."""
 
 TraceFunction = Callable[[FrameType, str, Any], Any]
 
 
 class Watch:
-    """Decides by module name, packages with all below them, or by source file."""
+    """Decides by module name (a package includes all below it) or by source file."""
 
     def __init__(self, modules: Iterable[ModuleType | str | Path], granularity: Granularity) -> None:
         self._names: set[str] = set()
@@ -48,7 +48,7 @@ class Watch:
         return below or (bool(self._files) and os.path.realpath(file) in self._files)
 
     def tracer(self, point: Callable[[FrameType], None]) -> TraceFunction:
-        """Return a function for `sys.settrace` that calls `point` as each line or bytecode of watched code begins."""
+        """Return a trace function that calls `point` at each line or bytecode of watched code."""
         by_opcode = self._granularity == "opcode"
         wanted = self._granularity
         decided: dict[CodeType, bool] = {}  # by code object: most calls of a run are of code that was called before
@@ -74,5 +74,5 @@ class Watch:
 
 
 def location(where: FrameType | str) -> str:
-    """Return the module and line a frame is at, or the label itself."""
+    """Return the module and line of a frame, or the label itself."""
     return where if isinstance(where, str) else f"{where.f_globals.get('__name__', '?')}:{where.f_lineno}"

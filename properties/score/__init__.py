@@ -1,1 +1,1 @@
-"""The scoreboard: how soon each strategy kills each planted bug, measured with a budget, many seeds and censoring."""
+"""Measure how soon each strategy kills each planted bug: budgets, seeds and censoring."""

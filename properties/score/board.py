@@ -1,9 +1,9 @@
-"""From rows of trials to a scoreboard: per bug and strategy, per strategy, and over all bugs.
+"""Compute the scoreboard from trial rows, by bug and strategy, by strategy, and in total.
 
-A bug counts as killed within a time by a strategy if at least half of its trials killed it by then. A trial that died,
-hung or failed in the harness says nothing and is counted apart. `IN_TURNS` is no strategy of its own: it is what a
-user gets who knows nothing of the bug and gives each strategy its turn, a slice at a time; its time is that of the
-first of them to kill, times their number.
+A strategy kills a bug within a time if at least half of its trials killed the bug by then. A trial that died, hung or
+failed in the harness gives no information and is counted apart. `IN_TURNS` is not a strategy of its own. It is the
+expectation of a user who does not know the bug and gives each strategy a slice of time in turn. Its time is that of the
+first strategy to kill, multiplied by the number of strategies.
 """
 
 import math
@@ -24,10 +24,10 @@ WITHIN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class BugScore:
-    """One bug and one strategy: what `trials` of them came to; `lost` trials said nothing.
+    """Score one bug with one strategy over `trials` trials.
 
-    Times are seconds, counts those of the strategy; infinity is beyond the budget. `operations` and `token` are of the
-    shortest failure as it was met, before anything was made small.
+    `lost` of them gave no information. Times are in seconds, counts in the unit of the strategy. Infinity means beyond
+    the budget. `operations` and `token` belong to the shortest failure as it was found, before shrinking.
     """
 
     bug: str
@@ -48,7 +48,10 @@ class BugScore:
 
 @dataclass(frozen=True, slots=True)
 class StrategyScore:
-    """One strategy over all bugs; `survival` is (seconds, share of trials whose bug is alive)."""
+    """Score one strategy over all bugs.
+
+    `survival` is (seconds, share of trials with the bug alive).
+    """
 
     strategy: str
     bugs: int
@@ -61,7 +64,10 @@ class StrategyScore:
 
 @dataclass(frozen=True)
 class Board:
-    """The whole score. `best` has the score of the fastest strategy of each bug, killed or not."""
+    """Hold the whole score.
+
+    `best` is the score of the fastest strategy of each bug, killed or not.
+    """
 
     budget_s: float
     within_s: float
@@ -74,17 +80,20 @@ class Board:
 
     @property
     def killed_within(self) -> int:
-        """How many bugs some strategy by itself kills in time."""
+        """Return the number of bugs that at least one strategy kills in time."""
         return sum(score.median_s.value <= self.within_s for score in self.best.values())
 
     @property
     def median_kill_s(self) -> float:
-        """The median over bugs of the median of the fastest strategy; infinity if half of them live."""
+        """Return the median over bugs of the fastest strategy's median.
+
+        It is infinite if half of the bugs survive.
+        """
         return _median([self.best[bug].median_s.value if bug in self.best else math.inf for bug in self.bugs])
 
 
 def board_of(plan: Plan, rows: Iterable[TrialRow]) -> Board:
-    """Return the board of the trials that were asked for, as far as they are there."""
+    """Return the board of the requested trials, as far as they are present."""
     bugs, strategies, budget_s = plan.bugs, plan.strategies, plan.budget_s
     found: defaultdict[tuple[str, str], dict[int, TrialRow]] = defaultdict(dict)
     for row in plan.asked(rows):
@@ -153,7 +162,7 @@ def _bug_score(bug: str, strategy: str, rows: Sequence[TrialRow], budget_s: floa
 def _in_turns(
     bug: str, strategies: Sequence[str], found: Mapping[tuple[str, str], Mapping[int, TrialRow]], budget_s: float
 ) -> Iterable[BugScore]:
-    """Yield the score of all strategies in turns, if there are several and the bug was tried with any."""
+    """Yield the score of all strategies in turns, if there are several and one tried the bug."""
     tried = {strategy: rows for strategy in strategies if (rows := found.get((bug, strategy)))}
     if len(strategies) < 2 or not tried:
         return
@@ -178,7 +187,10 @@ def _in_turns(
 
 
 def _same(strategy: str, number: int) -> int:
-    """Return which trial of a strategy says what this one would: without a seed there is one."""
+    """Return the trial number that stands for this one.
+
+    A strategy without a seed has a single trial.
+    """
     return number if strategy not in STRATEGIES or STRATEGIES[strategy].is_seeded else 0
 
 

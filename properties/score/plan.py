@@ -1,4 +1,4 @@
-"""What a score asks for: bugs, strategies, trials of each with each, and the budget of a trial."""
+"""Define what a score measures: bugs, strategies, number of trials, and budget of a trial."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,18 +13,24 @@ _MANY_THREADS = frozenset({"interleavings"})
 
 
 def may_see(bug: str, strategy: str) -> bool:
-    """Return whether a strategy can meet what a bug needs; a bug that it cannot see is not tried and not killed."""
+    """Return whether a strategy can show a bug.
+
+    A bug that it cannot show is neither tried nor killed.
+    """
     return not PLANTED[bug].needs_threads or strategy in _MANY_THREADS
 
 
 def reason_why_not(bug: str, strategy: str) -> str:
-    """Return why a strategy cannot see a bug; empty if it may."""
-    return "" if may_see(bug, strategy) else "two threads have to meet, and this strategy has one"
+    """Return why a strategy cannot show a bug, or an empty string if it can."""
+    return "" if may_see(bug, strategy) else "the bug needs two threads, and this strategy runs one"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`trials` of each bug with each strategy that may see it, of up to `budget_s` seconds of the `clock` each."""
+    """Plan `trials` of each bug with each strategy that can show it, within a budget each.
+
+    A trial lasts up to `budget_s` seconds of the `clock`.
+    """
 
     bugs: tuple[str, ...]
     strategies: tuple[str, ...]
@@ -34,7 +40,7 @@ class Plan:
     base_seed: int
 
     def keys(self, may_see: Callable[[str, str], bool]) -> list[TrialKey]:
-        """Return all trials; a strategy that has no seed has one of each bug."""
+        """Return all trials; a strategy without a seed has one for each bug."""
         return [
             TrialKey(bug, strategy, number, self.base_seed)
             for number in range(self.trials)
@@ -44,7 +50,7 @@ class Plan:
         ]
 
     def asked(self, rows: Iterable[TrialRow]) -> list[TrialRow]:
-        """Return the rows that are of this plan and say what happens within its budget; the last one of each trial."""
+        """Return the rows of this plan that are valid for its budget, the last one of each trial."""
         found = {
             row.key: row
             for row in rows

@@ -1,7 +1,8 @@
-"""All trials of a score, in an order in which what is known early is worth most.
+"""Run all trials of a score, in an order in which early results are worth most.
 
-Fair over bugs: every bug has its n-th trial with every strategy before any bug has its next one. Within a round a bug
-that nobody has killed comes before one that was killed, and among equals the strategy that has cost least so far.
+Bugs are treated fairly: every bug has its n-th trial with every strategy before any bug has its next one. Within a
+round a bug without a kill comes before one with a kill. Among equals the strategy with the least cost so far comes
+first.
 """
 
 from collections import Counter, defaultdict
@@ -10,25 +11,26 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
-from tornpage.properties.campaign.resume import KeptRows
-from tornpage.properties.campaign.workers import Apart, Died, Plain
+from tornpage.properties.campaign.resume import ResumeRows
+from tornpage.properties.campaign.workers import Died, JobPool, Plain
 from tornpage.properties.score.plan import Plan
 from tornpage.properties.score.trials import PRELOAD, TrialKey, TrialRow, run_trial
 
 __all__ = ["SLACK_S", "Progress", "Queue", "score"]
 
 SLACK_S = 60.0
-"""So long beyond its budget a trial may take, to start and to replay what it has seen; then it hangs."""
+"""Seconds beyond its budget that a trial may take to start and to replay what it found. After that it counts as hung.
+"""
 
 _WALL_OF_CPU_MAX = 20
-"""A second of the processor may take so many of the wall before a trial counts as one that hangs."""
+"""Seconds of the wall clock that one processor second may take before a trial counts as hung."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a score is: trials done, `new` of them by this call, and those in all.
+    """Report the progress of a score: trials done, those `new` in this call, and all.
 
-    `seconds_left_max` is None where the budget is not in seconds of the wall.
+    `seconds_left_max` is None if the budget is not in seconds of the wall clock.
     """
 
     done: int
@@ -39,7 +41,7 @@ class Progress:
 
 @dataclass
 class Queue:
-    """Trials that are still to do."""
+    """Queue the trials that remain."""
 
     open: list[TrialKey]
     _killed: set[str] = field(default_factory=set)
@@ -47,7 +49,7 @@ class Queue:
     _seconds: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def note(self, row: TrialRow) -> None:
-        """Learn from a trial."""
+        """Record a trial."""
         if row.end == "killed":
             self._killed.add(row.bug)
         self._tried[row.bug, row.number] += 1
@@ -69,15 +71,15 @@ def score(
     plan: Plan,
     *,
     workers: int,
-    kept: KeptRows[TrialRow],
+    kept: ResumeRows[TrialRow],
     may_see: Callable[[str, str], bool],
     progress: Callable[[Progress], None],
     slack_s: float = SLACK_S,
 ) -> None:
-    """Carry out what `kept` does not know yet, and add each trial to it as it ends.
+    """Run the trials missing in `kept`, and add each to it when it ends.
 
-    A bug is not tried with a strategy that may not see it (bug, strategy). A keyboard interrupt ends the trials that
-    run and goes on to the caller; what has ended is kept.
+    A bug is not tried with a strategy for which `may_see(bug, strategy)` is false. A keyboard interrupt ends the
+    running trials and is raised to the caller; finished trials are kept.
     """
     wanted = plan.keys(may_see)
     known = [row for row in kept.rows if row.answers(plan.budget_s, plan.clock)]
@@ -94,7 +96,7 @@ def score(
         progress(Progress(len(wanted) - left, len(wanted), missing - left, at_most))
 
     job = Plain(partial(run_trial, budget_s=plan.budget_s, clock=plan.clock))
-    apart = Apart(job, _taken(queue), workers, limit_s, PRELOAD, tell)
+    apart = JobPool(job, _taken(queue), workers, limit_s, PRELOAD, tell)
     with closing(apart.results()) as results:
         for key, made in results:
             row = _lost(key, plan, made) if isinstance(made, Died) else made

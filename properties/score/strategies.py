@@ -1,8 +1,8 @@
-"""Ways to look for a bug: each is handed settings with the bug, and yields what it has counted and what it has met.
+"""Define the search strategies.
 
-What a strategy draws and how it judges is what the commands draw and judge (`explore crashes`, `check`, `explore
-interleavings`); no strategy knows which bug it is after. Each looks until it is told that the time is over, or until
-it has nothing left to try.
+Each takes settings with a bug and yields counts and detections. A strategy draws and judges like the commands `explore
+crashes`, `check` and `explore interleavings`. No strategy uses which bug is planted. Each searches until the time is
+over or nothing is left to try.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,13 +16,13 @@ from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.crashes.explore import explore_seed
 from tornpage.properties.explore.crashes.scheduling import Strategy as Mix
-from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
+from tornpage.properties.explore.exhaustive.search import search_exhaustively
 from tornpage.properties.explore.interleavings.campaign import InterleavingTally, interleavings
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.machines.check import MACHINES, TURN_EXAMPLES_MAX, check
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.sightings import SeenCase, SeenInterleaving, Sighting
+from tornpage.properties.score.detections import CaseDetection, Detection, InterleavingDetection
 
 __all__ = [
     "STRATEGIES",
@@ -30,48 +30,52 @@ __all__ = [
     "Interleaved",
     "IsOver",
     "Machines",
-    "RandomHistories",
+    "RandomRuns",
     "Strategy",
     "UnknownStrategy",
     "strategies_named",
 ]
 
 IsOver = Callable[[], bool]
-Sought = Iterator[tuple[int, Sighting | None]]
-"""The count so far, and what was met there, if anything."""
+Sought = Iterator[tuple[int, Detection | None]]
+"""The count so far, and the detection made there, if any."""
 
 _EXAMPLES_MAX = 1_000_000
 _SEEDS_APART = 1_000
 _EXHAUSTED_FIRST = 200
 _SHORT_TURN = 4
-"""With ten examples a turn the last of eight machines begins after some 2,000 operations: six seconds and more."""
+"""With ten examples a turn, the last of eight machines would start after some 2,000 operations, or more than six
+seconds."""
 
 
 class Strategy(Protocol):
-    """A way to look for a bug. `counts` says what its numbers are: states, operations, interleavings."""
+    """Search for a bug.
+
+    `counts` names the unit of its count: states, operations, interleavings.
+    """
 
     @property
     def counts(self) -> str:
-        """What is counted."""
+        """Return the unit of the count."""
 
     @property
     def is_seeded(self) -> bool:
-        """Whether another seed means other draws; without one a single trial says all."""
+        """Return whether another seed gives other draws. Without a seed a single trial is enough."""
 
     def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
-        """Yield the count so far, often, and with it what was met there, if anything.
+        """Yield the count so far at short intervals, with the detection made there, if any.
 
-        It may be left at any time, asks `is_over` itself where it cannot yield, and ends when nothing is left to try.
-        Equal arguments yield equal things, however long it is let.
+        The caller may close the generator at any time. It calls `is_over` itself where it cannot yield, and ends when
+        nothing is left to try. Equal arguments yield equal results, whatever the time limit.
         """
 
 
 @dataclass(frozen=True, slots=True)
-class RandomHistories:
-    """Seeded random histories, one after the other, crashed at every event (`tornpage explore`).
+class RandomRuns:
+    """Run seeded random programs one after the other, crashed at every event (`explore`).
 
-    They are of one `mix` of operations and faults, or swarm: each draws its own. Settings that are `fixed` are not
-    drawn; the clock is set back by `clock_back_ms` once in each life.
+    All use one `mix` of operations and faults, or swarm, in which each run draws its own. Settings in `fixed` are not
+    drawn. The clock is set back by `clock_back_ms` once in each session.
     """
 
     mix: Mix = "random"
@@ -94,29 +98,32 @@ class RandomHistories:
                 fixed=self.fixed,
                 clock_back_ms=self.clock_back_ms,
             ):
-                yield tally.all_states, None if failure is None else SeenCase(failure)
+                yield tally.all_states, None if failure is None else CaseDetection(failure)
 
 
 @dataclass(frozen=True, slots=True)
 class Exhaustive:
-    """Every crash state of every workload, the workloads growing by an operation at a time (`tornpage exhaust`)."""
+    """Check every crash state of every workload, one operation longer at a time (`exhaust`)."""
 
     counts = "states"
     is_seeded = False
 
     def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
-        states = hunt_exhaustively(settings.bug, tracker=tracker, disk=settings.disk, is_over=is_over)
+        states = search_exhaustively(settings.bug, tracker=tracker, disk=settings.disk, is_over=is_over)
         for number, failure in enumerate(states, 1):
-            yield number, None if failure is None else SeenCase(failure)
+            yield number, None if failure is None else CaseDetection(failure)
 
 
 class _TimeIsUp(KeyboardInterrupt):
-    """Ends a machine, which otherwise ends by examples only; Hypothesis takes it for a user's interrupt."""
+    """End a machine at the time limit.
+
+    Otherwise only its number of examples ends it. Hypothesis treats this as a user's interrupt.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Hypothesis machines in turns of so many examples, each of up to `steps` steps (`tornpage check`)."""
+    """Run Hypothesis machines in turns of examples, up to `steps` steps each (`check`)."""
 
     machines: tuple[str, ...] = tuple(MACHINES)
     steps: int = 25
@@ -153,18 +160,21 @@ class Machines:
                     turn_examples_max=self.turn_examples,
                 )
             except (_TimeIsUp, Flaky):
-                # an example that repeats an earlier one, and was ended in the middle, is called flaky by Hypothesis
+                # Hypothesis calls an example flaky if it repeats an earlier one that was ended early
                 if not ended:
                     raise
                 yield operations, None
                 return
             before = operations
-            yield operations, None if result.failure is None else SeenCase(result.failure)
+            yield operations, None if result.failure is None else CaseDetection(result.failure)
 
 
 @dataclass(frozen=True, slots=True)
 class Interleaved:
-    """Interleavings of a store's threads, scenario after scenario (`tornpage explore interleavings`)."""
+    """Run interleavings of a store's threads, one scenario after the other.
+
+    The command is `tornpage explore interleavings`.
+    """
 
     counts = "interleavings"
     is_seeded = True
@@ -175,29 +185,29 @@ class Interleaved:
         for number in count(1):
             ran = run_interleaving(interleaving, tracker=tracker)
             failure = None if ran.broken is None else BrokenInterleaving(interleaving, ran.broken, ran)
-            yield number, None if failure is None else SeenInterleaving(failure)
+            yield number, None if failure is None else InterleavingDetection(failure)
             interleaving = drawn.send(ran)
 
 
 STRATEGIES: dict[str, Strategy] = {
-    "random": RandomHistories(),
-    "swarm": RandomHistories(mix="swarm"),
+    "random": RandomRuns(),
+    "swarm": RandomRuns(mix="swarm"),
     "exhaustive": Exhaustive(),
     "machine": Machines(turn_examples=_SHORT_TURN),
     "interleavings": Interleaved(),
 }
-"""What bugs are scored with, by name: the same for every bug."""
+"""The strategies by name; all bugs are scored with the same ones."""
 
 
 class UnknownStrategy(ValueError):
-    """There is no strategy of this name."""
+    """Raise this if no strategy has the given name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no strategy {name!r}; there are: {', '.join(STRATEGIES)}")
 
 
 def strategies_named(names: str) -> tuple[str, ...]:
-    """Return the strategies that a list of names with commas between means, all for an empty one.
+    """Return the strategies in a comma-separated list of names, or all for an empty list.
 
     Raises UnknownStrategy.
     """

@@ -1,6 +1,6 @@
-"""Times until a kill, some of them censored: survival curve, quantiles, and how sure they are.
+"""Estimate times until a kill with censoring: survival curve, quantiles and intervals.
 
-A trial that ends without a kill says that the bug lives longer than its budget, no more: it is censored on the right.
+A trial that ends without a kill only shows that the bug lives longer than the budget. It is censored on the right.
 """
 
 import math
@@ -17,7 +17,10 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A time, and whether it is that of a kill; else the bug was alive then, and nobody looked any longer."""
+    """Hold a time, and whether the bug was killed then.
+
+    If not, the bug was alive and the observation ended.
+    """
 
     time: float
     killed: bool
@@ -25,7 +28,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate between two bounds; infinity stands for a time beyond the budget."""
+    """Hold an estimate between two bounds; infinity means a time beyond the budget."""
 
     value: float
     low: float
@@ -33,7 +36,7 @@ class Interval:
 
 
 def product_limit(observed: Sequence[Observed]) -> list[tuple[float, float]]:
-    """Return the survival curve as (time, share alive from then on), a step for each time with a kill.
+    """Return the survival curve as (time, share alive from then on), with a step at each kill.
 
     Source: E. L. Kaplan, P. Meier: Nonparametric estimation from incomplete observations (1958).
     """
@@ -48,10 +51,10 @@ def product_limit(observed: Sequence[Observed]) -> list[tuple[float, float]]:
 
 
 def quantile(times: Sequence[float], share: float) -> float:
-    """Return the time by which a share of the trials had their kill; infinity where they had not.
+    """Return the time by which a share of the trials had a kill, or infinity if fewer had.
 
-    `times` are those of kills, and infinity for each trial that was censored: as all are censored at one budget, this
-    is what the survival curve says.
+    `times` are those of kills, and infinity for each censored trial. All trials are censored at one budget, so this
+    equals the value of the survival curve.
     """
     return sorted(times)[_rank(len(times), share)]
 

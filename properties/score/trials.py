@@ -1,4 +1,4 @@
-"""One trial: one bug, one strategy, one seed of its own, one budget; and the row that remains of it."""
+"""Run one trial: one bug, one strategy, one seed and one budget, and return its row."""
 
 import logging
 from dataclasses import asdict, dataclass
@@ -8,31 +8,34 @@ from time import perf_counter, process_time
 from typing import Any, Literal
 
 from tornpage.properties.campaign.replay import signature
-from tornpage.properties.campaign.resume import KeptRows
+from tornpage.properties.campaign.resume import ResumeRows
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.hunt import hunt
+from tornpage.properties.score.search import search
 from tornpage.properties.score.strategies import STRATEGIES
 
-__all__ = ["CLOCKS", "PRELOAD", "TRIALS", "ClockName", "TrialEnd", "TrialKey", "TrialRow", "kept_trials", "run_trial"]
+__all__ = ["CLOCKS", "PRELOAD", "TRIALS", "ClockName", "TrialEnd", "TrialKey", "TrialRow", "run_trial", "trial_rows"]
 
 TRIALS = "trials.jsonl"
 
 PRELOAD = ("tornpage.properties.score.trials",)
-"""What a server of processes imports: all that a trial or a hunt needs."""
+"""The modules that a server process imports for trials."""
 
 ClockName = Literal["wall", "cpu"]
 
 CLOCKS = {"wall": perf_counter, "cpu": process_time}
-"""Seconds of the wall, or of the processor: those that a trial has used itself, whatever else the machine does."""
+"""Seconds of the wall clock, or of the processor time of the trial itself, whatever else the machine does."""
 
 TrialEnd = Literal["killed", "survived", "exhausted", "harness", "died", "hung"]
 
 
 @dataclass(frozen=True, slots=True)
 class TrialKey:
-    """What a trial is: `number` counts the trials of a bug with a strategy, `base_seed` is that of the whole score."""
+    """Identify a trial: `number` counts the trials of a bug with a strategy.
+
+    `base_seed` is the seed of the whole score.
+    """
 
     bug: str
     strategy: str
@@ -41,19 +44,19 @@ class TrialKey:
 
     @property
     def seed(self) -> int:
-        """The seed of the trial: no two trials have the same draws."""
+        """Return the seed of the trial. No two trials have the same draws."""
         named = f"{self.base_seed}/{self.bug}/{self.strategy}/{self.number}"
         return int.from_bytes(blake2b(named.encode(), digest_size=6).digest(), "big")
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRow:
-    """What became of a trial.
+    """Hold the result of a trial.
 
-    `count` is what the strategy counts until then; `seconds`, of the `clock` that the budget is given in, end with the
-    sighting, or with the budget. `wall_s` and `cpu_s` are what all of it took, the replays of what was seen included.
-    `end` is `exhausted` where nothing was left to try; with `harness`, `died` and `hung` the trial says nothing for the
-    strategy, and `why` tells.
+    `count` is the strategy's count at the end. `seconds`, measured by `clock` like the budget, end with the detection
+    or with the budget. `wall_s` and `cpu_s` are the whole cost, including replays of detections. `end` is `exhausted`
+    if nothing was left to try. With `harness`, `died` and `hung` the trial gives no information about the strategy, and
+    `why` gives the cause.
     """
 
     bug: str
@@ -76,29 +79,29 @@ class TrialRow:
 
     @property
     def key(self) -> TrialKey:
-        """What trial it is of."""
+        """Return the key of the trial."""
         return TrialKey(self.bug, self.strategy, self.number, self.base_seed)
 
     def answers(self, budget_s: float, clock: ClockName) -> bool:
-        """Whether it says what happens within a budget: it was tried as long, or ended before."""
+        """Return whether the row is valid for a budget: it was tried as long, or ended earlier."""
         if self.clock != clock:
             return False
         return self.budget_s >= budget_s or (self.end in ("killed", "exhausted") and self.seconds < budget_s)
 
 
-def kept_trials(directory: Path | None) -> KeptRows[TrialRow]:
-    """Return the trials that a directory holds. Raises BadRows and OSError."""
-    return KeptRows(None if directory is None else directory / TRIALS, TrialRow)
+def trial_rows(directory: Path | None) -> ResumeRows[TrialRow]:
+    """Return the trials in a directory. Raises BadRows and OSError."""
+    return ResumeRows(None if directory is None else directory / TRIALS, TrialRow)
 
 
 def run_trial(key: TrialKey, budget_s: float, clock: ClockName) -> TrialRow:
-    """Carry out a trial, in a process that has nothing else to do."""
-    logging.getLogger("tornpage").addHandler(logging.NullHandler())  # what broken stores say is no news
+    """Run a trial in a process of its own."""
+    logging.getLogger("tornpage").addHandler(logging.NullHandler())  # log output of broken stores is expected
     began = perf_counter(), process_time()
     known: dict[str, Any] = {**asdict(key), "budget_s": budget_s, "clock": clock}
     try:
         with choose_tracker("auto") as tracker:
-            quarry = hunt(
+            quarry = search(
                 STRATEGIES[key.strategy],
                 Settings(bug=key.bug),
                 seed=key.seed,

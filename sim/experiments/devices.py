@@ -1,9 +1,12 @@
-"""Where the numbers of a preset come from, in a sentence for the foot of a figure; the tables are in `sim.device`."""
+"""Name the source of each preset, in a sentence for the foot of a figure.
+
+The numbers are in `sim.device.device`.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 
 __all__ = ["device_source"]
 

@@ -1,15 +1,18 @@
-"""What latency buys what safety? Crashes are moments of a trace, which has the answer for each of them."""
+"""Which latency buys which safety? Crashes are moments of a trace.
+
+The trace has the losses of every moment.
+"""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tornpage.sim.crashes import crash_moments, losses
 from tornpage.sim.experiments.policies import POLICIES, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Overlay, Progress, Row, Setup
 from tornpage.sim.experiments.words import listed, number, of, span_ms, span_us
-from tornpage.sim.tables import quantile
-from tornpage.sim.trace import Trace
+from tornpage.sim.results.crashes import crash_moments, losses
+from tornpage.sim.results.tables import quantile
+from tornpage.sim.results.trace import Trace
 
 __all__ = ["CHART", "FAILURES", "FRONTIER", "RATE", "caption", "front", "loss_row", "overlays", "simulated_row"]
 
@@ -20,7 +23,7 @@ FAILURES = {"power": "power loss", "kill": "process kill"}
 
 
 def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
-    """Yield a row per policy and failure that can take anything from it."""
+    """Yield a row per policy and kind of failure that can lose its messages."""
     for policy in POLICIES.values():
         progress(policy.name)
         trace = setup.trace(policy.scenario(setup.device, RATE, messages=setup.count(MESSAGES, least=4_000)))
@@ -55,7 +58,7 @@ def loss_row(
     ages_ms: Sequence[float],
     answered: Sequence[int],
 ) -> Row:
-    """Return the row of a policy from what each of its crashes took; the lists have one entry per crash."""
+    """Return the row of a policy from its losses; the lists have one entry per crash."""
     return {
         "policy": policy,
         "crash": crash,
@@ -71,7 +74,10 @@ def loss_row(
 
 
 def front(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of power losses that none beats in latency and age at once, fastest first."""
+    """Return the rows of power losses on the front, fastest first.
+
+    No other row is better than one of these in latency and age at once.
+    """
     power = [row for row in rows if row["crash"] == f"{FAILURES['power']}, simulated"]
     kept: list[Row] = []
     for row in sorted(power, key=lambda row: (of(row, "put_p99_us"), of(row, "lost_age_mean_ms"))):
@@ -81,7 +87,7 @@ def front(rows: Sequence[Row]) -> list[Row]:
 
 
 def overlays(rows: Sequence[Row]) -> tuple[Overlay, ...]:
-    """Draw the front through both panels."""
+    """Draw the front in both panels."""
     best = front(rows)
     x = tuple(of(row, "put_p99_us") for row in best)
     panels = ("lost_messages_mean", "lost_age_mean_ms")
@@ -91,15 +97,15 @@ def overlays(rows: Sequence[Row]) -> tuple[Overlay, ...]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell the front, who loses what was answered, and what a kill takes."""
+    """Describe the front, policies that lose acknowledged messages, and losses by a kill."""
     best = front(rows)
     told = [
-        "Nothing beats "
+        "No policy beats "
         + listed(
             [
-                f"{row['policy']} (put p99 {span_us(of(row, 'put_p99_us'))}, a power loss takes "
+                f"{row['policy']} (put p99 {span_us(of(row, 'put_p99_us'))}, a power loss loses "
                 f"{number(of(row, 'lost_messages_mean'))} messages, the oldest {span_ms(of(row, 'lost_age_mean_ms'))} "
-                "old, in the mean)"
+                "old, on average)"
                 for row in best
             ]
         )
@@ -108,14 +114,14 @@ def caption(rows: Sequence[Row]) -> str:
     lossless = {str(row["policy"]) for row in rows if str(row["crash"]).startswith(FAILURES["power"])}
     lossless -= {str(row["policy"]) for row in rows if of(row, "lost_answered_max")}
     told.append(
-        f"Only {listed(sorted(lossless))} never lost a message that had been answered."
+        f"Only {listed(sorted(lossless))} never lost an acknowledged message."
         if lossless
-        else "Every policy lost messages that had been answered."
+        else "Every policy lost acknowledged messages."
     )
     kills = [row for row in rows if row["crash"] == f"{FAILURES['kill']}, simulated"]
     told += [
-        f"A process kill takes {number(of(row, 'lost_messages_mean'))} messages from {row['policy']} in the mean, "
-        "and nothing from the others."
+        f"A process kill loses {number(of(row, 'lost_messages_mean'))} messages of {row['policy']} on average, "
+        "and none of the others."
         for row in kills
     ]
     return " ".join(told)
@@ -134,7 +140,7 @@ CHART = Chart(
 FRONTIER = Experiment(
     name="frontier",
     title="The loss-latency frontier",
-    question="What latency buys what safety?",
+    question="Which latency buys which safety?",
     setting="Open load of 1,000 messages/s of 1 KiB, files of 1 GiB; crashes at moments drawn evenly from the load.",
     chart=CHART,
     measure=measure,

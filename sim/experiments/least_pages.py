@@ -1,4 +1,4 @@
-"""Where the page rule holds flushes back: `flushCommitLogLeastPages` over rate and interval."""
+"""When does the page rule delay flushes? `flushCommitLogLeastPages` by rate and interval."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from tornpage.impl.config.policy import PAGE_BYTES
 from tornpage.sim.experiments.policies import ASYNC, RECORD_BYTES, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Overlay, Progress, Row, Setup
 from tornpage.sim.experiments.words import number, of, per_s, span_ms
-from tornpage.sim.tables import quantile
+from tornpage.sim.results.tables import quantile
 
 __all__ = ["LEAST_PAGES", "boundary_rate"]
 
@@ -18,11 +18,17 @@ RATES = (2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 INTERVALS_MS = (50, 100, 200, 500, 1000, 2000)
 SECONDS = 400
 OWN_INTERVALS = 2.0
-"""A flush was held back when messages wait longer than so many intervals; without the rule none waits two."""
+"""A flush was delayed if messages wait longer than this many intervals.
+
+Without the rule no message waits two.
+"""
 
 
 def boundary_rate(interval_ms: float) -> float:
-    """Return the rate below which an interval brings fewer pages than the rule asks for (sim-anchors 6, check 8)."""
+    """Return the rate below which an interval brings fewer pages than the rule asks for.
+
+    Source: sim-anchors 6, check 8.
+    """
     return PAGES * PAGE_BYTES / RECORD_BYTES / (interval_ms / 1000)
 
 
@@ -58,13 +64,13 @@ def overlays(rows: Sequence[Row]) -> tuple[Overlay, ...]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell how far the formula divides the map, and what waits on either side."""
+    """Describe how well the formula divides the map, and the waits on either side."""
     slow = [row for row in rows if of(row, "rate_per_s") < boundary_rate(of(row, "interval_ms"))]
     quick = [row for row in rows if of(row, "rate_per_s") > boundary_rate(of(row, "interval_ms"))]
     held = [row for row in slow if _is_held_back(row)]
     free = [row for row in quick if not _is_held_back(row)]
     told = [
-        f"Below the boundary {len(held)} of {len(slow)} cells hold flushes back (p99 of the age at risk beyond "
+        f"Below the boundary {len(held)} of {len(slow)} cells delay flushes (p99 of the age at risk above "
         f"{OWN_INTERVALS:g} intervals); above it {len(free)} of {len(quick)} do not."
     ]
     if slow:
@@ -72,7 +78,7 @@ def caption(rows: Sequence[Row]) -> str:
         told.append(
             f"The worst cell is {per_s(of(worst, 'rate_per_s'))} with {number(of(worst, 'interval_ms'))} ms: a p99 of "
             f"{span_ms(of(worst, 'exposed_p99_ms'))}, at most {span_ms(of(worst, 'exposed_max_ms'))}. The thorough "
-            f"round every {ASYNC.flush_commit_log_thorough_interval / 1000:g} s is all that bounds it."
+            f"round every {ASYNC.flush_commit_log_thorough_interval / 1000:g} s is its only bound."
         )
     default = [row for row in quick if of(row, "interval_ms") == ASYNC.flush_interval_commit_log]
     if default:
@@ -91,7 +97,7 @@ def _is_held_back(row: Row) -> bool:
 LEAST_PAGES = Experiment(
     name="least-pages",
     title="The regimes of the page rule",
-    question="When does the thorough round decide what is at risk, and not the interval?",
+    question="When does the thorough round, not the interval, decide what is at risk?",
     setting="flushCommitLogLeastPages 4, thorough round every 10 s; open loads of records of 1 KiB, 400 s each.",
     chart=Chart(
         "cells",

@@ -1,10 +1,10 @@
-"""The policies that experiments compare, by the names that figures give them."""
+"""The policies that experiments compare, by their names in figures."""
 
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
 from tornpage.sim.scenario import Pool, Scenario
 from tornpage.sim.workload import OpenPoisson, Sizes, Workload
 
@@ -18,7 +18,7 @@ RECORD_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class StorePolicy:
-    """What a store is told: when to flush, whether to put through a pool, which files to prepare."""
+    """Settings of a store: when to flush, whether to use a pool, which files to prepare."""
 
     name: str
     flush: FlushPolicy
@@ -34,7 +34,10 @@ class StorePolicy:
         duration_ns: int | None = None,
         file_bytes: int = 1 << 30,
     ) -> Scenario:
-        """Return a scenario with this policy; a number stands for an open load of records of 1 KiB."""
+        """Return a scenario with this policy.
+
+        A number as load stands for an open load of records of 1 KiB.
+        """
         if isinstance(load, int | float):
             load = OpenPoisson(load, Sizes.of(RECORD_BYTES))
         return Scenario(

@@ -1,4 +1,4 @@
-"""How long does a burst have to be until a transient store pool has no buffer left?"""
+"""How long must a burst be until a transient store pool has no buffer left?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,8 +9,8 @@ from tornpage.impl.config.policy import CommitPolicy
 from tornpage.sim.experiments.policies import POLICIES
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Overlay, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, listed, number, of
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.scenario import Pool
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import OpenPoisson, Sizes
 
 __all__ = ["POOL", "empty_s", "formula_s"]
@@ -19,16 +19,19 @@ MIB = 1 << 20
 FILE_BYTES = 8 * MIB
 RECORD_BYTES = 32 << 10
 COMMITTED_MIB_PER_S = 125
-"""As fast as the committer is when the kernel throttles it to a volume of 125 MiB/s (gp3)."""
+"""The speed of the committer when the kernel throttles it to a gp3 volume."""
 OVER = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0)
-"""Rates of the burst, over that of the committer."""
+"""Rates of the burst, as multiples of the committer's rate."""
 BUFFERS = (3, 5, 8, 16)
 AHEAD = 2
-"""Files asked for before they are needed; each takes a buffer with it."""
+"""Files requested before they are needed; each takes a buffer."""
 
 
 def formula_s(buffers: int, mib_per_s: float) -> float:
-    """Return the time to an empty pool: P F / (r - c), P without the buffers of files ahead (sim-anchors 6, 14)."""
+    """Return the time to an empty pool: P F / (r - c).
+
+    P leaves out the buffers of files ahead. Source: sim-anchors 6, 14.
+    """
     return (buffers - AHEAD) * FILE_BYTES / MIB / (mib_per_s - COMMITTED_MIB_PER_S)
 
 
@@ -54,7 +57,7 @@ def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
 
 
 def empty_s(trace: Trace) -> float | None:
-    """Return when the first file was begun that found no buffer; None if all had one."""
+    """Return when the first file without a buffer was begun; None if all files had one."""
     made = trace.allocations
     files = np.unique(trace.offset // trace.scenario.file_bytes)
     without = np.setdiff1d(files, trace.commits["file_index"])
@@ -75,7 +78,7 @@ def overlays(rows: Sequence[Row]) -> tuple[Overlay, ...]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell how long pools last, and how far the formula is off in files."""
+    """Describe how long pools last, and the error of the formula in files."""
     told, off = [], []
     for name, own in grouped(rows, "pool").items():
         lasting = [row for row in own if row["empty_s"] is None]
@@ -95,11 +98,11 @@ def caption(rows: Sequence[Row]) -> str:
             told.append(f"{name} had a buffer for every file at {listed(rates)} MiB/s.")
     if off:
         told.append(
-            f"The formula (P - {AHEAD}) F / (r - c) is at most {number(max(off) * MIB / FILE_BYTES)} buffers away, "
-            f"since they come home whole; P F / (r - c) would promise more than there "
-            f"is, since {AHEAD} files are asked for ahead and take a buffer each."
+            f"The formula (P - {AHEAD}) F / (r - c) is at most {number(max(off) * MIB / FILE_BYTES)} buffers off, "
+            f"since buffers return whole; P F / (r - c) is too large, since {AHEAD} files are "
+            f"requested ahead and take a buffer each."
         )
-    told.append(f"The committer writes {COMMITTED_MIB_PER_S} MiB/s here, as behind a throttled volume.")
+    told.append(f"The committer writes {COMMITTED_MIB_PER_S} MiB/s here, as on a throttled volume.")
     return " ".join(told)
 
 
@@ -111,7 +114,7 @@ POOL = Experiment(
     chart=Chart(
         "lines",
         Axis("burst_mib_per_s", "rate of the burst", "MiB/s", "log"),
-        (Axis("empty_s", "until no buffer is home", "s", "log"),),
+        (Axis("empty_s", "until no buffer is free", "s", "log"),),
         series="pool",
     ),
     measure=measure,

@@ -1,4 +1,7 @@
-"""All experiments of the simulator, in the order of a page. Those that measure the real store too are in `bench`."""
+"""All experiments of the simulator, in the order of a page.
+
+Experiments that also measure the real store are in `bench`.
+"""
 
 from collections.abc import Sequence
 from difflib import get_close_matches

@@ -1,4 +1,4 @@
-"""Three issues of RocketMQ's users as scenarios: would the simulator have foretold what they reported?
+"""Three issues of RocketMQ's users as scenarios: does the simulator reproduce them?
 
 | issue | reported |
 |---|---|
@@ -6,11 +6,12 @@
 | 2439 | a pool of one buffer: "only remain 0 sheets", sends are rejected |
 | 7524 | (with 7523) a pool and SYNC_FLUSH: every put timed out, as the flush was tried twice, before the commit |
 
-7524 was mended by up to 1,000 tries, one each ms.
+The fix of 7524 was up to 1,000 tries, one each ms.
 
-A replica only sees what is committed (1372), and two files are asked for ahead, each with a buffer (2439). 4.9.3 leaves
-the pool unused under SYNC_FLUSH, and so the simulator refuses that pair; for 7524 it is asked how long messages wait
-for their commit under ASYNC_FLUSH, and which of them would not have been there in time. Source: sim-anchors 1.2.
+A replica receives only committed messages (1372). Two files are requested ahead, each with a buffer (2439). 4.9.3
+leaves the pool unused under SYNC_FLUSH, so the simulator refuses that pair. For 7524 the experiment measures instead
+how long messages wait for their commit under ASYNC_FLUSH, and which of them would have been too late. Source:
+sim-anchors 1.2.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,16 +23,16 @@ from tornpage.sim.distributions import Constant
 from tornpage.sim.experiments.policies import ASYNC, POLICIES, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, number, of, span_ms
+from tornpage.sim.results.tables import quantile
 from tornpage.sim.scenario import ImpossibleScenario, Pool, Replica
-from tornpage.sim.tables import quantile
 
 __all__ = ["REPLAY"]
 
 REPLICA = Replica(Constant(500_000))
 RATE = 50.0
-"""Messages/s: too few to fill four pages within a commit interval of 200 ms."""
+"""Messages/s: too few to fill four pages in a commit interval of 200 ms."""
 WAITING_RATE = 5.0
-"""What one producer sends that waits up to 200 ms for each answer."""
+"""The rate of one producer that waits up to 200 ms for each answer."""
 BUSY_RATE = 20_000.0
 MESSAGES = 6_000
 FILE_BYTES = 4 << 20
@@ -39,7 +40,7 @@ LATENCY = "1372: put p50 with a replica, ms"
 UNBUFFERED = "2439: files without a buffer, %"
 TIMED_OUT = "7524: not committed in time, %"
 QUICK_MS, SLOW_MS = 2.0, 100.0
-"""What was reported in 1372: below the first without a pool, above the second with one."""
+"""Reported in 1372: below the first without a pool, above the second with one."""
 SYNC_TRIES_MS = 1_000
 
 
@@ -117,7 +118,7 @@ def _row(issue: str, case: str, value: float, reported: tuple[float, float] | No
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Say of each issue whether it was foretold."""
+    """Describe for each issue whether the simulator reproduces it."""
     found = {
         issue: {str(row["case"]): of(row, "simulated") for row in own} for issue, own in grouped(rows, "issue").items()
     }
@@ -129,7 +130,7 @@ def _on_1372(p50_ms: dict[str, float]) -> str:
     busy = next(value for case, value in p50_ms.items() if case.endswith("/s"))
     foretold = bare < QUICK_MS and pooled > SLOW_MS
     return (
-        f"Issue 1372 is {'foretold' if foretold else 'not foretold'}: {span_ms(bare)} without a pool, "
+        f"Issue 1372 is {'reproduced' if foretold else 'not reproduced'}: {span_ms(bare)} without a pool, "
         f"{span_ms(pooled)} with one at {number(RATE)}/s (reported: below {QUICK_MS:g} ms, above {SLOW_MS:g} ms). "
         f"The commit interval decides; at {number(BUSY_RATE)}/s pages fill before it is over, and the same pool "
         f"answers in {span_ms(busy)}."
@@ -140,17 +141,17 @@ def _on_2439(share: dict[str, float]) -> str:
     short = [case for case, percent in share.items() if percent > 0]
     foretold = _buffers_name(1) in short
     enough = [case for case, percent in share.items() if percent == 0]
-    told = f"Issue 2439 is {'foretold' if foretold else 'not foretold'}: "
+    told = f"Issue 2439 is {'reproduced' if foretold else 'not reproduced'}: "
     told += f"files are made without a buffer with {', '.join(short)}" if short else "every file has a buffer"
-    told += f"; the first pool that always has one is of {enough[0]}" if short and enough else ""
-    return told + " (by the rule that two files are asked for ahead it takes three)."
+    told += f"; the smallest pool that always has one has {enough[0]}" if short and enough else ""
+    return told + " (the rule of two files requested ahead needs three)."
 
 
 def _on_7524(late: dict[str, float]) -> str:
     first, last = late["two tries at once"], late["1,000 tries of 1 ms"]
     foretold = first > 99 and last == 0
     return (
-        f"Issue 7524 is {'foretold in part' if foretold else 'not foretold'}: the pair of pool and SYNC_FLUSH is "
+        f"Issue 7524 is {'reproduced in part' if foretold else 'not reproduced'}: the pair of pool and SYNC_FLUSH is "
         f"refused as impossible, as in 4.9.3; from the commit delays at {number(WAITING_RATE)}/s, {number(first)} % of "
         f"the messages would not be there for two tries at once, and {number(last)} % after 1,000 tries of 1 ms."
     )
@@ -159,7 +160,7 @@ def _on_7524(late: dict[str, float]) -> str:
 REPLAY = Experiment(
     name="replay",
     title="Issues of users, replayed",
-    question="Would the simulator have foretold what users reported in issues 1372, 2439 and 7524?",
+    question="Does the simulator reproduce what users reported in issues 1372, 2439 and 7524?",
     setting="Records of 1 KiB; the replica answers after 0.5 ms; buffers of 1 GiB, of 4 MiB for issue 2439.",
     chart=Chart(
         "bars",

@@ -1,4 +1,4 @@
-"""The puts around a file roll, one panel per way to prepare files."""
+"""The puts around a file roll, one panel per way of preparing files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from tornpage.impl.config.policy import AllocationPolicy, WarmUp
 from tornpage.sim.experiments.policies import ASYNC, RECORD_BYTES, SYNC, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, listed, number, of, per_s, span_us
-from tornpage.sim.trace import Trace
+from tornpage.sim.results.trace import Trace
 
 __all__ = ["ROLL", "around_rolls"]
 
@@ -20,7 +20,7 @@ WINDOW_MS = 10
 BINS = 80
 NEAR_MS = 1.0
 RISEN = 10.0
-"""Puts near a roll are told of if they are so many times slower than the slowest of the usual bin."""
+"""Puts near a roll are reported if they are 10 times slower than the slowest usual bin."""
 
 _ON_DEMAND, _AHEAD = AllocationPolicy(files_ahead=0), AllocationPolicy()
 CASES = (
@@ -33,7 +33,7 @@ CASES = (
 
 
 def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
-    """Yield a row per policy and moment around the roll."""
+    """Yield a row per policy and time around the roll."""
     messages = setup.count(ROLLS * FILE_BYTES // RECORD_BYTES, least=3 * FILE_BYTES // RECORD_BYTES)
     for policy in CASES:
         progress(policy.name)
@@ -52,7 +52,10 @@ def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
 
 
 def around_rolls(trace: Trace) -> list[tuple[float, float]]:
-    """Return (ms since the roll, slowest put in µs) per bin of arrival times that has any put, all rolls together."""
+    """Return (ms since the roll, slowest put in µs) of all rolls together.
+
+    There is one entry per bin of arrival times with any put.
+    """
     edges = np.linspace(-WINDOW_MS, WINDOW_MS, BINS + 1) * 1e6
     took = trace.put_ns - trace.arrival_ns
     slowest = np.full(BINS, -1, np.int64)
@@ -65,11 +68,11 @@ def around_rolls(trace: Trace) -> list[tuple[float, float]]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell who stalls, and up to which rate one file ahead is enough."""
+    """Describe which policies stall, and up to which rate one file ahead is enough."""
     firsts = [own[0] for own in grouped(rows, "policy").values()]
     still = [str(row["policy"]) for row in firsts if not of(row, "longest_stall_us")]
     told = [
-        f"{row['policy']} stands still for up to {span_us(of(row, 'longest_stall_us'))} at a roll."
+        f"{row['policy']} stalls for up to {span_us(of(row, 'longest_stall_us'))} at a roll."
         for row in firsts
         if of(row, "longest_stall_us")
     ]
@@ -80,14 +83,14 @@ def caption(rows: Sequence[Row]) -> str:
         usual = float(np.median([of(row, "put_max_us") for row in own]))
         if name in still and near and max(near) > RISEN * usual:
             told.append(
-                f"Under {name} puts right behind a roll still take up to {span_us(max(near))}: they are the first to "
+                f"Under {name} puts right after a roll still take up to {span_us(max(near))}: they are the first to "
                 "touch the pages of the new file."
             )
     for row in firsts:
         if "ahead" in str(row["policy"]):
             ends_at = FILE_BYTES / RECORD_BYTES / (of(row, "making_ms") / 1000)
             limit = of(row, "lock_limit_per_s")
-            bound = f"for all that the put lock lets in ({per_s(limit)})"
+            bound = f"at every rate of the put lock ({per_s(limit)})"
             if ends_at < limit:
                 bound = f"up to {per_s(ends_at)}"
             told.append(
@@ -100,8 +103,8 @@ def caption(rows: Sequence[Row]) -> str:
 ROLL = Experiment(
     name="roll",
     title="File rolls, close up",
-    question="Does it suffice to have one file ahead?",
-    setting="Open load of 50,000 messages/s of 1 KiB, files of 16 MiB, all rolls laid over each other.",
+    question="Is one file ahead enough?",
+    setting="Open load of 50,000 messages/s of 1 KiB, files of 16 MiB, all rolls overlaid.",
     chart=Chart(
         "lines",
         Axis("at_ms", "since the roll", "ms"),

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
 from tornpage.sim.distributions import Constant, Exponential, LogNormal
 from tornpage.sim.experiments.policies import policies
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, of, span_us
-from tornpage.sim.tables import quantile
+from tornpage.sim.results.tables import quantile
 
 __all__ = ["SLOW_DISK", "scaled_sync"]
 
@@ -22,7 +22,10 @@ FLUSHES = policies("sync", "woken at 4 pages", "async 10 ms", "async 500 ms", "p
 
 
 def scaled_sync(device: DeviceTimes, p50_ns: float) -> DeviceTimes:
-    """Return a device whose syncs have this median, and all else the same. Raises TypeError for an unknown law."""
+    """Return a device whose syncs have this median, with everything else unchanged.
+
+    Raises TypeError for an unknown law.
+    """
     sync: Constant | Exponential | LogNormal
     match device.sync:
         case Constant():
@@ -54,7 +57,10 @@ def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell whether the order changes, by answer and by durability, and what the slowest disk does to each."""
+    """Describe whether the order changes, and the effect of the slowest disk on each policy.
+
+    Policies are ordered by answer and by durability.
+    """
     told = [
         _order(rows, "put_p99_us", "until the answer"),
         _order(rows, "durable_p99_us", "until a message is on the disk"),
@@ -71,7 +77,9 @@ def caption(rows: Sequence[Row]) -> str:
             f"{span_us(of(last, 'sync_p50_us'))}."
         )
     if untouched:
-        told.append(f"The disk does not reach the answers of {'; '.join(untouched)}: puts do not wait for syncs there.")
+        told.append(
+            f"The disk does not affect the answers of {'; '.join(untouched)}: puts do not wait for syncs there."
+        )
     return " ".join(told)
 
 

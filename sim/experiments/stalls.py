@@ -1,13 +1,13 @@
-"""Stall anatomy: of what are the waits of puts made?"""
+"""Stall anatomy: what do puts wait for?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tornpage.impl.config.policy import AllocationPolicy, WarmUp
-from tornpage.sim.anatomy import anatomy
 from tornpage.sim.experiments.policies import ASYNC, POLICIES, SYNC, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, number, of, span_us
+from tornpage.sim.results.anatomy import anatomy
 
 __all__ = ["STALLS"]
 
@@ -15,7 +15,10 @@ RATE = 20_000.0
 MESSAGES = 400_000
 FILE_BYTES = 64 << 20
 FLUSH_LOCK_SHARE = 0.87
-"""Of a sync by `mmap.flush`, the middle of what was measured (sim-anchors 3: 0.83 to 0.91)."""
+"""The share of a sync by `mmap.flush` that holds the interpreter lock.
+
+It is the middle of the measurements (sim-anchors 3: 0.83 to 0.91).
+"""
 
 _ON_DEMAND, _AHEAD = AllocationPolicy(files_ahead=0), AllocationPolicy()
 CASES = (
@@ -50,7 +53,7 @@ def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell the greatest cause of each policy."""
+    """Describe the greatest cause of each policy."""
     told = []
     for name, own in grouped(rows, "policy").items():
         total = sum(of(row, "us_per_put") for row in own)
@@ -59,11 +62,11 @@ def caption(rows: Sequence[Row]) -> str:
             told.append(f"{name}: no waits at all.")
             continue
         share = of(worst, "us_per_put") / total
-        told.append(f"{name}: {span_us(total)} a put, {number(100 * share)} % of it {worst['cause']}.")
+        told.append(f"{name}: {span_us(total)} per put, {number(100 * share)} % of it {worst['cause']}.")
     return (
         " ".join(told)
-        + " A cause has what it keeps other puts waiting, too. Re-protect faults and the flush lock are counted from "
-        "the trace (2.9 µs a fault; 87 % of a sync), not fed back into it. Time slices of other processes and the "
+        + " A cause includes the time that it makes other puts wait. Re-protect faults and the flush lock are counted "
+        "from the trace (2.9 µs a fault; 87 % of a sync), not fed back into it. Time slices of other processes and the "
         "kernel's throttle of writers are not simulated."
     )
 
@@ -71,11 +74,11 @@ def caption(rows: Sequence[Row]) -> str:
 STALLS = Experiment(
     name="stalls",
     title="Stall anatomy",
-    question="What is a stall made of, under each way to prepare files?",
+    question="What do puts wait for, under each way of preparing files?",
     setting="Open load of 20,000 messages/s of 1 KiB, files of 64 MiB; fdatasync every 500 ms unless said otherwise.",
     chart=Chart(
         "shares",
-        Axis("us_per_put", "share of waiting, beside it µs a put", "%"),
+        Axis("us_per_put", "share of put latency; at the bar's end: µs per put", "%"),
         (Axis("policy", "files", scale="names"),),
         series="cause",
     ),

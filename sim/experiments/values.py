@@ -1,17 +1,17 @@
 """An experiment as a value: its question, its axes, and three functions.
 
-`measure` simulates and yields rows; `caption` says what the rows have shown and `overlays` are curves to be drawn over
-them, both from the rows alone, so that a caption cannot tell anything else than its table.
+`measure` simulates and yields rows. `caption` describes what the rows show, and `overlays` are curves drawn over them.
+Both use the rows alone, so that a caption cannot differ from its table.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.scenario import Scenario
 from tornpage.sim.sweep import Point, simulate
-from tornpage.sim.trace import Trace
 
 __all__ = ["Axis", "Chart", "Experiment", "Overlay", "Result", "Row", "Setup", "cut_short", "run_experiment"]
 
@@ -23,7 +23,7 @@ Kind = Literal["lines", "points", "bars", "shares", "cells"]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis: the column of the rows that it shows, what that is, and in which unit."""
+    """One axis: its column of the rows, its label, and its unit."""
 
     column: str
     label: str
@@ -33,15 +33,17 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """How rows are drawn: one panel for each of `panels` (their vertical axes), or for each value of `panel_by`.
+    """How rows are drawn.
+
+    There is one panel for each of `panels` (their vertical axes), or for each value of `panel_by`.
 
     | kind | a row is |
     |---|---|
     | lines | a point of the line `series` |
-    | points | a mark that looks as `series` says, with `label` beside it |
-    | bars | a bar from 0 to `x`, named by the panel's column; `low` to `high` beside it is what `range_label` says |
+    | points | a mark with the look of `series`, with `label` beside it |
+    | bars | a bar from 0 to `x`, named by the panel's column; `range_label` describes `low` to `high` beside it |
     | shares | a part `series` of the bar that the panel's column names; the parts of one bar are drawn as shares |
-    | cells | a cell of a map, as dark as `value` is large |
+    | cells | a cell of a map; a larger `value` is darker |
     """
 
     kind: Kind
@@ -68,18 +70,21 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What every experiment starts from. `effort` scales how much each simulates: 1 is what captions are meant for."""
+    """The common settings of experiments.
+
+    `effort` scales how much each simulates; captions are meant for 1.
+    """
 
     device: DeviceTimes
     seed: int
     effort: float = 1.0
 
     def count(self, full: int, *, least: int = 200) -> int:
-        """Return how many messages, or crashes, a point has at this effort."""
+        """Return the number of messages, or crashes, of a point at this effort."""
         return max(round(full * self.effort), least)
 
     def trace(self, scenario: Scenario) -> Trace:
-        """Simulate, compiled where that can be."""
+        """Simulate, with the compiled engine where it can."""
         return simulate(Point(0, scenario, self.seed, is_compiled=True))
 
 
@@ -88,24 +93,27 @@ Progress = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A question that is answered by rows. `name` is what commands and files call it."""
+    """A question that rows answer. Commands and files use its `name`."""
 
     name: str
     title: str
     question: str
     setting: str
-    """Under which load, on which files: what the captions take for granted."""
+    """The load and the files: the conditions of the captions."""
     chart: Chart
     measure: Callable[[Setup, Progress], Iterator[Row]]
     caption: Callable[[Sequence[Row]], str]
     overlays: Callable[[Sequence[Row]], tuple[Overlay, ...]] = lambda rows: ()
     is_measured: bool = False
-    """Whether some of its rows are measured on this machine, and differ from run to run."""
+    """Whether some of its rows are measured on this machine and differ between runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an experiment has shown, on which device. One that ended early `is_whole` no more, and concludes nothing."""
+    """The rows of an experiment on a device.
+
+    An experiment that ended early is not `is_whole`, and its rows show nothing.
+    """
 
     experiment: Experiment
     rows: tuple[Row, ...]
@@ -119,7 +127,7 @@ class Result:
 def run_experiment(
     experiment: Experiment, setup: Setup, progress: Progress, took: Callable[[Row], object] = lambda row: None
 ) -> Result:
-    """Carry an experiment out; `took` has each row at once.
+    """Run an experiment; `took` receives each row at once.
 
     Equal setups give equal results, unless it `is_measured`.
     """
@@ -132,6 +140,6 @@ def run_experiment(
 
 
 def cut_short(experiment: Experiment, setup: Setup, rows: Sequence[Row]) -> Result:
-    """Return the rows of an experiment that ended early, if only because somebody interrupted it."""
-    told = f"It ended early: of its rows there are {len(rows)}, and nothing is concluded from them."
+    """Return the rows of an experiment that ended early, for example by an interrupt."""
+    told = f"It ended early with {len(rows)} rows, from which nothing is concluded."
     return Result(experiment, tuple(rows), told, (), setup.device.name, setup.seed, is_whole=False)

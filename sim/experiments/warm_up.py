@@ -1,7 +1,7 @@
-"""The warm-up bill: what making pages ready costs, and what it saves.
+"""The cost of warm-up: what making pages ready costs, and what it saves.
 
-Beside the simulated methods stand measurements of the machine behind `vm-ext4` (sim-anchors 2.3, two runs each), those
-of methods that the store does not offer too.
+The simulated methods are shown beside measurements of the machine of `vm-ext4` (sim-anchors 2.3, two runs each). The
+measurements include methods that the store does not offer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from tornpage.impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushPolic
 from tornpage.sim.experiments.policies import ASYNC, RECORD_BYTES, SYNC, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, listed, number, of, span_us
-from tornpage.sim.trace import Trace
+from tornpage.sim.results.trace import Trace
 
 __all__ = ["MEASURED", "WARM_UP", "device_bytes_of_warm_up"]
 
@@ -25,7 +25,7 @@ FILES = 6
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Per GiB, both runs: seconds; and what the device wrote for each byte."""
+    """Per GiB, both runs: seconds, and bytes written by the device for each byte."""
 
     seconds: tuple[float, float]
     device_share: float
@@ -85,9 +85,9 @@ def _row(method: str, bill: str, value: float | None) -> Row:
 
 
 def device_bytes_of_warm_up(trace: Trace) -> float:
-    """Return what the device wrote in the syncs that cover the warm-up, for each byte of the files it covers.
+    """Return the device bytes of the syncs that cover the warm-up, per byte of their files.
 
-    Warming syncs its pages itself, or leaves them to the first flush of the file, which then writes all of it.
+    Warm-up syncs its pages itself, or leaves them to the first flush of the file, which then writes all of it.
     """
     scenario, flushes = trace.scenario, trace.flushes
     if not scenario.is_warmed:
@@ -101,7 +101,7 @@ def device_bytes_of_warm_up(trace: Trace) -> float:
 
 
 def caption(rows: Sequence[Row]) -> str:
-    """Tell what warm-up costs and saves, and where the model is off what was measured."""
+    """Describe what warm-up costs and saves, and where the model differs from measurements."""
     bills = grouped(rows, "bill")
     costs = {str(row["method"]): row for row in bills[SECONDS]}
     slowest = {str(row["method"]): of(row, "simulated") for row in bills[WORST]}
@@ -121,7 +121,7 @@ def caption(rows: Sequence[Row]) -> str:
         and not of(row, "measured_low") / 1.5 <= of(row, "simulated") <= 1.5 * of(row, "measured_high")
     ]
     if off:
-        told.append(f"Half as much again off what was measured, or more: {listed(off)}.")
+        told.append(f"The model differs from the measurement by half or more: {listed(off)}.")
     nothing = [str(row["method"]) for row in bills[BYTES] if row["measured_high"] == 0]
     if nothing:
         told.append(f"{listed(nothing)} wrote nothing to the device when measured: they prepare no blocks.")
@@ -133,7 +133,7 @@ WARM_UP = Experiment(
     name="warm-up",
     title="The warm-up bill",
     question="Is warming files up worth it?",
-    setting="Open load of 20,000 messages/s of 1 KiB, files of 64 MiB; costs are told for 1 GiB.",
+    setting="Open load of 20,000 messages/s of 1 KiB, files of 64 MiB; costs are per GiB.",
     chart=Chart(
         "bars",
         Axis("simulated", "simulated"),

@@ -1,4 +1,4 @@
-"""Numbers and lists as captions tell them."""
+"""Numbers and lists in the words of captions."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,7 +21,7 @@ def per_s(rate: float) -> str:
 
 
 def span_us(value: float) -> str:
-    """Return a time given in µs, in the unit that suits it."""
+    """Return a time given in µs, in a suitable unit."""
     for size, unit in ((1e6, "s"), (1e3, "ms")):
         if abs(value) >= size:
             return f"{value / size:.3g} {unit}"
@@ -29,17 +29,17 @@ def span_us(value: float) -> str:
 
 
 def span_ms(value: float) -> str:
-    """Return a time given in ms, in the unit that suits it."""
+    """Return a time given in ms, in a suitable unit."""
     return span_us(value * 1000)
 
 
 def listed(words: Sequence[str]) -> str:
-    """Return words as they stand in a sentence: a, b and c."""
+    """Return words as a list in a sentence: a, b and c."""
     return " and ".join([*[", ".join(words[:-1])][: len(words) > 1], *words[-1:]])
 
 
 def grouped(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
-    """Return the rows of each value of a column, values in the order in which they come."""
+    """Return the rows of each value of a column, values in order of appearance."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(str(row[column]), []).append(row)
@@ -47,7 +47,7 @@ def grouped(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
 
 
 def of(row: Row, column: str) -> float:
-    """Return a number of a row. Raises TypeError if there is none."""
+    """Return a number of a row. Raises TypeError without one."""
     cell = row[column]
     if not isinstance(cell, int | float):
         raise TypeError(f"column {column} holds {cell!r}, no number")

@@ -1,1 +1,1 @@
-"""The fast engine's compiled parts: the same recursions as the actors', over times alone, without events."""
+"""The compiled parts of the fast engine: recursions over times, without events."""

@@ -1,4 +1,4 @@
-"""Closed producers and group commit, which answers them: the twin of `closed_producer` and `group_commit_flusher`."""
+"""The compiled twins of `closed_producer` and `group_commit_flusher`."""
 
 from tornpage.sim.kernels import layout as at
 from tornpage.sim.kernels.flushes import NO_PIECE, look, sync_piece, wake_ns
@@ -8,12 +8,12 @@ from tornpage.sim.kernels.puts import put
 __all__ = ["flush_groups", "laps"]
 
 BEGINNING, BETWEEN, WAITING, ROUND_BEGINS, IN_ROUND, ANSWERING, ROUND_ENDS, TURNING = -1, 0, 1, 2, 3, 4, 5, 6
-"""What group commit is about to do, at `IN_ROUND` of the state."""
+"""The next action of group commit, at `IN_ROUND` of the state."""
 
 
 @kernel_part
 def _push(time: int, number: int, run: Arrays) -> None:
-    """Have a producer arrive at `time`; of equal times the lowest number comes first."""
+    """Let a producer arrive at `time`; of equal times the lowest number comes first."""
     state, heap = run.state, run.heap
     child = state[at.HEAP]
     state[at.HEAP] = child + 1
@@ -28,7 +28,7 @@ def _push(time: int, number: int, run: Arrays) -> None:
 
 @kernel_part
 def _drop(run: Arrays) -> None:
-    """Take the first producer off the heap."""
+    """Remove the first producer from the heap."""
     state, heap = run.state, run.heap
     end = state[at.HEAP] - 1
     state[at.HEAP] = end
@@ -52,14 +52,17 @@ def _drop(run: Arrays) -> None:
 
 @kernel_part
 def _return(time: int, number: int, run: Arrays) -> None:
-    """Have a producer arrive again, unless the load has ended by then."""
+    """Let a producer arrive again, unless the load has ended by then."""
     if run.fixed[at.DURATION_NS] < 0 or time <= run.fixed[at.DURATION_NS]:
         _push(time, number, run)
 
 
 @kernel_part
 def _arrive(run: Arrays) -> int:
-    """Have the first producer of the heap send a message; says what is missing before anything changed."""
+    """Let the first producer of the heap send a message.
+
+    Returns what is missing before anything changed.
+    """
     fixed, state, heap = run.fixed, run.state, run.heap
     row, number = state[at.ARRIVED], heap[0, 1]
     if row == fixed[at.MESSAGES]:
@@ -87,7 +90,7 @@ def _arrive(run: Arrays) -> int:
 
 @kernel
 def laps(run: Arrays) -> int:
-    """Have producers that are answered from memory send all they have to send."""
+    """Let producers that are answered from memory send all their messages."""
     while run.state[at.HEAP] > 0:
         answer = _arrive(run)
         if answer != at.DONE:
@@ -97,7 +100,7 @@ def laps(run: Arrays) -> int:
 
 @kernel_part
 def _arrive_until(time: int, run: Arrays) -> int:
-    """Have all producers arrive that do so up to `time`."""
+    """Let all producers arrive that do so up to `time`."""
     while run.state[at.HEAP] > 0 and run.heap[0, 0] <= time:
         answer = _arrive(run)
         if answer != at.DONE:
@@ -107,7 +110,10 @@ def _arrive_until(time: int, run: Arrays) -> int:
 
 @kernel_part
 def _answer(run: Arrays) -> None:
-    """Let those think whose messages the last sync made durable; they come too late for the look that follows it."""
+    """Let the producers think whose messages the last sync made durable.
+
+    They come too late for the check immediately after the sync.
+    """
     state = run.state
     if len(run.used) > 0:
         for row in range(state[at.ANSWERED], state[at.DURABLE]):
@@ -120,7 +126,10 @@ def _answer(run: Arrays) -> None:
 
 @kernel
 def flush_groups(run: Arrays) -> int:
-    """Flush whenever someone waits, until all is durable. Open loads have no producers here, and all puts are known."""
+    """Flush whenever a put waits, until all is durable.
+
+    Open loads have no producers here, and all puts are known.
+    """
     fixed, state, written = run.fixed, run.state, run.written
     while True:
         phase = state[at.IN_ROUND]

@@ -1,11 +1,14 @@
-"""Flushing: the compiled twin of `sim.flushers`. Rules and words are those of `impl.config.policy.FlushPolicy`."""
+"""Flushing: the compiled twin of `sim.actors.flushers`.
+
+The rules and terms are those of `impl.config.policy.FlushPolicy`.
+"""
 
 from tornpage.impl.config.policy import PAGE_BYTES
-from tornpage.sim.gap_table import GAP_BINS
+from tornpage.sim.device.gap_table import GAP_BINS
+from tornpage.sim.device.sync_table import KNOT_NS, KNOT_PAGES, KNOT_SLOPE, LAYER_BINS, PAGE_TOPS, SLOPE_BITS
 from tornpage.sim.kernels import layout as at
 from tornpage.sim.kernels.layout import Arrays, inlined_part, kernel, measured_ns
-from tornpage.sim.log import BLANK_BYTES
-from tornpage.sim.sync_table import KNOT_NS, KNOT_PAGES, KNOT_SLOPE, LAYER_BINS, PAGE_TOPS, SLOPE_BITS
+from tornpage.sim.log.log import BLANK_BYTES
 
 __all__ = ["NO_PIECE", "flush_behind", "look", "sync_piece", "wake_ns"]
 
@@ -16,7 +19,7 @@ FOR_EVER_NS = 1 << 62
 
 @inlined_part
 def look(run: Arrays) -> None:
-    """Bring `WRITTEN` and `CURRENT_FILE` up to what is there by now."""
+    """Advance `WRITTEN` and `CURRENT_FILE` to the present time."""
     state, written, files = run.state, run.written, run.files
     now = state[at.NOW_NS]
     row, end = state[at.WRITTEN], state[at.PLANNED]
@@ -31,14 +34,14 @@ def look(run: Arrays) -> None:
 
 @inlined_part
 def _since_sync(at_ns: int, run: Arrays) -> int:
-    """Return how long before a moment the last sync returned; all the time if there was none."""
+    """Return the time from the last sync's return to a moment; without a sync, the whole time."""
     number = run.state[at.FLUSHES]
     return int(at_ns - run.flushes[number - 1, 2]) if number > 0 else at_ns
 
 
 @inlined_part
 def wake_ns(at_ns: int, run: Arrays) -> int:
-    """Draw how long a sleeper that is woken at a moment takes to run; a draw must be there."""
+    """Draw how long a sleeper that is woken at a moment takes to run; a draw must be left."""
     took = run.fixed[at.WAKE_NS]
     if run.fixed[at.HAS_WAKES] != 0:
         draw = run.wakes[run.state[at.WAKES_USED]]
@@ -49,7 +52,7 @@ def wake_ns(at_ns: int, run: Arrays) -> int:
 
 @inlined_part
 def _measured_sync_ns(draw: int, pages: int, is_reserved: int, run: Arrays) -> int:
-    """Return what `SyncTable.took_ns` does, for a sync that begins now."""
+    """Return the value of `SyncTable.took_ns` for a sync that begins now."""
     fixed, knots = run.fixed, run.knots
     first_bin = is_reserved * LAYER_BINS
     for top in PAGE_TOPS:
@@ -67,9 +70,10 @@ def _measured_sync_ns(draw: int, pages: int, is_reserved: int, run: Arrays) -> i
 
 @inlined_part
 def sync_piece(least_pages: int, run: Arrays) -> int:
-    """Sync the oldest piece of one file if this round takes it; answers DONE, NEED_SYNCS or NO_PIECE.
+    """Sync the oldest piece of one file if this round takes it.
 
-    After DONE `NOW_NS` is the end of the sync, its rows are durable, and there may be another piece.
+    Returns DONE, NEED_SYNCS or NO_PIECE. After DONE, `NOW_NS` is the end of the sync, its rows are durable, and there
+    may be another piece.
     """
     fixed, state, files, flushes = run.fixed, run.state, run.files, run.flushes
     file, position, first = state[at.DURABLE_FILE], state[at.DURABLE_POSITION], state[at.DURABLE]
@@ -125,13 +129,16 @@ def sync_piece(least_pages: int, run: Arrays) -> int:
         state[at.DURABLE_FILE], state[at.DURABLE_POSITION] = file + 1, 0
     else:
         state[at.DURABLE_POSITION] = to_position
-        state[at.LAST_FILE] = -1  # a file that is still written to ends the round
+        state[at.LAST_FILE] = -1  # a file that is still being written ends the round
     return at.DONE
 
 
 @inlined_part
 def _due_ns(run: Arrays) -> int:
-    """Return when the put ends that meets the page rule or begins the next file; far ahead if none does."""
+    """Return when the put ends that meets the page rule or begins the next file.
+
+    The result is far ahead if there is no such put.
+    """
     fixed, state = run.fixed, run.state
     position, pages = state[at.DURABLE_POSITION], state[at.RULE_PAGES]
     target = position + 1 if pages == 0 else (position // PAGE_BYTES + pages) * PAGE_BYTES
@@ -144,7 +151,10 @@ def _due_ns(run: Arrays) -> int:
 
 @kernel
 def flush_behind(run: Arrays) -> int:
-    """Flush behind the answers, by the clock or woken by pages, until all is durable. Every row has its put."""
+    """Flush after the answers, by the clock or when pages wake it, until all is durable.
+
+    Every row has its put.
+    """
     fixed, state = run.fixed, run.state
     while True:
         if state[at.IN_ROUND] == 0:

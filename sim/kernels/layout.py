@@ -1,7 +1,7 @@
-"""How the compiled parts keep what they know: names of the places in their arrays, and the answers they give.
+"""The state of the compiled parts: places in their arrays, and their answers.
 
-All arrays hold int64. A kernel works until it is done or lacks something; it leaves the arrays so that the same call
-goes on from there once it has been given what it asked for.
+All arrays hold int64. A kernel works until it is done or lacks something. It leaves the arrays in a state from which
+the same call continues after the missing values were added.
 """
 
 from collections.abc import Callable
@@ -12,17 +12,20 @@ from zlib import crc32
 from numba import njit, types
 
 from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.device.gap_table import COUNT, GAP_EDGES_NS, START
+from tornpage.sim.device.sync_table import PAGE_TOPS, SLOPE_BITS
 from tornpage.sim.distributions import Int64s
-from tornpage.sim.gap_table import COUNT, GAP_EDGES_NS, START
-from tornpage.sim.log import BLANK_BYTES
-from tornpage.sim.sync_table import PAGE_TOPS, SLOPE_BITS
+from tornpage.sim.log.log import BLANK_BYTES
 
 __all__ = ["Arrays", "inlined_part", "kernel", "kernel_part", "measured_ns"]
 
 DONE, NEED_STALLS, NEED_FILES, NEED_SYNCS, NEED_DRAWS, NEED_ROWS, NEED_WAKES, NEED_PUTS, NEED_TURNS = range(9)
-"""Answers. NEED_FILES: rows of `files`. NEED_SYNCS: drawn syncs, or rows of `flushes`. NEED_DRAWS: for one producer."""
+"""Answers.
 
-# fixed: what a scenario says
+NEED_FILES: rows of `files`. NEED_SYNCS: drawn syncs, or rows of `flushes`. NEED_DRAWS: for one producer.
+"""
+
+# fixed: the values of a scenario
 (
     FILE_BYTES,
     FILES_AHEAD,
@@ -98,7 +101,7 @@ MAKING_NS, REQUESTED_NS, BEGUN_NS, READY_NS, FIRST_ROW, ASKED_NS, TURNED_NS, END
 
 
 class Arrays(NamedTuple):
-    """Everything a run of the fast engine knows."""
+    """The whole state of a run of the fast engine."""
 
     fixed: Int64s
     state: Int64s
@@ -112,27 +115,27 @@ class Arrays(NamedTuple):
     stalls: Int64s
     """Drawn waits for read-ahead."""
     syncs: Int64s
-    """Drawn times of syncs, or what chooses among measured ones."""
+    """Drawn times of syncs, or choices among measured ones."""
     wakes: Int64s
-    """What chooses among measured times that a sleeper takes to run."""
+    """Choices among measured wake times."""
     puts: Int64s
-    """What chooses among measured times under the put lock."""
+    """Choices among measured times under the put lock."""
     turns: Int64s
     """Drawn parts of the time between two rounds of group commit."""
     values: Int64s
     """Measured times: syncs of written blocks, of reserved ones, puts, wakes."""
     used: Int64s
-    """How many draws each closed producer has used."""
+    """The number of draws that each closed producer has used."""
     files: Int64s
     """One row per file; columns as above."""
     flushes: Int64s
-    """Rows of `sim.trace.FLUSH_DTYPE`."""
+    """Rows of `sim.results.trace.FLUSH_DTYPE`."""
     heap: Int64s
-    """Closed producers that are to arrive: rows (time, number), the first of them on top."""
+    """Closed producers that will arrive: rows (time, number), the first one on top."""
     think: Int64s
-    """Drawn thinking times, one row per closed producer: what follows the message of the same column."""
+    """Drawn thinking times, one row per closed producer, after the message of the same column."""
     sizes: Int64s
-    """Drawn sizes likewise."""
+    """Drawn sizes, in the same layout."""
     bins: Int64s
     """Rows (start, count) of `values`, in the same order; puts begin at PUT_BINS, wakes at WAKE_BINS."""
     knots: Int64s
@@ -146,10 +149,13 @@ _ARRAYS = types.NamedTuple(  # type: ignore[no-untyped-call]
     (_VECTOR,) * (len(Arrays._fields) - _TABLES) + (_TABLE,) * _TABLES, Arrays
 )
 _OPTIONS: Any = {"nogil": True, "_nrt": False}
-"""No kernel makes an array, so references to arrays are not counted, which costs more than all the rest."""
+"""Kernels make no arrays, so references to arrays are not counted.
+
+Counting would cost more than everything else.
+"""
 
 _CONSTANTS = (BLANK_BYTES, PAGE_BYTES, GAP_EDGES_NS, PAGE_TOPS, SLOPE_BITS)
-"""What is compiled in from elsewhere."""
+"""Values that are compiled in from other modules."""
 _SOURCES = crc32(
     b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))), crc32(repr(_CONSTANTS).encode())
 )
@@ -158,9 +164,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile a function from `Arrays` to an answer, and keep it on disk.
+    """Compile a function from `Arrays` to an answer, and keep the result on disk.
 
-    Numba would use what it kept for as long as the function's own file stays the same, whatever becomes of the parts.
+    Numba itself reuses the result as long as the function's own file is unchanged, even if its parts changed.
     """
     function.__qualname__ = f"{function.__name__}_{_SOURCES:08x}"
     compiled: Any = njit([types.int64(_ARRAYS)], cache=True, **_OPTIONS)
@@ -169,14 +175,14 @@ def kernel(function: _Function) -> _Function:
 
 
 def kernel_part(function: _Function) -> _Function:
-    """Compile a function that kernels call: the arrays are copied for each call, some 100 ns."""
+    """Compile a function that kernels call; copying the arrays takes some 100 ns a call."""
     compiled: Any = njit(**_OPTIONS)
     wrapped: _Function = compiled(function)
     return wrapped
 
 
 def inlined_part(function: _Function) -> _Function:
-    """Compile a function into each place that calls it: for what is called once per message or per sync."""
+    """Compile a function into each of its callers, for calls per message or per sync."""
     compiled: Any = njit(inline="always", **_OPTIONS)
     wrapped: _Function = compiled(function)
     return wrapped
@@ -184,7 +190,10 @@ def inlined_part(function: _Function) -> _Function:
 
 @inlined_part
 def measured_ns(draw: int, gap: int, first_bin: int, run: Arrays) -> int:
-    """Return the measured time that a draw chooses from the bin of a gap: the twin of `GapTable.took_ns`."""
+    """Return the measured time that a draw chooses from the bin of a gap.
+
+    It is the twin of `GapTable.took_ns`.
+    """
     place = first_bin
     for edge in GAP_EDGES_NS:
         if gap >= edge:

@@ -1,13 +1,13 @@
-"""Puts under the lock, file by file: the compiled twin of `sim.log` and `sim.preallocation`.
+"""Puts under the lock: the compiled twin of `sim.log.log` and `sim.actors.preallocation`.
 
-When a put begins and ends follows from its arrival, the puts before it and the files, so it is known as soon as the
-message is. When a file is ready follows from the moment it is asked for.
+Begin and end of a put follow from its arrival, the puts before it and the files. So they are known as soon as the
+message is. When a file is ready follows from the time of its request.
 """
 
 from tornpage.impl.config.policy import PAGE_BYTES
 from tornpage.sim.kernels import layout as at
 from tornpage.sim.kernels.layout import Arrays, inlined_part, kernel, kernel_part, measured_ns
-from tornpage.sim.log import BLANK_BYTES
+from tornpage.sim.log.log import BLANK_BYTES
 
 __all__ = ["ask", "ask_first", "plan", "put"]
 
@@ -16,7 +16,7 @@ _PAGE_BITS = PAGE_BYTES.bit_length() - 1
 
 @kernel_part
 def ask(last: int, at_ns: int, run: Arrays) -> None:
-    """Ask for all files up to `last` that were not asked for before; the allocator makes one after another."""
+    """Request all files up to `last`; the allocator makes one after another."""
     state, files = run.state, run.files
     while state[at.FILES_ASKED] < last:
         file = state[at.FILES_ASKED] + 1
@@ -30,7 +30,10 @@ def ask(last: int, at_ns: int, run: Arrays) -> None:
 
 @inlined_part
 def put(row: int, run: Arrays) -> int:
-    """Give one row its put, in the next file if need be. Answers NEED_… before anything changed."""
+    """Give one row its put, in the next file if need be.
+
+    Returns NEED_… before anything changed.
+    """
     fixed, state, files = run.fixed, run.state, run.files
     record = run.size[row]
     window = fixed[at.WINDOW_BYTES]
@@ -76,14 +79,14 @@ def put(row: int, run: Arrays) -> int:
 
 @kernel
 def ask_first(run: Arrays) -> int:
-    """Ask for the files behind the first one, which is there."""
+    """Request the files after the first one, which exists."""
     ask(run.fixed[at.FILES_AHEAD], 0, run)
     return at.DONE
 
 
 @kernel
 def plan(run: Arrays) -> int:
-    """Give each row that arrived its put."""
+    """Give each row that has arrived its put."""
     for row in range(run.state[at.PLANNED], run.state[at.ARRIVED]):
         answer = put(row, run)
         if answer != at.DONE:

@@ -1,4 +1,4 @@
-"""`tornpage bench`: its document, its table, its refusals."""
+"""Test `tornpage bench`: its document, its table, its refusals."""
 
 import json
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def test_a_wrong_directory_is_one_line_and_exit_code_2(arguments: list[str]) -> 
 def test_a_machine_without_room_for_temporary_files_is_one_line(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    """On a full disk both ended with a traceback, which named no remedy."""
+    """On a full disk both ended with a traceback without a remedy."""
 
     def nowhere() -> str:
         raise FileNotFoundError(2, "No usable temporary directory found")
@@ -74,7 +74,7 @@ def test_a_machine_without_room_for_temporary_files_is_one_line(
 
 
 def test_a_store_that_dispatches_no_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dispatch that has failed stays behind for ever: a full disk let the bench hang."""
+    """A failed dispatch lags forever: a full disk made the bench hang."""
 
     def waits(seconds: float) -> None:
         raise AssertionError(f"waits {seconds} s more")
@@ -88,9 +88,9 @@ def test_a_store_that_dispatches_no_more_is_not_waited_for(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("error", "code", "told"),
     [
-        (HarnessError("odd"), 4, "the harness is at fault in the room read, at fails: odd"),
+        (HarnessError("odd"), 4, "the harness failed in read, at fails: odd"),
         (ConnectionRefusedError(), 4, "at fails: the Java process of Spark has ended"),
-        (OSError(28, "No space left on device"), 2, "the room read ended at fails: cannot measure in"),
+        (OSError(28, "No space left on device"), 2, "bench read ended at fails: cannot measure in"),
         (StoreError("no store there"), 2, "no store there; name another --directory"),
     ],
     ids=repr,
@@ -98,7 +98,7 @@ def test_a_store_that_dispatches_no_more_is_not_waited_for(monkeypatch: pytest.M
 def test_a_room_that_fails_takes_no_figure_of_another_with_it(
     error: Exception, code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the last of five rooms met, the figures of all of them were lost."""
+    """An error of the last of five rooms lost the figures of all of them."""
 
     def figure(directory: str, *, seconds: float, sizes: Sizes) -> Figure:
         return Figure("taken", 1.0, "GB/s", (1.0,), "ext4")
@@ -119,7 +119,7 @@ def test_a_room_that_fails_takes_no_figure_of_another_with_it(
 
 
 def replace_name(measurement: Callable[..., Figure], name: str) -> Callable[..., Figure]:
-    """Return a measurement that is called otherwise."""
+    """Return a measurement with another name."""
 
     def other(directory: str, *, seconds: float, sizes: Sizes) -> Figure:
         return replace(measurement(directory, seconds=seconds, sizes=sizes), name=name)
@@ -146,7 +146,10 @@ def replace_name(measurement: Callable[..., Figure], name: str) -> Callable[...,
     ],
 )
 def test_a_time_without_an_end_is_misuse(command: list[str], seconds: str) -> None:
-    """A range of click takes nan, and a measurement compared its time with it for ever or not at all."""
+    """A range of click accepts nan, and a measurement compared its time with it.
+
+    It then ran forever or not at all.
+    """
     run = CliRunner().invoke(cli, [*command, seconds])
     assert run.exit_code == 2
     assert "Invalid value" in run.output

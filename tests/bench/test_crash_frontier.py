@@ -1,4 +1,7 @@
-"""Real crashes beside simulated ones: power losses take what the simulator says, kills what was not committed."""
+"""Compare real crashes with simulated ones: losses by power and by kills.
+
+A power loss takes what the simulator predicts, a kill what was not committed.
+"""
 
 from concurrent.futures import Future
 from dataclasses import replace
@@ -7,26 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tornpage.bench import process_kills
-from tornpage.bench.crash_frontier import FILE_BYTES, REAL, SIMULATED, caption, crash_frontier
-from tornpage.bench.crash_policies import MESSAGE, store_config
+from tornpage.bench.crashes import process_kills
+from tornpage.bench.crashes.frontier import FILE_BYTES, REAL, SIMULATED, caption, crash_frontier
+from tornpage.bench.crashes.policies import MESSAGE, store_config
+from tornpage.bench.crashes.power_losses import Loss, power_losses
+from tornpage.bench.crashes.process_kills import Killed, kill_one
 from tornpage.bench.experiments import EXPERIMENTS
 from tornpage.bench.figures import file_system_of
-from tornpage.bench.power_losses import Loss, power_losses
-from tornpage.bench.process_kills import Killed, kill_one
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.program.hand_driven import HandDriven
-from tornpage.sim.crashes import crash_moments, losses
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 from tornpage.sim.experiments.frontier import loss_row
 from tornpage.sim.experiments.policies import POLICIES, RECORD_BYTES, StorePolicy
 from tornpage.sim.experiments.values import Row, Setup, run_experiment
+from tornpage.sim.results.crashes import crash_moments, losses
 
 SETUP = Setup(PRESETS["vm-ext4"], seed=3, effort=0.05)
 
 
 def both(policy: StorePolicy, crashes: int = 8) -> tuple[list[Loss], "np.ndarray[tuple[int], np.dtype[np.void]]"]:
-    """Return what the same crashes took from the real store and from the simulated one."""
+    """Return the losses of the same crashes in the real store and in the simulated one."""
     trace = SETUP.trace(policy.scenario(SETUP.device, 1_000.0, duration_ns=3 * 10**8, file_bytes=FILE_BYTES))
     moments = crash_moments(trace, crashes, seed=1)
     return power_losses(policy, trace.arrival_ns, moments.tolist(), FILE_BYTES), losses(trace, moments)
@@ -36,7 +39,9 @@ def test_a_power_loss_takes_from_the_real_store_what_it_takes_from_the_simulated
     real, simulated = both(POLICIES["async 100 ms"])
     counts = [loss.messages for loss in real]
     assert sum(counts) > 100
-    assert np.abs(np.array(counts) - simulated["power_messages"]).max() <= 4  # a ms of puts, and what the sync holds up
+    assert (
+        np.abs(np.array(counts) - simulated["power_messages"]).max() <= 4
+    )  # a ms of puts, and the puts that the sync delays
     assert [loss.size_bytes for loss in real] == [RECORD_BYTES * count for count in counts]
     ages_ms = simulated["power_age_ns"] / 1e6
     assert np.abs(np.array([loss.age_ms for loss in real]) - ages_ms).max() < 5
@@ -61,7 +66,7 @@ def test_a_store_whose_interval_is_not_the_simulated_one_is_seen() -> None:
 
 
 def test_a_put_that_was_told_of_no_disk_is_not_counted_as_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """FLUSH_DISK_TIMEOUT promises nothing: what its producer loses was never promised to be kept."""
+    """FLUSH_DISK_TIMEOUT promises nothing: a loss of such a message breaks no promise."""
     real = HandDriven.wait
 
     def late(own: HandDriven, answer: "Future[Any]", *, timeout_ms: int) -> bool:
@@ -96,18 +101,18 @@ def losing(policy: str, crash: str, messages: int, answered: int = 0, file_syste
 def test_the_caption_tells_how_far_off_the_simulation_is_and_who_lost_what() -> None:
     rows = [losing("a", SIMULATED["power"], 100), losing("a", REAL["power"], 130, answered=130)]
     assert "within 30.0 % (furthest: a, +30.0 %)" in caption(rows)
-    assert "Every real store lost messages that had been answered" in caption(rows)
+    assert "Every real store lost acknowledged messages" in caption(rows)
     near = [rows[0], losing("a", REAL["power"], 99), losing("a", REAL["kill"], 0)]
     assert "within 1.0 %" in caption(near)
-    assert "Of the real stores a lost nothing that had been answered" in caption(near)
-    assert "1 kills of a took nothing" in caption(near)
+    assert "Of the real stores a lost no acknowledged message" in caption(near)
+    assert "1 kills of a lost nothing" in caption(near)
     killed = [*near[:2], losing("a", SIMULATED["kill"], 7), losing("a", REAL["kill"], 9, answered=9)]
-    assert "Kills took 9 messages from a in the mean of 1 (7 simulated)" in caption(killed)
+    assert "Kills lost 9 messages from a on average of 1 (7 simulated)" in caption(killed)
     assert "No policy lost enough" in caption([losing("a", SIMULATED["power"], 3), losing("a", REAL["power"], 5)])
 
 
 def test_the_caption_tells_that_a_latency_is_that_of_memory() -> None:
-    """Where TMPDIR is in memory the p99 of group commit stood there as if it were a disk's."""
+    """Where TMPDIR is in memory, its p99 of group commit looked like that of a disk."""
     power = [losing("sync", SIMULATED["power"], 0), losing("sync", REAL["power"], 0)]
     kill = losing("sync", REAL["kill"], 0, file_system="tmpfs")
     assert "The killed stores lay on tmpfs, in memory, where a sync costs nothing." in caption([*power, kill])
@@ -116,8 +121,8 @@ def test_the_caption_tells_that_a_latency_is_that_of_memory() -> None:
 
 def test_rows_of_killed_processes_say_where_their_files_were(monkeypatch: pytest.MonkeyPatch) -> None:
     killed = Killed(Loss(0, 0, 0.0, 0), 60, (5_000, 7_000))
-    monkeypatch.setattr("tornpage.bench.crash_frontier.kill_one", lambda *_, **__: killed)
-    monkeypatch.setattr("tornpage.bench.crash_frontier.POLICIES", {"sync": POLICIES["sync"]})
+    monkeypatch.setattr("tornpage.bench.crashes.frontier.kill_one", lambda *_, **__: killed)
+    monkeypatch.setattr("tornpage.bench.crashes.frontier.POLICIES", {"sync": POLICIES["sync"]})
     found = run_experiment(crash_frontier(crashes=2, kills=1, directory="/dev/shm"), SETUP, lambda step: None)
     named = {row["crash"]: row["file_system"] for row in found.rows}
     assert named == {SIMULATED["power"]: "", REAL["power"]: "", REAL["kill"]: file_system_of("/dev/shm")}

@@ -1,4 +1,4 @@
-"""A driven slice tells what the store did: arrivals of the simulator, times in order, flushes that cover the log."""
+"""Test a driven slice: simulated arrivals, ordered times, and flushes that cover the log."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tornpage.bench.driven import RECORD_BYTES, Driven, _Producer, drive, real_time
+from tornpage.bench.calibration.driven import RECORD_BYTES, Driven, _Producer, drive, real_time
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
 from tornpage.impl.message.message import Message, PutResult, PutStatus
 from tornpage.properties.contract import HarnessError
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Pool, Scenario
 from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes

@@ -1,4 +1,4 @@
-"""Every measurement runs, in tiny sizes: the right name, positive rounds, and nothing left behind."""
+"""Run every measurement in tiny sizes: right name, positive rounds, no files left."""
 
 import shutil
 import threading
@@ -18,7 +18,7 @@ from tornpage.properties.contract import HarnessError
 
 ALL = list(dict.fromkeys(measurement for room in SUITE.values() for measurement in room))
 OF_THE_MACHINE = {"write_protect_look_us_1m"}
-"""Figures that a machine may be unable to give."""
+"""Figures that some machines cannot provide."""
 
 ON_SPARK = {one.__name__ for one in ALL if one.__name__.startswith(("spark", "source2", "task_ms", "campaign"))}
 """Figures that start a session each, or run whole shards."""
@@ -70,7 +70,7 @@ def test_scratch_is_gone_after_an_error(tmp_path: Path) -> None:
 
 
 def test_scratch_is_gone_after_an_interrupt_while_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One Ctrl-C of twenty fell into the removal of a store, and left it where the measurement was."""
+    """One Ctrl-C of twenty interrupted the removal of a store and left it behind."""
     real, calls = shutil.rmtree, iter((True, False))
 
     def interrupted(path: str, *, ignore_errors: bool) -> None:
@@ -132,7 +132,7 @@ def interrupting_at(name: str) -> Callable[[str], None]:
 def test_a_log_that_does_not_fit_costs_its_figures_and_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: str
 ) -> None:
-    """Where 4 GiB did not fit, the harness was at fault after a minute, and all figures were lost."""
+    """On a disk without 4 GiB the harness failed after a minute, and all figures were lost."""
     sizes = replace(TINY, open_bytes=1 << 60, recover_bytes=1 << 60)
     result = measure([room], str(tmp_path), seconds=0.01, sizes=sizes)
     sentences = [finding["sentence"] for finding in result.findings if finding["code"] == "skipped"]
@@ -143,7 +143,7 @@ def test_a_log_that_does_not_fit_costs_its_figures_and_no_others(
 
 
 def test_a_thread_that_breaks_off_makes_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its puts counted into the rate of 64 outstanding ones, though it had made none of them."""
+    """Its puts counted in the rate of 64 outstanding ones, which it had not made."""
     real, calls = group_commit._put_in_window, iter(range(99))
 
     def breaks_off(*arguments: Any, **options: Any) -> int:

@@ -1,4 +1,4 @@
-"""Slices of measuring: rows as promised, nothing left behind, whatever happens; and the machine they belong to."""
+"""Test slices of measurements: complete rows, no files left, and their machine."""
 
 import os
 from collections import Counter
@@ -11,17 +11,17 @@ import pytest
 
 from tests.sim.made_samples import made_samples
 from tests.sim.support import SYNC, scenario
-from tornpage.bench import page_slices, probes, scratch_file, sync_sweep
-from tornpage.bench.calibrate import CannotCalibrate, calibrate, require_disk
-from tornpage.bench.driven import COMMIT_DTYPE, FLUSH_DTYPE, Driven
+from tornpage.bench.calibration import page_slices, probes, scratch_file, sync_sweep
+from tornpage.bench.calibration.calibrate import CannotCalibrate, calibrate, require_disk
+from tornpage.bench.calibration.driven import COMMIT_DTYPE, FLUSH_DTYPE, Driven
+from tornpage.bench.calibration.load_slices import samples_of
+from tornpage.bench.calibration.probes import NEEDED_BYTES, Slice, slices
+from tornpage.bench.calibration.snapshot import Pressure, machine_snapshot, pressure_between
 from tornpage.bench.figures import describe_machine
-from tornpage.bench.load_slices import samples_of
-from tornpage.bench.probes import NEEDED_BYTES, Slice, slices
-from tornpage.bench.snapshot import Pressure, machine_snapshot, pressure_between
 from tornpage.impl.config.policy import FlushDiskType
 from tornpage.run import directory as run_directory
-from tornpage.sim.calibration import Calibration
-from tornpage.sim.samples import MODES, PROBES, STATES, Samples
+from tornpage.sim.device.calibration import Calibration
+from tornpage.sim.device.samples import MODES, PROBES, STATES, Samples
 
 MIB = 1 << 20
 
@@ -104,7 +104,10 @@ def test_syncs_follow_each_other_without_a_gap_in_the_file(tmp_path: Path, monke
 
 
 def driven_by_hand() -> Driven:
-    """Return a slice of five puts: one wakes, two wait for a running flush, one comes while that answers, one wakes."""
+    """Return a slice of five puts.
+
+    One wakes, two wait for a running flush, one arrives while that answers, and one wakes.
+    """
     us = 1_000
 
     def column(*values: int) -> np.ndarray:
@@ -169,7 +172,7 @@ def test_a_disk_without_room_is_refused() -> None:
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, *, interrupted_in: int = 99) -> None:
-    """Have a round be one slice of made-up samples; a round may be interrupted."""
+    """Make a round one slice of made-up samples; a round may be interrupted."""
 
     def work(_: np.random.Generator, number: int) -> Samples:
         if number == interrupted_in:
@@ -178,7 +181,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, *, interrupted_in: int = 99) -> No
         return Samples(made.syncs[made.syncs["round"] == number], made.probes[made.probes["round"] == number])
 
     monkeypatch.setattr(
-        "tornpage.bench.calibrate.slices", lambda *_, **__: [Slice("made up", work, np.random.default_rng(0))]
+        "tornpage.bench.calibration.calibrate.slices",
+        lambda *_, **__: [Slice("made up", work, np.random.default_rng(0))],
     )
 
 
@@ -232,7 +236,7 @@ def test_the_snapshot_finds_the_disk_below_a_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partition: bool, journal: bool
 ) -> None:
     machine = replace(describe_machine("/"), file_system="ext4")
-    monkeypatch.setattr("tornpage.bench.snapshot.describe_machine", lambda _: machine)
+    monkeypatch.setattr("tornpage.bench.calibration.snapshot.describe_machine", lambda _: machine)
     fake_root(tmp_path, os.stat(tmp_path).st_dev, partition=partition, journal=journal)
     found = machine_snapshot(str(tmp_path), tmp_path)
     assert (found["disk"], found["read_ahead_kib"], found["scheduler"]) == ("disk", 128, "[none] bfq")
@@ -246,9 +250,9 @@ def test_the_snapshot_finds_the_disk_below_a_directory(
 def test_whether_there_is_a_journal_is_left_out_where_the_disk_is_not_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without /sys a disk was said to have no journal."""
+    """Without /sys a disk was reported to have no journal."""
     machine = replace(describe_machine("/"), file_system="ext4")
-    monkeypatch.setattr("tornpage.bench.snapshot.describe_machine", lambda _: machine)
+    monkeypatch.setattr("tornpage.bench.calibration.snapshot.describe_machine", lambda _: machine)
     assert "journal" not in machine_snapshot(str(tmp_path), tmp_path / "nothing")
 
 
@@ -268,7 +272,10 @@ def test_a_machine_without_proc_is_told_as_far_as_it_is_known(monkeypatch: pytes
 
 
 def test_stolen_time_is_a_share_of_all_cores_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was one of the cores that this process may use, while the kernel counts what was stolen from any."""
+    """It was one of the cores of this process.
+
+    The kernel counts the stolen time of all cores.
+    """
     seen: list[int] = []
 
     def between(begin: Pressure, end: Pressure, cores: int) -> dict[str, float]:
@@ -276,7 +283,7 @@ def test_stolen_time_is_a_share_of_all_cores_of_the_machine(tmp_path: Path, monk
         return dict(pressure_between(begin, end, cores))
 
     stand_in(monkeypatch)
-    monkeypatch.setattr("tornpage.bench.calibrate.pressure_between", between)
+    monkeypatch.setattr("tornpage.bench.calibration.calibrate.pressure_between", between)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     calibrate(str(tmp_path), seconds=1e-9, modes=MODES, seed=0, file_system=lambda _: "ext4")
     assert seen == [64]
@@ -284,7 +291,7 @@ def test_stolen_time_is_a_share_of_all_cores_of_the_machine(tmp_path: Path, monk
 
 @pytest.mark.usefixtures("small")
 def test_what_the_kernel_cannot_populate_took_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before Linux 5.14 the time of a call that was refused counted as that of populating."""
+    """Before Linux 5.14 the time of a refused call counted as time of populating."""
     monkeypatch.setattr(scratch_file, "_MADV_POPULATE_WRITE", 9_999)
     found = page_slices.page_slice(str(tmp_path), np.random.default_rng(1), 0)
     measured = Counter(PROBES[number] for number in found.probes["probe"].tolist())

@@ -1,4 +1,4 @@
-"""Processes to be killed: what is no loss is told apart from losses, and nobody outlives who wanted to kill him."""
+"""Test processes that are killed: kinds of losses, and no process outlives its killer."""
 
 import os
 import select
@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tornpage.bench import killed_producer, process_kills
-from tornpage.bench.crash_frontier import FILE_BYTES
-from tornpage.bench.killed_producer import ANSWERED, PAGE_BYTES, PUT, put_until_killed
-from tornpage.bench.process_kills import kill_one
+from tornpage.bench.crashes import killed_producer, process_kills
+from tornpage.bench.crashes.frontier import FILE_BYTES
+from tornpage.bench.crashes.killed_producer import ANSWERED, PAGE_BYTES, PUT, put_until_killed
+from tornpage.bench.crashes.process_kills import kill_one
 from tornpage.guard import python_command
 from tornpage.impl.message.message import PutResult, PutStatus
 from tornpage.sim.experiments.policies import POLICIES
@@ -24,14 +24,17 @@ LONGER_THAN_ANY_DISK = 1 << 52
 
 
 def test_a_disk_that_cannot_hold_the_store_is_no_fault_of_the_harness(tmp_path: Path) -> None:
-    """A full disk below `sim frontier --directory` was exit code 4 and the end of a traceback."""
+    """A full disk below `sim frontier --directory` gave exit code 4 and a traceback."""
     with pytest.raises(OSError, match=r"^[^\n]*(no space|mapped_file_size_commit_log)[^\n]*$"):
         kill_one(POLICIES["sync"], rate_per_s=1_000.0, file_bytes=LONGER_THAN_ANY_DISK, seed=1, directory=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_process_had_an_answer_that_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a slow disk a process died before its puts were warm, and the quantile of no latency ended the command."""
+    """On a slow disk a process died before its puts were warm.
+
+    The quantile of no latency ended the command.
+    """
     monkeypatch.setattr(process_kills, "LIVES_S", (0.0, 0.0))
     killed = kill_one(POLICIES["sync"], rate_per_s=1_000.0, file_bytes=FILE_BYTES, seed=1, directory=str(tmp_path))
     assert killed.latencies_ns
@@ -46,7 +49,10 @@ class _Stopped(BaseException):
 def test_a_put_that_is_refused_is_not_counted_as_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Its message was never in the store, so that a kill could not take it; yet it counted as put and answered."""
+    """Its message was never in the store, so a kill could not take it.
+
+    It counted as put and answered.
+    """
     asked = 0
 
     def put_async(_: object) -> "Future[PutResult]":
@@ -77,7 +83,7 @@ def test_a_put_that_is_refused_is_not_counted_as_lost(
 def test_the_moment_a_message_was_meant_for_is_the_one_its_producer_drew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who kills draws the moments again, to know how old the oldest lost message is."""
+    """The killer draws the moments again, for the age of the oldest lost message."""
     now_ns = 0
     put_at_ns: list[int] = []
 
@@ -112,7 +118,7 @@ def test_the_moment_a_message_was_meant_for_is_the_one_its_producer_drew(
 
 PARENT = """
 import subprocess, sys, time
-from tornpage.bench import process_kills
+from tornpage.bench.crashes import process_kills
 from tornpage.sim.experiments.policies import POLICIES
 
 class Told(subprocess.Popen):
@@ -131,8 +137,8 @@ process_kills.kill_one(POLICIES["async 500 ms"], rate_per_s=100.0, file_bytes=1 
 
 
 def test_who_is_to_be_killed_does_not_outlive_who_wanted_to(tmp_path: Path) -> None:
-    """A terminated `sim frontier` left a process behind that filled the disk for two minutes."""
-    command = [*python_command("tornpage.bench.process_kills")[:-2], "-c", PARENT, str(tmp_path)]
+    """A terminated `sim frontier` left a process that filled the disk for two minutes."""
+    command = [*python_command("tornpage.bench.crashes.process_kills")[:-2], "-c", PARENT, str(tmp_path)]
     parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     try:

@@ -1,7 +1,7 @@
-"""The judge of predictions under test: where the store is the simulator itself, it holds; planted faults are seen.
+"""Test the judge of predictions: it accepts a simulated store and sees planted errors.
 
-The rounds here were never measured. Each slice is a simulation on a device that is known, and looks like a driven one;
-so what the calibrating slices tell, and what is predicted from it, can be held against the truth.
+The rounds here were never measured. Each slice is a simulation on a known device and looks like a driven one. The
+results of the calibrating slices, and the predictions from them, can therefore be compared with the truth.
 """
 
 from collections.abc import Callable
@@ -10,22 +10,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tornpage.bench.driven import Driven
-from tornpage.bench.load_slices import samples_of
-from tornpage.bench.validation import Case, Validation, validate
-from tornpage.bench.validation_cases import CALIBRATING, HELD_OUT, Cases
-from tornpage.bench.validation_costs import durable_ns, puts_of, without_stalls
-from tornpage.bench.validation_rounds import Round
-from tornpage.bench.validation_rows import SHARES, quantile_rows, score_rows, slice_rows
+from tornpage.bench.calibration.driven import Driven
+from tornpage.bench.calibration.load_slices import samples_of
+from tornpage.bench.validation.cases import CALIBRATING, HELD_OUT, Cases
+from tornpage.bench.validation.costs import durable_ns, puts_of, without_stalls
+from tornpage.bench.validation.rounds import Round
+from tornpage.bench.validation.rows import SHARES, quantile_rows, score_rows, slice_rows
+from tornpage.bench.validation.validation import Case, Validation, validate
 from tornpage.properties.contract import HarnessError
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
+from tornpage.sim.device.gap_table import GapTable
+from tornpage.sim.device.put_table import PutTable
+from tornpage.sim.device.samples import PROBES, STATES, Samples
+from tornpage.sim.device.stalls import NEVER
 from tornpage.sim.distributions import LogNormal
-from tornpage.sim.gap_table import GapTable
-from tornpage.sim.put_table import PutTable
 from tornpage.sim.run import run
-from tornpage.sim.samples import PROBES, STATES, Samples
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.stalls import NEVER
 
 RNG = np.random.default_rng(11)
 TRUTH = replace(
@@ -53,7 +53,7 @@ Fault = Callable[[int, str, Driven], Driven]
 
 
 def simulated(scenario: Scenario, seed: int, device: DeviceTimes) -> Driven:
-    """Return a slice as a store would have given it that takes what the truth says."""
+    """Return a slice of a store whose durations are those of the truth."""
     trace = run(replace(scenario, device=device, puts=PUTS), seed)
     flushes = trace.flushes[["start_ns", "end_ns", "from_offset", "to_offset"]]
     table = np.array(flushes.tolist(), np.dtype([(name, np.int64) for name in flushes.dtype.names or ()]))
@@ -63,7 +63,7 @@ def simulated(scenario: Scenario, seed: int, device: DeviceTimes) -> Driven:
 
 
 def sweeps(number: int) -> Samples:
-    """Return probes, and syncs of chosen size, as the truth says."""
+    """Return probes, and syncs of chosen size, as the truth has them."""
     syncs, probes = [], []
     for state in (0, 1):
         for pages in (1, 2, 4, 8, 64, 1_024):
@@ -120,7 +120,10 @@ def test_what_calibrating_slices_tell_of_puts_is_what_was_put_in(true_rounds: li
 
 
 def test_a_stall_is_one_among_syncs_of_its_kind() -> None:
-    """Syncs into reserved blocks of a disk whose journal makes them 20 times as slow were all taken for stalls."""
+    """Syncs into reserved blocks were all taken for stalls.
+
+    The journal of the disk makes them 20 times as slow.
+    """
     kinds = [(STATES.index("written"), 100_000)] * 60 + [(STATES.index("reserved"), 2_000_000)] * 40
     slow = [(STATES.index("written"), 1_100_000), (STATES.index("reserved"), 21_000_000)]
     found = Samples.of([(0, 0, state, 0, 1, 0, took_ns) for state, took_ns in kinds + slow])

@@ -1,4 +1,4 @@
-"""Scores see planted errors as what they are, and see none where there is none."""
+"""Test that scores identify planted errors, and find none where there is none."""
 
 import math
 from dataclasses import asdict
@@ -6,8 +6,8 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from tornpage.bench.validation_scores import Observed, demerit, floor_of, kendall_tau, relative_error, score
-from tornpage.sim.calibration import ks_distance
+from tornpage.bench.validation.scores import Observed, demerit, floor_of, kendall_tau, relative_error, score
+from tornpage.sim.device.calibration import ks_distance
 
 RNG = np.random.default_rng(7)
 LATENCY = np.rint(RNG.lognormal(11.0, 0.6, 20_000)).astype(np.int64)

@@ -13,12 +13,15 @@ FAKED_WRONG = {
     "test_a_file_is_no_directory[faked]": "pyfakefs answers ENOENT to an open below a file, Linux ENOTDIR",
     "test_rename_of_a_name_below_a_file_is_refused[faked]": "pyfakefs answers ENOENT, Linux ENOTDIR",
 }
-"""Where pyfakefs 6.3.2 is not like Linux; a test that passes on a later one has to leave this table."""
+"""Differences between pyfakefs 6.3.2 and Linux.
+
+A test that passes on a later version has to leave this table.
+"""
 
 
 @pytest.fixture
 def tmp_path(disk_path: Path) -> Path:
-    """Lie on a disk: holes, sizes and refusals are those of its file system."""
+    """Use directories on a disk: holes, sizes and errors are those of its file system."""
     return disk_path
 
 

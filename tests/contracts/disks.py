@@ -1,4 +1,4 @@
-"""The disks that run the contract tests, and what their calls raise."""
+"""The disks that run the contract tests, and the errors of their calls."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Disk:
         return self.path(name)
 
     def content(self, name: str) -> bytes:
-        """Return what a file holds."""
+        """Return the content of a file."""
         file = self.files.open(self.path(name), writable=False)
         try:
             return self.files.read(file, 0, 1 << 20)
@@ -51,7 +51,7 @@ def recording_files(root: str, *, budget_bytes: int = 1 << 40) -> RecordingFiles
 
 
 def last_disk(root: str, *, budget_bytes: int = 1 << 40) -> LastDisk:
-    """Return the same disk for a store that is judged and given up."""
+    """Return the same disk for a store that is judged and discarded."""
     return LastDisk(recording_files(root).base, disk="posix-strict", budget_bytes=budget_bytes)
 
 

@@ -1,9 +1,8 @@
-"""The real `Files` on pyfakefs: a third opinion on what calls answer, written by others.
+"""The real `Files` on pyfakefs, an independent implementation of the calls.
 
-pyfakefs is not let loose on the process. The modules that `impl.io.os_files` sees are replaced, and a call that
-pyfakefs does not fake skips the test: given to the real system, it would hit whatever real descriptor has the faked
-number.
-Two calls are put together from faked ones, since all others stand on them: pread and pwrite.
+pyfakefs does not patch the process. The modules that `impl.io.os_files` sees are replaced. A call that pyfakefs does
+not fake skips the test, because the real system would apply it to the real descriptor with the faked number. pread and
+pwrite are built from faked calls, because all others need them.
 """
 
 import fcntl
@@ -22,7 +21,7 @@ __all__ = ["faked_files"]
 
 
 class _Lacking:
-    """The constants of a module, which are no calls."""
+    """The constants of a module, without its calls."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -34,7 +33,7 @@ class _Lacking:
 
 
 class _FakeOs(_Lacking):
-    """pyfakefs's `os`: what it fakes and nothing else."""
+    """The `os` of pyfakefs with its faked calls and nothing else."""
 
     def __init__(self, filesystem: FakeFilesystem) -> None:
         super().__init__(os)
@@ -45,29 +44,32 @@ class _FakeOs(_Lacking):
 
     @staticmethod
     def strerror(code: int) -> str:
-        """Return the text of the real one, which touches no file."""
+        """Return the text of the real function, which touches no file."""
         return os.strerror(code)
 
     def lseek(self, fd: int, position: int, whence: int) -> int:
-        """Move the place in the file; pyfakefs knows nothing of holes."""
+        """Move the position in the file; pyfakefs has no holes."""
         if whence in (os.SEEK_DATA, os.SEEK_HOLE):
             pytest.skip("pyfakefs has no os.SEEK_DATA")
         found: int = self._faked.lseek(fd, position, whence)
         return found
 
     def pread(self, fd: int, size_bytes: int, offset: int) -> bytes:
-        """Move the place in the file and read."""
+        """Move the position in the file and read."""
         self._faked.lseek(fd, offset, os.SEEK_SET)
         return self._faked.read(fd, size_bytes)
 
     def pwrite(self, fd: int, data: memoryview, offset: int) -> int:
-        """Move the place in the file and write."""
+        """Move the position in the file and write."""
         self._faked.lseek(fd, offset, os.SEEK_SET)
         return self._faked.write(fd, bytes(data))
 
 
 def faked_files(root: str, patch: pytest.MonkeyPatch) -> OsFiles:
-    """Return the real implementation on a fake disk that has the directory `root`, until the patch is undone."""
+    """Return the real implementation on a fake disk, until the patch is undone.
+
+    The disk has the directory `root`.
+    """
     filesystem = FakeFilesystem()
     filesystem.create_dir(root)
     patch.setattr(os_files, "os", _FakeOs(filesystem))

@@ -1,4 +1,4 @@
-"""One contract for all disks: the real one, the recorded one and one that others faked answer every call alike.
+"""Test one contract for all disks: the real, the recorded and the faked one answer alike.
 
 What only a recorded disk does (a budget, failing syncs, a journal) is tested in test_recording_files.py.
 """

@@ -1,4 +1,4 @@
-"""One contract for all disks: names, barriers, locks and room."""
+"""Test one contract for all disks: names, barriers, locks and room."""
 
 import errno
 from collections.abc import Callable
@@ -182,7 +182,7 @@ def test_a_lock_excludes_a_second_open_file_until_it_is_closed(disk: Disk) -> No
     assert disk.files.lock(first)
     assert disk.files.lock(first)
     assert not disk.files.lock(second)
-    disk.files.close(disk.files.open(disk.path("lock"), writable=True))  # that of another open file changes nothing
+    disk.files.close(disk.files.open(disk.path("lock"), writable=True))  # the lock of another open file changes nothing
     assert not disk.files.lock(second)
     disk.files.close(first)
     assert disk.files.lock(second)

@@ -1,4 +1,4 @@
-"""What only the real disk does: limits, devices that are full, links, and memory that the system keeps or does not."""
+"""Test the real disk alone: limits, full devices, links, and locked memory."""
 
 import errno
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.disks import error_of
-from tests.forked import answer_of_child, forbid_locked_memory
-from tests.smaps import kib_of
+from tests.support.forked import answer_of_child, forbid_locked_memory
+from tests.support.smaps import kib_of
 from tornpage.impl.io.files import FileStat
 from tornpage.impl.io.os_files import OsFiles
 
@@ -27,7 +27,10 @@ def files() -> OsFiles:
 
 
 def test_a_short_write_goes_on_until_the_system_says_why(files: OsFiles, tmp_path: Path) -> None:
-    """The first write of 10,000 bytes stops at the limit and answers 5,000; only the next one fails."""
+    """The first write of 10,000 bytes stops at the limit and answers 5,000.
+
+    Only the next one fails.
+    """
     path = str(tmp_path / "a")
 
     def write_too_much() -> str:
@@ -63,7 +66,7 @@ def test_a_full_disk_is_an_error_that_names_the_file(files: OsFiles) -> None:
 
 
 def test_a_sync_that_fails_names_the_file(files: OsFiles) -> None:
-    file = files.open(FULL, writable=True)  # a device without a disk behind it cannot be synced
+    file = files.open(FULL, writable=True)  # a device without a disk cannot be synced
     with pytest.raises(OSError, match=FULL) as caught:
         files.sync(file)
     assert (caught.value.errno, caught.value.filename) == (errno.EINVAL, FULL)
@@ -125,7 +128,7 @@ def test_a_refused_lock_is_one_warning_and_no_error(
 ) -> None:
     monkeypatch.setattr(
         "tornpage.impl.io.memory._FIRST_REFUSAL", threading.Lock()
-    )  # this process may have been refused before
+    )  # a lock may have failed in this process before
     file = files.create(str(tmp_path / "a"))
     files.allocate(file, 64 << 10)
 

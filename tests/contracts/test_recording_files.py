@@ -1,4 +1,4 @@
-"""What the recorded disk does beyond the contract of all disks: budget, failing syncs, versions, events, journal."""
+"""Test the recorded disk past the common contract: budget, syncs, versions, journal."""
 
 import errno
 import random
@@ -33,7 +33,7 @@ def versions(files: RecordingFiles) -> list[bytes]:
 
 
 def on_disk_for_sure(files: RecordingFiles) -> Image:
-    """Return what survives when nothing un-synced does."""
+    """Return the files that survive when no un-synced write does."""
     return compose(disk_state(files.base, files.journal, len(files.journal), disk="posix-strict"), {})
 
 
@@ -275,7 +275,10 @@ def test_events_are_ascending_places_in_the_journal() -> None:
 
 
 def run_workload(files: RecordingFiles, *, seed: int) -> list[PutStatus]:
-    """Open a store, put, flush, close and open again as the seed says; return the answers to the puts."""
+    """Open a store, put, flush, close and open again by a seed.
+
+    Returns the answers to the puts.
+    """
     rng = random.Random(seed)
     config = MessageStoreConfig(
         mapped_file_size_commit_log=16_384,

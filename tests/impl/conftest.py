@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.killed import Killed, MakeKilled, message
-from tests.impl.support import caught_up, open_store
+from tests.support.impl.killed import Killed, MakeKilled, message
+from tests.support.impl.stores import caught_up, open_store
 
 
 @pytest.fixture
 def killed(tmp_path: Path) -> MakeKilled:
-    """Return a maker of killed stores with `puts` records of which the first `flushed` are on disk."""
+    """Return a maker of killed stores with `puts` records.
+
+    The first `flushed` of them are on disk.
+    """
 
     def make(puts: int, *, flushed: int = 0, trailer: bool = True) -> Killed:
         with open_store(tmp_path / "live", trailer=trailer) as store:

@@ -10,7 +10,7 @@ __all__ = ["batch_of", "client_body", "inner_of", "layout_of", "message_of", "pu
 
 
 def message_of(topic: str = "T", body: bytes | None = b"", **fields: Any) -> Message:
-    """Return a message of 92 bytes (without trailer) unless told otherwise."""
+    """Return a message of 92 bytes (without trailer) by default."""
     values: dict[str, Any] = {
         "queue_id": 0,
         "properties": "",
@@ -24,7 +24,7 @@ def message_of(topic: str = "T", body: bytes | None = b"", **fields: Any) -> Mes
 
 
 def inner_of(body: bytes = b"", properties: bytes = b"", *, flag: int = 0, total_bytes: int | None = None) -> bytes:
-    """Return one message of a client body; a wrong total length if it is given."""
+    """Return one message of a client body, with a wrong total length if one is given."""
     total = 22 + len(body) + len(properties) if total_bytes is None else total_bytes
     return struct.pack(">iiiii", total, 0, 0, flag, len(body)) + body + struct.pack(">h", len(properties)) + properties
 
@@ -35,7 +35,10 @@ def client_body(*bodies: bytes) -> bytes:
 
 
 def batch_of(*bodies: bytes, **fields: Any) -> Batch:
-    """Return a batch of messages whose records have 92 bytes (without trailer) and those of their bodies."""
+    """Return a batch of messages.
+
+    Their records have 92 bytes (without trailer) plus their bodies.
+    """
     values: dict[str, Any] = {
         "topic": "T",
         "body": client_body(*bodies),
@@ -50,7 +53,7 @@ def batch_of(*bodies: bytes, **fields: Any) -> Batch:
 
 
 def layout_of(**fields: Any) -> Layout:
-    """Return files of 256 bytes, two records of 92 in each, no trailer, answers before the disk."""
+    """Return files of 256 bytes: two records of 92 each, no trailer, answers before the disk."""
     values: dict[str, Any] = {
         "file_bytes": 256,
         "record_bytes_max": 1 << 20,

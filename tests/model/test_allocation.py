@@ -1,10 +1,9 @@
-"""Files made ahead as a value: who asks, who makes them, what a failure costs, and what is left at close."""
+"""Test files made ahead in the model: requests, makers, failures, and files left at close."""
 
 from dataclasses import replace
 
 from tests.model.support import layout_of, message_of
-from tornpage.model.allocation import allocate_round
-from tornpage.model.commitlog import CommitLog, Conditions, put
+from tornpage.model.commitlog import CommitLog, Conditions, allocate_round, put
 from tornpage.model.flushing import close
 from tornpage.model.message import PutStatus
 from tornpage.model.state import Layout
@@ -17,7 +16,7 @@ LARGE = message_of(body=bytes(100))
 def put_one(
     log: CommitLog, *, layout: Layout = AHEAD, conditions: Conditions = SYNC_FAILS, now_ms: int = 0
 ) -> tuple[CommitLog, PutStatus]:
-    """Put a message that needs a file of its own, on a disk that refuses a new one."""
+    """Put a message that needs a new file, on a disk where making it fails."""
     log, outcome = put(log, LARGE, layout=layout, store_timestamp=now_ms, conditions=conditions)
     return log, outcome.status
 

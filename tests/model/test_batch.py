@@ -1,4 +1,4 @@
-"""Batches: what is stored of them, each row that refuses them, and that they stay together."""
+"""Test batches: what is stored of them, each refusing row, and that they stay together."""
 
 import json
 import struct
@@ -24,14 +24,14 @@ def with_inners(*inners: bytes, **fields: Any) -> Any:
 
 
 def status_of(given: Any, **layout: Any) -> PutStatus:
-    """Return the answer to a put into an empty log, having checked that a refusal changes nothing."""
+    """Return the answer to a put into an empty log, checking that a refusal changes nothing."""
     log, outcome = put(CommitLog(), given, layout=layout_of(**({"file_bytes": 1 << 20} | layout)), store_timestamp=1)
     assert outcome.records or log == CommitLog()
     return outcome.status
 
 
 def test_vector_of_a_batch() -> None:
-    """V6: client body, properties of the batch, and the two records behind ten messages of their queue."""
+    """V6: client body, batch properties, and two records after ten messages of their queue."""
     vector, stored = VECTORS["V6-client"], [VECTORS["V6-1"], VECTORS["V6-2"]]
     body = bytes.fromhex(vector["hex"])
     assert len(body) == 69
@@ -113,11 +113,11 @@ def test_properties_of_a_message_in_a_batch(inner: bytes, common: Any, stored: s
 
 
 def broken_bodies() -> list[bytes]:
-    """Return client bodies that do not parse, alone and behind a message that does."""
+    """Return client bodies that do not parse, alone and after a message that does."""
     good = inner_of(b"body", b"A\x01b")
     negative_body = struct.pack(">iiiiih", 22, 0, 0, 0, -1, 0)
     negative_properties = struct.pack(">iiiiih", 22, 0, 0, 0, 0, -1)
-    nested = struct.pack(">iiiii", 258, 0, 0, 0, 236)  # what a reader would find who believed the lengths below
+    nested = struct.pack(">iiiii", 258, 0, 0, 0, 236)  # what a reader would find if it trusted the lengths below
     back_into_the_body = struct.pack(">iiiii", 66, 0, 0, 0, 300) + bytes(46) + nested + bytes(234) + b"\xff\0\0\0"
     back_into_the_header = struct.pack(">iiiii", 272, 0, 0, 0, -5) + b"x" * 252
     broken = [
@@ -263,7 +263,10 @@ def test_longest_batch() -> None:
 
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_a_batch_never_spans_files(before: int) -> None:
-    """Two records of 92 fit a file of 256; with one record there already, both go to the next file."""
+    """Two records of 92 fit a file of 256.
+
+    With one record there already, both go to the next file.
+    """
     layout = layout_of()
     log, _ = put_all(*[message_of()] * before, layout=layout)
     after, outcome = put(log, batch_of(b"", b""), layout=layout, store_timestamp=9)

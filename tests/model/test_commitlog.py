@@ -1,4 +1,4 @@
-"""The log as a value: every answer, queue offsets, roll-over, failed syncs."""
+"""Test the log in the model: every answer, queue offsets, roll-over, failed syncs."""
 
 from typing import Any
 
@@ -25,7 +25,10 @@ def test_records_stand_one_behind_the_other() -> None:
 
 @pytest.mark.parametrize("left", [*range(8, 24), 92, 99, 100, 101, 164])
 def test_roll_over_with_every_rest(left: int) -> None:
-    """With `left` bytes free, the next record of 92 stays if 8 more are free behind it; else its file is closed."""
+    """With `left` bytes free, the next record of 92 stays if 8 more are free after it.
+
+    Otherwise its file is closed.
+    """
     layout = layout_of()
     log, _ = put_all(message_of(body=b"x" * (256 - left - 92)), message_of(), layout=layout)
     first, second = log.records
@@ -224,7 +227,7 @@ def test_bytes_refused_by_a_new_file_leave_the_file(puts: int, end_offset: int, 
 
 
 def test_a_file_that_cannot_be_made_refuses_no_bytes() -> None:
-    """Without the file there is nothing that could refuse them."""
+    """Without the file no call can refuse them."""
     log, _ = put_all(message_of(), message_of(), layout=layout_of())
     for layout, sync_fails in ((layout_of(files_max=1), False), (layout_of(), True)):
         conditions = Conditions(sync_fails=sync_fails, append_fails=True)

@@ -1,4 +1,4 @@
-"""Every log that may come back after a disaster: exactly the durable prefix up to all, and where it goes on."""
+"""Test every log that may remain after a crash fault: from the durable prefix to all."""
 
 from collections.abc import Sequence
 
@@ -25,13 +25,13 @@ def log_of(puts: int, *, flushed: int = 0) -> CommitLog:
 
 
 def shapes(logs: Sequence[CommitLog]) -> list[tuple[int, int]]:
-    """Return (records, end offset) of each log, checking what all of them share."""
+    """Return (records, end offset) of each log, checking their common properties."""
     for log in logs:
         assert log.flushed_offset == log.end_offset, "what recovery presents is durable"
         assert not log.poisoned
         assert log.files == -(-log.end_offset // 256)
         assert log.records == log_of(5).records[: len(log.records)]
-        assert (log.dispatched_offset, log.queued) == (log.end_offset, 0), "whoever opens finds everything dispatched"
+        assert (log.dispatched_offset, log.queued) == (log.end_offset, 0), "an open finds everything dispatched"
     return sorted({(len(log.records), log.end_offset) for log in logs})
 
 
@@ -66,7 +66,7 @@ def test_process_kill_keeps_everything(puts: int, flushed: int) -> None:
 def test_put_that_has_not_returned_may_survive_whole_or_not_at_all() -> None:
     before = log_of(2, flushed=2)
     after = log_of(3, flushed=2)
-    closed = (2, 256)  # the first file was closed for the record that is lost
+    closed = (2, 256)  # the first file was closed for the lost record
     assert shapes(list(crash(before, after, "process kill", layout=LAYOUT))) == [(2, 184), closed, (3, 348)]
     assert shapes(list(crash(before, after, "power loss", layout=LAYOUT))) == [(2, 184), closed, (3, 348)]
 
@@ -117,7 +117,7 @@ def test_recovered_log_goes_on_where_it_ends() -> None:
 
 
 def test_disasters_repeat_without_bringing_anything_back() -> None:
-    """Power fails again and again: each legal log is a prefix of one that was legal before."""
+    """Power fails repeatedly: each legal log is a prefix of an earlier legal one."""
     log = log_of(5)
     for survivor in crash(log, log, "power loss", layout=LAYOUT):
         assert all(again == survivor for again in crash(survivor, survivor, "power loss", layout=LAYOUT))
@@ -176,7 +176,10 @@ def test_refused_bytes_close_the_file_or_not() -> None:
 
 
 def test_named_queues_go_on_behind_the_survivors() -> None:
-    """Restarts and crashes give no offset of a named queue twice, and forget light queues that are gone."""
+    """Restarts and crashes give no offset of a named queue twice.
+
+    They forget removed light queues.
+    """
     layout = layout_of(file_bytes=4096, multi_dispatch=True, light_queues=True, light_queues_max=2)
     names = ["%LMQ%a", "%LMQ%b", "%LMQ%a"]
     log, _ = put_all(*[message_of(properties={"INNER_MULTI_DISPATCH": name}) for name in names], layout=layout)

@@ -1,4 +1,4 @@
-"""Delay levels: which messages are moved, to where, and what is written of them."""
+"""Test delay levels: moved messages, their place, and their written properties."""
 
 import json
 from pathlib import Path
@@ -130,7 +130,10 @@ def test_delayed_messages_of_one_level_share_a_queue() -> None:
 
 
 def test_vector_of_a_delayed_record() -> None:
-    """V5: the producer gave the properties in this order; what was there is rewritten in its place."""
+    """V5: the producer gave the properties in this order.
+
+    Existing ones are rewritten in place.
+    """
     vector = next(vector for vector in VECTORS if vector["name"] == "V5")
     given = message_of(
         "TopicTest",

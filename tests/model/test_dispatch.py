@@ -1,4 +1,4 @@
-"""Multi-dispatch and light queues: names, offsets, what is written, what is refused."""
+"""Test multi-dispatch and light queues: names, offsets, written properties, refusals."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def test_offsets_of_named_queues_go_on() -> None:
 
 
 def test_one_table_for_all_queues() -> None:
-    """A queue goes on behind whatever was given there: by its own records or by name, light or not."""
+    """A queue continues after every number given in it: by its own records or by name."""
     given = [
         message_of("A"),
         naming("A", "B"),  # A-0 by name: 1
@@ -125,7 +125,7 @@ def test_prepared_messages_make_no_light_queue_known_but_meet_the_limit() -> Non
     ],
 )
 def test_limit_of_light_queues(limit: int, names: str, status: PutStatus) -> None:
-    """The log knows a and b; the ordinary queue of the topic `%LMQ%own` is none."""
+    """The log knows a and b; the ordinary queue of the topic `%LMQ%own` is no light queue."""
     layout = layout_of(file_bytes=4096, multi_dispatch=True, light_queues=True, light_queues_max=limit)
     log, _ = put_all(naming("%LMQ%a,plain"), naming("%LMQ%b"), message_of("%LMQ%own"), layout=layout)
     assert light_queues(log, layout=layout) == {"%LMQ%a", "%LMQ%b"}
@@ -222,7 +222,7 @@ def test_wait_is_heard_before_it_is_left_out() -> None:
 
 
 def test_longest_properties_with_offsets() -> None:
-    """`INNER_MULTI_QUEUE_OFFSET`, its separators and as many digits as the log asks for count too."""
+    """`INNER_MULTI_QUEUE_OFFSET`, its separators and the digits that the log needs count too."""
     filler = 32_767 - len("INNER_MULTI_DISPATCH\x01a\x02" + "B\x01" + "\x02INNER_MULTI_QUEUE_OFFSET\x01" + "0")
     fits = message_of(properties="INNER_MULTI_DISPATCH\x01a\x02B\x01" + "x" * filler)
     log, outcomes = put_all(fits, *[naming("a")] * 9, fits, layout=LAYOUT)
@@ -232,7 +232,7 @@ def test_longest_properties_with_offsets() -> None:
 
 
 def test_records_from_before_multi_dispatch_count_in_their_own_queue_only() -> None:
-    """Offsets that a producer made up are none, unless there is one for each name."""
+    """Offsets made up by a producer do not count, unless there is one for each name."""
     noted = ("a\x02INNER_MULTI_QUEUE_OFFSET\x01" + text for text in ("x", "9" * 19, "9" * 5000))
     made_up = ["a,b", *noted, "a,b\x02INNER_MULTI_QUEUE_OFFSET\x015"]
     log, _ = put_all(*map(naming, made_up), layout=OFF)

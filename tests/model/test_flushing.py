@@ -1,4 +1,7 @@
-"""Flushes as values: of everything, by the timer, at close; the checkpoint that follows; and who waits for them."""
+"""Test flushes in the model: of everything, by the timer, at close; and the checkpoint.
+
+Waiting puts are answered.
+"""
 
 from dataclasses import replace
 
@@ -27,7 +30,7 @@ SYNC_MASTER = layout_of(sync_flush=True, role="SYNC_MASTER")
 
 
 def log_of(*bodies_bytes: int, layout: Layout = PAGES, log: CommitLog | None = None) -> CommitLog:
-    """Return a log of records, each of 92 bytes and those of its body."""
+    """Return a log of records, each of 92 bytes plus its body."""
     return put_all(*[message_of(body=bytes(size)) for size in bodies_bytes], layout=layout, log=log)[0]
 
 
@@ -169,7 +172,7 @@ def test_the_newest_time_counts_where_times_go_back() -> None:
     assert queue_checkpoint_times(log.changed(records=(log.records[0], older))) == (1, 1)
 
 
-# ---- who waits -------------------------------------------------------------------------------------------------------
+# ---- waiting puts --------------------------------------------------------------------------------------------------
 
 
 def waiting_for(replica: str, *, layout: Layout = SYNC_MASTER) -> tuple[CommitLog, Waiting]:

@@ -1,4 +1,4 @@
-"""Which pulls are held, and what becomes of a held one."""
+"""Test which pulls are held, and the answers of held ones."""
 
 from dataclasses import replace
 

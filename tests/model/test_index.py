@@ -1,4 +1,4 @@
-"""The index as a value: keys of a record, the window, the limit, and who is not found."""
+"""Test the index in the model: keys of a record, the window, the limit, and no match."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,12 +19,12 @@ EVER = (0, 2**63 - 1)
 
 
 def found_in(log: CommitLog, topic: str, key: str, count: int = 32, window: tuple[int, int] = EVER) -> list[int]:
-    """Return the places in the log of what a query brings."""
+    """Return the offsets in the log of the messages that a query returns."""
     return [log.records.index(record) for record in query(log, LAYOUT, topic, key, count, *window)]
 
 
 def log_at(times: list[int], **fields: Any) -> CommitLog:
-    """Return a dispatched log of messages with the key k that were stored at these times."""
+    """Return a dispatched log of messages with the key k, stored at these times."""
     log = CommitLog()
     for time in times:
         message = message_of(properties={"KEYS": "k"}, **fields)
@@ -70,7 +70,10 @@ def test_who_has_the_key_is_found_once() -> None:
 
 
 def test_equal_hashes_and_equal_texts_are_other_keys() -> None:
-    """Aa and BB have one hash; topic `T#a` with key `b`, and topic `T` with key `a#b`, have one text."""
+    """Aa and BB have one hash.
+
+    Topic `T#a` with key `b`, and topic `T` with key `a#b`, have one text.
+    """
     keys = [("T", "Aa"), ("T", "BB"), ("T#a", "b"), ("T", "a#b")]
     log = dispatch(put_all(*(message_of(topic, properties={"KEYS": key}) for topic, key in keys), layout=LAYOUT)[0])
     assert [found_in(log, topic, key) for topic, key in keys] == [[0], [1], [2], [3]]
@@ -145,7 +148,7 @@ def test_without_an_index_nothing_is_found() -> None:
     layout = replace(LAYOUT, index=False)
     log = log_at([1])
     assert query(log, layout, "T", "k", 9, *EVER) == ()
-    assert last_update(log, layout) == (0, 0)
+    assert last_update(log, layout) is None
 
 
 def test_last_update_is_that_of_the_last_record_with_a_key() -> None:
@@ -156,7 +159,7 @@ def test_last_update_is_that_of_the_last_record_with_a_key() -> None:
         message_of(),
         layout=LAYOUT,
     )
-    assert last_update(log, LAYOUT) == (0, 0)
+    assert last_update(log, LAYOUT) is None
     assert last_update(dispatch(log), LAYOUT) == (1, 0)
     log, _ = put_all(message_of(properties=keyed, sys_flag=4), layout=LAYOUT, log=log)
     assert last_update(dispatch(log), LAYOUT) == (4, log.records[3].offset)

@@ -1,4 +1,4 @@
-"""Messages of the model: how long their records are, which of them wait, which count in their queue."""
+"""Test messages of the model: length of records, waiting, and counting in the queue."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.model.support import batch_of, layout_of, message_of
-from tornpage.model import refusal
+from tornpage.model import admission
 from tornpage.model.message import Message, record_bytes, stored_properties, waits_for_disk
 
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "vectors.json").read_text(encoding="utf-8"))
@@ -27,8 +27,8 @@ def test_vectors_have_the_length_of_the_model(vector: dict[str, Any]) -> None:
         (vector["storeHost"][0], vector["storeHost"][1]),
     )
     assert record_bytes(message, trailer=False) == vector["sizeBytes"]
-    assert refusal.as_given(message) is None
-    assert refusal.as_stored(message, message, layout=layout_of(file_bytes=65_536)) is None
+    assert admission.as_given(message) is None
+    assert admission.as_stored(message, message, layout=layout_of(file_bytes=65_536)) is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Operations of several clients taken apart: all parts in order, with nothing between them, are one step."""
+"""Test operations of several clients in parts: all parts in order are one step."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -45,7 +45,7 @@ SEEDS = range(20)
 
 
 def drawn(rng: Random, state: State) -> AnyOperation:
-    """Return an operation of a client or of a service; a close comes rarely."""
+    """Return an operation of a client or of a service; closes are rare."""
     topic, offset = rng.choice(("T", "T", "U", "%LMQ%a")), rng.randint(0, 4)
     put = Put(rng.choice("TTU"), body_bytes=rng.choice((0, 40, 300, 800)), fill=rng.randrange(1000), properties=NAMED)
     places = [0, 5, state.log.end_offset, *(record.offset for record in state.log.records)]
@@ -74,7 +74,7 @@ def drawn(rng: Random, state: State) -> AnyOperation:
 
 
 def states_met(layout: Layout, seed: int) -> Iterator[tuple[State, AnyOperation]]:
-    """Yield operations drawn one after the other, each with the state in which it begins."""
+    """Yield operations drawn one after the other, each with its first state."""
     rng, state = Random(f"parts {seed}"), State()
     for _ in range(OPERATIONS_OF_EACH):
         operation = drawn(rng, state)
@@ -83,7 +83,7 @@ def states_met(layout: Layout, seed: int) -> Iterator[tuple[State, AnyOperation]
 
 
 def carried_out(shared: Shared, order: Sequence[Part], answer: Answer | None = None) -> Iterator[tuple[Shared, Answer]]:
-    """Yield each state after all parts in order, with the last answer that says something."""
+    """Yield each state after all parts in order, with the last answer that is not empty."""
     if not order:
         yield shared, answer or Answer()
         return
@@ -92,11 +92,14 @@ def carried_out(shared: Shared, order: Sequence[Part], answer: Answer | None = N
 
 
 SAYS = ("put", "got", "client", "committed", "durable", "names", "failed")
-"""What is told of an operation; a client does not ask for watermarks."""
+"""Return the answer of an operation in a comparable form; clients do not read watermarks."""
 
 
 def told(operation: AnyOperation, state: State, answer: Answer) -> Answer:
-    """Return what is told: a flush says besides up to where the log is durable, a closed store that it is closed."""
+    """Return the answer in a comparable form.
+
+    A flush adds the durable end of the log, a closed store that it is closed.
+    """
     if isinstance(operation, Flush | DeleteTopics) and not state.is_open:
         return Answer(client="closed")
     said = Answer(**{name: getattr(answer, name) for name in SAYS})
@@ -136,7 +139,10 @@ def test_where_all_is_dispatched_parts_have_the_outcomes_of_the_step_and_no_othe
 
 
 def _is_known_without_units(answer: Answer) -> bool:
-    """Whether a pull was told that its queue is there and has no message: others may just have made it."""
+    """Return whether a pull found its queue without a message.
+
+    Another client may just have made the queue.
+    """
     return isinstance(answer.client, QueueRead) and answer.client.status == "NO_MESSAGE_IN_QUEUE"
 
 
@@ -154,7 +160,7 @@ def test_a_wrong_answer_leaves_no_outcome(name: str) -> None:
 
 
 def wrong_answers(answer: Answer) -> Iterator[Answer]:
-    """Yield answers that no order of operations explains: each differs from a right one in one number or word."""
+    """Yield answers that no order explains: each differs from a right one in one value."""
     put = answer.put
     if isinstance(put, tuple):
         for name in ("offset", "size_bytes", "queue_offset", "store_timestamp", "message_count"):
@@ -178,7 +184,7 @@ def wrong_answers(answer: Answer) -> Iterator[Answer]:
         yield Answer(names=(*answer.names, "V"))
 
 
-# ---- what others see between two parts -------------------------------------------------------------------------------
+# ---- visible states between two parts ------------------------------------------------------------------------------
 
 
 def shared_after(*operations: AnyOperation, layout: Layout = PLAIN) -> Shared:
@@ -189,7 +195,7 @@ def shared_after(*operations: AnyOperation, layout: Layout = PLAIN) -> Shared:
 
 
 def answers(shared: Shared, operation: AnyOperation, layout: Layout = PLAIN) -> list[object]:
-    """Return what a client may be told at this point."""
+    """Return the legal answers to a client at this point."""
     return [answer.client for _, answer in carried_out(shared, parts(operation, layout))]
 
 
@@ -210,7 +216,7 @@ def test_a_deletion_takes_numbers_before_the_queue() -> None:
     shared = shared_after(Put(), Step("reput"))
     order = parts(DeleteTopics(), PLAIN, queues=(("T", 0),))
     assert [part.name for part in order] == [
-        "commits stop", "numbers begin anew", "T/0 is gone", "progress is forgotten",
+        "commits stop", "numbers restart", "T/0 is gone", "progress is forgotten",
     ]  # fmt: skip
     ((after, _),) = carried_out(shared, order[:2])
     assert answers(after, AskMaximum()) == [1]

@@ -1,4 +1,4 @@
-"""The lines in which delay levels wait for the answers of their copies, in the model."""
+"""Test the lines of pending deliveries per delay level in the model."""
 
 from dataclasses import replace
 
@@ -7,16 +7,16 @@ from tornpage.model import waiting
 from tornpage.model.commitlog import put
 from tornpage.model.crash import crash, reopened
 from tornpage.model.flushing import close, flush
-from tornpage.model.pending import answered
 from tornpage.model.queues import dispatch
 from tornpage.model.schedule import deliver_round, earliest_due, has_work, left_out, save_round
 from tornpage.model.state import CommitLog, Conditions, Layout
+from tornpage.model.waiting import answered
 
 LAYOUT = layout_of(file_bytes=4096, delays_ms=(1000, 2000), delay_levels=2, sync_flush=True, pending_copies=2)
 
 
 def delayed(*levels: int, layout: Layout = LAYOUT) -> CommitLog:
-    """Return a log with one message of each level, stored at time 0, durable and dispatched."""
+    """Return a log with one durable, dispatched message of each level, stored at time 0."""
     log = CommitLog()
     for level in levels:
         log, outcome = put(log, message_of(properties=f"DELAY\x01{level}"), layout=layout, store_timestamp=0)
@@ -29,7 +29,7 @@ def a_round(log: CommitLog, now_ms: int = 1000) -> CommitLog:
 
 
 def flushed(log: CommitLog) -> CommitLog:
-    """Flush, and answer who waits for that."""
+    """Flush, and answer the waiting copies."""
     after, _ = flush(log)
     return answered(after, lambda each: waiting.flushed(each, after))
 

@@ -1,4 +1,4 @@
-"""The transient store pool as a value: who gets a buffer, what a commit moves, and what is visible meanwhile."""
+"""Test the transient store pool in the model: lending, commits, and visible bytes."""
 
 import pytest
 
@@ -16,7 +16,7 @@ WIDE = layout_of(pool_buffers=2, file_bytes=65_536, least_pages=2)
 
 
 def log_of(puts: int, *, layout: Layout = POOL, body: bytes = b"") -> CommitLog:
-    """Return a log of so many puts, none of them committed."""
+    """Return a log of this many puts, none of them committed."""
     log, _ = put_all(*[message_of(body=body)] * puts, layout=layout)
     return log
 

@@ -1,4 +1,4 @@
-"""What consumer groups have read, in the model: what counts, what is saved when, and what a recovery makes of it."""
+"""Test offsets of consumer groups in the model: validity, saves and recovery."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Properties of the model: what is read from a string, and what is written anew."""
+"""Test properties in the model: reading a string, and rewriting it."""
 
 import json
 from pathlib import Path

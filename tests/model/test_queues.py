@@ -1,4 +1,4 @@
-"""Consume queues as values: who is in which queue, with which number and tags code, and how far dispatch goes."""
+"""Test consume queues in the model: members, numbers, tags codes, progress of dispatch."""
 
 from dataclasses import replace
 from typing import Any
@@ -30,7 +30,7 @@ SMALL = layout_of()
 
 
 def numbers(log: CommitLog, layout: Layout = LAYOUT) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """Return (number, place of the record in the log) of each unit of each queue."""
+    """Return (number, offset of the record in the log) of each unit of each queue."""
     return {
         queue: [(unit.queue_offset, log.records.index(unit.record)) for unit in units]
         for queue, units in queues_of(log, layout).items()

@@ -1,4 +1,4 @@
-"""Pulls and looking times up: the whole table of statuses, when a batch is full, filters, and what is not readable."""
+"""Test pulls and look-ups by time: all statuses, full batches, filters, unreadable ends."""
 
 from dataclasses import replace
 from typing import Any
@@ -141,7 +141,7 @@ def test_limits_are_those_of_rocketmq() -> None:
     [(828, 100, 10), (827, 100, 1), (2_070, 40, 10), (2_069, 40, 1), (1 << 40, 0, 1)],
 )
 def test_what_has_left_the_memory_comes_in_smaller_batches(memory_bytes: int, ratio: int, count: int) -> None:
-    """The second record begins 828 bytes before the end. What counts is the unit that was looked at last."""
+    """The second record begins 828 bytes before the end. The last unit that was read counts."""
     layout = replace(LAYOUT, memory_bytes=memory_bytes, memory_ratio=ratio, transfer_count_in_disk=1)
     found = get_message(log_of(10), layout, "T", 0, 0)
     assert summary(found) == ("FOUND", count, 0, 10, count)
@@ -174,7 +174,7 @@ def test_filter_looks_at_hashes(tags: tuple[str, ...] | None, places: list[int],
 
 
 def test_filter_looks_at_the_lower_half_of_a_time() -> None:
-    """A delayed message passes where the lower 32 bits of its due time are the hash of a tag."""
+    """A delayed message passes if the lower 32 bits of its due time equal the hash of a tag."""
     layout = replace(LAYOUT, delays_ms=(2**32 + 97 - 1,), delay_levels=1)
     log = dispatch(put_all(message_of(properties={"DELAY": "1"}), layout=layout)[0])
     assert get_message(log, layout, "SCHEDULE_TOPIC_XXXX", 0, 0, 32, ("a",)).status is FOUND
@@ -196,7 +196,10 @@ def test_a_pull_looks_at_so_many_units(units_max: int, wanted: int, looked_at: i
 
 
 def poisoned_log(readable: int, seen: int) -> CommitLog:
-    """Return a log of `seen` dispatched records with the tags a, b, a and so on, of which some are readable."""
+    """Return a log of `seen` dispatched records, some of which are readable.
+
+    Their tags are a, b, a and so on.
+    """
     log = CommitLog()
     for number in range(seen):
         message = message_of(properties={"TAGS": "ab"[number % 2]})

@@ -1,4 +1,4 @@
-"""Messages that are refused whatever the log looks like: each row, its limit, and which of two rows counts."""
+"""Test messages that every log refuses: each row, its limit, and precedence of rows."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ BIG: dict[str, Any] = {"file_bytes": 1 << 20}
 
 
 def status_of(layout: dict[str, Any], **fields: Any) -> PutStatus:
-    """Return the answer to a put into an empty log, having checked that a refusal changes nothing."""
+    """Return the answer to a put into an empty log, checking that a refusal changes nothing."""
     log, outcome = put(CommitLog(), message_of(**fields), layout=layout_of(**(BIG | layout)), store_timestamp=1)
     assert outcome.records or log == CommitLog()
     return outcome.status
@@ -95,7 +95,10 @@ def test_legal_message_is_taken(fields: dict[str, Any], trailer: bool) -> None:
     ids=["bare", "separator-added", "separator-given", "characters", "what-the-store-adds"],
 )
 def test_longest_properties(trailer: bool, properties: str) -> None:
-    """One character or byte more is too much. The store adds two pairs of 12 and 10 bytes and their separators."""
+    """One character or byte more is too much.
+
+    The store adds two pairs of 12 and 10 bytes and their separators.
+    """
     one_more = properties.replace("x", "xx", 1)
     assert status_of({"trailer": trailer}, properties=properties) is PutStatus.PUT_OK
     assert status_of({"trailer": trailer}, properties=one_more) is PutStatus.PROPERTIES_SIZE_EXCEEDED
@@ -107,7 +110,7 @@ def test_properties_too_long_in_characters_are_answered_as_in_bytes() -> None:
 
 
 def test_what_the_store_leaves_out_is_not_counted() -> None:
-    """A string made anew holds neither the checksum of the producer nor what is no pair."""
+    """A rebuilt string has neither the producer's checksum nor parts that are no pair."""
     assert status_of({}, properties="__CRC32#\x01".ljust(40_000, "x")) is PutStatus.PUT_OK
     assert status_of({}, properties="DELAY\x011\x02".ljust(40_000, "x")) is PutStatus.PUT_OK
     assert status_of({}, properties="DELAY\x010\x02".ljust(40_000, "x")) is PutStatus.PROPERTIES_SIZE_EXCEEDED
@@ -123,7 +126,10 @@ def test_what_the_store_leaves_out_is_not_counted() -> None:
 )
 @pytest.mark.parametrize("trailer_bytes", [0, 20])
 def test_longest_record(fields: dict[str, Any], size_bytes: int, trailer_bytes: int) -> None:
-    """The record is measured as stored, trailer and what the store adds included, and 8 bytes of a file stay free."""
+    """The record is measured as stored, with trailer and added properties.
+
+    8 bytes of a file stay free.
+    """
     separator = 1 if trailer_bytes and "properties" in fields else 0
     size_bytes += trailer_bytes + separator
     trailer = trailer_bytes > 0

@@ -1,4 +1,4 @@
-"""What the model deletes: by hour, by age, by room; who stands in the way; what is left of queues and topics."""
+"""Test deletions in the model: by hour, age and room; blockers; queues and topics."""
 
 import pytest
 
@@ -21,7 +21,7 @@ DAYS_MS = 72 * HOUR_MS
 
 
 def log_of(count: int, *, settled: bool = True, topic: str = "T") -> CommitLog:
-    """Return a log with one message in each file, stored a millisecond after the one before."""
+    """Return a log with one message in each file, stored one millisecond apart."""
     log = CommitLog()
     for number in range(count):
         message = message_of(topic, bytes(800), properties="KEYS\x01k")
@@ -119,7 +119,7 @@ def test_it_is_back_after_a_restart() -> None:
     assert reopened(cleaned(log_of(4))).min_offset == 3 * FILE_BYTES
 
 
-# ---- what is left ------------------------------------------------------------------------------------------------
+# ---- remaining files -------------------------------------------------------------------------------------------
 
 
 def test_readers_find_what_is_left() -> None:
@@ -165,7 +165,7 @@ def test_some_topics_are_never_deleted(topic: str) -> None:
     assert delete_topics(log_of(1, topic=topic), layout=LAYOUT, in_use=())[1] == ()
 
 
-# ---- disasters ---------------------------------------------------------------------------------------------------
+# ---- crash faults ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["power loss", "process kill"])

@@ -1,4 +1,4 @@
-"""What the model delivers, when, and what it remembers of it."""
+"""Test delivery in the model: copies, times, and saved progress."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from tests.model.support import layout_of, message_of
 from tornpage.model.commitlog import put
 from tornpage.model.crash import crash, reopened
-from tornpage.model.delayed_copy import copy_of, refusal
+from tornpage.model.delay import copy_of, copy_refusal
 from tornpage.model.flushing import close, flush
 from tornpage.model.message import Message, PutStatus
 from tornpage.model.queues import dispatch
@@ -88,8 +88,8 @@ def test_a_message_is_refused_for_its_copy() -> None:
 def test_rocketmq_asks_for_no_copy() -> None:
     given = message_of("a\x02b", properties="DELAY\x011")
     stored = message_of("SCHEDULE_TOPIC_XXXX", properties="DELAY\x011\x02REAL_TOPIC\x01a")
-    assert refusal(given, stored, layout=LAYOUT) is PutStatus.MESSAGE_ILLEGAL
-    assert refusal(given, stored, layout=replace(LAYOUT, java_delays=True)) is None
+    assert copy_refusal(given, stored, layout=LAYOUT) is PutStatus.MESSAGE_ILLEGAL
+    assert copy_refusal(given, stored, layout=replace(LAYOUT, java_delays=True)) is None
 
 
 # ---- rounds ----------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_what_has_expired_is_not_waited_for() -> None:
     assert delivered(log, 1000).delays == ((1, 2),)
 
 
-# ---- what is saved ---------------------------------------------------------------------------------------------------
+# ---- saved offsets -------------------------------------------------------------------------------------------------
 
 
 def test_a_save_makes_the_copies_durable_first_or_saves_nothing() -> None:

@@ -1,4 +1,4 @@
-"""What disk and replica add to an answer: each combination, and puts that are settled later than others."""
+"""Test the answers of disk and replica: each combination, and puts settled later."""
 
 from typing import Any
 
@@ -29,7 +29,10 @@ NO_SLAVE, SLAVE_TIMEOUT = PutStatus.SLAVE_NOT_AVAILABLE, PutStatus.FLUSH_SLAVE_T
 def test_disk_then_replica(
     given: Any, role: str, replica: Any, status: PutStatus, sync_flush: bool, sync_fails: bool
 ) -> None:
-    """The replica hides the disk; whatever is answered, the record is there and the log knows what the disk did."""
+    """The replica's answer hides the disk's.
+
+    The record is there in any case, and the log has the disk's result.
+    """
     log, _ = put_all(message_of(), layout=layout_of())
     log, _ = flush(log)
     after, outcome = put(

@@ -1,4 +1,4 @@
-"""One Spark session for the whole room."""
+"""One Spark session for the tests of the pipeline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tornpage.pipeline.session import SparkUnavailable, require_java, spark_session
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

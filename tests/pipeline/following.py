@@ -1,4 +1,7 @@
-"""Drive a stream reader as Spark does, without Spark: offsets go through JSON, and every batch is read twice."""
+"""Drive a stream reader as Spark does: offsets go through JSON, each batch is read twice.
+
+Spark itself is not used.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ __all__ = ["Following", "batch_rows", "ordered"]
 
 
 class Following:
-    """One stream over stores; `rows` and `problems` are what it gave so far, `offset` is where it stands."""
+    """One stream over stores.
+
+    `rows` and `problems` are its results so far, `offset` its place.
+    """
 
     def __init__(self, name: str, *stores: Path, **options: str) -> None:
         paths = {"paths": json.dumps([str(store) for store in stores])}
@@ -30,7 +36,7 @@ class Following:
         self.offset = _stored(self.stream.initialOffset())
 
     def restart(self) -> None:
-        """Go on from the offset with a reader that knows nothing else."""
+        """Continue from the offset with a new reader."""
         self.stream = FollowingStream(self._ask)
 
     def look(self, *, bytes_max: int | None = None) -> bool:
@@ -52,7 +58,7 @@ class Following:
             idle = 0 if self.look(bytes_max=bytes_max) else idle + 1
 
     def between(self, ask: Ask, start: Any, end: Any) -> list[dict[str, Any]]:
-        """Read a batch twice, by two readers that know nothing but the offsets."""
+        """Read a batch twice, with two readers that have only the offsets."""
         first, second = (
             [
                 row
@@ -82,5 +88,5 @@ def _stored(offset: Any) -> Any:
 
 
 def ordered(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Return rows in an order that does not depend on who read them."""
+    """Return rows in an order that is the same for all readers."""
     return sorted(tuple(map(str, row.values())) for row in rows)

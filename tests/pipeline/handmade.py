@@ -1,4 +1,4 @@
-"""Whole stores built by hand: records, the units they should have, and damage to either."""
+"""Whole stores built by hand: records, their units, and damage to either."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.properties.decode.handmade import golden_dirs, record
+from tests.support.properties.handmade import golden_dirs, record
 
 __all__ = ["DUE_MS", "STORED_MS", "HandmadeStore", "copied", "overwrite", "undamaged", "write_deleted"]
 
@@ -20,7 +20,10 @@ QUEUE_BYTES = 400
 
 @dataclass
 class HandmadeStore:
-    """A clean store in the making: `put` appends a record and its unit, `write` makes the files."""
+    """A clean store under construction.
+
+    `put` appends a record and its unit, `write` makes the files.
+    """
 
     root: Path
     log: bytearray = field(default_factory=bytearray)
@@ -74,12 +77,12 @@ class HandmadeStore:
 
 
 def undamaged() -> list[Path]:
-    """Return the undamaged golden cases at hand."""
+    """Return the available undamaged golden cases."""
     return [path for path in golden_dirs() if path.name < "09"]
 
 
 def copied(name: str, target: Path) -> Path:
-    """Copy the store of a golden case that is always at hand."""
+    """Copy the store of a golden case that is always available."""
     source = next(path for path in golden_dirs() if path.name == name)
     shutil.copytree(source / "store", target)
     return target

@@ -1,4 +1,4 @@
-"""Damage at a drawn place of a sound store, and what an audit has to say of it: nothing less and nothing more."""
+"""Damage at a drawn place of a sound store, and the exact findings of an audit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Pick = Callable[[int], int]
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of a queue and where it lies."""
+    """A unit of a queue and its place."""
 
     file: str
     position: int
@@ -35,7 +35,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class Entry:
-    """An index entry and where it lies; `is_last_of_slot`: no later entry of the file has its slot."""
+    """An index entry and its place.
+
+    `is_last_of_slot`: no later entry of the file has its slot.
+    """
 
     file: str
     number: int
@@ -45,7 +48,7 @@ class Entry:
 
 
 class SoundStore:
-    """What a sound store holds, as the judges' plain decoder sees it."""
+    """The content of a sound store, as the judges' plain decoder reads it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -83,7 +86,7 @@ class SoundStore:
         return [unit for unit in self.units if unit.unit.physical_offset == offset]
 
     def has_queue_neighbours(self, unit: Unit) -> bool:
-        """Tell whether units of the same queue stand in front of a unit and behind it."""
+        """Return whether units of the same queue exist before and after a unit."""
         queue = Path(unit.file).parent
         numbers = {each.unit.queue_offset for each in self.units if Path(each.file).parent == queue}
         return {unit.unit.queue_offset - 1, unit.unit.queue_offset + 1} <= numbers

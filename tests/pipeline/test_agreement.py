@@ -1,10 +1,10 @@
-"""Driver and workers must run the same code on the same packages, however it is installed."""
+"""Test that driver and workers run the same code on the same packages in any installation."""
 
 from __future__ import annotations
 
 import pytest
 
-from tornpage.pipeline.agreement import differing, missing_module, versions
+from tornpage.pipeline.spark.agreement import differing, missing_module, versions
 
 
 @pytest.mark.parametrize(

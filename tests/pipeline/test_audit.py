@@ -1,4 +1,7 @@
-"""The audit without Spark: silent on sound stores, right file and place on damaged ones, nothing changed."""
+"""Test the audit without Spark: silent on sound stores, right file and place on damage.
+
+It changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged, write_deleted
-from tests.properties.decode.handmade import golden_dirs, properties_of
-from tornpage.pipeline.audit import StoreAudit, audit_plan, audit_store
-from tornpage.pipeline.dispatch import SCHEDULE_TOPIC
-from tornpage.pipeline.findings import CODES
-from tornpage.pipeline.store_rows import bytes_to_read
-from tornpage.pipeline.stores import facts_of, plan_store
-from tornpage.pipeline.suspicions import Suspicion, judged
+from tests.support.properties.handmade import golden_dirs, properties_of
+from tornpage.pipeline.audit.audit import StoreAudit, audit_plan, audit_store
+from tornpage.pipeline.audit.findings import CODES
+from tornpage.pipeline.audit.store_rows import bytes_to_read
+from tornpage.pipeline.audit.stores import facts_of, plan_store
+from tornpage.pipeline.audit.suspicions import Suspicion, judged
+from tornpage.pipeline.rows.dispatch import SCHEDULE_TOPIC
 from tornpage.properties.inspect import InspectError
 
 QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
@@ -38,13 +41,13 @@ def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-# ---- what a producer may write --------------------------------------------------------------------------------------
+# ---- producer input -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("digits", [25, 5000])
 @pytest.mark.parametrize("name", ["INNER_MULTI_QUEUE_OFFSET", "DELAY"])
 def test_numbers_of_thousands_of_digits_are_read_by_nobody(tmp_path: Path, name: str, digits: int) -> None:
-    """Java reads none of them, so the record has the unit in its own queue alone."""
+    """Java reads none of them, so only the record's own queue has its unit."""
     store = HandmadeStore(tmp_path)
     store.put(properties=properties_of(("INNER_MULTI_DISPATCH", "x"), (name, "9" * digits)))
     audited = audit_store(store.write())
@@ -87,7 +90,7 @@ def test_bytes_that_are_read_are_told_up_to_the_last() -> None:
     assert audit_plan(plan, told.append) == audit_plan(plan)
     assert told == sorted(told)
     assert told[-1] == bytes_to_read(plan)
-    assert len(told) > len(plan.queue_parts) + len(plan.index.readable), "the log is told too"
+    assert len(told) > len(plan.queue_parts) + len(plan.index.readable), "progress counts the log too"
 
 
 def test_store_without_queues_is_audited_for_the_log_alone(tmp_path: Path) -> None:
@@ -261,7 +264,7 @@ def test_cut_and_missing_queue_files_are_found(tmp_path: Path) -> None:
 
 
 def test_findings_of_a_code_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tornpage.pipeline.suspicions.FINDINGS_MAX", 3)
+    monkeypatch.setattr("tornpage.pipeline.audit.suspicions.FINDINGS_MAX", 3)
     store = HandmadeStore(tmp_path)
     for number in range(10):
         store.put(queue_offset=number, tags_code=number % 2)
@@ -394,7 +397,7 @@ def test_unit_of_a_record_that_was_just_being_written_is_looked_at_again(tmp_pat
     assert judged_at(own[1][0], 1) == ["CQ_POINTS_NOWHERE"]
 
 
-# ---- what cannot be read is not known --------------------------------------------------------------------------------
+# ---- unreadable files ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -409,7 +412,7 @@ def test_unit_of_a_record_that_was_just_being_written_is_looked_at_again(tmp_pat
 def test_a_file_that_may_not_be_read_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, where: str, code: str
 ) -> None:
-    """What it would hold was called missing; an index file in the middle ended the audit in an error of ours."""
+    """Its content was called missing. An index file in the middle ended the audit in an error."""
     store = copied(name, tmp_path / "store")
     files = sorted(path for path in (store / where).rglob("*") if path.is_file())
     forbid(monkeypatch, files[len(files) // 2])
@@ -427,7 +430,7 @@ def test_a_file_that_may_not_be_read_is_no_damage(
 def test_a_file_that_may_not_be_looked_at_is_no_damage(tmp_path: Path, name: str, where: str, code: str) -> None:
     path = sorted((copied(name, tmp_path / "store") / where).iterdir())[-1]
     path.unlink()
-    path.symlink_to(path)  # nobody can follow it, whatever rights he has
+    path.symlink_to(path)  # no process can follow it, with any rights
     audited = audit_store(tmp_path / "store")
     assert (audited.verdict, {finding.code for finding in audited.findings}) == ("unknown", {code})
 
@@ -443,7 +446,7 @@ def test_a_list_of_deleted_topics_that_may_not_be_read_is_no_damage(
 
 
 def forbid(monkeypatch: pytest.MonkeyPatch, forbidden: Path) -> None:
-    """Have nobody open a file: rights do not stop a test that runs as root."""
+    """Make every open of a file fail: rights do not stop a test that runs as root."""
     open_one = os.open
 
     def refuse(path: str | os.PathLike[str], *arguments: int, **options: int) -> int:

@@ -1,4 +1,4 @@
-"""Tasks that write rows: done once, undone by nothing but a change, and never half."""
+"""Test tasks that write rows: done once, repeated only after a change, and never half."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from unittest.mock import Mock
 import pytest
 
 from tests.pipeline.handmade import copied, overwrite, write_deleted
-from tornpage.pipeline.agreement import VersionsDiffer
-from tornpage.pipeline.audit_spark import JobFailed, _in_tasks, _one_line, audit_each
-from tornpage.pipeline.jobs import reason_of
-from tornpage.pipeline.parquet_rows import TABLES
-from tornpage.pipeline.store_rows import read_store
-from tornpage.pipeline.stores import plan_store
-from tornpage.pipeline.work import WorkError, do_task, open_work, outlines, plan_tasks
+from tornpage.pipeline.audit.audit_spark import JobFailed, _in_tasks, _one_line, audit_each
+from tornpage.pipeline.audit.store_rows import read_store
+from tornpage.pipeline.audit.stores import plan_store
+from tornpage.pipeline.audit.work import WorkError, do_task, open_work, outlines, plan_tasks
+from tornpage.pipeline.rows.parquet_rows import TABLES
+from tornpage.pipeline.spark.agreement import VersionsDiffer
+from tornpage.pipeline.spark.jobs import reason_of
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -44,7 +44,7 @@ def test_task_that_dies_leaves_nothing_that_looks_done(tmp_path: Path, monkeypat
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("tornpage.pipeline.work.plain_batch", fails)
+        patch.setattr("tornpage.pipeline.audit.work.plain_batch", fails)
         with pytest.raises(OSError, match="No space"):
             do_task(task, tmp_path / "work")
     assert [path for path in (tmp_path / "work").rglob("*") if path.is_file() and path.name != "stores.json"] == []
@@ -63,7 +63,7 @@ def test_marker_of_a_task_speaks_of_the_files_as_they_were_before(tmp_path: Path
 
 
 class OneWorker:
-    """Does here what Spark would do in its workers with a function of partitions."""
+    """Runs in this process what Spark would run in its workers with a function of partitions."""
 
     def __init__(self) -> None:
         self.sparkContext = self
@@ -86,7 +86,7 @@ class OneWorker:
 def test_worker_of_another_version_does_nothing_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _in_tasks(OneWorker(), [1, 2], lambda task: task + 1) == [2, 3]  # type: ignore[arg-type]
     told = iter([{"numpy": "2.4"}, {"numpy": "1.0"}, {"numpy": "1.0"}])
-    monkeypatch.setattr("tornpage.pipeline.audit_spark.versions", lambda: next(told))
+    monkeypatch.setattr("tornpage.pipeline.audit.audit_spark.versions", lambda: next(told))
     with pytest.raises(VersionsDiffer, match=r"other versions: numpy 1.0, here 2.4; install there") as caught:
         _in_tasks(OneWorker(), [1, 2], lambda task: pytest.fail(f"did {task}"))  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
@@ -112,7 +112,7 @@ def test_failed_job_is_one_line(said: str, kind: type[Exception], part: str) -> 
 
 
 def test_a_java_process_that_has_gone_is_one_line() -> None:
-    """It ended in a traceback: what a call meets then is no error of PySpark's."""
+    """It ended in a traceback, because the error of the call is none of PySpark's."""
     broadcast = Mock(side_effect=ConnectionRefusedError(111, "Connection refused"))
     spark = Mock(sparkContext=Mock(broadcast=broadcast))
     with pytest.raises(JobFailed, match="the Java process of Spark has ended"):
@@ -140,8 +140,8 @@ def rows_in(work: Path, table: str) -> int:
 
 
 def test_rows_of_files_that_are_gone_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They were joined with those that are there, and made a sound store a broken one."""
-    monkeypatch.setattr("tornpage.pipeline.work.TASK_BYTES", 1)
+    """They were joined with the existing ones and made a sound store a broken one."""
+    monkeypatch.setattr("tornpage.pipeline.audit.work.TASK_BYTES", 1)
     store, work = copied("03-rollover-blanks-retention", tmp_path / "store"), tmp_path / "work"
     plan = plan_store(0, store)
     open_work(work, [plan], resume=False, overwrite=False)
@@ -162,7 +162,10 @@ def test_rows_of_files_that_are_gone_are_gone(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_task_that_is_asked_something_else_is_done_again(tmp_path: Path) -> None:
-    """The log begins later: the same bytes of queues are other outlines, and so are those of deleted topics."""
+    """The log begins later: the same bytes of queues have other outlines.
+
+    So do the same bytes of deleted topics.
+    """
     store, work = copied("03-rollover-blanks-retention", tmp_path / "store"), tmp_path / "work"
     plan = plan_store(0, store)
     open_work(work, [plan], resume=False, overwrite=False)
@@ -205,7 +208,10 @@ def test_damaged_list_of_stores_is_refused(tmp_path: Path, content: str) -> None
 
 
 def test_what_counts_as_done_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A power loss could leave half of a file of rows whose task counted as done: a resumed audit believed it."""
+    """A power loss could leave half of a file of rows whose task counted as done.
+
+    A resumed audit trusted it.
+    """
     did: list[tuple[str, Path]] = []
     fsync, replace = os.fsync, Path.replace
 

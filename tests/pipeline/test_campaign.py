@@ -1,4 +1,4 @@
-"""Campaigns: the same rows whoever runs them, failures as rows, and shards that are not run twice."""
+"""Test campaigns: equal rows in every process, failures as rows, and no shard run twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tornpage.pipeline.campaign import (
+from tornpage.pipeline.campaign.campaign import (
     _write,
     complete_shards,
     prepare_output,
@@ -19,7 +19,7 @@ from tornpage.pipeline.campaign import (
     run_serial,
     silent_in,
 )
-from tornpage.pipeline.outputs import OutputTaken
+from tornpage.pipeline.rows.outputs import OutputTaken
 from tornpage.properties.campaign.replay import Failure, replay
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explore.crashes.campaign import Plan
@@ -30,7 +30,7 @@ from tornpage.properties.program.case import Case, Settings
 
 
 def planned(count: int, *, states: int, seed: int, settings: Settings | None = None) -> list[Shard]:
-    """Return `count` shards of so many states."""
+    """Return `count` shards of this many states."""
     return [*Plan(settings or Settings(), seed=seed, states=count * states, shard_states=states).shards()]
 
 
@@ -93,7 +93,7 @@ def test_complete_shards_are_not_run_again(tmp_path: Path, monkeypatch: pytest.M
         run.append(shard.number)
         return rows_of(shard)
 
-    monkeypatch.setattr("tornpage.pipeline.campaign.rows_of_shard", counted)
+    monkeypatch.setattr("tornpage.pipeline.campaign.campaign.rows_of_shard", counted)
     prepare_output(tmp_path, SHARDS, resume=False)
     run_serial(SHARDS[:1], tmp_path)
     rows = run_serial(SHARDS, tmp_path)
@@ -110,13 +110,13 @@ def test_output_of_another_campaign_is_refused(tmp_path: Path) -> None:
         prepare_output(tmp_path / "run", planned(2, states=300, seed=6), resume=True)
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "file").touch()
-    with pytest.raises(OutputTaken, match="holds no campaign"):
+    with pytest.raises(OutputTaken, match="has no campaign"):
         prepare_output(tmp_path / "else", SHARDS, resume=True)
 
 
 @pytest.mark.parametrize("what", ["cut", "empty", "other columns", "no Parquet"])
 def test_a_damaged_file_of_rows_is_refused_in_a_line(tmp_path: Path, what: str) -> None:
-    """A power loss may leave one without its bytes; going on ended in a traceback."""
+    """A power loss may leave a file without its bytes; resuming ended in a traceback."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "histories/part-shard-000000.parquet"
     _write(rows_of(SHARDS[0]), path)

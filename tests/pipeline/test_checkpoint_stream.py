@@ -1,12 +1,12 @@
-"""Following a checkpoint: one row for each change of its times, and the same row again if a batch is read again."""
+"""Test following a checkpoint: one row per change of its times, equal when read again."""
 
 from __future__ import annotations
 
 import struct
 from pathlib import Path
 
-from tests.impl.retained import Retained
 from tests.pipeline.following import Following, batch_rows
+from tests.support.impl.retained import Retained
 
 CHECKPOINT = "rocketmq-checkpoint"
 

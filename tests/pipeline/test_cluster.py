@@ -1,4 +1,7 @@
-"""Campaigns on clusters: executors of their own, and a standalone master with two workers on the loopback interface."""
+"""Test campaigns on clusters: own executors, and a standalone master with two workers.
+
+All of them are on the loopback interface.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from typing import IO, Any
 
 import pytest
 
-from tornpage.pipeline.campaign import result_hash, run_serial
-from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
+from tornpage.pipeline.campaign.campaign import result_hash, run_serial
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
 from tornpage.properties.explore.crashes.campaign import Plan
 from tornpage.properties.program.case import Settings
 
@@ -78,7 +81,7 @@ def test_a_standalone_cluster_gives_the_serial_rows_and_listens_on_loopback_alon
 
 @contextmanager
 def daemon(name: str, said: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a process of a standalone cluster on 127.0.0.1; yield it, and what it said as it was ready."""
+    """Start a process of a standalone cluster on 127.0.0.1; yield it and its first output."""
     import pyspark
 
     program = Path(pyspark.__file__).parent / "bin" / "spark-class"

@@ -1,4 +1,4 @@
-"""docs/cluster.md: the commands that need a standalone cluster, run as they stand there; only ports are others."""
+"""Run the commands of docs/cluster.md that need a standalone cluster, with other ports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.test_cluster import first
-from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
 
 pytestmark = pytest.mark.deep
 
@@ -32,7 +32,7 @@ LOOPBACK = "127.0.0.1"
 
 @pytest.fixture(scope="module")
 def port() -> str:
-    """Return a port that nobody has, instead of 7077; skip where there is no Spark."""
+    """Return a free port in place of 7077; skip where there is no Spark."""
     try:
         require_java()
         require_packages("pyspark", "pyarrow", "pandas")
@@ -44,14 +44,14 @@ def port() -> str:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return that of a reader whose environment is the one of these tests."""
+    """Return the environment of a reader with the environment of these tests."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     kept = {name: os.environ[name] for name in ("JAVA_HOME", "LANG") if name in os.environ}
     return {"PATH": path, "HOME": str(home), "PYTHONPATH": str(REPOSITORY), **kept}
 
 
 def shell(lines: list[str], home: Path) -> subprocess.Popen[str]:
-    """Run lines of the page in one shell, in a directory of their own."""
+    """Run lines of the page in one shell, in a new directory."""
     return subprocess.Popen(
         ["bash", "-ec", "\n".join(lines)], cwd=home, env=environment(home), text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -60,7 +60,7 @@ def shell(lines: list[str], home: Path) -> subprocess.Popen[str]:
 
 @contextmanager
 def terminal(setup: list[str], line: str, home: Path) -> Iterator[None]:
-    """Have a daemon of the page run while the page goes on, as in a terminal of its own."""
+    """Run a daemon of the page while the page continues, as in another terminal."""
     with shell([*setup, f"exec {line}"], home) as daemon:
         try:
             assert daemon.stderr is not None
@@ -73,7 +73,7 @@ def terminal(setup: list[str], line: str, home: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def cluster(port: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """Start what the page starts; yield what is left of the block: the command."""
+    """Start the first processes of a block; yield the rest of the block: the command."""
     home = tmp_path_factory.mktemp("cluster")
     lines = [line.replace("7077", port) for line in CLUSTER]
     setup = [line for line in lines if "=" in line.split()[0] or line.startswith("export ")]
@@ -100,7 +100,10 @@ def test_a_campaign_on_the_cluster_of_the_page(cluster: list[str], tmp_path: Pat
 
 
 def test_a_campaign_with_a_packed_environment(cluster: list[str], port: str, tmp_path: Path) -> None:
-    """`.venv` is a small one that finds packages where this Python has them: what is packed need not be large."""
+    """`.venv` is a small one that uses the packages of this Python.
+
+    The archive of it stays small.
+    """
     venv = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / ".venv")]
     subprocess.run(venv, check=True)
     (site,) = (tmp_path / ".venv" / "lib").glob("python3*/site-packages")

@@ -1,4 +1,4 @@
-"""`audit` and `campaign` as a user meets them: verdicts, exit codes, documents, one line for a mistake."""
+"""Test `audit` and `campaign` for users: verdicts, exit codes, documents, one-line errors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from tests.pipeline.handmade import copied, overwrite
 from tornpage.cli import audit, campaign, sim
 from tornpage.outcomes.auditing import engine_for
-from tornpage.pipeline.jobs import spark_failures
-from tornpage.pipeline.session import SparkUnavailable, require_java
-from tornpage.pipeline.stores import plan_store
-from tornpage.pipeline.work import open_work
+from tornpage.pipeline.audit.stores import plan_store
+from tornpage.pipeline.audit.work import open_work
+from tornpage.pipeline.spark.jobs import spark_failures
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java
 
 QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
 
@@ -74,7 +74,7 @@ def test_missing_java_is_one_line_and_small_stores_need_none(tmp_path: Path, com
 
 
 def refused(*asked: str) -> str:
-    """Return what a refused audit says: one line, exit code 2, nothing on standard output."""
+    """Return the message of a refused audit: one line, exit code 2, empty standard output."""
     code, said, complaint = run(audit.command, *asked)
     assert (code, said) == (2, "")
     assert complaint.startswith("tornpage: ")
@@ -100,7 +100,7 @@ def test_work_directory_that_cannot_take_rows_is_refused_before_spark_starts(tmp
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thing").touch()
     assert "cannot write" in refused(str(store), "--work", str(tmp_path / "file"))
-    assert "something else" in refused(str(store), "--work", str(tmp_path / "other"))
+    assert "other content" in refused(str(store), "--work", str(tmp_path / "other"))
     assert "lies in the store" in refused(str(store), "--work", str(store / "work"))
     open_work(tmp_path / "rows", [plan_store(0, store)], resume=False, overwrite=False)
     (tmp_path / "rows/keys/part").touch()
@@ -125,7 +125,7 @@ def test_mended_copy_is_planned_first_and_then_written(tmp_path: Path) -> None:
     assert document["plan"] == plan
     assert progress.index("lost messages: ") < progress.index("copy 00000000000000032768")
     assert run(audit.command, str(tmp_path / "copy"))[0] == 0
-    assert "there already" in refused(*asked)
+    assert "already exists" in refused(*asked)
 
 
 def test_serial_campaign_gives_a_document(tmp_path: Path) -> None:
@@ -155,11 +155,14 @@ def test_resume_needs_a_directory_of_the_same_campaign(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code, _, complaint = run(campaign.command, "--out", str(tmp_path), "--resume")
     assert code == 2
-    assert "holds no campaign" in complaint
+    assert "has no campaign" in complaint
 
 
 def test_audit_on_spark_is_quiet_and_finds_the_damage(tmp_path: Path) -> None:
-    """In a process of its own, in an empty directory: a session of its own, nothing left behind, nothing else said."""
+    """Run in a new process and an empty directory.
+
+    The session is its own, no files are left, and there is no other output.
+    """
     try:
         require_java()
     except SparkUnavailable as error:
@@ -195,7 +198,10 @@ def test_the_engine_is_chosen_by_what_stores_take_in_memory_and_together() -> No
 def test_a_spark_that_fails_under_way_ends_a_sweep_in_one_line(
     error: Exception | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ended in a traceback; one whose Java process had gone spoke of a directory that cannot be written."""
+    """It ended in a traceback.
+
+    One whose Java process had gone reported a directory that cannot be written.
+    """
     failures = {kind.__name__: kind for kind in spark_failures()}
     if not failures:
         pytest.skip("pyspark is not installed")
@@ -203,9 +209,9 @@ def test_a_spark_that_fails_under_way_ends_a_sweep_in_one_line(
     def fails(*_: Any, **__: Any) -> NoReturn:
         raise failures[error]("Job aborted\nCaused by: java.io.IOException: gone") if isinstance(error, str) else error
 
-    monkeypatch.setattr("tornpage.pipeline.session.require_java", lambda: 17)
-    monkeypatch.setattr("tornpage.pipeline.session.spark_session", lambda *_, **__: nullcontext())
-    monkeypatch.setattr("tornpage.pipeline.sweep.sweep", fails)
+    monkeypatch.setattr("tornpage.pipeline.spark.session.require_java", lambda: 17)
+    monkeypatch.setattr("tornpage.pipeline.spark.session.spark_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("tornpage.pipeline.sweep.sweep.sweep", fails)
     asked = ("sweep", "--messages", "1000", "--rate", "1000", "--master", "local[2]", "--out", str(tmp_path / "out"))
     code, said, complaint = run(sim.command, *asked, "--json")
     document = json.loads(said)

@@ -1,11 +1,11 @@
-"""Which units a record must have: each rule of dispatch, one by one."""
+"""Test the units that a record must have: each rule of dispatch, one by one."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.properties.decode.handmade import properties_of, record
-from tornpage.pipeline.dispatch import SCHEDULE_TOPIC, Dispatch, dispatch_of
+from tests.support.properties.handmade import properties_of, record
+from tornpage.pipeline.rows.dispatch import SCHEDULE_TOPIC, Dispatch, dispatch_of
 from tornpage.properties.decode.consumequeue import java_hash
 from tornpage.properties.decode.record import Record, decode_record
 

@@ -1,4 +1,4 @@
-"""The index as the audit reads it: in pieces as the plain decoder does whole, and each thing wrong in its place."""
+"""Test the index audit: in pieces it equals the plain decoder, and errors have a place."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite, write_deleted
-from tests.properties.decode.handmade import properties_of
-from tornpage.pipeline.audit import audit_store
-from tornpage.pipeline.columns import ENTRIES, joined
-from tornpage.pipeline.index_reading import IndexPartition, IndexRow, plan_index, read_index
+from tests.support.properties.handmade import properties_of
+from tornpage.pipeline.audit.audit import audit_store
+from tornpage.pipeline.rows.columns import ENTRIES, joined
+from tornpage.pipeline.rows.index_reading import IndexPartition, IndexRow, plan_index, read_index
 from tornpage.properties.decode.index import decode_index
 from tornpage.properties.decode.index_files import list_index
 
@@ -31,7 +31,7 @@ KINDS = {
     "slot_is_not_the_newest_entry": "its newest is",
     "slots_in_use": "slots in use",
 }
-"""What the plain decoder calls a problem, and what the audit says."""
+"""Problems of the plain decoder, and the findings of the audit."""
 
 
 def parts_of(store: Path, slots: int) -> list[IndexPartition]:
@@ -55,7 +55,7 @@ def test_reading_in_pieces_finds_what_the_plain_decoder_finds(
     path = sorted((store / "index").iterdir())[data.draw(st.integers(0, 3))]
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(0, 3))):
-        # a small number of entries or slots is hit more often than chance would
+        # Small numbers of entries or slots are drawn more often than chance would draw them.
         at = data.draw(st.integers(0, 39) | st.integers(0, len(content) - 1))
         content[at] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]))
     path.write_bytes(bytes(content))
@@ -74,15 +74,15 @@ def test_reading_in_pieces_finds_what_the_plain_decoder_finds(
 
 @pytest.fixture(scope="module")
 def monkeypatch_module() -> Any:
-    """Have pieces of 7 entries, so that chains go from one to the next."""
+    """Use pieces of 7 entries, so that chains cross their ends."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tornpage.pipeline.index_reading._PIECE_ENTRIES", 7)
+        patch.setattr("tornpage.pipeline.rows.index_reading._PIECE_ENTRIES", 7)
         yield
 
 
 def test_that_more_places_do_not_fit_than_are_listed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many more there are is not known: each check stops counting in each piece."""
-    monkeypatch.setattr("tornpage.pipeline.index_reading.PROBLEMS_MAX", 3)
+    """The number of further errors is unknown: each check stops counting in each piece."""
+    monkeypatch.setattr("tornpage.pipeline.rows.index_reading.PROBLEMS_MAX", 3)
     store = copied("06-index-files-collisions", tmp_path / "store")
     part = parts_of(store, 50)[0]
     for number in range(1, part.entry_count + 1):

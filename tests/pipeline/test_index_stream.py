@@ -1,4 +1,4 @@
-"""Following the index: every entry once, by the number that the header counts."""
+"""Test following the index: every entry once, by the number that the header counts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.retained import NIGHT_MS, Retained, names_in
-from tests.impl.support import MESSAGE, config_of
 from tests.pipeline.following import Following, batch_rows, ordered
 from tests.pipeline.handmade import overwrite
-from tests.properties.decode.handmade import golden_dirs
+from tests.support.impl.retained import NIGHT_MS, Retained, names_in
+from tests.support.impl.stores import MESSAGE, config_of
+from tests.support.properties.handmade import golden_dirs
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.pipeline.readers.asking import ReaderError
 
@@ -55,7 +55,9 @@ def test_a_store_at_work_is_followed_over_new_files(tmp_path: Path, limit: int |
         assert len(names_in(tmp_path / "store/index")) == 4
     following.catch_up(bytes_max=limit)
     assert following.column("offset") == wanted[: len(following.rows)]
-    assert len(wanted) - len(following.rows) <= (0 if options else 3)  # a file of few entries may not tell its slots
+    assert len(wanted) - len(following.rows) <= (
+        0 if options else 3
+    )  # a file of few entries may hide its number of slots
     assert following.problems == []
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while Spark starts and works: exit code 130, what was finished is kept, and no process is left behind."""
+"""Test Ctrl-C while Spark starts and works: exit code 130, kept results, no process left."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from tests.pipeline.handmade import copied
-from tornpage.pipeline.interrupts import apart, interruptible_start
-from tornpage.pipeline.session import SparkUnavailable, require_java
+from tornpage.pipeline.spark.interrupts import apart, interruptible_start
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ def test_what_was_started_stays_and_the_handler_is_the_one_before() -> None:
 
 
 class Session:
-    """Stands for a session: its calls wait until it is stopped, and fail then."""
+    """Stands for a session: its calls wait until it is stopped, and then fail."""
 
     def __init__(self) -> None:
         self.is_stopped = threading.Event()
@@ -93,7 +93,7 @@ def java() -> None:
 
 
 class Command:
-    """A command, and all processes that come of it."""
+    """A command and all its descendants."""
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -125,7 +125,10 @@ class Command:
             assert time.monotonic() < deadline, self.running()
 
     def interrupt(self) -> tuple[int, str, str]:
-        """Press Ctrl-C; return exit code, standard output and error once all processes are gone."""
+        """Press Ctrl-C; return exit code, standard output and error.
+
+        It returns after the end of all processes.
+        """
         os.killpg(self.process.pid, signal.SIGINT)
         said, complaint = self.process.communicate(timeout=WAIT_S)
         deadline = time.monotonic() + WAIT_S
@@ -135,7 +138,7 @@ class Command:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("moment", ["org.apache.spark.deploy.SparkSubmit", "tornpage.pipeline.daemon"])
+@pytest.mark.parametrize("moment", ["org.apache.spark.deploy.SparkSubmit", "tornpage.pipeline.spark.daemon"])
 @pytest.mark.parametrize("what", ["campaign", "sweep", "audit"])
 def test_an_interrupt_leaves_no_process(java: None, tmp_path: Path, what: str, moment: str) -> None:
     store = copied("03-rollover-blanks-retention", tmp_path / "store")

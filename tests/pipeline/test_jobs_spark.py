@@ -1,8 +1,7 @@
-"""Work in Spark tasks: campaigns, sweeps of the simulator and bulk reading give the rows of the serial run, and a dead
-worker takes its own piece alone. What they come to is the same in Spark as here.
+"""Test that campaigns, sweeps and bulk reading in Spark tasks equal the serial run.
 
-What needs a session in the usual run is in this one file, whose tests share a process: starting one takes longer than
-most of them.
+A dead worker loses only its own piece. The tests that need a session in the usual run are in this one file, whose tests
+share a process: starting a session takes longer than most of them.
 """
 
 from __future__ import annotations
@@ -19,16 +18,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.properties.decode.handmade import golden_dirs
-from tornpage.pipeline.aggregates import counted_here, counted_in_spark
-from tornpage.pipeline.agreement import VersionsDiffer, versions
-from tornpage.pipeline.audit_spark import JobFailed, _in_tasks
-from tornpage.pipeline.campaign import campaign, complete_shards, read_rows, result_hash, rows_of_shard, run_serial
-from tornpage.pipeline.jobs import Death, do_each
-from tornpage.pipeline.outputs import OutputTaken
-from tornpage.pipeline.pareto import pareto, pareto_in_spark, points_frame
-from tornpage.pipeline.sweep import Row as PointRow
-from tornpage.pipeline.sweep import prepare_sweep, run_some, stored_points, sweep
+from tests.support.properties.handmade import golden_dirs
+from tornpage.pipeline.audit.audit_spark import JobFailed, _in_tasks
+from tornpage.pipeline.campaign.aggregates import counted_here, counted_in_spark
+from tornpage.pipeline.campaign.campaign import (
+    campaign,
+    complete_shards,
+    read_rows,
+    result_hash,
+    rows_of_shard,
+    run_serial,
+)
+from tornpage.pipeline.rows.outputs import OutputTaken
+from tornpage.pipeline.spark.agreement import VersionsDiffer, versions
+from tornpage.pipeline.spark.jobs import Death, do_each
+from tornpage.pipeline.sweep.pareto import pareto, pareto_in_spark, points_frame
+from tornpage.pipeline.sweep.sweep import Row as PointRow
+from tornpage.pipeline.sweep.sweep import prepare_sweep, run_some, stored_points, sweep
 from tornpage.properties.explore.crashes.campaign import Plan
 from tornpage.properties.explore.crashes.rows import Row
 from tornpage.properties.explore.crashes.shards import Shard
@@ -43,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TellsAndWaits:
-    """Run a shard; the worker of shard 1 writes its process id into a pipe and waits for what never comes."""
+    """Run a shard; the worker of shard 1 writes its process id into a pipe and waits forever."""
 
     told: Path
     never: Path
@@ -110,7 +116,7 @@ def test_work_that_raises_is_an_answer(spark: SparkSession) -> None:
 
 def test_workers_with_other_code_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     other = {**versions(), "code of tornpage": "0" * 12}
-    monkeypatch.setattr("tornpage.pipeline.jobs.versions", lambda: other)
+    monkeypatch.setattr("tornpage.pipeline.spark.jobs.versions", lambda: other)
     with pytest.raises(VersionsDiffer, match=r"code of tornpage [0-9a-f]{12}, here 000000000000; install there"):
         do_each(spark, [1], raises_at_two, lambda piece, answer: None)
 
@@ -136,7 +142,7 @@ def no_room(number: int) -> int:
 
 
 def test_a_job_of_an_audit_that_failed_is_one_line(spark: SparkSession) -> None:
-    """What a worker raises was the traces of two languages."""
+    """The error of a worker was shown as the traces of two languages."""
     with pytest.raises(JobFailed, match=r"^the job failed: OSError: \[Errno 28\] No space left on device; with --work"):
         _in_tasks(spark, [1], no_room)
 
@@ -148,7 +154,7 @@ def points() -> list[Any]:
     """Return a grid of twelve points; skip while there is no simulator."""
     pytest.importorskip("tornpage.sim.sweep", reason="the simulator is not there")
     from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-    from tornpage.sim.device import PRESETS
+    from tornpage.sim.device.device import PRESETS
     from tornpage.sim.sweep import grid
     from tornpage.sim.workload import OpenPoisson, Sizes
 
@@ -234,7 +240,7 @@ def test_workers_have_a_safe_path_and_our_interpreter(spark: SparkSession) -> No
         return sys.executable, sys.flags.safe_path, sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
 
     [said] = spark.sparkContext.parallelize([0], 1).map(ask).collect()
-    assert said == (sys.executable, True, "tornpage.pipeline.daemon")
+    assert said == (sys.executable, True, "tornpage.pipeline.spark.daemon")
 
 
 def test_bulk_reading_gives_the_rows_that_are_read_here(spark: SparkSession) -> None:

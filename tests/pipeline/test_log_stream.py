@@ -1,4 +1,4 @@
-"""Following a log: every record once, nothing of a tail that moves, damage told and left behind."""
+"""Test following a log: every record once, no moving tail, damage reported and passed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.decode.handmade import blank, record
+from tests.support.properties.handmade import blank, record
 from tornpage.pipeline.readers.log_reader import read_log
 from tornpage.pipeline.readers.log_stream import advance, first_offset, parts_between
 from tornpage.pipeline.readers.parts import LogPart
@@ -40,7 +40,7 @@ class GrowingLog:
         self.content += record(BEGIN + len(self.content), body)
 
     def show(self, size_bytes: int, damage: bytes = b"", at: int = 0) -> None:
-        """Write the files as they are when so many bytes are there."""
+        """Write the files with this many bytes."""
         shown = bytearray(self.content[:size_bytes])
         shown[at : at + len(damage)] = damage
         for base in range(0, max(1, len(shown)), FILE_BYTES):

@@ -1,11 +1,11 @@
-"""Files of output directories: whole or not at all."""
+"""Test files of output directories: whole or absent."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from tornpage.pipeline.outputs import whole
+from tornpage.pipeline.rows.outputs import whole
 
 
 def test_a_file_is_there_once_it_is_whole(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Damage planted at a drawn place of a store of RocketMQ is named exactly: code, file, position and offset."""
+"""Test that damage at a drawn place is named exactly: code, file, position and offset.
+
+The stores are those of RocketMQ.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.pipeline.handmade import copied
 from tests.pipeline.plants import PLANTS, Place, plant
-from tornpage.pipeline.audit import StoreAudit, audit_store
+from tornpage.pipeline.audit.audit import StoreAudit, audit_store
 
 STORES = ("01-plain-ascii", "03-rollover-blanks-retention", "06-index-files-collisions")
 

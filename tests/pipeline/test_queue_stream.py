@@ -1,4 +1,4 @@
-"""Following queues: every unit once, none that is half written, and what was lost is told."""
+"""Test following queues: every unit once, none half written, and losses reported."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.impl.retained import NIGHT_MS, Retained
-from tests.impl.support import config_of
 from tests.pipeline.following import Following, batch_rows, ordered
 from tests.pipeline.handmade import copied, overwrite
-from tests.properties.decode.handmade import golden_dirs
+from tests.support.impl.retained import NIGHT_MS, Retained
+from tests.support.impl.stores import config_of
+from tests.support.properties.handmade import golden_dirs
 from tornpage.pipeline.readers import queue_stream
 from tornpage.pipeline.readers.queue_stream import WINDOW_BYTES
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
@@ -39,7 +39,7 @@ class Queue:
         root.mkdir(parents=True)
 
     def show(self, content: bytes, *, topic: str = "T", first: int = 0, file_bytes: int = FILE_BYTES) -> Path:
-        """Write the files as they are with this content; `first` is the byte of the queue that it begins with."""
+        """Write the files with this content; `first` is the byte of the queue at which it begins."""
         directory = self.root / "consumequeue" / topic / "0"
         directory.mkdir(parents=True, exist_ok=True)
         for at in range(0, max(1, len(content)), file_bytes):
@@ -76,7 +76,7 @@ def test_every_unit_comes_once_however_the_queue_grows(
     for size_bytes in [*sorted(looks), len(content)]:
         before, shown = shown, content[:size_bytes].ljust(len(content), b"\0")
         if size_bytes % UNIT_BYTES and shown == before:
-            continue  # half a unit that stays the same from one look to the next counts as whole
+            continue  # half a unit that does not change between two looks counts as whole
         queue.show(content[:size_bytes])
         following.look(bytes_max=limit)
         if restarts:
@@ -92,7 +92,7 @@ def test_a_half_written_unit_is_not_taken(queue: Queue) -> None:
     following = queue.follow()
     assert following.look()
     assert following.column("queue_offset") == [0, 1]
-    queue.show(whole[:-8])  # two more bytes came: still not the same as before
+    queue.show(whole[:-8])  # two more bytes arrived: it has changed again
     assert not following.look()
     queue.show(whole[:-7])
     assert not following.look()
@@ -102,7 +102,10 @@ def test_a_half_written_unit_is_not_taken(queue: Queue) -> None:
 
 
 def test_half_a_unit_that_nobody_goes_on_with_is_taken_by_the_second_look(queue: Queue) -> None:
-    """Nothing in it tells that it is none (docs/tables.md); a store writes the 20 bytes of a unit at once."""
+    """Nothing in it shows that it is no unit (docs/tables.md).
+
+    A store writes the 20 bytes at once.
+    """
     queue.show(units([1]) + unit(7)[:7])
     following = queue.follow()
     following.look()

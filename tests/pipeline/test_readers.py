@@ -1,4 +1,4 @@
-"""The readers without Spark: rows of golden stores, split files, damaged ones, and what they refuse."""
+"""Test the readers without Spark: golden rows, split and damaged files, refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite
-from tests.properties.decode.handmade import blank, golden_dirs, properties_of, record
+from tests.support.properties.handmade import blank, golden_dirs, properties_of, record
 from tornpage.pipeline.readers.asking import Ask, ReaderError
 from tornpage.pipeline.readers.log_reader import read_log
 from tornpage.pipeline.readers.parts import LogPart
@@ -37,7 +37,7 @@ def rows(name: str, *stores: Path, **options: str) -> list[dict[str, Any]]:
     for task in plan(ask):
         for batch in read_task(task, ask):
             assert batch.schema.names == list(ask.columns)
-            for column in ask.columns:  # Spark takes a null for a 0 where it was told that there is none
+            for column in ask.columns:  # Spark reads a null as 0 in a column declared without nulls
                 assert columns[column].is_nullable or not batch.column(column).null_count, column
             found += batch.to_pylist()
     return found
@@ -57,7 +57,7 @@ KILLED = sorted(name for name in CASES if name.startswith(("08-", "12-")))
 
 
 def java(name: str) -> dict[str, Any]:
-    """Return what Java answered first."""
+    """Return the first answers of Java."""
     steps = json.loads((CASES[name] / "expected.json").read_text(encoding="utf-8"))["steps"]
     state: dict[str, Any] = next(step["state"] for step in steps if step["do"] == "dump")
     return state
@@ -221,7 +221,10 @@ def read_split(path: Path, base: int, file_bytes: int, split: int, **how: Any) -
 
 
 def chain(offset: int, count: int, rng: random.Random) -> bytes:
-    """Return valid records for this place, one behind the other, some of them with such records in their bodies."""
+    """Return consecutive valid records for this place.
+
+    Some have such records in their bodies.
+    """
     stored = b""
     for _ in range(count):
         place = offset + len(stored)
@@ -235,7 +238,10 @@ def chain(offset: int, count: int, rng: random.Random) -> bytes:
 
 @st.composite
 def deceitful_files(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Draw a file whose bodies hold records for just their place, perhaps damaged, and its base offset."""
+    """Draw a file whose bodies hold records for exactly their place, and its base offset.
+
+    The file may be damaged.
+    """
     rng = random.Random(draw(st.integers(0, 2**32)))
     base = draw(st.sampled_from([0, 1 << 33]))
     data = bytearray(chain(base, draw(st.integers(1, 12)), rng))
@@ -261,7 +267,7 @@ def test_parts_of_a_file_together_are_the_one_walk(place: Path, file: tuple[byte
     if not seams:
         assert in_parts == whole
         assert said_in_parts == said
-    else:  # the walk ends at a damaged record that reads as an end mark: what lies behind it is no matter of seams
+    else:  # the walk ends at a damaged record that reads as an end mark: the bytes after it do not concern seams
         ends = [row[0] + row[1] for row in whole]
         assert len(whole) < len(in_parts)
         assert in_parts[: len(whole)] == whole
@@ -422,7 +428,7 @@ def test_bodies_are_not_gathered_unless_they_are_asked_for(monkeypatch: pytest.M
         ({"fileBytes": "1k"}, "fileBytes is a whole number of at least 1, not '1k'"),
         ({"colums": "offset"}, "has no option 'colums'; it has columns, fileBytes"),
         ({"path": "/no/where"}, "there is no store directory /no/where"),
-        ({"path": "hdfs://x/y"}, "reads directories that all workers see as files"),
+        ({"path": "hdfs://x/y"}, "reads directories that all workers can see as files"),
         ({"paths": "["}, "the option paths is no JSON list"),
         ({"fileBytes": "9" * 5000}, "fileBytes is a whole number of at least 1, not '9999999999"),
         ({"fileBytes": str(10**30)}, "fileBytes is a whole number of at least 1"),
@@ -468,7 +474,7 @@ def test_names_that_are_no_text_are_problems_that_can_be_told(tmp_path: Path, fo
     for directory in ("commitlog", "consumequeue", "consumequeue/TopicTest/0", "index"):
         (store / directory).mkdir(exist_ok=True)
         name = os.fsencode(store / directory) + b"/\xff"
-        os.symlink(name, name)  # nobody can follow it, so that it has to be told
+        os.symlink(name, name)  # no process can follow it, so a finding has to report it
     ask = Ask.of(format_name, {"path": str(store), "table": "problems"})
     files = [file for task in plan(ask) for batch in read_task(task, ask) for file in batch.to_pydict()["file"]]
     assert all(file.isprintable() for file in files)

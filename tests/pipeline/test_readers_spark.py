@@ -1,4 +1,4 @@
-"""The readers on Spark: formats, bulk reading and streams give the rows that are read without it."""
+"""Test the readers on Spark: formats, bulk reading and streams equal the plain readers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.impl.support import caught_up
 from tests.pipeline.handmade import copied, overwrite
-from tests.properties.decode.handmade import golden_dirs
+from tests.support.impl.stores import caught_up
+from tests.support.properties.handmade import golden_dirs
 from tornpage.front import MessageStore
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.message.message import Message

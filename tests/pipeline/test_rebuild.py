@@ -12,9 +12,9 @@ from tests.pipeline.handmade import copied, overwrite
 from tests.pipeline.test_repair import tree
 from tornpage import Message, MessageStore, MessageStoreConfig
 from tornpage.cli.main import cli
-from tornpage.pipeline.audit import audit_store
+from tornpage.pipeline.audit.audit import audit_store
 from tornpage.pipeline.repairing import RepairRefused, rebuild
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 
 NAME = "01-plain-ascii"
 LOG_FILE = "commitlog/00000000000000000000"
@@ -30,7 +30,7 @@ def test_zeroed_queue_is_as_it_was(tmp_path: Path) -> None:
     queue = next(path for path in (root / "consumequeue").rglob("0*") if path.is_file())
     overwrite(queue, 100, bytes(200))
     broken = only(tree(root), "consumequeue/")
-    done = rebuild(root, "queues", Given())
+    done = rebuild(root, "queues", SettingsOverride())
     assert (done.before.verdict, done.audit.verdict) == ("broken", "holds")
     assert only(tree(root), "consumequeue/") == only(before, "consumequeue/")
     assert only(tree(root), "commitlog/", "index/") == only(before, "commitlog/", "index/")
@@ -42,7 +42,7 @@ def test_zeroed_queue_is_as_it_was(tmp_path: Path) -> None:
 def test_damaged_index_is_rebuilt(tmp_path: Path, part: str) -> None:
     root = copied("06-index-files-collisions", tmp_path / "store")
     overwrite(sorted((root / "index").iterdir())[0], 300, b"damage")
-    done = rebuild(root, part, Given())  # type: ignore[arg-type]
+    done = rebuild(root, part, SettingsOverride())  # type: ignore[arg-type]
     assert (done.before.verdict, done.audit.verdict) == ("broken", "holds")
 
 
@@ -54,7 +54,7 @@ def test_damaged_log_and_wrong_records_are_refused_and_nothing_changes(tmp_path:
     for store, said in ((root, "the log is damaged"), (tmp_path / "other", "wrong queue")):
         before = tree(store)
         with pytest.raises(RepairRefused, match=said):
-            rebuild(store, "all", Given())
+            rebuild(store, "all", SettingsOverride())
         assert tree(store) == before
 
 
@@ -62,13 +62,13 @@ def test_open_store_is_refused(tmp_path: Path) -> None:
     with MessageStore.open(tmp_path / "store", MessageStoreConfig(mapped_file_size_commit_log=16384)) as store:
         store.put(Message("T", b"x"))
         with pytest.raises(RepairRefused, match="close the store first"):
-            rebuild(tmp_path / "store", "queues", Given())
+            rebuild(tmp_path / "store", "queues", SettingsOverride())
 
 
 def test_second_rebuild_makes_a_second_backup(tmp_path: Path) -> None:
     root = copied(NAME, tmp_path / "store")
-    assert rebuild(root, "queues", Given()).backup.name == "backup.0"
-    assert rebuild(root, "queues", Given()).backup.name == "backup.1"
+    assert rebuild(root, "queues", SettingsOverride()).backup.name == "backup.0"
+    assert rebuild(root, "queues", SettingsOverride()).backup.name == "backup.1"
     assert audit_store(root).verdict == "holds"
 
 

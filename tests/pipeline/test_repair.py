@@ -1,4 +1,4 @@
-"""A mended copy audits clean, opens read-write with our store, and holds everything that could be kept."""
+"""Test that a mended copy audits clean, opens read-write and keeps all that can be kept."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from hypothesis import strategies as st
 
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite, undamaged
 from tests.pipeline.plants import PLANTS, plant
-from tests.properties.decode.handmade import golden_dirs, properties_of
+from tests.support.properties.handmade import golden_dirs, properties_of
 from tornpage import Message, MessageStore, MessageStoreConfig
-from tornpage.pipeline.audit import audit_store
+from tornpage.pipeline.audit.audit import audit_store
 from tornpage.pipeline.repairing import RepairDone, RepairRefused, carry_out, prepare_repair
 from tornpage.pipeline.repairing.fillers import LOST_PROPERTY
 from tornpage.properties.decode.consumequeue import EXT_ADDRESS_MAX
 from tornpage.properties.decode.record import Record
 from tornpage.properties.decode.store import iter_items, look
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 
 STORES = ("01-plain-ascii", "03-rollover-blanks-retention", "06-index-files-collisions")
 LOG_FILE = "commitlog/00000000000000000000"
 
 
 def mended(store: Path, target: Path) -> RepairDone:
-    prepared = prepare_repair(store, target, Given())
+    prepared = prepare_repair(store, target, SettingsOverride())
     return carry_out(prepared.plan, prepared.rows)
 
 
@@ -47,8 +47,10 @@ def tree(directory: Path) -> dict[str, bytes]:
 
 
 def opened(copy: Path, *, topic: str, queue_id: int = 0) -> tuple[bool, list[str]]:
-    """Open a copy with our store as its files are; return whether the next message gets the next number, and what the
-    store had to mend."""
+    """Open a copy with the store of this project.
+
+    Return whether the next message gets the next number, and the store's repairs.
+    """
     view = look(copy)
     queue_file = next((copy / "consumequeue").rglob("0" * 18 + "*")).stat().st_size
     config = MessageStoreConfig(
@@ -140,7 +142,7 @@ def test_floor_of_the_copy_is_the_end_of_its_log(tmp_path: Path) -> None:
         assert store.max_offset_in_queue("T", 0) == 10
 
 
-# ---- what is refused, and what is left behind ---------------------------------------------------------------------
+# ---- refusals, and files left by them ---------------------------------------------------------------------------
 
 
 def test_places_that_cannot_take_a_copy_are_refused(tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ def test_places_that_cannot_take_a_copy_are_refused(tmp_path: Path) -> None:
     before = tree(tmp_path)
     for target in (tmp_path / "there", tmp_path / "link", root / "copy", root, tmp_path, tmp_path / "no" / "copy"):
         with pytest.raises(RepairRefused) as caught:
-            prepare_repair(root, target, Given())
+            prepare_repair(root, target, SettingsOverride())
         assert "\n" not in str(caught.value)
     assert tree(tmp_path) == before
 
@@ -159,13 +161,13 @@ def test_live_store_is_refused(tmp_path: Path) -> None:
     with MessageStore.open(tmp_path / "store", MessageStoreConfig(mapped_file_size_commit_log=16384)) as store:
         store.put(Message("T", b"x"))
         with pytest.raises(RepairRefused, match="close the store first"):
-            prepare_repair(tmp_path / "store", tmp_path / "copy", Given())
+            prepare_repair(tmp_path / "store", tmp_path / "copy", SettingsOverride())
     assert not (tmp_path / "copy").exists()
 
 
 def test_store_that_changes_meanwhile_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     root = copied("01-plain-ascii", tmp_path / "store")
-    prepared = prepare_repair(root, tmp_path / "copy", Given())
+    prepared = prepare_repair(root, tmp_path / "copy", SettingsOverride())
     overwrite(root / LOG_FILE, 20_000, b"x")
     with pytest.raises(RepairRefused, match="changed"):
         carry_out(prepared.plan, prepared.rows)
@@ -176,7 +178,7 @@ def test_store_that_changes_meanwhile_is_refused_and_leaves_nothing(tmp_path: Pa
 def test_repair_killed_in_the_middle_leaves_no_copy_and_the_next_one_begins_anew(tmp_path: Path, step: int) -> None:
     root = copied("01-plain-ascii", tmp_path / "store")
 
-    prepared = prepare_repair(root, tmp_path / "copy", Given())
+    prepared = prepare_repair(root, tmp_path / "copy", SettingsOverride())
     told: list[str] = []
 
     def tell(what: str) -> None:
@@ -199,7 +201,7 @@ def test_repair_killed_in_the_middle_leaves_no_copy_and_the_next_one_begins_anew
 
 def test_interrupted_repair_leaves_nothing(tmp_path: Path) -> None:
     root = copied("01-plain-ascii", tmp_path / "store")
-    prepared = prepare_repair(root, tmp_path / "copy", Given())
+    prepared = prepare_repair(root, tmp_path / "copy", SettingsOverride())
 
     def tell(what: str) -> None:
         if what == "audit the copy":
@@ -219,7 +221,7 @@ def test_copy_that_would_not_audit_clean_never_gets_its_name(tmp_path: Path, mon
 
 
 def test_record_with_a_number_that_its_queue_cannot_have_gets_its_own_again(tmp_path: Path) -> None:
-    """RocketMQ's records have no checksum of their header."""
+    """Records of RocketMQ have no checksum of their header."""
     root = copied("01-plain-ascii", tmp_path / "store")
     right = records_of(root)
     overwrite(root / LOG_FILE, right[7].offset + 20, (1 << 50).to_bytes(8, "big"))
@@ -230,7 +232,10 @@ def test_record_with_a_number_that_its_queue_cannot_have_gets_its_own_again(tmp_
 @pytest.mark.parametrize("name", ["../../../outside", "{}/outside", ".", "a/b"])
 @pytest.mark.parametrize("is_further", [False, True], ids=["topic", "further queue"])
 def test_no_name_in_a_log_leads_out_of_the_copy(tmp_path: Path, name: str, is_further: bool) -> None:
-    """No put accepts these names, but a log may hold them; a copy once had files at `copy/consumequeue/../../…`."""
+    """No put accepts these names, but a log may hold them.
+
+    A copy once had files at `copy/consumequeue/../../…`.
+    """
     name = name.format(tmp_path)
     properties = properties_of(("INNER_MULTI_DISPATCH", name), ("INNER_MULTI_QUEUE_OFFSET", "0"))
     store = HandmadeStore(tmp_path / "store")
@@ -260,7 +265,7 @@ def test_settings_that_no_broker_takes_are_refused(tmp_path: Path, numbers: dict
     for path in (store / "index").iterdir():
         path.unlink()
     with pytest.raises(RepairRefused, match=said) as caught:
-        prepare_repair(store, tmp_path / "copy", Given(numbers))
+        prepare_repair(store, tmp_path / "copy", SettingsOverride(numbers))
     assert str(caught.value).endswith("--broker-config")
 
 
@@ -272,10 +277,10 @@ def test_bit_maps_of_the_extension_are_named_queue_by_queue_and_left_out(tmp_pat
             wanted[f"{path.parent.parent.name}/{path.parent.name}"] += offset >= 0 < size and code <= EXT_ADDRESS_MAX
     wanted = +wanted
     assert wanted
-    plan = prepare_repair(store, tmp_path / "copy", Given()).plan
+    plan = prepare_repair(store, tmp_path / "copy", SettingsOverride()).plan
     assert plan.document()["bitMapsLeftOut"] == plan.bit_maps == dict(wanted)
     [line] = [line for line in plan.lines() if "bit maps" in line]
     assert all(f"{queue} ({units})" in line for queue, units in wanted.items())
     mended(store, tmp_path / "copy")
     assert not (tmp_path / "copy/consumequeue_ext").exists()
-    assert prepare_repair(tmp_path / "copy", tmp_path / "again", Given()).plan.bit_maps == {}
+    assert prepare_repair(tmp_path / "copy", tmp_path / "again", SettingsOverride()).plan.bit_maps == {}

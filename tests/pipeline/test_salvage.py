@@ -15,12 +15,12 @@ from tests.pipeline.damages import damaged
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite
 from tests.pipeline.test_repair import mended, records_of, tree
 from tornpage import GetStatus, Message, MessageStore, MessageStoreConfig
-from tornpage.pipeline.audit import audit_store
+from tornpage.pipeline.audit.audit import audit_store
 from tornpage.pipeline.repairing import RepairDone, carry_out, prepare_repair
 from tornpage.pipeline.repairing.fillers import LOST_PROPERTY, Filler, Neighbour, changed, filler_bytes
 from tornpage.properties.decode.record import Record, decode_record
 from tornpage.properties.decode.store import look
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 
 STORES = (
     "01-plain-ascii",
@@ -73,7 +73,7 @@ def keeps_all(name: str, seed: int, directory: Path) -> RepairDone:
     as_it_was = tree(root)
     before = {each.offset: each for each in records_of(root)}
     copy = directory / "copy"
-    prepared = prepare_repair(root, copy, Given())
+    prepared = prepare_repair(root, copy, SettingsOverride())
     done = carry_out(prepared.plan, prepared.rows)
     assert tree(root) == as_it_was
     after = {each.offset: each for each in intact(copy)}
@@ -150,7 +150,7 @@ def test_hole_of_unknown_records_is_filled_by_what_no_queue_shows(tmp_path: Path
     offsets = put_many(tmp_path / "store")
     overwrite(tmp_path / "store" / LOG_FILE, offsets[4], bytes(offsets[7] - offsets[4]))
     shutil.rmtree(tmp_path / "store/consumequeue")
-    plan = prepare_repair(tmp_path / "store", tmp_path / "copy", Given()).plan
+    plan = prepare_repair(tmp_path / "store", tmp_path / "copy", SettingsOverride()).plan
     assert [(each.topic, each.queue_id, each.first, each.last) for each in plan.salvage.lost] == [
         ("T", 0, 2, 3),
         ("T", 1, 2, 2),
@@ -201,7 +201,7 @@ def test_swapped_log_files_are_read_at_the_offsets_of_their_records(tmp_path: Pa
     one.rename(aside)
     other.rename(one)
     aside.rename(other)
-    plan = prepare_repair(tmp_path / "store", tmp_path / "plan", Given()).plan
+    plan = prepare_repair(tmp_path / "store", tmp_path / "plan", SettingsOverride()).plan
     assert plan.document()["misnamedFiles"] == {
         f"commitlog/{0:020}": f"commitlog/{8192:020}",
         f"commitlog/{8192:020}": f"commitlog/{0:020}",
@@ -289,7 +289,7 @@ def test_quarantined_records_go_back_to_their_places(tmp_path: Path) -> None:
     for part in ("consumequeue", "config", "checkpoint"):
         path = tmp_path / "store" / part
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    prepared = prepare_repair(tmp_path / "store", tmp_path / "copy", Given(), with_quarantine=True)
+    prepared = prepare_repair(tmp_path / "store", tmp_path / "copy", SettingsOverride(), with_quarantine=True)
     done = carry_out(prepared.plan, prepared.rows)
     assert (done.figures["restored_records"], done.figures["lost_messages"]) == (5, 0)
     assert [each.offset for each in records_of(tmp_path / "copy")] == offsets
@@ -308,7 +308,7 @@ def test_quarantined_record_whose_place_is_taken_stays_in_quarantine(tmp_path: P
     moved = moved[:28] + struct.pack(">q", offsets[4] + 10) + moved[36:]
     (tmp_path / "store/quarantine" / f"{offsets[4] + 10:020}.0").write_bytes(moved)
     assert decode_record(moved, offset=offsets[4] + 10, room_bytes=8192)
-    prepared = prepare_repair(tmp_path / "store", tmp_path / "copy", Given(), with_quarantine=True)
+    prepared = prepare_repair(tmp_path / "store", tmp_path / "copy", SettingsOverride(), with_quarantine=True)
     done = carry_out(prepared.plan, prepared.rows)
     assert done.figures["restored_records"] == 0
     assert (tmp_path / "copy/quarantine" / f"{offsets[4] + 10:020}.0").read_bytes() == moved

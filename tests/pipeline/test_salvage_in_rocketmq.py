@@ -18,7 +18,7 @@ from tests.pipeline.handmade import copied
 from tests.pipeline.test_salvage import STORES
 from tornpage.pipeline.repairing import carry_out, prepare_repair
 from tornpage.properties.decode.store import look
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 
 PROGRAM = Path(__file__).parents[1] / "support" / "OpenStore.java"
 OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref", "java.lang", "java.util")
@@ -41,7 +41,7 @@ def test_rocketmq_opens_copies_and_serves_every_record(part: int, tmp_path: Path
     for seed in range(1 + STORES_A_RUN * part, 1 + STORES_A_RUN * (part + 1)):
         root = copied(random.Random(seed).choice(STORES), tmp_path / f"store-{seed}")
         damaged(root, seed)
-        prepared = prepare_repair(root, tmp_path / f"copy-{seed}", Given())
+        prepared = prepare_repair(root, tmp_path / f"copy-{seed}", SettingsOverride())
         carry_out(prepared.plan, prepared.rows)
         salvage = prepared.plan.salvage
         expected.append((salvage.end, set(prepared.rows.wanted["offset"].tolist())))

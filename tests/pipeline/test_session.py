@@ -1,4 +1,4 @@
-"""What a session says when there can be none; importing the room needs neither Java nor Spark."""
+"""Test the error without a Spark session; importing the room needs neither Java nor Spark."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tornpage.pipeline.jobs import spark_failures
-from tornpage.pipeline.session import JavaMissing, SessionFailed, _quiet, require_java, spark_session
+from tornpage.pipeline.spark.jobs import spark_failures
+from tornpage.pipeline.spark.session import JavaMissing, SessionFailed, _quiet, require_java, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,9 +54,10 @@ def test_new_java_is_welcome(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 def test_importing_the_room_loads_neither_spark_nor_arrow() -> None:
     program = (
-        "import sys, pipeline, pipeline.audit, pipeline.campaign, pipeline.session, pipeline.sweep; "
+        "import sys, tornpage.pipeline.audit.audit, tornpage.pipeline.campaign.campaign; "
+        "import tornpage.pipeline.spark.session, tornpage.pipeline.sweep.sweep; "
         "import tornpage.cli.audit, tornpage.cli.campaign; "
-        "print(sorted({'pyspark', 'py4j', 'pyarrow', 'pandas', 'sim'} & set(sys.modules)))"
+        "print(sorted({'pyspark', 'py4j', 'pyarrow', 'pandas', 'tornpage.sim'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
@@ -69,14 +70,17 @@ def test_master_that_nobody_listens_at_is_one_line_at_once() -> None:
     except JavaMissing as error:
         pytest.skip(str(error))
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody else gets the port
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: no other process gets the port
         with pytest.raises(SessionFailed, match=r"no Spark master answers at 127\.0\.0\.1") as caught:
             spark_session("t", master=f"spark://127.0.0.1:{taken.getsockname()[1]}")
     assert "\n" not in str(caught.value)
 
 
 class Gone:
-    """Stands for a session whose Java process has gone: the first call of its stop fails, as PySpark's does."""
+    """Stands for a session whose Java process has gone.
+
+    The first call of its stop fails, as PySpark's does.
+    """
 
     def __init__(self, errors: list[Exception]) -> None:
         self.told: list[object] = []
@@ -102,10 +106,10 @@ def quiet(*errors: Exception) -> Gone:
 
 
 def test_the_end_of_a_session_whose_java_has_gone_hides_no_reason() -> None:
-    """`audit` ended in the traceback of the stop, and not in the line that says why."""
+    """`audit` ended in the traceback of the stop and not in the line with the reason."""
     gone = quiet(ConnectionRefusedError(111, "Connection refused"))
     gone.stop()
-    assert gone.stops == 2  # what is left of it needs no Java
+    assert gone.stops == 2  # the rest of the stop needs no Java
     gone = quiet(AssertionError("ours"))
     with pytest.raises(AssertionError):
         gone.stop()

@@ -1,4 +1,7 @@
-"""On Spark as without: the audit of sound, damaged and made-up stores."""
+"""Test that the audit on Spark equals the one without Spark.
+
+The stores are sound, damaged and made-up.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ from tests.pipeline.handmade import (
     write_deleted,
 )
 from tests.pipeline.plants import PLANTS, plant
-from tests.properties.decode.handmade import golden_dirs, properties_of
-from tornpage.pipeline.audit import audit_plan
-from tornpage.pipeline.audit_spark import audit_each, audit_joined
-from tornpage.pipeline.dispatch import SCHEDULE_TOPIC
-from tornpage.pipeline.interrupts import apart
-from tornpage.pipeline.stores import plan_store
-from tornpage.pipeline.watching import watched
-from tornpage.pipeline.work import open_work
+from tests.support.properties.handmade import golden_dirs, properties_of
+from tornpage.pipeline.audit.audit import audit_plan
+from tornpage.pipeline.audit.audit_spark import audit_each, audit_joined
+from tornpage.pipeline.audit.stores import plan_store
+from tornpage.pipeline.audit.work import open_work
+from tornpage.pipeline.rows.dispatch import SCHEDULE_TOPIC
+from tornpage.pipeline.spark.interrupts import apart
+from tornpage.pipeline.spark.watching import watched
 from tornpage.properties.decode.record import Record
 from tornpage.properties.decode.store import iter_items, look
 
@@ -40,7 +43,7 @@ pytestmark = pytest.mark.deep  # its joins take a minute and more
 
 
 def damaged_stores(root: Path) -> list[Path]:
-    """Return stores with every code of queues in them."""
+    """Return stores with every finding code of queues."""
     stores = []
     for number, unit in enumerate((struct.pack(">qiq", 1 << 40, 9, 0), bytes(20), struct.pack(">qiq", 0, 5, 9))):
         stores.append(copied("01-plain-ascii", root / f"unit-{number}"))
@@ -95,7 +98,10 @@ def planted_stores(root: Path) -> list[Path]:
 
 
 def of_deleted_topics(root: Path) -> Path:
-    """Return a store with a deleted topic that has a unit again, and half of a transaction with a unit."""
+    """Return a store with a deleted topic that has a unit again.
+
+    It also has half of a transaction with a unit.
+    """
     store = HandmadeStore(root)
     store.put("Gone", 0, 0, dispatched=False)
     store.put("Gone", 0, 1)
@@ -114,7 +120,10 @@ def many_keys(root: Path) -> Path:
 
 
 def far_numbers(root: Path) -> Path:
-    """Return a store whose times, queue offsets and due times differ by more than 64 bits hold."""
+    """Return a store with differences that need more than 64 bits.
+
+    They are between times, queue offsets and due times.
+    """
     store = HandmadeStore(root)
     delayed = {"topic": SCHEDULE_TOPIC, "properties": properties_of(("DELAY", "1"))}
     for number, (stored_ms, due_ms) in enumerate(((-(2**63), 2**63 - 1), (2**63 - 1, 0), (-1000, 0), (-1000, 0))):
@@ -127,7 +136,10 @@ def far_numbers(root: Path) -> Path:
 
 
 def test_no_number_is_too_far_for_a_join(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark ends a job at a difference of more than 64 bits; arrays went on with a wrong one."""
+    """Spark ends a job at a difference of more than 64 bits.
+
+    Arrays continued with a wrong one.
+    """
     indexed = copied("06-index-files-collisions", tmp_path / "indexed")
     for item in [located for located in iter_items(look(indexed)) if isinstance(located.item, Record)][::3]:
         file = next(each for each in look(indexed).files if each.label == item.file)
@@ -203,7 +215,7 @@ def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_pat
 
 
 def test_tasks_are_counted_stage_by_stage(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tornpage.pipeline.watching._ASK_EVERY_S", 0.02)
+    monkeypatch.setattr("tornpage.pipeline.spark.watching._ASK_EVERY_S", 0.02)
     plans = [plan_store(0, copied("03-rollover-blanks-retention", tmp_path / "store"))]
     open_work(tmp_path / "work", plans, resume=False, overwrite=False)
     told: list[tuple[str, int, int, bool]] = []

@@ -1,4 +1,7 @@
-"""How far Spark is: tasks of a stage are counted while they run, and a session that stops ends the watch in silence."""
+"""Test the progress of Spark: tasks of a stage are counted during their run.
+
+A session that stops ends the watch silently.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from tornpage.pipeline.interrupts import apart
-from tornpage.pipeline.watching import watched
+from tornpage.pipeline.spark.interrupts import apart
+from tornpage.pipeline.spark.watching import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +22,7 @@ Said = tuple[str, int, int, bool]
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tornpage.pipeline.watching._ASK_EVERY_S", 0.01)
+    monkeypatch.setattr("tornpage.pipeline.spark.watching._ASK_EVERY_S", 0.01)
 
 
 def test_tasks_of_each_stage_are_counted(spark: SparkSession) -> None:

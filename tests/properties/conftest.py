@@ -1,4 +1,4 @@
-"""A tracker for every test of the crash lab."""
+"""A page tracker for each test of the crash lab."""
 
 from collections.abc import Iterator
 

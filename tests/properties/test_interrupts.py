@@ -1,4 +1,4 @@
-"""Interrupts while processes are started, and while temporary directories are made and removed."""
+"""Test interrupts during the start of processes and around temporary directories."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def test_an_interrupt_comes_when_all_is_done() -> None:
 
 
 def test_a_started_process_never_hears_one() -> None:
-    """A Ctrl-C while workers were starting printed their tracebacks, one for each."""
+    """A Ctrl-C while workers were starting printed a traceback for each of them."""
     with born_deaf():
         told = subprocess.run([sys.executable, "-c", TELLS], capture_output=True, text=True, check=True).stdout
     assert told == "True\n"

@@ -1,24 +1,16 @@
-"""A regression is a case that holds on the store as it is and breaks one with the mistake put back."""
+"""A regression holds in the store, and breaks a promise with the mistake planted."""
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import pytest
 
+from tests.support.regressions import Attempt
 from tornpage.impl.parts import Parts
 from tornpage.model.operations import Operation
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Settings
-
-
-class Attempt(Protocol):
-    """Carry operations out; return the promise that broke, or None."""
-
-    def __call__(
-        self, operations: Sequence[Operation], settings: Settings, components: Parts | None = None, /
-    ) -> GuaranteeBroken | None: ...
 
 
 @pytest.fixture

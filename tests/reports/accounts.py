@@ -1,4 +1,4 @@
-"""Accounts of counterexamples for tests: as a command writes them, and with hostile text everywhere."""
+"""Explanations of counterexamples for tests: as commands write them, and hostile ones."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _LOG = "/store/commitlog/00000000000000000000"
 
 
 def account() -> dict[str, Any]:
-    """Return the account of a put that was promised and lost."""
+    """Return the explanation of a put that was promised and lost."""
     marks = [
         (0, "name", _LOG, "made"),
         (1, "size", _LOG, "8192 bytes"),
@@ -20,8 +20,8 @@ def account() -> dict[str, Any]:
     ]
     return {
         "contract": 2,
-        "sentence": "the recovered log is none that may survive",
-        "expected": "2 to 2 (records, end offset)",
+        "sentence": "records that had to survive are missing after recovery",
+        "expected": "2 records, log end 336",
         "found": "(1, 212)",
         "bug": "lying-flush",
         "disk": "posix-strict",
@@ -49,7 +49,7 @@ def account() -> dict[str, Any]:
             {"file": _LOG, "number": 1, "versions": 2, "fate": "lost"},
         ],
         "facts": [{"fact": f"size {_LOG}", "fate": "kept"}],
-        "certificate": [f"page 1 of {_LOG}: content it began with, never synced before the crash"],
+        "certificate": [f"page 1 of {_LOG}: initial content, never synced before the crash"],
         "hexes": [
             {
                 "file": _LOG,
@@ -78,7 +78,7 @@ def account() -> dict[str, Any]:
         ],
         "frames": [
             _frame(0, 212, "record of T/0 at 0", "holds", "kept"),
-            _frame(4096, 4096, "bytes in which no record begins", "bad length", "cut and erased"),
+            _frame(4096, 4096, "bytes without a record", "bad length", "cut and erased"),
         ],
         "records": [
             _record(0, 212, is_there=True),
@@ -107,6 +107,6 @@ def _record(offset: int, size_bytes: int, *, is_there: bool) -> dict[str, Any]:
 
 
 def hostile_account() -> dict[str, Any]:
-    """Return the account with hostile text wherever a case, a store or a file name can put some."""
+    """Return the explanation with hostile text in every place for a case, store or file name."""
     made: dict[str, Any] = with_texts(account(), lambda _: HOSTILE, keep=frozenset({"fate"}))
     return made

@@ -1,4 +1,7 @@
-"""Headless Chromium, spoken to over two pipes (its remote debugging protocol); nothing listens on a port."""
+"""Headless Chromium, controlled over two pipes (its remote debugging protocol).
+
+Nothing listens on a port.
+"""
 
 import itertools
 import json
@@ -50,7 +53,7 @@ INKS = """
 
 
 class Browser:
-    """A running Chromium with one page. `errors` and `requests` collect what the page does."""
+    """A running Chromium with one page. `errors` and `requests` collect those of the page."""
 
     def __init__(self, profile: Path) -> None:
         assert CHROMIUM is not None

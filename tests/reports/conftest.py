@@ -12,11 +12,11 @@ import pytest
 from tests.reports.accounts import account
 from tests.reports.browser import CHROMIUM, Browser
 from tests.reports.documents import HOSTILE, history, many_findings, store_document, with_texts
-from tornpage.reports.counterexample import read_counterexample, render_counterexample
-from tornpage.reports.history import history_rows
-from tornpage.reports.pages import build_report
-from tornpage.reports.store import read_store_report, render_store_report
-from tornpage.reports.trends import render_trends
+from tornpage.reports.pages.counterexample import read_counterexample, render_counterexample
+from tornpage.reports.pages.run_page import build_report
+from tornpage.reports.pages.store_page import read_store_report, render_store_report
+from tornpage.reports.pages.trends import render_trends
+from tornpage.reports.results.history import history_rows
 
 Tables = dict[str, Any]
 MakeRun = Callable[..., Path]
@@ -97,9 +97,9 @@ def page_map(pages: int = 4, files: int = 2) -> dict[str, Any]:
         ],
         "sentences": [
             "directory operation of entry 0: durable since the sync at entry 1",
-            "/store/checkpoint: 0 bytes, as it began, never synced before the crash",
-            f"page 0 of {_LOG.format(0)}: version written at entry 28, after the sync at entry 26",
-            f"page 1 of {_LOG.format(0)}: content it began with, covered by the sync at entry 26",
+            "/store/checkpoint: 0 bytes, initial size, never synced before the crash",
+            f"page 0 of {_LOG.format(0)}: version written at entry 28, after the last sync at entry 26",
+            f"page 1 of {_LOG.format(0)}: initial content, last synced at entry 26",
         ],
         "sentence": "a byte cut by recovery is still on disk at offset 3079",
         "expected": "zero",
@@ -191,7 +191,10 @@ def _audits() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> MakeRun:
-    """Return a function that writes a run directory: `without` names tables to leave out, others are replaced."""
+    """Return a function that writes a run directory.
+
+    `without` names tables to leave out, others are replaced.
+    """
 
     def make(
         name: str = "run", *, record: dict[str, Any] | None = None, without: tuple[str, ...] = (), **tables: Any
@@ -213,7 +216,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def all_pages(page: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return a page of each kind, by name, and most with hostile text in all its places (`… hostile`)."""
+    """Return a page of each kind by name.
+
+    Most of them exist also with hostile text in all places (`… hostile`).
+    """
     folder = tmp_path_factory.mktemp("pages")
     keep = frozenset({"fate", "kind", "severity", "verdict"})
     texts = {"run": page.read_text(encoding="utf-8")}

@@ -1,4 +1,4 @@
-"""Documents for the pages of tests: stores, histories, runs with many findings; and hostile text for all of them."""
+"""Documents for pages: stores, histories, runs with many findings; and hostile text."""
 
 from collections.abc import Callable
 from typing import Any
@@ -66,7 +66,10 @@ def _file(name: str, kind: str, size: int, **runs: tuple[int, int, int]) -> dict
 
 
 def history(count: int = 24) -> list[dict[str, Any]]:
-    """Return result rows of runs of three kinds, two of which broke, with a speed that jumps once."""
+    """Return result rows of runs of three kinds.
+
+    Two of the kinds broke, and the speed jumps once.
+    """
     return [_run(number, number % 3) for number in range(count)]
 
 
@@ -88,7 +91,10 @@ def _run(number: int, kind: int) -> dict[str, Any]:
 
 
 def many_findings(count: int) -> list[dict[str, Any]]:
-    """Return findings as a campaign says them: seven contracts, thirty causes, tokens of usual length."""
+    """Return findings as campaigns have them.
+
+    They have seven contracts, thirty causes, and tokens of usual length.
+    """
     return [
         {
             "code": f"contract-{1 + number % 7}",
@@ -110,7 +116,10 @@ def many_findings(count: int) -> list[dict[str, Any]]:
 
 
 def with_texts(value: Any, text_of: Callable[[str], str], *, keep: frozenset[str] = frozenset()) -> Any:
-    """Return a document in which each text is what `text_of` makes of it, but for values of the keys in `keep`."""
+    """Return a document with `text_of` applied to each text.
+
+    The values of the keys in `keep` are left alone.
+    """
     if isinstance(value, dict):
         return {name: each if name in keep else with_texts(each, text_of, keep=keep) for name, each in value.items()}
     if isinstance(value, list | tuple):

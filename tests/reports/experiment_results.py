@@ -1,4 +1,4 @@
-"""Results of experiments as commands write them, one of each kind of chart, made by code."""
+"""Results of experiments as commands write them, one for each kind of chart."""
 
 import json
 from copy import deepcopy
@@ -40,7 +40,10 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def table_of(kind: str, *, policies: tuple[str, ...] = _POLICIES, **about: Any) -> dict[str, Any]:
-    """Return the table of an experiment drawn as `kind`; the last policy lost nothing, and some cells are empty."""
+    """Return the table of an experiment drawn as `kind`.
+
+    The last policy lost nothing, and some cells are empty.
+    """
     rows = [
         {
             "policy": policy,

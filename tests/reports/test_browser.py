@@ -1,6 +1,6 @@
-"""Every page in headless Chromium, from a file: no errors, no requests, nothing clipped, and what can be clicked works.
+"""Open every page in headless Chromium from a file: no errors, no requests, no clipping.
 
-One Chromium opens all of them. What takes longer is in test_browser_deep.py.
+All controls work. One Chromium opens all pages. Longer tests are in test_browser_deep.py.
 """
 
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_the_slider_walks_through_the_journal_and_a_cell_leads_to_its_bytes(
     cells = "[...document.querySelectorAll('.cell[data-fate]')].map(e => e.textContent + ' ' + e.className)"
     told = "document.querySelector('.stepper output').textContent"
     assert browser.value(cells) == ["D cell fate-durable", "L cell fate-lost"]
-    assert browser.value(told) == "the power goes: what is left"
+    assert browser.value(told) == "the power fails: what is left"
     browser.value("step = document.querySelector('#step'); step.value = 6; step.dispatchEvent(new Event('input'))")
     assert browser.value(cells) == ["D cell fate-durable", "1 cell fate-dirty"]
     assert browser.value(told).startswith("entry 5 of 6: written: ")

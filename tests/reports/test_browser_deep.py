@@ -1,4 +1,4 @@
-"""Pages in Chromium, what takes longer: contrast as drawn, paper, downloads, copying, a thousand findings."""
+"""Long tests of pages in Chromium: contrast, paper, downloads, copying, many findings."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ import pytest
 from tests.reports.browser import INKS, PAPERS, Browser, contrast, luminance
 from tests.reports.conftest import page_map
 from tests.reports.documents import many_findings
-from tornpage.reports.pages import build_report
+from tornpage.reports.pages.run_page import build_report
 
 pytestmark = pytest.mark.deep
 

@@ -1,7 +1,10 @@
-"""Findings by cause: the same mistake at other places is one cause, the gravest and the most frequent come first."""
+"""Test findings by cause: one mistake in several places is one cause.
 
-from tornpage.reports.causes import causes_of, codes_of
-from tornpage.reports.findings import Finding, page_name
+The most serious and most frequent causes come first.
+"""
+
+from tornpage.reports.results.causes import causes_of, codes_of
+from tornpage.reports.results.findings import Finding, page_name
 
 
 def finding(code: str, sentence: str, severity: str = "broken", **more: object) -> Finding:
@@ -25,7 +28,7 @@ def test_numbers_do_not_tell_causes_apart_but_words_codes_and_severities_do() ->
 
 
 def test_names_of_queues_do_not_tell_causes_apart() -> None:
-    """A thousand findings of a campaign had a cause for each queue of its histories."""
+    """A thousand findings of a campaign had a cause for each queue of their runs."""
     said = (
         "unit 1 of consumequeue/TopicA/0/00000000000000000000 is wrong",
         "unit 7 of consumequeue/%RETRY%group/2/00000000000000000020 is wrong",
@@ -40,7 +43,7 @@ def test_names_of_queues_do_not_tell_causes_apart() -> None:
 
 
 def test_a_page_of_a_cause_is_named_once() -> None:
-    """Two histories that came to the same case had the same page twice."""
+    """Two runs that ended in the same case had the same page twice."""
     pages = ("a.html", "b.html", "a.html")
     (cause,) = causes_of(finding("contract-2", "a record is gone", page=page) for page in pages)
     assert cause.pages == ("a.html", "b.html")

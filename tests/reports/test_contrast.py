@@ -1,4 +1,7 @@
-"""WCAG AA by computation: every pair of text and paper that the style sheet makes, in light and in dark."""
+"""Test WCAG AA by computation: every pair of text and paper of the style sheet.
+
+Both the light and the dark scheme are computed.
+"""
 
 import re
 from typing import Literal
@@ -6,14 +9,17 @@ from typing import Literal
 import pytest
 
 from tests.reports.browser import contrast
-from tornpage.reports.templating import style_sheet
+from tornpage.reports.pages.templating import style_sheet
 
 Scheme = Literal["light", "dark"]
 PAPERS = ("paper", "soft")
 TEXTS = ("ink", "muted", "link", "good", "bad", "unsure")
 """Colours of text; each stands on both papers."""
 EDGES = ("blue", "red", "purple", "ochre", "green", "muted")
-"""Colours that carry meaning as lines and areas: 3:1 (SC 1.4.11). Stone is drawn on paper only (test_palette.py)."""
+"""Colours that carry meaning as lines and areas: 3:1 (SC 1.4.11).
+
+Stone is drawn on paper only (test_palette.py).
+"""
 
 
 def values(style: str, scheme: Scheme) -> dict[str, str]:
@@ -37,7 +43,7 @@ def test_text_and_edges_can_be_read_on_both_papers(scheme: Scheme) -> None:
     found = values(style_sheet(), scheme)
     assert too_weak(found, TEXTS, 4.5) == []
     assert too_weak(found, EDGES, 3.0) == []
-    # A pressed chip is drawn the other way round.
+    # A pressed chip is drawn with swapped colours.
     assert contrast(rgb(found["paper"]), rgb(found["link"])) >= 4.5
 
 

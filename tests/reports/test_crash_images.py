@@ -1,4 +1,4 @@
-"""Crash images on the page: bars add up, marks say which store is which, and the tables are read strictly."""
+"""Test crash images on the page: bars add up, marks name the store, tables are strict."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,11 +8,11 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from tornpage.reports.crash_images import CrashImageRow, plot_crash_images, summarise_crash_images
 from tornpage.reports.errors import ReportError
-from tornpage.reports.pages import render
+from tornpage.reports.pages.run_page import render
 from tornpage.reports.palette import SERIES
-from tornpage.reports.tables import read_run
+from tornpage.reports.results.crash_images import CrashImageRow, plot_crash_images, summarise_crash_images
+from tornpage.reports.results.tables import read_run
 
 MakeRun = Callable[..., Path]
 
@@ -73,7 +73,7 @@ def test_a_store_that_does_not_start_has_a_word_and_no_bar() -> None:
 def test_the_axes_name_what_they_show() -> None:
     ax = Figure().add_subplot()
     plot_crash_images(summarise_crash_images(rows(image(), image(image="09 " + "x" * 90))), ax=ax)
-    assert ax.get_xlabel() == "records that the producer was told of (%)"
+    assert ax.get_xlabel() == "acknowledged records (%)"
     assert [len(label.get_text()) <= 30 for label in ax.get_yticklabels()] == [True, True]
     legend = ax.get_legend()
     assert legend is not None

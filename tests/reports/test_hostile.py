@@ -1,6 +1,7 @@
-"""Hostile text in every place of every page stays text: the page has the elements that it has with plain text.
+"""Test that hostile text stays text: the elements of a page are those of plain text.
 
-Drawings are left out here, they take too long; tests/reports/test_browser.py opens pages with drawings of hostile text.
+All places of all pages are covered. Drawings are left out here because they take too long;
+tests/reports/test_browser.py opens pages with drawings of hostile text.
 """
 
 from collections.abc import Callable
@@ -15,15 +16,16 @@ from hypothesis import strategies as st
 from tests.reports.accounts import account
 from tests.reports.conftest import run_document
 from tests.reports.documents import history, many_findings, store_document, with_texts
-from tornpage.reports import counterexample, figures
-from tornpage.reports.counterexample import read_counterexample, render_counterexample
-from tornpage.reports.history import history_rows
-from tornpage.reports.pages import render
+from tornpage.reports.pages import counterexample
+from tornpage.reports.pages.counterexample import read_counterexample, render_counterexample
+from tornpage.reports.pages.run_page import render
+from tornpage.reports.pages.simulation_page import Shown, render_simulation
+from tornpage.reports.pages.store_page import read_store_report, render_store_report
+from tornpage.reports.pages.trends import render_trends
+from tornpage.reports.plots import figures
+from tornpage.reports.results.history import history_rows
+from tornpage.reports.results.tables import Caption, Run, RunRecord
 from tornpage.reports.shape import shaped
-from tornpage.reports.simulation_page import Shown, render_simulation
-from tornpage.reports.store import read_store_report, render_store_report
-from tornpage.reports.tables import Caption, Run, RunRecord
-from tornpage.reports.trends import render_trends
 
 KEPT = frozenset({"fate", "kind", "severity", "verdict"})
 NASTY = (
@@ -35,7 +37,10 @@ TEXTS = st.lists(st.sampled_from(NASTY) | st.text(max_size=8), min_size=1, max_s
 
 
 class Skeleton(HTMLParser):
-    """The elements of a page with the names of their attributes, in order; and all text, attributes included."""
+    """The elements of a page with the names of their attributes, in order.
+
+    All text is included, also that of attributes.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -100,7 +105,7 @@ def _without_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def skeleton_with(make: Callable[[Callable[[str], str]], str], text: str) -> Skeleton:
-    """Return the page with `text` behind every text of its document."""
+    """Return the page with `text` after every text of its document."""
     return Skeleton(make(lambda before: f"{before} {text}"))
 
 
@@ -143,8 +148,11 @@ def test_the_check_sees_text_that_gets_through() -> None:
 
 
 def test_a_page_beside_a_report_is_linked_by_its_own_name_only(make_run: Any) -> None:
-    """What a run says about pages is not believed: no file that is not there, no other address."""
-    from tornpage.reports.tables import read_run
+    """Statements of a run about pages are not trusted.
+
+    No missing file and no other address is linked.
+    """
+    from tornpage.reports.results.tables import read_run
 
     findings = many_findings(2)
     findings[0]["page"] = "javascript:alert(1)"

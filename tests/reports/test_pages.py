@@ -1,4 +1,4 @@
-"""The page as text: the same bytes twice, nothing of the network, hostile content escaped, gaps told."""
+"""Test the page as text: equal bytes, no network, escaped hostile content, named gaps."""
 
 import base64
 import hashlib
@@ -16,22 +16,22 @@ from click.testing import CliRunner
 
 from tests.reports.conftest import page_map
 from tornpage.cli.report import command
-from tornpage.reports import pages
 from tornpage.reports.errors import ReportError
-from tornpage.reports.gaps import gaps_of
-from tornpage.reports.pages import build_report, render
-from tornpage.reports.tables import read_run
+from tornpage.reports.pages import run_page
+from tornpage.reports.pages.gaps import gaps_of
+from tornpage.reports.pages.run_page import build_report, render
+from tornpage.reports.results.tables import read_run
 
 MakeRun = Callable[..., Path]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}\x1b]0;x\x07\0\u202e\ud800$x^2$"
 FIGURES = ("put_latency", "at_risk", "stalls", "page_map", "discovery")
-"""The tables that are drawn, which takes most of the time of a page."""
-HOME = Path(pages.__file__).parents[1]
+"""The tables with drawings, which take most of the time of a page."""
+HOME = Path(run_page.__file__).parents[2]
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
 
 class Page(HTMLParser):
-    """Elements with their attributes, the text of all, and whether every element is closed in order."""
+    """Elements with attributes, all text, and whether elements are closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -73,7 +73,8 @@ def text(page: Path) -> str:
 def test_equal_runs_give_equal_bytes_in_any_process(make_run: MakeRun, text: str) -> None:
     assert build_report(make_run("again")).read_text(encoding="utf-8") == text
     program = (
-        "import sys, pathlib; from tornpage.reports.pages import build_report; build_report(pathlib.Path(sys.argv[1]))"
+        "import sys, pathlib; from tornpage.reports.pages.run_page import build_report; "
+        "build_report(pathlib.Path(sys.argv[1]))"
     )
     other = make_run("other")
     done = subprocess.run(
@@ -159,7 +160,7 @@ def test_page_reads_without_scripts_and_buttons_come_with_them(text: str) -> Non
 
 
 def hostile(value: Any) -> Any:
-    """Return a document with hostile text in place of all text that is free."""
+    """Return a document with hostile text in place of all free text."""
     if isinstance(value, dict):
         return {key: value[key] if key == "fate" else hostile(value[key]) for key in value}
     if isinstance(value, list):
@@ -190,7 +191,7 @@ def test_hostile_content_is_escaped_everywhere(make_run: MakeRun) -> None:
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        ("steps", "The single steps of this run were not recorded."),
+        ("steps", "Single steps of this run were not recorded."),
         ("put_latency", "Put latency per flush policy was not simulated."),
         ("at_risk", "Messages at risk were not simulated."),
         ("stalls", "Stalls at file rolls were not simulated."),
@@ -212,16 +213,16 @@ def test_a_missing_or_empty_table_is_told_where_it_would_stand_and_in_the_banner
     assert sentence in render(empty)
     new = [set(gaps_of(run)) - set(gaps_of(whole)) for run in (missing, empty)]
     assert [len(gaps) for gaps in new] == [1, 1]
-    assert new[1].pop() == f"{new[0].pop()} (The table is there, and empty.)"
+    assert new[1].pop() == f"{new[0].pop()} (The table is empty.)"
 
 
 def test_a_run_without_any_table_has_a_page(make_run: MakeRun) -> None:
-    from tornpage.reports.tables import Run
+    from tornpage.reports.results.tables import Run
 
     names = tuple(name for name in Run.__dataclass_fields__ if name != "record")
     page = Page(build_report(make_run(without=names)).read_text(encoding="utf-8"))
     assert page.figures == 0
-    assert page.count("h2") == 4  # findings, provenance, what is not there, downloads
+    assert page.count("h2") == 4  # findings, provenance, missing parts, downloads
 
 
 @pytest.mark.parametrize(
@@ -245,8 +246,8 @@ def test_only_a_run_that_holds_is_green(make_run: MakeRun, record: dict[str, Any
 def test_many_counterexamples_have_a_drawing_up_to_a_bound_and_words_beyond(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "MAPS_MAX", 3)
-    monkeypatch.setattr(pages, "TOLD_MAX", 4)
+    monkeypatch.setattr(run_page, "MAPS_MAX", 3)
+    monkeypatch.setattr(run_page, "TOLD_MAX", 4)
     others = tuple(name for name in FIGURES if name != "page_map")
     directory = make_run(without=others, page_map={"rows": [page_map()] * 9})
     page = Page(build_report(directory).read_text(encoding="utf-8"))
@@ -265,7 +266,10 @@ def test_a_thousand_findings_stay_small(make_run: MakeRun) -> None:
 def test_findings_without_program_and_place_have_no_column_for_them(
     make_run: MakeRun, programs: tuple[str, ...], columns: int
 ) -> None:
-    """Those of a campaign in shards have none; an empty column pushed their tokens off a narrow screen."""
+    """Findings of a campaign in shards have none.
+
+    An empty column pushed their tokens off a narrow screen.
+    """
     bare = [{"code": "contract-4", "severity": "broken", "sentence": f"unit {n} is wrong", "history": n} for n in "ab"]
     findings = [one | ({"program": ["put()"]} if one["history"] in programs else {}) for one in bare]
     directory = make_run(record={"command": "campaign", "verdict": "broken", "findings": findings})

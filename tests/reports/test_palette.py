@@ -1,4 +1,4 @@
-"""Colours that can be read on their paper, and told apart without full colour vision."""
+"""Test that colours are legible on their paper and distinct without full colour vision."""
 
 from itertools import combinations
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What the returned axes say: labels, units, scales, series, markers. Images are not compared."""
+"""Test the returned axes: labels, units, scales, series, markers. Images are not compared."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from tornpage.reports.pagegrid import summarise_page_map
 from tornpage.reports.palette import FATES, SERIES, series_style
-from tornpage.reports.plots import plot_discovery, plot_frontier, plot_page_map, plot_put_latency, plot_stalls
-from tornpage.reports.summaries import summarise_discovery, summarise_frontier, summarise_put_latency, summarise_stalls
-from tornpage.reports.tables import Run, read_run
+from tornpage.reports.plots.pagegrid import summarise_page_map
+from tornpage.reports.plots.plots import plot_discovery, plot_frontier, plot_page_map, plot_put_latency, plot_stalls
+from tornpage.reports.results.summaries import (
+    summarise_discovery,
+    summarise_frontier,
+    summarise_put_latency,
+    summarise_stalls,
+)
+from tornpage.reports.results.tables import Run, read_run
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Figures of predictions: what the axes say, and that rows which are none are refused."""
+"""Test figures of predictions: the content of the axes, and refused rows."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tornpage.reports.errors import ReportError
-from tornpage.reports.prediction import (
+from tornpage.reports.plots.prediction import (
     Prediction,
     Quantiles,
     plot_prediction_errors,
@@ -17,7 +17,7 @@ from tornpage.reports.prediction import (
     prediction_figures,
     read_validation,
 )
-from tornpage.reports.tables import Caption
+from tornpage.reports.results.tables import Caption
 
 NAMES = ("p50", "p90", "p99", "ks", "demerit", "flushes", "at_risk")
 SHARES = (0.1, 0.5, 0.9, 0.99)
@@ -31,7 +31,10 @@ def ax() -> Axes:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Return what two cases leave behind: one foretold 5 % too high, one missed by 300 % at p99."""
+    """Return the results of two cases.
+
+    One was predicted 5 % too high, one missed by 300 % at p99.
+    """
     scores, quantiles = [], []
     for case, p99 in (("group <b>commit</b>", 0.05), ("pool", 3.0)):
         errors = dict.fromkeys(NAMES, 0.05) | {"p99": p99}

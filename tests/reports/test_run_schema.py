@@ -1,4 +1,7 @@
-"""Whatever docs/schema/run.json allows can be read: the reader of run directories asks for nothing else."""
+"""Test that everything that docs/schema/run.json allows can be read.
+
+The reader of run directories asks for nothing else.
+"""
 
 import dataclasses
 from pathlib import Path
@@ -7,8 +10,10 @@ from typing import Any
 import pytest
 
 from tests.support.json_schema import definition, objections, sample
-from tornpage.reports import counterexample, lanes, tables
 from tornpage.reports.errors import ReportError
+from tornpage.reports.pages import counterexample
+from tornpage.reports.plots import lanes
+from tornpage.reports.results import tables
 from tornpage.reports.shape import shaped
 
 READERS: dict[str, type[Any]] = {

@@ -1,4 +1,4 @@
-"""The scoreboard on the page: curves fall, what is beyond the budget is said, and the tables are read strictly."""
+"""Test the scoreboard on the page: falling curves, censored times, strict tables."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from tornpage.reports.errors import ReportError
-from tornpage.reports.gaps import gaps_of, headline_of
-from tornpage.reports.pages import render
-from tornpage.reports.scoreboard import (
+from tornpage.reports.pages.gaps import gaps_of, headline_of
+from tornpage.reports.pages.run_page import render
+from tornpage.reports.results.scoreboard import (
     SCORE_COLUMNS,
     SMALL_COLUMNS,
     ScoreRow,
@@ -21,7 +21,7 @@ from tornpage.reports.scoreboard import (
     small_cells,
     summarise_survival,
 )
-from tornpage.reports.tables import read_run
+from tornpage.reports.results.tables import read_run
 
 MakeRun = Callable[..., Path]
 OTHERS = ("put_latency", "at_risk", "stalls", "discovery", "page_map")
@@ -94,16 +94,16 @@ def test_the_page_says_how_small_failures_became(make_run: MakeRun) -> None:
     text = render(read_run(make_run(without=OTHERS, **tables)))
     assert "of 2 bugs, made small: in the middle 4 operations and 2 lost pages" in text
     assert "&lt;i&gt;" in text
-    assert "not made small: hung" in text
+    assert "not shrunk: hung" in text
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({}, "1-minimal"),
-        ({"one_minimal": None}, "as small as it became"),
+        ({"one_minimal": None}, "shrunk as far as possible"),
         ({"one_minimal": False, "ended": "time"}, "not 1-minimal: end of time"),
-        ({"token": "", "ended": "holds"}, "not made small: holds"),
+        ({"token": "", "ended": "holds"}, "not shrunk: holds"),
     ],
 )
 def test_how_small_is_said(changes: dict[str, Any], said: str) -> None:

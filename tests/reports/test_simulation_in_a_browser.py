@@ -1,4 +1,7 @@
-"""The simulation page in Chromium: no errors, no requests, nothing clipped, legible in light and dark, on a phone."""
+"""Test the simulation page in Chromium: no errors, no requests, no clipping, legible.
+
+This covers light and dark schemes and a phone.
+"""
 
 from pathlib import Path
 
@@ -6,7 +9,7 @@ import pytest
 
 from tests.reports.browser import CLIPPED, INKS, PAPERS, Browser, contrast
 from tests.reports.experiment_results import KINDS, write_experiments
-from tornpage.reports.simulation_page import build_simulation_page
+from tornpage.reports.pages.simulation_page import build_simulation_page
 
 
 @pytest.fixture(scope="module")

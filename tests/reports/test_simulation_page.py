@@ -1,4 +1,7 @@
-"""The simulation page: every experiment with question, figure, answer and rows; what is malformed is named."""
+"""Test the simulation page: question, figure, answer and rows of every experiment.
+
+Malformed parts are named.
+"""
 
 import json
 import re
@@ -8,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.reports.experiment_results import KINDS, table_of, write_experiments
-from tornpage.reports.charts import draw_experiment, panels_of
 from tornpage.reports.errors import ReportError
-from tornpage.reports.experiment_tables import has_experiments, read_experiments
-from tornpage.reports.simulation_page import ROWS_MAX, build_simulation_page
+from tornpage.reports.pages.simulation_page import ROWS_MAX, build_simulation_page
+from tornpage.reports.plots.charts import draw_experiment, panels_of
+from tornpage.reports.results.experiment_tables import has_experiments, read_experiments
 
 HOSTILE = "</script><script>x</script>\x1b]0;x\x07\u202e"
 
@@ -40,7 +43,10 @@ def test_the_page_tells_all_of_every_experiment_in_the_order_asked_for(tmp_path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_figure_is_its_rows(kind: str, tmp_path: Path) -> None:
-    """Equal rows, equal bytes; another row, another figure; every colour belongs to the palette."""
+    """Equal rows give equal bytes, and another row another figure.
+
+    Every colour belongs to the palette.
+    """
     [table] = read_experiments(write_experiments(tmp_path / "run", table_of(kind)))
     changed = table_of(kind)
     for row in changed["rows"]:

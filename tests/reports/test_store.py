@@ -1,4 +1,4 @@
-"""The page of a store: files to scale, findings with their remedy and their place, the verdict in words."""
+"""Test the page of a store: files to scale, findings with remedy and place, the verdict."""
 
 import json
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 
 from tests.reports.documents import store_document
 from tornpage.reports.errors import ReportError
-from tornpage.reports.filemap import LENGTH, RUN_STYLES, FileMap, MapRun, lines_of
-from tornpage.reports.store import read_store_report, render_store_report
+from tornpage.reports.pages.store_page import read_store_report, render_store_report
+from tornpage.reports.plots.filemap import LENGTH, RUN_STYLES, FileMap, MapRun, lines_of
 
 
 def page(**changes: Any) -> str:
@@ -45,7 +45,7 @@ def test_every_finding_is_there_with_place_and_remedy_the_log_first() -> None:
     text = page()
     assert text.index("CL_BAD_RECORD") < text.index("CQ_MISSING") < text.index("CP_AHEAD_OF_LOG")
     for said in (
-        "2 findings of damage: something promised is gone or wrong.",
+        "2 findings of damage: promised data is missing or wrong.",
         "position 200, offset 30,801, queue offset 10",
         "Remedy: restore.",
         "no record can be read, 5,000 bytes at 19,801",
@@ -56,14 +56,14 @@ def test_every_finding_is_there_with_place_and_remedy_the_log_first() -> None:
 
 
 def test_many_findings_of_a_code_are_folded_behind_the_first() -> None:
-    """They used to be a wall of a hundred screens before the map of the files."""
+    """They filled a hundred screens before the map of the files."""
     finding = next(each for each in store_document()["findings"] if each["code"] == "CQ_MISSING")
     few, many = ([{**finding, "queue_offset": number} for number in range(count)] for count in (30, 31))
     assert "<details open><summary>30 findings" in page(findings=few)
     text = page(findings=many)
     assert "<details><summary>31 findings" in text
-    assert f"The first: {finding['message']}, in <code>{finding['file']}</code>." in text
-    assert "The first: " not in page(findings=few)
+    assert f"First: {finding['message']}, in <code>{finding['file']}</code>." in text
+    assert "First: " not in page(findings=few)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_an_empty_store_has_a_page() -> None:
         name: [] for name in ("findings", "files", "queues", "indexes", "small_files", "consumers")
     }
     text = page(**empty, verdict="holds")
-    for said in ("nothing to be said against", "no files to be drawn", "no consume queues", "no index"):
+    for said in ("No findings.", "no files to draw", "no consume queues", "no index"):
         assert said in text
 
 

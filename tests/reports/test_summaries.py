@@ -1,4 +1,4 @@
-"""Every number of a figure against the plainest way to compute it."""
+"""Compare every number of a figure with the plainest way to compute it."""
 
 import math
 import random
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tornpage.reports.pagegrid import COLUMNS, LINES_MAX, summarise_page_map
-from tornpage.reports.summaries import (
+from tornpage.reports.plots.pagegrid import COLUMNS, LINES_MAX, summarise_page_map
+from tornpage.reports.results.summaries import (
     QUANTILES,
     summarise_activation,
     summarise_discovery,
@@ -16,7 +16,7 @@ from tornpage.reports.summaries import (
     summarise_put_latency,
     summarise_stalls,
 )
-from tornpage.reports.tables import (
+from tornpage.reports.results.tables import (
     ActivationRow,
     DiscoveryRow,
     FactRow,

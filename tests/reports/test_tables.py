@@ -1,4 +1,4 @@
-"""Run directories as they should be, with parts missing, and malformed in every way thought of."""
+"""Test run directories: complete, with missing parts, and malformed."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tornpage.reports.errors import ReportError
-from tornpage.reports.tables import Caption, read_run
+from tornpage.reports.results.tables import Caption, read_run
 
 MakeRun = Callable[..., Path]
 
@@ -116,5 +116,5 @@ def test_a_run_of_another_shape_is_refused(make_run: MakeRun, change: dict[str, 
 @pytest.mark.parametrize("name", [".", "nowhere", "file"])
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ReportError, match="no run directory"):
+    with pytest.raises(ReportError, match="not a run directory"):
         read_run(tmp_path / name)

@@ -1,4 +1,4 @@
-"""What stays of hostile text, and how numbers are told."""
+"""Test the cleaning of hostile text and the format of numbers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A history of runs: read from Parquet files, compared with its own kind, noise told from change."""
+"""Test a history of runs: read from Parquet, compared by kind, noise told from change."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 
 from tests.reports.documents import history
 from tornpage.reports.errors import ReportError
-from tornpage.reports.history import history_rows, read_history
-from tornpage.reports.trends import build_trends, causes_over_time, trend_of
+from tornpage.reports.pages.trends import build_trends, causes_over_time, trend_of
+from tornpage.reports.results.history import history_rows, read_history
 
 HERE = Path("history")
 
@@ -28,7 +28,7 @@ def test_the_last_run_is_compared_with_the_usual_scatter_of_its_kind(last: float
     rows = history_rows([*runs(100, 104, 97, 101, 99, 102, last), *runs(1, 2, kind="campaign")], path=HERE)
     explore, campaign = sorted(trend_of(rows, "states_per_s"), key=lambda trend: -len(trend.values))
     assert explore.said.startswith(f"last run {said} the usual ")
-    assert campaign.said == "too few runs to tell what is usual"
+    assert campaign.said == "too few runs for a usual range"
     assert trend_of(rows, "median_kill_s") == ()
 
 
@@ -86,7 +86,7 @@ def test_what_is_no_history_is_refused_in_a_line(tmp_path: Path, wrong: str, sai
 
 @pytest.mark.parametrize("what", ["late", "early", "nowhere", "no text"])
 def test_values_that_python_does_not_take_are_refused_in_a_line(tmp_path: Path, what: str) -> None:
-    """Arrow reads them, so that they ended in a traceback."""
+    """Arrow reads them, so they ended in a traceback."""
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     started = {

@@ -1,14 +1,14 @@
-"""Scenarios drawn by Hypothesis: small files, odd sizes, and times that coincide."""
+"""Scenarios drawn by Hypothesis: small files, odd sizes, and coinciding times."""
 
 from hypothesis import strategies as st
 
 from tests.sim.support import MS, syncs
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.device.gap_table import GapTable
+from tornpage.sim.device.sync_table import SyncTable, layer_of
 from tornpage.sim.distributions import NO_TIME, Constant, Distribution, Exponential, LogNormal
-from tornpage.sim.gap_table import GapTable
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.sync_table import SyncTable, layer_of
 from tornpage.sim.workload import ClosedLoop, OnOffBursts, OpenLoad, OpenPoisson, Sizes
 
 __all__ = ["scenarios"]
@@ -32,7 +32,7 @@ def durations() -> st.SearchStrategy[Distribution]:
 
 def open_loads(sizes: Sizes) -> st.SearchStrategy[OpenLoad]:
     rates, spans = st.floats(50.0, 50_000.0), st.integers(1, 20 * MS)
-    # a burst of a nanosecond has no message for hours, in which a flusher looks millions of times
+    # A burst of a nanosecond has no message for hours, in which a flusher looks millions of times.
     bursts = st.integers(MS // 2, 20 * MS)
     return st.one_of(
         rates.map(lambda rate: OpenPoisson(rate, sizes)),

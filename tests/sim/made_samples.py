@@ -1,11 +1,11 @@
-"""Samples and calibrations that nobody measured, complete and quick to make."""
+"""Invented samples and calibrations, complete and quick to make."""
 
 import numpy as np
 
 from tests.sim.support import MS, US, syncs
-from tornpage.sim.calibration import Calibration, Snapshot
+from tornpage.sim.device.calibration import Calibration, Snapshot
+from tornpage.sim.device.samples import MODES, PROBE_DTYPE, PROBES, STATES, Rows, Samples
 from tornpage.sim.distributions import Int64s
-from tornpage.sim.samples import MODES, PROBE_DTYPE, PROBES, STATES, Rows, Samples
 
 __all__ = ["MADE_MACHINE", "made_calibration", "made_samples"]
 

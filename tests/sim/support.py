@@ -1,11 +1,11 @@
-"""Scenarios for tests: small ones that are complete, and devices with nothing but the one cost in question."""
+"""Small, complete scenarios, and devices with only one cost."""
 
 import numpy as np
 
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
+from tornpage.sim.device.samples import SYNC_DTYPE, Rows
 from tornpage.sim.distributions import Distribution
-from tornpage.sim.samples import SYNC_DTYPE, Rows
 from tornpage.sim.scenario import Scenario
 from tornpage.sim.workload import OpenPoisson, Sizes, Workload
 
@@ -39,12 +39,12 @@ def open_load(rate_per_s: float, size_bytes: int = 1024) -> OpenPoisson:
 
 
 def sync_only(sync: Distribution) -> DeviceTimes:
-    """Return a device on which everything but a sync takes no time."""
+    """Return a device on which only a sync takes time."""
     return DeviceTimes(name="sync only", sync=sync)
 
 
 def syncs(seed: int, count: int, *, mode: int = 0, state: int = 0, rate_per_s: int = 0, times: float = 1.0) -> Rows:
-    """Return rows of made-up syncs: longer with pages and gap, each pair of them about as often as any other."""
+    """Return rows of made-up syncs: longer with pages and gap, all pairs about equally often."""
     rng = np.random.default_rng(seed)
     rows = np.zeros(count, SYNC_DTYPE)
     rows["round"], rows["mode"], rows["state"], rows["rate_per_s"] = np.arange(count) % 8, mode, state, rate_per_s
@@ -65,7 +65,10 @@ def scenario(
     messages: int | None = 1_000,
     duration_ns: int | None = None,
 ) -> Scenario:
-    """Return a scenario; a distribution stands for a device of syncs only, a number for the rate of an open load."""
+    """Return a scenario.
+
+    A distribution stands for a device of syncs only, a number for the rate of an open load.
+    """
     return Scenario(
         flush=flush,
         allocation=allocation,

@@ -1,4 +1,4 @@
-"""RocketMQ's alarms, each counted by hand."""
+"""Test RocketMQ's alarms, each counted by hand."""
 
 from dataclasses import replace
 
@@ -7,12 +7,12 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, ON_DEMAND, SYNC, scenario
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.alarms import PUT_BUCKETS, alarms, figures, put_histogram_rows
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
 from tornpage.sim.distributions import Constant
+from tornpage.sim.results.alarms import PUT_BUCKETS, alarms, figures, put_histogram_rows
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Pool, Scenario
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import OnOffBursts, Sizes
 
 

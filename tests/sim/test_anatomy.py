@@ -1,4 +1,4 @@
-"""The anatomy of stalls: its parts are all there is, and each is what a formula says."""
+"""Test the anatomy of stalls: its parts are complete, and each equals its formula."""
 
 from dataclasses import replace
 
@@ -6,9 +6,9 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, ON_DEMAND, ONE_AHEAD, SYNC, US, scenario
 from tornpage.impl.config.policy import AllocationPolicy, FlushPolicy, WarmUp
-from tornpage.sim.anatomy import REPROTECT_GRAIN_BYTES, anatomy, held_up_ns, reprotect_faults
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
 from tornpage.sim.distributions import Constant
+from tornpage.sim.results.anatomy import REPROTECT_GRAIN_BYTES, anatomy, held_up_ns, reprotect_faults
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Pool
 
@@ -49,7 +49,7 @@ def test_every_grain_of_a_forced_file_faults_once_more_and_every_tail_of_another
     trace = run(scenario(flush=SYNC, allocation=forced, device=Constant(MS), messages=1_000), 1)
     assert reprotect_faults(trace) == -(-1_000 * 1024 // REPROTECT_GRAIN_BYTES)
     plain = run(scenario(flush=SYNC, device=Constant(MS), messages=1_000), 1)
-    assert reprotect_faults(plain) == len(plain.flushes) - 1  # behind the last flush nothing is stored
+    assert reprotect_faults(plain) == len(plain.flushes) - 1  # nothing is stored after the last flush
     assert reprotect_faults(run(replace(plain.scenario, flush=ASYNC, pool=Pool()), 1)) == 0
 
 
@@ -62,7 +62,7 @@ def test_a_touched_file_faults_from_its_first_sync_on() -> None:
 
 
 def test_a_flush_that_holds_the_lock_keeps_who_comes_waiting_for_what_is_left_of_it() -> None:
-    """Puts that cost nothing arrive at random: a sync of h keeps rate * h of them waiting, h/2 each."""
+    """Free puts arrive at random: a sync of h keeps rate * h of them waiting, h/2 each."""
     flush = replace(ASYNC, flush_interval_commit_log=90)
     trace = run(scenario(flush=flush, device=Constant(10 * MS), workload=20_000.0, messages=200_000), 1)
     assert held_up_ns(trace, 0.0) == 0

@@ -1,4 +1,4 @@
-"""Settings of a broker become policies by RocketMQ's own rules; what nobody knows is refused."""
+"""Test that broker settings become policies by RocketMQ's rules; unknown ones are refused."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_a_file_is_read_as_properties_are() -> None:
     ("text", "sentence"),
     [
         ("flushDiskTypo=SYNC_FLUSH", "did you mean flushDiskType"),
-        ("zzzzzz=1", "no broker knows the setting 'zzzzzz'$"),
+        ("zzzzzz=1", "unknown broker setting 'zzzzzz'$"),
         ("flushDiskType=NEVER", "has to be ASYNC_FLUSH or SYNC_FLUSH"),
         ("flushCommitLogTimed=1", "flushCommitLogTimed is '1'; it has to be true or false"),
         ("flushIntervalCommitLog=soon", "flushIntervalCommitLog is 'soon'; it has to be a whole number"),

@@ -1,4 +1,4 @@
-"""`tornpage sim calibrate`, and its file as a device of `sim run` and `sim sweep`."""
+"""Test `tornpage sim calibrate`, and its file as a device of `sim run` and `sim sweep`."""
 
 import json
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.sim.made_samples import MADE_MACHINE, made_calibration
-from tornpage.bench import calibrate
-from tornpage.bench.snapshot import machine_snapshot
+from tornpage.bench.calibration import calibrate
+from tornpage.bench.calibration.snapshot import machine_snapshot
 from tornpage.cli.sim import command
-from tornpage.sim.calibration_file import load, save
+from tornpage.sim.device.calibration_file import load, save
 
 SMALL = ("--flush", "sync", "--messages", "500", "--json")
 
@@ -59,7 +59,7 @@ def test_noise_is_printed_wherever_a_calibration_is_used(tmp_path: Path) -> None
         assert [finding["code"] for finding in found["findings"]] == ["noisy-calibration"]
         text = call(kind, "--device", path, "--rate", "1000", *SMALL[:-1]).stdout
         assert "calibrated ext4, mmap (noisy)" in text
-        assert "something waited for a processor 50% of the time" in text
+        assert "processes waited for a processor 50% of the time" in text
 
 
 def test_the_calibration_of_another_machine_is_refused_unless_any_will_do(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_the_calibration_of_another_machine_is_refused_unless_any_will_do(tmp_pa
     result = call("run", "--device", path, *SMALL)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "was measured on another machine (processor made up, here" in result.stderr
-    assert "calibrate here, or say --any-machine" in result.stderr
+    assert "calibrate here, or give --any-machine" in result.stderr
     found = document("run", "--device", path, "--any-machine", *SMALL)
     assert [finding["code"] for finding in found["findings"]] == ["other-machine"]
 
@@ -85,7 +85,7 @@ def test_the_calibration_of_another_machine_is_refused_unless_any_will_do(tmp_pa
         (["calibrate", ".", "--out", "."], "--out . is a directory; name a file"),
         (["calibrate", ".", "--out", ""], "--out '' names no file; name one"),
         (["calibrate", ".", "--out", "disk/"], "--out 'disk/' names no file; name one"),
-        (["calibrate", ".", "--out", "/dev/null"], "--out /dev/null is there already; name another file, or say"),
+        (["calibrate", ".", "--out", "/dev/null"], "--out /dev/null exists; name another file, or give"),
         (["calibrate", ".", "--out", "/nonexistent/x"], "cannot write to /nonexistent; name another --out"),
         (["calibrate", "/dev/shm", "--out", "calibration.of.memory"], "is on tmpfs, in memory"),
     ],
@@ -125,7 +125,7 @@ def test_a_noisy_or_interrupted_calibration_is_kept_and_says_so(
     stand_in(monkeypatch, interrupted=True, cpu_pressure_share=0.3)
     result = call("calibrate", str(tmp_path), "--out", str(tmp_path / "disk"))
     assert result.exit_code == 130
-    assert "noisy: something waited for a processor 30% of the time (limit 20%)" in result.stdout
+    assert "noisy: processes waited for a processor 30% of the time (limit 20%)" in result.stdout
     assert load(tmp_path / "disk").is_noisy
 
 

@@ -1,4 +1,4 @@
-"""Calibrations: what becomes of samples, when they are noisy, whose they are, and what becomes of damaged files."""
+"""Test calibrations: use of samples, noise, origin, and damaged files."""
 
 import json
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.sim.made_samples import MADE_MACHINE, made_calibration, made_samples
 from tests.sim.support import US
-from tornpage.sim.calibration import Calibration
-from tornpage.sim.calibration_file import BadCalibration, load, save
-from tornpage.sim.gap_table import GapTable
-from tornpage.sim.samples import MODES, PROBES, STATES, Samples
-from tornpage.sim.sync_table import TooFewSamples
+from tornpage.sim.device.calibration import Calibration
+from tornpage.sim.device.calibration_file import BadCalibration, load, save
+from tornpage.sim.device.gap_table import GapTable
+from tornpage.sim.device.samples import MODES, PROBES, STATES, Samples
+from tornpage.sim.device.sync_table import TooFewSamples
 
 
 def middle_us(table: GapTable | None, gap_ns: int) -> float:
@@ -108,7 +108,7 @@ def test_noise_is_told_and_stands_in_the_name_of_the_device(what: str) -> None:
         sentence = "even and odd of 1 rounds differ (KS 1.00"
     else:
         snapshot["cpu_pressure_share"] = 0.35
-        sentence = "something waited for a processor 35% of the time (limit 20%)"
+        sentence = "processes waited for a processor 35% of the time (limit 20%)"
     found = Calibration.from_samples(replace(samples, syncs=syncs), snapshot)
     assert found.is_noisy
     assert sentence in found.noise
@@ -177,7 +177,7 @@ def test_a_damaged_file_is_refused_or_reads_the_same(
 
 
 def test_each_damaged_byte_near_the_head_of_a_member_is_seen(stored: Path, tmp_path: Path) -> None:
-    # Regression: of what NumPy reads it compares no checksum, and one bit of a sync was read as another.
+    # Regression: NumPy compares no checksum of the data that it reads, and one flipped bit changed a sync.
     first = stored.read_bytes().index(b"PK\3\4", 1)
     path = tmp_path / "damaged"
     for at in range(first + 60, first + 460):

@@ -1,4 +1,4 @@
-"""What a crash takes, against counting row by row; and what no policy may lose."""
+"""Test the loss of a crash against counting row by row, and what no policy may lose."""
 
 from dataclasses import replace
 
@@ -7,13 +7,13 @@ import pytest
 
 from tests.sim.support import MS, SYNC, scenario
 from tornpage.impl.config.policy import CommitPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.crashes import crash_moments, figures, loss_rows, losses, summarise_losses
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
 from tornpage.sim.distributions import Constant
+from tornpage.sim.results.crashes import crash_moments, figures, loss_rows, losses, summarise_losses
+from tornpage.sim.results.tables import summarise_at_risk, summarise_flushes
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Pool, Replica
-from tornpage.sim.tables import summarise_at_risk, summarise_flushes
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import OpenPoisson, Sizes
 
 TIMED = FlushPolicy(FlushDiskType.ASYNC_FLUSH, 20)

@@ -1,10 +1,10 @@
-"""The exact figures of each law against its own draws and against plain numerical integration."""
+"""Test the exact figures of each law against its draws and numerical integration."""
 
 import numpy as np
 import pytest
 
-from tornpage.sim.analytic import GroupCommitLaw, replications
 from tornpage.sim.distributions import Constant, Distribution, Exponential, LogNormal
+from tornpage.sim.results.analytic import GroupCommitLaw, replications
 from tornpage.sim.streams import Draws, stream
 
 US = 1_000

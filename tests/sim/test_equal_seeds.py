@@ -1,4 +1,4 @@
-"""A run is a function of scenario and seed: again, in another process, under another hash seed."""
+"""Test that a run is a function of scenario and seed in every process and hash seed."""
 
 import os
 import pickle
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tests.sim.support import ASYNC, MS, ON_DEMAND, ONE_AHEAD, SYNC, scenario
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 from tornpage.sim.distributions import Exponential
-from tornpage.sim.probe import Rows
+from tornpage.sim.events.probe import Rows
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Scenario
 from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes

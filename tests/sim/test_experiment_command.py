@@ -1,4 +1,4 @@
-"""`tornpage sim experiment` and `sim frontier`: documents, tables, refusals, interrupts."""
+"""Test `tornpage sim experiment` and `sim frontier`: output, errors and interrupts."""
 
 import json
 import os
@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tornpage.outcomes.experiments
-from tornpage.bench.crash_frontier import crash_frontier
+from tornpage.bench.crashes.frontier import crash_frontier
 from tornpage.cli.report import command as report
 from tornpage.cli.sim import command
 from tornpage.properties.contract import HarnessError
-from tornpage.reports.simulation_page import build_simulation_page
+from tornpage.reports.pages.simulation_page import build_simulation_page
 from tornpage.sim.experiments.pool import POOL
 from tornpage.sim.experiments.registry import EXPERIMENTS
 from tornpage.sim.experiments.stalls import STALLS
@@ -83,8 +83,8 @@ def test_people_read_question_and_answer() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("experiment",), "name experiments, or take --all of them"),
-        (("experiment", "knee", "--all"), "name experiments, or take --all of them"),
+        (("experiment",), "name experiments, or give --all"),
+        (("experiment", "knee", "--all"), "name experiments, or give --all"),
         (("experiment", "pol"), "no experiment 'pol'; did you mean pool"),
         (("experiment", "pool", "--device", "tape"), "no device 'tape'; there are vm-ext4"),
         (("experiment", "pool", "--effort", "0"), "0"),
@@ -118,7 +118,7 @@ def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:
 
 
 def failing(error: Exception) -> tuple[Experiment, ...]:
-    """Return two experiments, the second of which meets an error."""
+    """Return two experiments, the second of which fails."""
 
     def fails(setup: Setup, progress: Progress) -> Iterator[Row]:
         progress("half way")
@@ -131,13 +131,16 @@ def failing(error: Exception) -> tuple[Experiment, ...]:
     ("error", "code", "verdict", "told"),
     [
         (OSError("no room"), 2, None, "the real store cannot work here: no room; name a directory with room in TMPDIR"),
-        (HarnessError("odd"), 4, "harness", "the harness is at fault: odd"),
+        (HarnessError("odd"), 4, "harness", "the harness failed: odd"),
     ],
 )
 def test_an_experiment_that_cannot_be_keeps_those_that_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, verdict: str | None, told: str
 ) -> None:
-    """The last of ten measures the real store: where that failed, minutes of simulation were lost with it."""
+    """The last of ten measures the real store.
+
+    Its failure lost minutes of simulation.
+    """
     monkeypatch.setattr(tornpage.outcomes.experiments, "catalogue", lambda: failing(error))
     result = call("experiment", "--all", "--effort", "0.002", "--out", str(tmp_path / "run"))
     assert result.exit_code == code
@@ -151,7 +154,7 @@ def test_an_experiment_that_cannot_be_keeps_those_that_are_done(
 def test_the_only_experiment_that_cannot_be_is_a_refusal_with_the_remedy_of_its_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`sim experiment` spoke of a --directory that it does not have."""
+    """`sim experiment` named a --directory that it does not have."""
     monkeypatch.setattr(tornpage.outcomes.experiments, "catalogue", lambda: failing(OSError("no room"))[1:])
     result = call("experiment", "pool")
     assert (result.exit_code, result.stdout) == (2, "")
@@ -161,7 +164,10 @@ def test_the_only_experiment_that_cannot_be_is_a_refusal_with_the_remedy_of_its_
 
 
 def test_experiments_are_listed_without_a_temporary_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To name the experiments took a place to write in: on a full disk it ended with a traceback."""
+    """Listing the experiments needed a writable directory.
+
+    On a full disk it ended with a traceback.
+    """
 
     def nowhere() -> str:
         raise FileNotFoundError(2, "No usable temporary directory found")
@@ -191,16 +197,16 @@ def test_an_interrupt_keeps_the_experiments_that_are_done(tmp_path: Path, monkey
 def test_a_frontier_that_ends_early_keeps_the_rows_that_it_has(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A Ctrl-C into the last of its kills lost what ten minutes had measured."""
+    """A Ctrl-C in the last of its kills lost the measurements of ten minutes."""
 
     def kill(*_: object, **__: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr("tornpage.bench.crash_frontier.kill_one", kill)
+    monkeypatch.setattr("tornpage.bench.crashes.frontier.kill_one", kill)
     out = tmp_path / "run"
     result = call("frontier", "--crashes", "2", "--kills", "1", "--effort", "0.01", "--out", str(out))
     assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 4)
-    assert "It ended early: of its rows there are 2, and nothing is concluded from them." in result.output
+    assert "It ended early with 2 rows, from which nothing is concluded." in result.output
     assert "0 of 1 experiments are done" in result.output
     [table] = (out / "tables").iterdir()
     kept = json.loads(table.read_text())

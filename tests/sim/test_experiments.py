@@ -1,4 +1,4 @@
-"""The named experiments: complete, equal for equal seeds, true to formulas, with captions that tell their rows."""
+"""Test the named experiments: complete, repeatable, true to formulas, right captions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.sim.support import MS
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
 from tornpage.sim.distributions import Constant, Exponential, LogNormal
 from tornpage.sim.experiments import knee, pool, roll, warm_up
 from tornpage.sim.experiments.devices import device_source
@@ -32,7 +32,7 @@ ASKED_FOR = ("knee", "frontier", "stalls", "roll", "warm-up", "least-pages", "po
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Result]:
-    """Return what each experiment shows at a small effort."""
+    """Return the results of each experiment at a small effort."""
     return {one.name: run_experiment(one, SMALL, lambda step: None) for one in EXPERIMENTS}
 
 
@@ -83,7 +83,10 @@ def test_every_preset_says_where_its_numbers_are_from() -> None:
 
 
 def test_the_knee_lies_where_the_put_lock_is_full() -> None:
-    """Puts of 100 µs fill the lock at 10,000/s (checks 2 and 12): 3,000/s is far below that, 30,000/s above."""
+    """Puts of 100 µs fill the lock at 10,000/s (checks 2 and 12).
+
+    3,000/s is far below that, 30,000/s above.
+    """
     setup = Setup(PRESETS["put-100us"], seed=1, effort=0.02)
     rows = [row for row in knee.measure(setup, lambda step: None) if of(row, "rate_per_s") <= 3e4]
     for policy in knee.FLUSHES:
@@ -92,7 +95,7 @@ def test_the_knee_lies_where_the_put_lock_is_full() -> None:
 
 
 def test_a_roll_without_a_file_ahead_takes_as_long_as_making_one(results: dict[str, Result]) -> None:
-    """Check 15 with F/r counting for nothing: the file is asked for when it is needed."""
+    """Check 15 without the term F/r: the file is made when it is needed."""
     for row in results["roll"].rows:
         if str(row["policy"]).startswith("on demand"):
             assert of(row, "longest_stall_us") == pytest.approx(1000 * of(row, "making_ms"), rel=1e-9)
@@ -101,7 +104,10 @@ def test_a_roll_without_a_file_ahead_takes_as_long_as_making_one(results: dict[s
 
 
 def test_one_file_ahead_stalls_for_what_making_takes_longer_than_filling() -> None:
-    """Check 15: max(0, T - F/r) at the first roll; 400 ms to make, 328 ms to fill. Later ones have a backlog."""
+    """Check 15: max(0, T - F/r) at the first roll; 400 ms to make, 328 ms to fill.
+
+    Later rolls have a backlog.
+    """
     device = DeviceTimes(name="slow to make", sync=Constant(0), create_ns=400 * MS)
     [one_ahead] = [policy for policy in roll.CASES if policy.name == "one ahead"]
     trace = Setup(device, seed=1).trace(
@@ -114,7 +120,7 @@ def test_one_file_ahead_stalls_for_what_making_takes_longer_than_filling() -> No
 
 
 def test_the_boundary_of_the_page_rule_divides_the_map(results: dict[str, Result]) -> None:
-    """Check 8; a factor of two away from the boundary nothing is left to chance."""
+    """Check 8; a factor of two away from the boundary nothing depends on chance."""
     assert boundary_rate(500) == 32.0
     for row in results["least-pages"].rows:
         rate, interval_ms = of(row, "rate_per_s"), of(row, "interval_ms")
@@ -151,30 +157,30 @@ def test_warming_up_writes_each_byte_once(results: dict[str, Result]) -> None:
 
 
 def planted(rows: Sequence[Row], **changes: object) -> list[Row]:
-    """Return the rows with columns replaced by values, or by what a function makes of the row."""
+    """Return the rows with columns replaced by values or by a function of the row."""
     return [{**row, **{k: v(row) if callable(v) else v for k, v in changes.items()}} for row in rows]  # type: ignore[misc]
 
 
 PLANTED: list[tuple[Experiment, dict[str, object], str]] = [
-    (KNEE, {"put_p99_us": 5.0}, "pool + async 500 ms: p99 is 5 µs at 1,000/s and never"),
-    (KNEE, {"put_p99_us": lambda row: row["rate_per_s"]}, "breaks (10 times that) between 10 k/s and 30 k/s"),
-    (FRONTIER, {"lost_answered_max": 3}, "Every policy lost messages that had been answered"),
-    (FRONTIER, {"put_p99_us": lambda row: 1.0 if row["policy"] == "sync" else 2.0}, "Nothing beats sync (put p99 1 µs"),
+    (KNEE, {"put_p99_us": 5.0}, "pool + async 500 ms: p99 is 5 µs at 1,000/s and stays below 10 times"),
+    (KNEE, {"put_p99_us": lambda row: row["rate_per_s"]}, "it exceeds 10 times that value between 10 k/s and 30 k/s"),
+    (FRONTIER, {"lost_answered_max": 3}, "Every policy lost acknowledged messages"),
+    (FRONTIER, {"put_p99_us": lambda row: 1.0 if row["policy"] == "sync" else 2.0}, "No policy beats sync (put p99 1"),
     (STALLS, {"us_per_put": 0.0}, "sync + one ahead + force: no waits at all."),
-    (STALLS, {"us_per_put": lambda row: float(row["cause"] == "next file")}, "pool: 1 µs a put, 100 % of it next file"),
+    (STALLS, {"us_per_put": lambda row: float(row["cause"] == "next file")}, "pool: 1 µs per put, 100 % of it next"),
     (ROLL, {"longest_stall_us": 0.0}, "on demand, on demand + touch, one ahead, one ahead + touch and sync"),
-    (ROLL, {"longest_stall_us": 7e6}, "one ahead stands still for up to 7 s at a roll"),
+    (ROLL, {"longest_stall_us": 7e6}, "one ahead stalls for up to 7 s at a roll"),
     (ROLL, {"making_ms": 100.0}, "one ahead suffices up to 164 k/s"),
-    (WARM_UP, {"simulated": lambda row: row["simulated"] and 9.0}, "Half as much again off what was measured, or more"),
-    (LEAST_PAGES, {"exposed_p99_ms": 1.0}, "Below the boundary 0 of 27 cells hold flushes back"),
+    (WARM_UP, {"simulated": lambda row: row["simulated"] and 9.0}, "differs from the measurement by half or more"),
+    (LEAST_PAGES, {"exposed_p99_ms": 1.0}, "Below the boundary 0 of 27 cells delay flushes"),
     (LEAST_PAGES, {"exposed_p99_ms": 9e3}, "above it 0 of 24 do not"),
     (POOL, {"empty_s": None}, "16 buffers had a buffer for every file at 156, 188"),
-    (POOL, {"empty_s": lambda row: 3 * row["formula_s"]}, "at most 28 buffers away"),
+    (POOL, {"empty_s": lambda row: 3 * row["formula_s"]}, "at most 28 buffers off"),
     (SLOW_DISK, {"put_p99_us": lambda row: (row["sync_p50_us"] > 900) == (row["policy"] == "sync")},
      "order changes on the way to 1 ms"),
-    (REPLAY, {"simulated": 0.0}, "Issue 1372 is not foretold: 0 µs"),
-    (REPLAY, {"simulated": 0.0}, "Issue 2439 is not foretold: every file has a buffer"),
-    (REPLAY, {"simulated": 0.0}, "Issue 7524 is not foretold"),
+    (REPLAY, {"simulated": 0.0}, "Issue 1372 is not reproduced: 0 µs"),
+    (REPLAY, {"simulated": 0.0}, "Issue 2439 is not reproduced: every file has a buffer"),
+    (REPLAY, {"simulated": 0.0}, "Issue 7524 is not reproduced"),
 ]  # fmt: skip
 
 

@@ -1,4 +1,7 @@
-"""The fast engine gives the trace of the reference: over a grid, over drawn scenarios, over many blocks of draws."""
+"""Test that the fast engine gives the trace of the reference engine.
+
+This covers a grid, drawn scenarios, and many blocks of draws.
+"""
 
 from dataclasses import replace
 from itertools import product
@@ -10,12 +13,12 @@ from hypothesis import strategies as st
 from tests.sim.drawn import scenarios
 from tests.sim.support import ASYNC, MS, SYNC, open_load, scenario
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 from tornpage.sim.distributions import Constant, Distribution, Exponential
 from tornpage.sim.fast import run_fast
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Replica, Scenario
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop, OnOffBursts, OpenPoisson, Sizes, Workload
 
 SIZES = Sizes(100, 3_000)
@@ -91,7 +94,7 @@ def check_drawn(case: Scenario, seed: int, duration_ns: int | None) -> None:
 
 @pytest.mark.parametrize("flush", FLUSHES)
 def test_traces_are_equal_beyond_every_block(flush: str) -> None:
-    """More rows, syncs, stalls, files and thoughts than the engine prepares for at once."""
+    """More rows, syncs, stalls, files and decisions than the engine prepares at once."""
     stalls = replace(PRESETS["vm-ext4"], read_ahead_bytes=4096, read_ahead_stall=Exponential(5_000.0))
     messages = 70_000
     open_ = scenario(flush=FLUSHES[flush], device=stalls, workload=9_000.0, file_bytes=1 << 19, messages=messages)

@@ -1,8 +1,8 @@
-"""The simulation against formulas. No tolerance is chosen by hand: each comes from the sample.
+"""Compare the simulation with formulas. Each tolerance comes from the sample.
 
 A mean is taken over independent runs and may lie 4 standard errors from its formula (a correct simulation fails 1 time
-in 15,000; the seeds are fixed, so it fails always or never). Each test also says how fine its look is: the standard
-error has to be a small part of the formula, or else agreement would mean nothing.
+in 15,000; the seeds are fixed, so it fails always or never). Each test also bounds the standard error: it has to be a
+small part of the formula, or else agreement would mean nothing.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,10 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, SYNC, US, scenario
 from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
-from tornpage.sim.analytic import (
+from tornpage.sim.device.device import PRESETS, DeviceTimes
+from tornpage.sim.distributions import Constant, Distribution, Exponential, LogNormal
+from tornpage.sim.fast import run_fast
+from tornpage.sim.results.analytic import (
     Estimate,
     GroupCommitLaw,
     cdf_distance,
@@ -24,12 +27,9 @@ from tornpage.sim.analytic import (
     replications,
     timer_at_risk,
 )
-from tornpage.sim.device import PRESETS, DeviceTimes
-from tornpage.sim.distributions import Constant, Distribution, Exponential, LogNormal
-from tornpage.sim.fast import run_fast
+from tornpage.sim.results.tables import summarise_at_risk
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
-from tornpage.sim.tables import summarise_at_risk
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 ERRORS = 4.0
@@ -67,7 +67,10 @@ def test_wait_for_the_put_lock_is_that_of_md1(load: float) -> None:
 
 
 def test_wait_for_the_put_lock_is_that_of_mg1_when_sizes_differ() -> None:
-    """Sizes 1 to 400 KiB, each KiB 1 us: the service is as good as uniform, with whole bytes rounded down to ns."""
+    """Sizes 1 to 400 KiB, each KiB 1 us: the service is nearly uniform.
+
+    Whole bytes are rounded down to ns.
+    """
     smallest, largest = 1 << 10, 400 << 10
     device = DeviceTimes(name="copies", sync=Constant(0), copy_ns_per_kib=1000)
     services = np.arange(smallest, largest + 1) * 1000 // 1024
@@ -97,12 +100,15 @@ def test_group_commit_means_are_those_of_the_law(name: str, rate: float) -> None
 
     assert_meets(mean_of(lambda trace: float((trace.put_ns - trace.arrival_ns).mean())), law.mean_ns, finer_than=0.01)
     assert_meets(mean_of(lambda trace: trace.messages / len(trace.flushes)), law.mean_batch, finer_than=0.01)
-    if law.mean_batch < 10:  # beyond, an idle moment is too rare for a spread of 16 runs to be known
+    if law.mean_batch < 10:  # at higher loads an idle moment is too rare to know the spread of 16 runs
         assert_meets(mean_of(busy_share), law.busy_share, finer_than=0.02)
 
 
 def busy_share(trace: Trace) -> float:
-    """Return the share of time in syncs over whole cycles: from the first sync's start to the last one's."""
+    """Return the share of time in syncs over whole cycles.
+
+    A cycle runs from the start of the first sync to that of the last one.
+    """
     starts, ends = trace.flushes["start_ns"], trace.flushes["end_ns"]
     return float((ends - starts)[:-1].sum() / (starts[-1] - starts[0]))
 
@@ -150,7 +156,10 @@ def test_at_risk_behind_a_timer_is_rate_times_half_a_cycle_and_a_sync() -> None:
 
 
 def test_below_the_page_rule_only_the_thorough_flush_works() -> None:
-    """16 messages/s of 1 KiB are 2 pages in 500 ms: exposure is bounded by thorough interval, one sleep, one sync."""
+    """16 messages/s of 1 KiB are 2 pages in 500 ms.
+
+    Exposure is bounded by the thorough interval, one sleep and one sync.
+    """
     trace = run(scenario(flush=ASYNC, device=Constant(MS), workload=2.0, messages=200), 3)
     exposed = trace.durable_ns - trace.written_ns
     bound_ns = (ASYNC.flush_commit_log_thorough_interval + 2 * ASYNC.flush_interval_commit_log + 1) * MS
@@ -193,7 +202,7 @@ def test_twice_the_time_everywhere_doubles_every_latency() -> None:
 
 
 def trace_longest_busy_period(trace: Trace) -> int:
-    """Return the most messages between two moments at which the flusher was idle."""
+    """Return the largest number of messages between two idle moments of the flusher."""
     starts, ends = trace.flushes["start_ns"], trace.flushes["end_ns"]
     after_idle = np.concatenate(([True], starts[1:] > ends[:-1]))
     return int(np.bincount(np.cumsum(after_idle), weights=trace.flushes["messages"]).max())
@@ -218,7 +227,7 @@ def test_laws_are_offered_only_where_they_are_exact() -> None:
     assert put_law(scenario(device=ideal, workload=ClosedLoop(3, Sizes.of(10)))) is None
     slow = DeviceTimes(name="slow", sync=Constant(0), put_ns=MS)
     assert put_law(scenario(flush=ASYNC, device=slow, workload=999.0)) is not None
-    assert put_law(scenario(flush=ASYNC, device=slow, workload=1000.0)) is None, "the queue grows for ever"
+    assert put_law(scenario(flush=ASYNC, device=slow, workload=1000.0)) is None, "the queue grows forever"
     assert put_law(scenario(flush=SYNC, device=slow, workload=10.0)) is None
-    with pytest.raises(ValueError, match="grows for ever"):
+    with pytest.raises(ValueError, match="grows forever"):
         mg1_mean_wait_ns(rate_per_ns=1.0, service=Constant(1))

@@ -1,4 +1,4 @@
-"""Planning puts: many at once, one by one, and by a plain loop that is written from the rules."""
+"""Test planning puts in bulk and one by one against a plain loop written from the rules."""
 
 from dataclasses import replace
 
@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simpy import Environment
 
-from tornpage.sim import log as log_module
-from tornpage.sim.device import PRESETS, Device
+from tornpage.sim.device.device import PRESETS, Device
 from tornpage.sim.distributions import Exponential, Int64s
-from tornpage.sim.log import BLANK_BYTES, Log
+from tornpage.sim.log import log as log_module
+from tornpage.sim.log.log import BLANK_BYTES, Log
 from tornpage.sim.streams import stream
 
 DEVICE = replace(PRESETS["vm-ext4"], read_ahead_bytes=3 * 4096, read_ahead_stall=Exponential(20_000.0))
@@ -46,7 +46,10 @@ def test_many_at_once_are_as_one_by_one(rows: list[tuple[int, int]], warmed: boo
 
 
 def test_pages_and_windows_are_touched_once_each() -> None:
-    """Check 13 of the anchors: a sequential writer stalls once per read-ahead window, and never in a warmed file."""
+    """A sequential writer stalls once per read-ahead window, and never in a warmed file.
+
+    This is check 13 of the anchors.
+    """
     window, records, size = 8 << 20, 1 << 16, 4096
     device = replace(PRESETS["vm-ext4"], touch_page_ns=0)
     assert device.read_ahead_bytes == window
@@ -92,7 +95,10 @@ def test_what_is_written_this_very_moment_is_taken_however_many() -> None:
 
 
 def test_the_blank_of_a_full_file_is_written_too() -> None:
-    """A record of one page leaves the blank on the second one; the rest of the file was never touched."""
+    """A record of one page leaves the blank on the second one.
+
+    The rest of the file was never touched.
+    """
     device = Device(DEVICE, stream(0, "x"))
     log = Log(Environment(), device, file_bytes=4 * 4096, smallest_bytes=1, rows=2, warmed=False, forced=False)
     log.arrive_many(np.zeros(2, dtype=np.int64), np.array([4096, 3 * 4096]))

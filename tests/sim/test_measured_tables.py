@@ -1,4 +1,4 @@
-"""Tables of measured durations: a draw gives what was measured in its bin, moved by the growth curve."""
+"""Test tables of measured durations: draws come from their bin, moved by the growth curve."""
 
 from dataclasses import replace
 
@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests.sim.made_samples import made_calibration
 from tests.sim.support import ASYNC, MS, SYNC, US, scenario, syncs
 from tornpage.impl.config.policy import FlushPolicy
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
+from tornpage.sim.device.empirical import Empirical, Uniform32
+from tornpage.sim.device.gap_table import ENOUGH, GAP_BINS, GAP_EDGES_NS, GapTable
+from tornpage.sim.device.sync_table import Layer, SyncTable, TooFewSamples, grown_ns, layer_of
 from tornpage.sim.distributions import Exponential
-from tornpage.sim.empirical import Empirical, Uniform32
 from tornpage.sim.fast import run_fast
-from tornpage.sim.gap_table import ENOUGH, GAP_BINS, GAP_EDGES_NS, GapTable
 from tornpage.sim.run import run
-from tornpage.sim.sync_table import Layer, SyncTable, TooFewSamples, grown_ns, layer_of
 from tornpage.sim.workload import ClosedLoop, Sizes
 
 SWEEP = syncs(11, 1_200)
@@ -34,7 +34,7 @@ def drawn(table: SyncTable, pages: int, gap_ns: int, count: int = 1_000) -> np.n
 
 
 def check_bins(table: SyncTable) -> None:
-    """Every pair of pages and gap that was measured gives what was measured for it, and nothing else."""
+    """Each measured pair of pages and gap gives its own measurement."""
     for pages in SAMPLED[0]:
         for gap_ns in SAMPLED[1]:
             measured = SWEEP["took_ns"][(SWEEP["pages"] == pages) & (SWEEP["gap_ns"] == gap_ns)]

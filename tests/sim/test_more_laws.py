@@ -1,4 +1,7 @@
-"""Further formulas of sim-anchors 6, on the fast engine, whose traces are the reference's (tests/sim/test_fast.py)."""
+"""Compare the fast engine with further formulas of sim-anchors 6.
+
+Its traces are those of the reference engine (tests/sim/test_fast.py).
+"""
 
 from dataclasses import replace
 
@@ -7,11 +10,11 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, SYNC, US, scenario
 from tornpage.impl.config.policy import PAGE_BYTES, FlushDiskType, FlushPolicy
-from tornpage.sim.analytic import GroupCommitLaw, cdf_distance, mg1_mean_wait_ns, replications
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
 from tornpage.sim.distributions import Constant, Distribution, Exponential, LogNormal
 from tornpage.sim.fast import run_fast
-from tornpage.sim.trace import Trace
+from tornpage.sim.results.analytic import GroupCommitLaw, cdf_distance, mg1_mean_wait_ns, replications
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.workload import OnOffBursts, Sizes
 
 LAWS: dict[str, Distribution] = {
@@ -36,7 +39,10 @@ def test_two_thousandths_tell_a_rate_that_is_two_percent_off(rate: float) -> Non
 
 @pytest.mark.parametrize("name", sorted(LAWS))
 def test_group_commit_meets_its_limits(name: str) -> None:
-    """Check 5: a lone put takes one sync; under any load it is one sync and what is left of another."""
+    """Check 5: a single put takes one sync.
+
+    Under load it takes one sync and the rest of another.
+    """
     sync = LAWS[name]
     alone = run_fast(scenario(device=sync, workload=0.1, messages=2_000), 1)
     syncs = alone.flushes["end_ns"] - alone.flushes["start_ns"]
@@ -48,7 +54,10 @@ def test_group_commit_meets_its_limits(name: str) -> None:
 
 
 def every_put_draws(service: Distribution) -> DeviceTimes:
-    """Return a device on which each put of 4 KiB waits once for read-ahead and costs nothing else."""
+    """Return a device on which each put of 4 KiB waits once for read-ahead.
+
+    Nothing else takes time.
+    """
     return DeviceTimes(name="drawn", sync=Constant(0), read_ahead_bytes=4096, read_ahead_stall=service)
 
 
@@ -83,7 +92,10 @@ def test_wait_for_the_put_lock_is_that_of_mg1(name: str) -> None:
 
 @pytest.mark.parametrize("flush", [SYNC, ASYNC, replace(ASYNC, flush_commit_log_timed=False)])
 def test_littles_law_and_the_utilisation_law_are_identities(flush: FlushPolicy) -> None:
-    """Check 9, on one path: waiting puts over time are the sum of their waits; syncs keep the disk busy, one by one."""
+    """Check 9 on one path: waiting puts over time are the sum of their waits.
+
+    Syncs keep the disk busy one by one.
+    """
     trace = run_fast(scenario(flush=flush, device=PRESETS["vm-ext4"], messages=20_000), 1)
     moments = np.sort(np.concatenate([trace.arrival_ns, trace.put_ns]))
     inside = trace.arrival_ns.searchsorted(moments, "right") - trace.put_ns.searchsorted(moments, "right")
@@ -94,7 +106,7 @@ def test_littles_law_and_the_utilisation_law_are_identities(flush: FlushPolicy) 
 
 
 def busy_ns(trace: Trace) -> int:
-    """Return how long at least one sync was running."""
+    """Return the time with at least one running sync."""
     moments = np.sort(np.concatenate([trace.flushes["start_ns"], trace.flushes["end_ns"]]))
     running = trace.flushes["start_ns"].searchsorted(moments, "right") - trace.flushes["end_ns"].searchsorted(
         moments, "right"
@@ -122,7 +134,7 @@ def test_puts_beyond_the_bandwidth_of_the_device_drift(share: float, drifts: boo
 
 @pytest.mark.parametrize(("pages_per_interval", "deferred"), [(3, True), (6, False)])
 def test_the_page_rule_defers_below_its_pages_per_interval(pages_per_interval: int, deferred: bool) -> None:
-    """Check 8: with 4 pages and 500 ms the 32 KiB/s are the border between 0.5 s and more."""
+    """Check 8: with 4 pages and 500 ms, 32 KiB/s is the border between 0.5 s and more."""
     rate = pages_per_interval * PAGE_BYTES / 0.5 / 1024
     trace = run_fast(scenario(flush=ASYNC, device=Constant(MS), workload=rate, messages=5_000), 1)
     median_ns = float(np.median(trace.durable_ns - trace.written_ns))
@@ -132,7 +144,10 @@ def test_the_page_rule_defers_below_its_pages_per_interval(pages_per_interval: i
 
 @pytest.mark.parametrize("pages", [1, 4, 16, 64])
 def test_a_woken_flush_is_one_by_bytes(pages: int) -> None:
-    """At risk is never more than the pages of the rule, one begun page, and what comes while it wakes and syncs."""
+    """At risk are at most the pages of the rule, one begun page, and arrivals meanwhile.
+
+    The latter arrive while the flusher wakes and syncs.
+    """
     flush = FlushPolicy(FlushDiskType.ASYNC_FLUSH, 60_000, pages, 600_000, False)
     trace = run_fast(scenario(flush=flush, device=Constant(MS), workload=20_000.0, messages=100_000), 1)
     before = np.concatenate(([0], np.cumsum(trace.size)))

@@ -1,4 +1,4 @@
-"""The decisions of the store's policies, each by hand."""
+"""Test the decisions of the store's policies, each by hand."""
 
 import subprocess
 import sys
@@ -75,7 +75,8 @@ def test_impossible_policies_are_refused_by_name(fields: tuple[int, int, int]) -
 
 def test_policies_load_neither_files_nor_clocks_nor_the_store() -> None:
     program = (
-        "import sys, dataclasses, enum, importlib, typing, warnings; before = set(sys.modules); import tornpage.impl.config.policy\n"
+        "import sys, dataclasses, enum, importlib, typing, warnings; before = set(sys.modules)\n"
+        "import tornpage.impl.config.policy\n"
         "print(*(set(sys.modules) - before))"
     )
     done = subprocess.run(

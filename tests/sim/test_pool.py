@@ -1,4 +1,4 @@
-"""The transient store pool: what it must keep on every trace, and what it costs when it runs out."""
+"""Test the transient store pool: invariants of every trace, and the cost of an empty pool."""
 
 from dataclasses import replace
 
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.sim.drawn import scenarios
 from tests.sim.support import ASYNC, MS, SYNC, scenario
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
 from tornpage.sim.distributions import Constant
+from tornpage.sim.results.tables import figures, summarise_pool
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import ImpossibleScenario, Pool, Scenario
-from tornpage.sim.tables import figures, summarise_pool
-from tornpage.sim.trace import Trace
 
 POOLS = st.builds(
     Pool,
@@ -47,7 +47,10 @@ def check_watermarks(trace: Trace) -> None:
 
 
 def check_commits(trace: Trace) -> None:
-    """A buffer is written out in order, whole at last, what was written when the write began and nothing else."""
+    """A buffer is written in order and whole at the end.
+
+    A write covers what was in the buffer when the write began.
+    """
     commits, file_bytes = trace.commits, trace.scenario.file_bytes
     assert trace.scenario.pool is not None
     buffers = trace.scenario.pool.buffers
@@ -78,7 +81,7 @@ def check_flushes(trace: Trace) -> None:
 
 
 def check_refusals(trace: Trace) -> None:
-    """Only a pool that fails fast refuses; what it refuses takes no room and no time."""
+    """Only a pool that fails fast refuses puts; a refused put takes no room and no time."""
     assert trace.scenario.pool is not None
     refused = trace.size == 0
     if trace.scenario.pool.fast_fail:
@@ -105,7 +108,7 @@ def slow_commits(pool: Pool, ahead: int = 1) -> Scenario:
 
 @pytest.mark.parametrize("buffers", [3, 5, 8])
 def test_a_pool_is_empty_after_its_bytes_over_what_puts_outrun_commits(buffers: int) -> None:
-    """Check 14 of the anchors: P * F / (r - c), within the file that is being filled and the one that is ahead."""
+    """Check 14 of the anchors: P * F / (r - c), in the file in use and the one ahead."""
     case = slow_commits(Pool(buffers, CommitPolicy(10)))
     trace = run(case, 1)
     assert trace.files_without_buffer > 0
@@ -142,7 +145,7 @@ def test_puts_into_a_buffer_touch_no_new_page() -> None:
 
 
 def test_a_kill_takes_a_commit_interval_and_no_more() -> None:
-    """At 2 messages/s no page fills within the interval, so that commits come by the clock."""
+    """At 2 messages/s no page fills within the interval, so commits follow the clock."""
     pool = Pool(5, CommitPolicy(200, 4, 200))
     trace = run(replace(scenario(flush=ASYNC, device=Constant(MS), workload=2.0, messages=300), pool=pool), 1)
     waited = trace.committed_ns - trace.written_ns

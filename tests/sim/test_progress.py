@@ -1,4 +1,7 @@
-"""How far a simulation is: told now and then by both engines, for every kind of load, without an effect on the run."""
+"""Test the progress of a simulation: reported by both engines, for every kind of load.
+
+It has no effect on the run.
+"""
 
 from collections.abc import Callable
 
@@ -6,13 +9,13 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, SYNC, open_load, scenario
 from tornpage.impl.config.policy import FlushPolicy
-from tornpage.sim import producers
+from tornpage.sim.actors import producers
 from tornpage.sim.distributions import Constant
 from tornpage.sim.fast import run_fast
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Scenario
 from tornpage.sim.sweep import Point, run_tables
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop, Sizes, Workload
 
 MESSAGES = 5_000

@@ -1,4 +1,7 @@
-"""Measured puts: drawn from the bin they belong to, in turn, by one thread that is late only when it slept."""
+"""Test measured puts: drawn in turn from their bin, by one thread.
+
+The thread is late only after it slept.
+"""
 
 from dataclasses import replace
 
@@ -6,20 +9,23 @@ import numpy as np
 import pytest
 
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.analytic import put_law
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
+from tornpage.sim.device.put_table import GAP_BINS, LATELY_BINS, PutTable, Serving, lately_ns
+from tornpage.sim.device.sync_table import TooFewSamples
 from tornpage.sim.fast import can_run_fast
-from tornpage.sim.put_table import GAP_BINS, LATELY_BINS, PutTable, Serving, lately_ns
+from tornpage.sim.results.analytic import put_law
 from tornpage.sim.run import run
 from tornpage.sim.scenario import ImpossibleScenario, Scenario
-from tornpage.sim.sync_table import TooFewSamples
 from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 COLD, WARM, QUEUED = (80_000, 90_000), (10_000, 30_000), (1_000, 20_000)
 
 
 def table() -> PutTable:
-    """Return puts that are slow after 2 ms, quick after 60 us, and quickest in a queue; lately 300 us."""
+    """Return puts that are slow after 2 ms, fast after 60 us, and fastest in a queue.
+
+    The latest ones take 300 us.
+    """
     kinds = ((2_000_000, *COLD), (60_000, *WARM), (0, *QUEUED))
     rows = [kind for kind in kinds for _ in range(12)]
     gap, late, took = np.array(rows, np.int64).T

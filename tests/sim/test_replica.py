@@ -1,4 +1,4 @@
-"""Answers that wait for a slave."""
+"""Test answers that wait for a slave."""
 
 from dataclasses import replace
 
@@ -8,9 +8,9 @@ import pytest
 from tests.sim.support import ASYNC, MS, SYNC, scenario
 from tornpage.impl.config.policy import CommitPolicy
 from tornpage.sim.distributions import Constant, Exponential
+from tornpage.sim.results.tables import summarise_put_latency
 from tornpage.sim.run import run
 from tornpage.sim.scenario import ImpossibleScenario, Pool, Replica, Scenario
-from tornpage.sim.tables import summarise_put_latency
 from tornpage.sim.workload import ClosedLoop, Sizes
 
 
@@ -34,7 +34,10 @@ def test_answers_of_a_slave_keep_the_order_of_the_log() -> None:
 
 @pytest.mark.parametrize(("interval_ms", "waits"), [(200, True), (1, False)])
 def test_a_pool_puts_its_commit_interval_into_every_put_that_waits_for_a_slave(interval_ms: int, waits: bool) -> None:
-    """RocketMQ issue 1372: with the pool put time went from below 2 ms to above 100 ms; a slave sees commits only."""
+    """RocketMQ issue 1372: with the pool put time rose from below 2 ms to above 100 ms.
+
+    A slave sees only commits.
+    """
     quiet = replicated(scenario(flush=ASYNC, device=Constant(MS), workload=20.0, messages=300), MS)
     assert summarise_put_latency(run(quiet, 1)).p50_us < 2_000
     pooled = run(replace(quiet, pool=Pool(5, CommitPolicy(interval_ms, 4, interval_ms))), 1)

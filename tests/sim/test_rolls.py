@@ -1,4 +1,4 @@
-"""What preparing files ahead is worth, by exact accounting."""
+"""Test the value of files made ahead by exact accounting."""
 
 from dataclasses import replace
 
@@ -7,15 +7,15 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, ON_DEMAND, ONE_AHEAD, SYNC, US, scenario
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim.device import PRESETS, Device, DeviceTimes
+from tornpage.sim.device.device import PRESETS, Device, DeviceTimes
 from tornpage.sim.distributions import Constant
+from tornpage.sim.results.tables import summarise_flushes, summarise_roll_stalls
 from tornpage.sim.run import run
 from tornpage.sim.streams import stream
-from tornpage.sim.tables import summarise_flushes, summarise_roll_stalls
 
 FILE_BYTES = 64 * 1024
 RECORDS_PER_FILE = 63
-"""Of 1 KiB each: the 64th would leave no room for the blank."""
+"""Records of 1 KiB each: the 64th would leave no room for the blank."""
 
 
 def device(create_ns: int) -> DeviceTimes:
@@ -42,7 +42,10 @@ def test_one_ahead_never_waits_when_filling_a_file_takes_longer(flush: FlushPoli
 
 
 def test_one_ahead_waits_for_what_filling_the_file_left_of_the_allocation() -> None:
-    """Check 15 of the anchors, roll by roll: max(0, allocation - time since the file before was turned to)."""
+    """Check 15 of the anchors, roll by roll: max(0, allocation - time since the last turn).
+
+    The time counts from the turn to the file before.
+    """
     create_ns = 12 * MS
     trace = run(scenario(flush=ASYNC, allocation=ONE_AHEAD, device=device(create_ns), file_bytes=FILE_BYTES), 1)
     asked, ready = trace.rolls["asked_ns"], trace.rolls["ready_ns"]

@@ -1,4 +1,7 @@
-"""Stalls of a disk come by the time: no sync returns while one lasts, and no load makes them rarer."""
+"""Test stalls of a disk, which depend on time: no sync returns during one.
+
+No load makes them rarer.
+"""
 
 from dataclasses import replace
 
@@ -6,12 +9,12 @@ import numpy as np
 import pytest
 
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.analytic import put_law
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
+from tornpage.sim.device.stalls import StallLaw, Stalls
 from tornpage.sim.fast import can_run_fast
+from tornpage.sim.results.analytic import put_law
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.stalls import StallLaw, Stalls
 from tornpage.sim.workload import OpenPoisson, Sizes
 
 LAW = StallLaw(20.0, (5_000_000, 20_000_000))
@@ -29,7 +32,7 @@ def stalls(law: StallLaw = LAW, seed: int = 3) -> Stalls:
 
 
 def windows(seed: int = 3) -> list[tuple[int, int]]:
-    """Return the stalls of the first ten seconds, begin and end."""
+    """Return begin and end of the stalls of the first ten seconds."""
     drawn = stalls(seed=seed)
     drawn.returns_ns(10_000_000_000, 10_000_000_001)
     return list(zip(drawn._begins, drawn._ends, strict=True))

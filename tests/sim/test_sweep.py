@@ -1,4 +1,4 @@
-"""Points are values, rows are plain, and where a point runs makes no difference."""
+"""Test sweeps: points are values, rows are plain, and the process makes no difference."""
 
 import json
 import multiprocessing
@@ -10,7 +10,7 @@ import pytest
 from tests.sim.support import ASYNC, ON_DEMAND, ONE_AHEAD, SYNC, scenario
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
 from tornpage.sim import sweep
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 from tornpage.sim.distributions import Exponential
 from tornpage.sim.scenario import MESSAGES_MAX, ImpossibleScenario, Pool, Scenario
 from tornpage.sim.sweep import Point, flush_name, grid, run_point, run_points
@@ -133,7 +133,7 @@ def test_names_say_what_the_policy_is() -> None:
                 "device": PRESETS["constant-1ms"],
                 "workload": ClosedLoop(1, Sizes.of(1)),
             },
-            "would send for ever",
+            "would send forever",
         ),
     ],
 )

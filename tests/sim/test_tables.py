@@ -1,4 +1,7 @@
-"""Summaries against brute force: levels by counting at every nanosecond that matters, quantiles by sorting."""
+"""Test summaries against brute force: levels by counting, quantiles by sorting.
+
+Levels are counted at every nanosecond that matters.
+"""
 
 from itertools import pairwise
 from math import ceil
@@ -8,19 +11,19 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, ON_DEMAND, SYNC, scenario
 from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
-from tornpage.sim.analytic import batch_means
 from tornpage.sim.distributions import Exponential
-from tornpage.sim.rows import at_risk_rows, flush_rows, put_cdf_rows, roll_rows
-from tornpage.sim.run import run
-from tornpage.sim.scenario import Scenario
-from tornpage.sim.tables import (
+from tornpage.sim.results.analytic import batch_means
+from tornpage.sim.results.rows import at_risk_rows, flush_rows, put_cdf_rows, roll_rows
+from tornpage.sim.results.tables import (
     figures,
     summarise_at_risk,
     summarise_flushes,
     summarise_put_latency,
     summarise_roll_stalls,
 )
-from tornpage.sim.trace import Trace
+from tornpage.sim.results.trace import Trace
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Scenario
 from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 SIZES = Sizes(10, 3_000)
@@ -44,13 +47,16 @@ def trace(request: pytest.FixtureRequest) -> Trace:
 
 
 def at_risk_at(trace: Trace, moment_ns: int) -> tuple[int, int]:
-    """Count messages and bytes that are written at this moment and not durable."""
+    """Count messages and bytes that are written at this time and not durable."""
     lost = (trace.written_ns <= moment_ns) & (moment_ns < trace.durable_ns)
     return int(lost.sum()), int(trace.size[lost].sum())
 
 
 def by_brute_force(trace: Trace, column: int) -> tuple[float, int, int]:
-    """Return mean, p99 and maximum over time of what is at risk, from a list of (level, how long)."""
+    """Return mean, p99 and maximum over time of the data at risk.
+
+    The input is a list of (level, duration).
+    """
     begin, end = int(trace.arrival_ns[0]), int(trace.written_ns[-1])
     moments = sorted({begin, end, *trace.written_ns.tolist(), *trace.durable_ns.tolist()})
     moments = [moment for moment in moments if begin <= moment <= end]
@@ -75,7 +81,10 @@ def test_at_risk_is_what_counting_finds(trace: Trace) -> None:
 
 
 def test_at_risk_obeys_littles_law(trace: Trace) -> None:
-    """Mean number at risk x time = sum of the times at risk, exactly, on any path (check 9 of the anchors)."""
+    """Mean number at risk x time = sum of the times at risk, exactly (check 9 of the anchors).
+
+    This holds on any path.
+    """
     end = trace.load_ns
     exposed = np.minimum(trace.durable_ns, end) - trace.written_ns
     load_ns = end - int(trace.arrival_ns[0])
@@ -145,7 +154,10 @@ def fields_of(case: Scenario) -> dict[str, object]:
 
 
 def test_batch_means_tell_neighbours_from_independent_values() -> None:
-    """Values that come in runs of 100 equal ones are worth 100 times fewer; their standard error is 10 times wider."""
+    """Values in runs of 100 equal ones are worth 100 times fewer.
+
+    Their standard error is 10 times wider.
+    """
     rng = np.random.default_rng(1)
     single = rng.integers(0, 1000, 32_000)
     runs = np.repeat(rng.integers(0, 1000, 320), 100)

@@ -1,4 +1,7 @@
-"""What every trace has to satisfy, whatever the policies: over drawn scenarios, small files and odd sizes included."""
+"""Test the invariants of every trace over drawn scenarios, small files and odd sizes.
+
+They hold for all policies.
+"""
 
 from dataclasses import replace
 
@@ -9,10 +12,10 @@ from hypothesis import strategies as st
 from tests.sim.drawn import scenarios
 from tornpage.impl.config.policy import PAGE_BYTES, FlushDiskType
 from tornpage.sim.distributions import Constant
-from tornpage.sim.log import BLANK_BYTES
+from tornpage.sim.log.log import BLANK_BYTES
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop
 
 
@@ -30,7 +33,10 @@ def test_every_trace_keeps_the_rules(scenario: Scenario, seed: int) -> None:
 
 
 def check_puts(trace: Trace) -> None:
-    """Arrival, lock, write and answer follow each other; the lock serves one after another; sync waits for the disk."""
+    """Arrival, lock, write and answer follow each other.
+
+    The lock serves one put after another, and a sync waits for the disk.
+    """
     sync = trace.scenario.flush.flush_disk_type is FlushDiskType.SYNC_FLUSH
     assert (np.diff(trace.arrival_ns) >= 0).all()
     assert (trace.arrival_ns <= trace.start_ns).all()
@@ -43,7 +49,10 @@ def check_puts(trace: Trace) -> None:
 
 
 def answers(trace: Trace) -> list[int]:
-    """Return when group commit answers each message: after its sync, and after the answers before it in the round."""
+    """Return the time of each answer of group commit.
+
+    It is after the sync of the message, and after the earlier answers of the round.
+    """
     found, answered, number, device = [], 0, 0, trace.scenario.device
     for row in trace.flushes:
         if row["round"] != number:
@@ -55,7 +64,7 @@ def answers(trace: Trace) -> list[int]:
 
 
 def check_places(trace: Trace) -> None:
-    """Records follow each other without a gap, except where the next one would not leave room for a blank."""
+    """Records follow each other without a gap, except where no room for a blank would be left."""
     file_bytes = trace.scenario.file_bytes
     ends = trace.offset + trace.size
     assert trace.offset[0] == 0
@@ -70,7 +79,10 @@ def check_places(trace: Trace) -> None:
 
 
 def check_flushes(trace: Trace) -> None:
-    """Syncs follow each other, cover the log without a gap, take all that was written, and cost what they wrote."""
+    """Syncs follow each other, cover the log without a gap and take all written bytes.
+
+    They cost what they wrote.
+    """
     flushes, file_bytes = trace.flushes, trace.scenario.file_bytes
     assert flushes["from_offset"][0] == 0
     assert (flushes["from_offset"][1:] == flushes["to_offset"][:-1]).all()
@@ -96,7 +108,10 @@ def check_flushes(trace: Trace) -> None:
 
 
 def check_rolls(trace: Trace) -> None:
-    """A roll waits for its file and for nothing else; files are made in order, each asked for as the policy says."""
+    """A roll waits for its file and for nothing else.
+
+    Files are made in order, each requested as the policy says.
+    """
     rolls, made = trace.rolls, trace.allocations
     assert (rolls["file_index"] == np.arange(1, len(rolls) + 1)).all()
     assert (rolls["asked_ns"] == trace.start_ns[rolls["row"]]).all()
@@ -122,7 +137,7 @@ def check_producers_wait(trace: Trace) -> None:
 @settings(max_examples=60, deadline=None)
 @given(scenarios(), st.integers(0, 1 << 40))
 def test_nobody_waits_for_a_flush_without_need(scenario: Scenario, seed: int) -> None:
-    """Group commit is never idle while someone waits, longer than it takes to answer, to turn and to wake."""
+    """Group commit is never idle while a put waits, longer than to answer, turn and wake."""
     if scenario.flush.flush_disk_type is FlushDiskType.ASYNC_FLUSH:
         return
     device = replace(scenario.device, wake=None, turn=Constant(3_000))

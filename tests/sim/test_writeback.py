@@ -1,4 +1,4 @@
-"""What the kernel writes by itself, and what it changes for the store."""
+"""Test the kernel's own writeback and its effect on the store."""
 
 from dataclasses import replace
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.sim.drawn import scenarios
 from tests.sim.support import ASYNC, MS, SYNC, scenario
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
 from tornpage.sim.distributions import Constant
+from tornpage.sim.results.tables import summarise_flushes
 from tornpage.sim.run import run
 from tornpage.sim.scenario import SHIPPED_SCRIPT, ImpossibleScenario, Pool, Scenario, Writeback
-from tornpage.sim.tables import summarise_flushes
 
 SELDOM = FlushPolicy(FlushDiskType.ASYNC_FLUSH, 20_000)
 DISK = DeviceTimes(name="1 GB/s", sync=Constant(MS), sync_ns_per_kib=1_000)

@@ -1,4 +1,4 @@
-"""A checker of the JSON schema of documents (docs/schema/): the few keywords it uses, each of them or none."""
+"""A checker of the JSON schema of documents (docs/schema/) for the few keywords in use."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ def definition(name: str) -> Schema:
 
 
 def objections(value: Any, schema: Schema = RUN_SCHEMA, place: str = "run") -> Iterator[str]:
-    """Yield what is wrong with a value. Raises AssertionError for a keyword that is not checked here."""
+    """Yield the errors of a value. Raises AssertionError for a keyword without a check here."""
     assert schema.keys() <= _KEYWORDS, schema.keys() - _KEYWORDS
     if "$ref" in schema:
         yield from objections(value, definition(schema["$ref"].rpartition("/")[2]), place)
@@ -76,7 +76,10 @@ def _is_a(value: Any, name: str) -> bool:
 
 
 def sample(schema: Schema, *, full: bool) -> Any:
-    """Return a value that the schema allows: with all keys and an item in each list, or with as little as possible."""
+    """Return a value that the schema allows.
+
+    It has all keys and an item in each list, or as little as possible.
+    """
     if "$ref" in schema:
         return sample(definition(schema["$ref"].rpartition("/")[2]), full=full)
     if "anyOf" in schema:

@@ -1,4 +1,4 @@
-"""Check the prose of the project: words that it does not use, and first lines of docstrings that are too long.
+"""Check the prose of the project for refused words and long first lines of docstrings.
 
     python tests/support/prose.py [FOLDER OR FILE]...
 
@@ -20,19 +20,19 @@ ROOT = Path(__file__).resolve().parents[2]
 WORDS = Path(__file__).with_name("words.txt")
 FIRST_LINE_MAX = 88
 """Characters of the first line of a docstring."""
-EXEMPT = ("tests/support/words.txt", "tests/test_prose.py", "docs/adr/")
-"""Files that quote the words; decision records keep the words of their day."""
+EXEMPT = ("tests/support/words.txt", "tests/support/test_prose.py", "docs/adr/")
+"""Files that quote the words; decision records keep their original words."""
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def read_words(text: str) -> dict[str, str]:
-    """Return what to write in place of each word."""
+    """Return the replacement of each word."""
     lines = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
     return {word.strip(): instead.strip() for word, _, instead in lines}
 
 
 def findings_in_source(name: str, source: str, words: dict[str, str]) -> Iterator[str]:
-    """Yield what is wrong with docstrings, comments and sentences of a Python file."""
+    """Yield findings in docstrings, comments and sentences of a Python file."""
     pattern = _pattern(words)
     for line, text in _prose(source):
         yield from _words(name, line, text, pattern, words)
@@ -45,14 +45,17 @@ def findings_in_source(name: str, source: str, words: dict[str, str]) -> Iterato
 
 
 def findings_in_page(name: str, text: str, words: dict[str, str]) -> Iterator[str]:
-    """Yield what is wrong with a page of Markdown."""
+    """Yield findings in a page of Markdown."""
     pattern = _pattern(words)
     for line, content in enumerate(text.splitlines(), 1):
         yield from _words(name, line, content, pattern, words)
 
 
 def main(places: list[str]) -> int:
-    """Print the findings below some places, all tracked files without any; return the exit code."""
+    """Print the findings in these places, by default in all tracked files.
+
+    Returns the exit code.
+    """
     words = read_words(WORDS.read_text(encoding="utf-8"))
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *(places or ["."])],
@@ -75,7 +78,9 @@ def main(places: list[str]) -> int:
 
 
 def _pattern(words: dict[str, str]) -> re.Pattern[str]:
-    return re.compile(r"\b(" + "|".join(map(re.escape, sorted(words, key=len, reverse=True))) + r")\b", re.IGNORECASE)
+    """Return the pattern of the words; names with hyphens (ids of bugs, options) are skipped."""
+    listed = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+    return re.compile(rf"(?<![\w-])({listed})(?![\w-])", re.IGNORECASE)
 
 
 def _words(name: str, line: int, text: str, pattern: re.Pattern[str], words: dict[str, str]) -> Iterator[str]:
@@ -84,9 +89,13 @@ def _words(name: str, line: int, text: str, pattern: re.Pattern[str], words: dic
 
 
 def _prose(source: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, text) of comments, and of strings with a space: docstrings and sentences."""
+    """Yield (line, text) of comments, and of strings with a space: docstrings and sentences.
+
+    Comments with the names of planted bugs are left out: the names are identifiers.
+    """
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string):
+        is_comment = token.type == tokenize.COMMENT and not token.string.startswith("# planted:")
+        if is_comment or (token.type == tokenize.STRING and " " in token.string):
             for number, text in enumerate(token.string.splitlines()):
                 yield token.start[0] + number, text
 

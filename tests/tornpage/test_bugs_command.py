@@ -1,4 +1,4 @@
-"""`tornpage bugs list`, `show` and `score` from outside: columns, documents, refusals, a score that is gone on with."""
+"""Test `tornpage bugs list`, `show` and `score`: columns, documents, errors, resuming."""
 
 import json
 import shlex
@@ -38,7 +38,7 @@ def test_a_group_can_be_listed_kind_by_kind() -> None:
 def test_a_bug_is_shown_with_promise_and_origin() -> None:
     result = run("show", "no-erase-after-cut")
     assert result.exit_code == 0
-    assert "contract 3: What a recovery has cut stays gone" in result.stdout
+    assert "contract 3: Records that a recovery cut never come back" in result.stdout
     assert "hole H1" in result.stdout
     assert "durability: skip the erase" in result.stdout
 
@@ -93,7 +93,7 @@ def test_a_score_has_document_page_and_kept_trials(tmp_path: Path) -> None:
     assert "random" in shown.stdout
     assert "2/2" in shown.stdout
     small = json.loads((tmp_path / "small.jsonl").read_text())
-    assert f"{figures['median_small_operations']} operations and 0 lost pages, made small" in shown.stdout
+    assert f"{figures['median_small_operations']} operations and 0 lost pages, shrunk" in shown.stdout
     assert f"tornpage replay {small['token']}\n" in shown.stdout
     assert figures["small_one_minimal"] == 1
     assert CliRunner().invoke(cli, ["report", str(tmp_path)]).exit_code == 0
@@ -103,20 +103,23 @@ def test_a_score_has_document_page_and_kept_trials(tmp_path: Path) -> None:
 
 
 def score_with_files_of(kib: int, out: Path, *, trials: int) -> subprocess.CompletedProcess[str]:
-    """Score where no file may become larger: what is written is refused as by a full disk."""
+    """Score where no file may become larger: writes fail as on a full disk."""
     words = ["lying-flush", "--strategy", "random", "--trials", str(trials), "--shrink", "0", "--out", str(out)]
     line = f"ulimit -f {kib}; exec {shlex.join([*python_command('tornpage'), 'bugs', 'score', *words])}"
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
 
 
 def test_a_disk_without_room_for_a_trial_is_one_line(tmp_path: Path) -> None:
-    """It was a traceback, and exit code 1. What fits is kept, and the next score goes on from there."""
+    """It was a traceback, and exit code 1.
+
+    The rows that fit are kept, and the next score continues from there.
+    """
     rows = tmp_path / "trials.jsonl"
     assert run("score", "lying-flush", "--strategy", "random", "--trials", "1", "--out", str(tmp_path)).exit_code == 0
     done = score_with_files_of(1 + rows.stat().st_size // 1024, tmp_path, trials=20)
     assert done.returncode == 2
     assert done.stderr.splitlines()[1:] == [
-        f"tornpage: cannot keep what is done in {rows}: File too large; make room and go on, or name another directory"
+        f"tornpage: cannot write results to {rows}: File too large; free space and resume, or give another directory"
     ]
     kept = rows.read_text().rpartition("\n")[0]
     assert run("score", "lying-flush", "--strategy", "random", "--trials", "2", "--out", str(tmp_path)).exit_code == 0
@@ -137,7 +140,7 @@ def test_failures_may_be_left_as_they_were_met(tmp_path: Path) -> None:
     arguments = ("lying-flush", "--strategy", "random", "--trials", "1", "--shrink", "0", "--out", str(tmp_path))
     document = json.loads(run("score", *arguments, "--json").stdout)
     assert "small_failures" not in document["figures"]
-    assert "as it was met" in run("show", "lying-flush", "--scores", str(tmp_path)).stdout
+    assert "as found by" in run("show", "lying-flush", "--scores", str(tmp_path)).stdout
 
 
 def test_what_nobody_kills_is_vacuous() -> None:

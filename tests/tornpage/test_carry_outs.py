@@ -1,4 +1,7 @@
-"""A finding is rendered from its evidence: from judge to page its case is carried out at most once after shrinking."""
+"""Test that a finding is rendered from its evidence, with at most one run after shrinking.
+
+This covers the way from the judge to the page.
+"""
 
 import json
 import sys
@@ -15,7 +18,7 @@ from tornpage.properties.lockstep.lockstep import Lockstep
 
 
 class CarryOuts:
-    """Counts the runs of a store beside its model that began after the last failure was made small."""
+    """Counts the lockstep runs that began after the last failure was shrunk."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.after_shrinking = self.shrunk = self.all = 0
@@ -39,8 +42,11 @@ class CarryOuts:
 
 
 def test_a_finding_is_carried_out_once_from_judge_to_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was carried out six times: twice before shrinking, once for each restatement, for the text, for the page map,
-    and twice for the page."""
+    """It was run six times.
+
+    These were twice before shrinking, once for each restatement, for the text and for the page map, and twice for the
+    page.
+    """
     counts, out = CarryOuts(monkeypatch), tmp_path / "out"
     arguments = ["explore", "--bug", "lying-flush", "--states", "300", "--seed", "3", "--failures", "1"]
     explored = CliRunner().invoke(cli, [*arguments, "--out", str(out)])

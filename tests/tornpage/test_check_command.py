@@ -1,4 +1,7 @@
-"""`tornpage check` offers the machines there are; their names are said twice, so that help stays quick."""
+"""Test that `tornpage check` offers the existing machines.
+
+Their names are written twice, so that help stays fast.
+"""
 
 import click
 

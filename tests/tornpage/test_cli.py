@@ -1,7 +1,7 @@
-"""The command line as a user meets it: documents, exit codes, one line for each mistake, nothing written by looking.
+"""Test the command line for users: documents, exit codes, one-line errors, no stray files.
 
-A process of its own costs a second and is there where it matters: for real exit codes, one of each, for hash seeds,
-pipes, signals and forks. All else is called here.
+A new process costs a second and is used where it matters: for real exit codes, one of each, for hash seeds, pipes,
+signals and forks. All other commands are called in this process.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.impl.support import caught_up
+from tests.support.impl.stores import caught_up
 from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig
 from tornpage.cli.document import Outcome
 from tornpage.cli.main import cli
@@ -27,6 +27,7 @@ from tornpage.run import directory as run_directory
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "01-plain-ascii"
 COMMAND = [sys.executable, "-P", "-m", "tornpage"]
 SMALL = MessageStoreConfig(mapped_file_size_commit_log=4096)
+FULL = "tornpage: the result was not printed: No space left on device; make room for standard output\n"
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -60,7 +61,7 @@ def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def refused(*arguments: str) -> str:
-    """Return the line a mistake is answered with: one line, exit code 2, nothing on standard output."""
+    """Return the message of a mistake: one line, exit code 2, empty standard output."""
     done = CliRunner().invoke(cli, list(arguments))
     return the_line_of(done.exit_code, done.stdout, done.stderr)
 
@@ -162,7 +163,7 @@ def test_a_store_is_restarted_by_fresh_processes(tmp_path: Path) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return how long a process has been at work. Source: proc(5), utime of /proc/pid/stat."""
+    """Return the CPU time of a process. Source: proc(5), utime of /proc/pid/stat."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
@@ -197,7 +198,7 @@ def test_a_full_disk_behind_standard_output_is_one_line() -> None:
             [*COMMAND, "inspect", str(GOLDEN / "store")], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 2
-    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+    assert done.stderr == FULL
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["explore", "--help"], ["--version"]], ids=" ".join)
@@ -206,7 +207,7 @@ def test_help_onto_a_full_disk_is_one_line(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+    assert done.stderr == FULL
 
 
 def test_following_onto_a_full_disk_is_one_line() -> None:
@@ -215,7 +216,7 @@ def test_following_onto_a_full_disk_is_one_line() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(follow, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+    assert done.stderr == FULL
 
 
 def test_a_closed_standard_output_is_nobody_who_reads() -> None:
@@ -236,7 +237,7 @@ def test_a_closed_standard_output_is_nobody_who_reads() -> None:
     ],
 )
 def test_who_has_left_standard_error_too_does_not_want_to_know(tmp_path: Path, command: str, code: int) -> None:
-    """Some ended in a traceback that nobody saw, and with 1, as if a guarantee were broken."""
+    """Some ended in a hidden traceback and with exit code 1, as for a broken guarantee."""
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [*COMMAND, *command.split()], stdout=subprocess.DEVNULL, stderr=full, cwd=tmp_path, check=False

@@ -1,4 +1,4 @@
-"""TAB: what shells are offered, by their own scripts, and that they do not wait for it."""
+"""Test completion: the offers to shells by their own scripts, and their speed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEAVY = (
 
 
 def offered(*words: str, shell: str = "bash") -> list[str]:
-    """Return what is offered for the last word, as click's scripts ask for it."""
+    """Return the offers for the last word, as click's scripts request them."""
     environment = {"_TORNPAGE_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(words)}
     environment["COMP_CWORD"] = words[-1] if shell == "fish" else str(len(words) - 1)
     done = CliRunner().invoke(cli, [], env=environment, prog_name="tornpage")
@@ -94,7 +94,7 @@ def test_names_of_a_store_are_offered(tmp_path: Path) -> None:
     ids=" ".join,
 )
 def test_a_shell_does_not_wait(words: tuple[str, ...]) -> None:
-    """Nothing is loaded that takes its time: what is left takes a tenth of a second."""
+    """No slow module is loaded: the rest takes a tenth of a second."""
     program = (
         "import sys\n"
         "from tornpage.cli.main import main\n"
@@ -116,7 +116,7 @@ def test_a_shell_does_not_wait(words: tuple[str, ...]) -> None:
 
 
 def test_bash_completes_by_the_script(tmp_path: Path) -> None:
-    """The script as printed, in a real bash, which calls a real `tornpage`."""
+    """Run the printed script in a real bash, which calls a real `tornpage`."""
     program = tmp_path / "tornpage"
     home = Path(__file__).parents[2]
     program.write_text(f'#!/bin/sh\nPYTHONPATH={home} exec {sys.executable} -P -m tornpage "$@"\n')

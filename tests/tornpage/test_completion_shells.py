@@ -1,4 +1,7 @@
-"""TAB in real shells: bash and zsh at a terminal, fish by its own question, each set up as `completion --help` says."""
+"""Test completion in real shells, each set up as `completion --help` says.
+
+bash and zsh run at a terminal; fish answers its own query.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ ASKED = [
     ("tornpage inspect store queue Topic", "tornpage inspect store queue TopicTest/0 "),
     ("tornpage replay case-4", "tornpage replay case-42.json "),
 ]
-"""Lines, and what one TAB makes of them."""
+"""Lines, and the result of one TAB on each."""
 SEVERAL = (
     "tornpage check --machine ",
     {"all", "commit-log", "put", "flush", "queue", "retention", "delay", "consumer", "failing-disk"},
@@ -45,7 +48,7 @@ def need(shell: str) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home with a `tornpage` on its path, a store, and a case to be completed."""
+    """A home with a `tornpage` on its path, a store, and a case for completion."""
     program = tmp_path / "bin" / "tornpage"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -P -m tornpage "$@"\n')
@@ -62,7 +65,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 class Terminal:
-    """A shell at a terminal: what is typed, and what it shows."""
+    """A shell at a terminal: its input and its screen."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -71,7 +74,7 @@ class Terminal:
         os.write(self._descriptor, text.encode())
 
     def shows(self, *wanted: str) -> str:
-        """Return what is shown until all of `wanted` are."""
+        """Return the screen once it shows all of `wanted`."""
         shown, end = "", time.monotonic() + ANSWER_S
         while not all(each in shown for each in wanted):
             ready, _, _ = select.select([self._descriptor], [], [], max(0.0, end - time.monotonic()))
@@ -128,7 +131,7 @@ def test_one_tab_completes_what_is_plain(shell: str, request: pytest.FixtureRequ
 
 
 def test_the_second_tab_in_a_zsh_completes_as_the_first_did(zsh: Terminal) -> None:
-    """A file of `fpath` used to register itself then, and to offer nothing."""
+    """A file of `fpath` used to register itself then, and offered nothing."""
     for _ in range(3):
         zsh.type("tornpage repl\t")
         zsh.shows("tornpage replay ")
@@ -156,7 +159,7 @@ def test_fish_offers_several(home: Path) -> None:
 
 
 def of_fish(home: Path, typed: str) -> set[str]:
-    """Return what fish offers, from the file that it looks for by itself."""
+    """Return the offers of fish, from the file that it finds by itself."""
     fish = need("fish")
     completions = home / ".config" / "fish" / "completions"
     completions.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""shrink, explain and promote as a user meets them, and saved cases judged again."""
+"""Test shrink, explain and promote for users, and saved cases judged again."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_a_case_that_holds_ends_well_and_writes_nothing(command: str, tmp_path: 
     out = tmp_path / "out"
     result = run(command, HOLDS.token(), "--out", str(out))
     assert result.exit_code == 0
-    assert "every promise holds" in result.stdout
+    assert "every guarantee holds" in result.stdout
     assert not out.exists()
 
 
@@ -196,7 +196,7 @@ def test_all_cases_of_a_directory_are_judged_again(tmp_path: Path) -> None:
         "case-d.json": "cannot be read",
     }
     assert "format 0" in rows["case-c.json"]["why"]
-    assert "no JSON" in rows["case-d.json"]["why"]
+    assert "not JSON" in rows["case-d.json"]["why"]
 
 
 def test_exit_codes_of_several_cases(tmp_path: Path) -> None:
@@ -221,11 +221,11 @@ def test_findings_of_a_run_are_judged_where_their_case_file_is_gone(tmp_path: Pa
 
 
 def test_pages_lost_are_told_as_ranges() -> None:
-    from tornpage.properties.explain.page_map import FactFate, PageFate, PageMap
+    from tornpage.properties.explain.page_map import PageFate, PageMap, WriteFate
 
     pages = [PageFate("/store/commitlog/0", number, 1, "lost") for number in (2, 3, 5)]
     shown = PageMap((), 0, "posix-strict", (*pages, PageFate("/store/index/1", 0, 2, "torn")), (
-        FactFate("create /store/lock", "lost"), FactFate("size /store/a", "kept")), ())  # fmt: skip
+        WriteFate("create /store/lock", "lost"), WriteFate("size /store/a", "kept")), ())  # fmt: skip
     assert failures._lost(shown) == ["commitlog/0[2..3][5..5]", "index/1[0..0] torn", "create lock"]
 
 

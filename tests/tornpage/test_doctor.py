@@ -1,4 +1,4 @@
-"""Every probe on machines that are handed in, and the whole examination on this one."""
+"""Test every probe on given machines, and the whole examination on this one."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""`tornpage exhaust` as a user meets it: statement, equal documents, exit codes, runs that are stopped and go on."""
+"""Test `tornpage exhaust` for users: statement, documents, exit codes, resumed runs."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def test_the_document_depends_on_neither_hash_seed_nor_number_of_processes() -> 
         told.append(document(done.stdout))
     assert told[0] == told[1]
     assert told[0]["verdict"] == "holds"
-    assert told[0]["statement"].startswith("exhaustive up to 1 operation from the alphabet {flush, close, open}")
+    assert told[0]["statement"].startswith("exhaustive up to 1 operation with the operations {flush, close, open}")
     assert [row["letter"] for row in told[0]["alphabet"]] == ["flush", "close", "open"]
 
 
@@ -71,7 +71,7 @@ def test_an_interrupt_ends_with_130_and_the_next_call_goes_on(tmp_path: Path, mo
             while not (kept.exists() and kept.read_text().count("\n") > 3):
                 assert running.poll() is None
                 threading.Event().wait(0.05)
-            os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the workers hear of it too
+            os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the workers receive it too
             stdout, stderr = running.communicate(timeout=60)
         finally:
             if running.poll() is None:
@@ -101,10 +101,10 @@ def test_without_its_canary_it_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--letters", "put,sing"), "no letter 'sing'"),
-        (("--mode", "async", "--letters", "commit"), "no letter 'commit'"),
-        (("--ops", "2", "--letters", "close"), "no workload of 2 operations"),
-        (("--letters", "open"), "no workload of 1 operations"),
+        (("--letters", "put,sing"), "no operation 'sing'"),
+        (("--mode", "async", "--letters", "commit"), "no operation 'commit'"),
+        (("--ops", "2", "--letters", "close"), "make no workload of 2 operations"),
+        (("--letters", "open"), "make no workload of 1 operations"),
         (("--ops", "0"), "--ops"),
         (("--mode", "lazy"), "--mode"),
         (("--disk", "tape"), "--disk"),

@@ -1,4 +1,4 @@
-"""`tornpage explain CODE`: what a finding means, from the page that documents it."""
+"""Test `tornpage explain CODE`: the meaning of a finding, from its page."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tornpage.cli.main import cli
-from tornpage.pipeline.findings import CODES
+from tornpage.pipeline.audit.findings import CODES
 from tornpage.render.finding_codes import finding_codes
 
 
@@ -30,7 +30,7 @@ def test_the_document_has_the_fields() -> None:
     [
         (["CL_BAD_RECRD"], "there is no finding CL_BAD_RECRD; did you mean CL_BAD_RECORD"),
         (["NO_SUCH_THING_AT_ALL"], "there is no finding NO_SUCH_THING_AT_ALL"),
-        (["CL_GAP", "--seconds", "3"], "--out and --seconds are about a failing case"),
+        (["CL_GAP", "--seconds", "3"], "--out and --seconds apply to a failing case"),
     ],
 )
 def test_what_is_no_code_is_refused(arguments: list[str], why: str) -> None:

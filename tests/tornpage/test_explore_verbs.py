@@ -1,4 +1,7 @@
-"""The verbs of `tornpage explore`, each with its own options, and the options of the last release that chose one."""
+"""Test the subcommands of `tornpage explore`, their options, and the options before them.
+
+In the last release an option chose the subcommand.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Request]]:
-    """Run nothing; return the verbs that were run and their requests."""
+    """Run nothing; return the chosen subcommands and their requests."""
     found: list[tuple[str, Request]] = []
 
     def noting(verb: str) -> Any:
@@ -116,7 +119,7 @@ def test_misspelt_verb_or_option_is_a_usage_error(asked: list[tuple[str, Request
 
 
 def test_every_option_of_a_verb_is_an_argument_of_its_request() -> None:
-    """Otherwise the verb would read it and heed nothing."""
+    """Otherwise the subcommand would read and ignore it."""
     assert isinstance(explore, click.Group)
     assert sorted(explore.commands) == list(VERBS)
     fields = set(Request.__dataclass_fields__) | {"as_json", "history"}

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.pipeline.handmade import copied, overwrite
-from tests.properties.decode.handmade import golden_dirs
+from tests.support.properties.handmade import golden_dirs
 from tornpage import Message, MessageStore, MessageStoreConfig
 from tornpage.cli.main import cli
 from tornpage.properties.decode.record import Record, parse_properties

@@ -1,4 +1,4 @@
-"""`tornpage faults` as a user meets it: documents, exit codes, one line for mistakes, nothing left behind."""
+"""Test `tornpage faults` for users: documents, exit codes, one-line errors, no files left."""
 
 import json
 import os
@@ -94,7 +94,7 @@ def first_child(running: subprocess.Popen[str]) -> int | None:
 
 
 def runs(pid: int) -> bool:
-    """Return whether a process has not ended; one that nobody reaps has."""
+    """Return whether a process has not ended; an unreaped one has."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

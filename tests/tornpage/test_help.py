@@ -1,4 +1,4 @@
-"""`--help` of every command, and a reader that has enough."""
+"""Test `--help` of every command, also with a reader that stops early."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_command_explains_itself_by_examples(path: tuple[str, ...]) -> Non
     ids=lambda line: " ".join(line[:2]),
 )
 def test_a_reader_that_has_enough_is_no_error(line: list[str]) -> None:
-    """As with `| head`, at its worst: nobody reads a byte."""
+    """As with `| head` in the worst case: no byte is read."""
     reader, writer = os.pipe()
     os.close(reader)
     try:

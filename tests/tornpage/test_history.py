@@ -1,4 +1,4 @@
-"""Histories: a row per run that Trends read, written whole or not at all, with the activation of faults."""
+"""Test histories: one whole row per run, read by Trends, with the activation of faults."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from tornpage.cli import campaign, explore
 from tornpage.cli.document import Outcome
-from tornpage.reports.history import COLUMNS, read_history
-from tornpage.reports.trends import build_trends
+from tornpage.reports.pages.trends import build_trends
+from tornpage.reports.results.history import COLUMNS, read_history
 from tornpage.run.history import append_run, prepare_history
 
 pq = pytest.importorskip("pyarrow.parquet")

@@ -1,4 +1,4 @@
-"""`tornpage bugs holes` lists without hunting, and refuses what makes no sense."""
+"""Test that `tornpage bugs holes` lists without a search, and refuses senseless options."""
 
 import json
 

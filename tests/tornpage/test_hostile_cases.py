@@ -1,4 +1,4 @@
-"""Case files of strangers: what they say neither steers a terminal nor becomes markup, nor ends in a traceback."""
+"""Test foreign case files: no effect on a terminal, no markup, no traceback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CASE = {
             "others": "kept",
         },
     ],
-    "was": {"contract": 2, "sentence": "the recovered log is none that may survive"},
+    "was": {"contract": 2, "sentence": "records that had to survive are missing after recovery"},
 }
 
 Harm = Callable[[dict[str, Any]], object]

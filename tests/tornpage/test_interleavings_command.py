@@ -1,4 +1,4 @@
-"""`tornpage explore interleavings` and the replay of what it found, as a user meets them."""
+"""Test `tornpage explore interleavings` and the replay of its findings for users."""
 
 import json
 import re
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.properties.interleaving.sweeps import sweep
 from tests.support.json_schema import objections
+from tests.support.properties.sweeps import sweep
 from tornpage.cli.explore import command as explore
 from tornpage.cli.replay import command as replay
 from tornpage.model.operations import DeleteTopics, Put, Step
@@ -36,7 +36,7 @@ def without_timings(document: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def _easy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask for no more than a short campaign can do."""
+    """Lower the requirements to those of a short campaign."""
     monkeypatch.setattr(campaign, "EFFECTS", ("puts", "reads_found"))
 
 

@@ -1,6 +1,6 @@
-"""Interrupts of a command: heard once, wherever they fall, and the last thing that is heard of it.
+"""Test interrupts of a command: handled once at any time, without later output.
 
-Each needs a process of its own: signals, exit codes, and how Python ends.
+Each test needs a new process: signals, exit codes, and the end of Python.
 """
 
 import os
@@ -68,7 +68,10 @@ def end_of(program: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_of_code_that_was_just_being_made_is_forgotten_once_it_is_handled(number: str) -> None:
-    """Python died of SIGINT at the end of a command that had kept what there was: a dataclass was being imported."""
+    """Python died of SIGINT at the end of a command that had saved its results.
+
+    A dataclass was being imported.
+    """
     program = f"""
 import signal
 from tornpage.cli.interrupts import hear_all_interrupts
@@ -82,7 +85,7 @@ except KeyboardInterrupt:
 
 
 def test_who_presses_twice_interrupts_once() -> None:
-    """The second one fell into the removal of what was temporary."""
+    """The second one interrupted the removal of temporary files."""
     program = """
 import signal
 from tornpage.cli.interrupts import hear_all_interrupts
@@ -145,7 +148,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "sys.exit(130)"])
 def test_who_was_interrupted_ends_without_finalizers(end: str) -> None:
-    """An interrupt into Numba's compiler ended in a crash of its finalizers, behind all that there was to say."""
+    """An interrupt in Numba's compiler ended in a crash of its finalizers, after all output."""
     program = f"""
 import atexit, os, sys
 import tornpage.cli.main

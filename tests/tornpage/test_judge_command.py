@@ -1,4 +1,7 @@
-"""`tornpage judge` as a user meets it: documents, exit codes, one line for mistakes, an image that stays as it is."""
+"""Test `tornpage judge` for users: documents, exit codes, one-line errors.
+
+The image does not change.
+"""
 
 import json
 import shutil
@@ -102,7 +105,7 @@ def test_golden_stores_give_a_row_each(tmp_path: Path) -> None:
         ((str(CASE),), "not a store directory"),
         ((str(CASE / "truth.json"),), "not a directory"),
         ((STORE, "--truth", "/no/such/truth"), "cannot read the truth"),
-        ((STORE, "--truth", str(CASE / "store" / "checkpoint")), "is no truth"),
+        ((STORE, "--truth", str(CASE / "store" / "checkpoint")), "is not a truth"),
         ((STORE, "--broker-config", "/no/such/config"), "cannot read the broker's settings"),
         ((STORE, "--file-bytes", "3"), "no store can have these sizes"),
         ((STORE, "--file-bytes", "4096"), "leave the size out"),
@@ -129,7 +132,7 @@ def test_an_open_store_is_not_judged(tmp_path: Path) -> None:
     from tornpage import MessageStore, MessageStoreConfig
 
     with MessageStore.open(tmp_path / "store", MessageStoreConfig(mapped_file_size_commit_log=4096)):
-        assert "has" in refusal(str(tmp_path / "store"))
+        assert "is open in a store" in refusal(str(tmp_path / "store"))
         assert "open" in refusal(str(tmp_path / "store"))
 
 

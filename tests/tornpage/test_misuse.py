@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.pipeline.handmade import copied
-from tests.properties.decode.handmade import golden_dirs
+from tests.support.properties.handmade import golden_dirs
 from tornpage.cli.main import cli
 from tornpage.outcomes.doctor import examine
 

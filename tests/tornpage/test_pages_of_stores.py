@@ -1,4 +1,7 @@
-"""`inspect --html`, `audit --html`, and what a store full of hostile text does to pages and terminals: nothing."""
+"""Test `inspect --html` and `audit --html` on stores full of hostile text.
+
+The text has no effect on pages and terminals.
+"""
 
 import json
 import shutil
@@ -30,7 +33,10 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a store of RocketMQ, closed as it seems, with a page of the log and three queue units zeroed."""
+    """Return a store of RocketMQ with a clean exit and damage.
+
+    One page of the log and three queue units are zeroed.
+    """
     store = tmp_path_factory.mktemp("damaged") / "store"
     shutil.copytree(GOLDEN, store, copy_function=shutil.copyfile)
     (store / "abort").unlink()
@@ -43,7 +49,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a store of ours with hostile topics, keys, tags and bodies."""
+    """Return a store of this project with hostile topics, keys, tags and bodies."""
     directory = tmp_path_factory.mktemp("hostile") / "store"
     config = MessageStoreConfig(mapped_file_size_commit_log=16384, max_hash_slot_num=50, max_index_num=100)
     with MessageStore.open(directory, config) as store:

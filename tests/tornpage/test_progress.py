@@ -1,4 +1,4 @@
-"""The bar of long commands: count, rate, time left; nothing where nobody looks, no colour where none is wanted."""
+"""Test the bar of long commands: count, rate, time left; no bar and colour if unwanted."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_nothing_is_said_where_no_terminal_is(capsys: pytest.CaptureFixture[str]
 
 
 def on_a_terminal(program: str, **environment: str) -> str:
-    """Return what a program writes to a terminal as its standard error."""
+    """Return the output of a program to a terminal as its standard error."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-P", "-c", program]
     environment = {"TERM": "xterm-256color", "COLUMNS": "120", "PYTHONPATH": str(HOME), **environment}

@@ -1,4 +1,4 @@
-"""The front door: each public name is lazy at run time, known to a type checker, and none is missing."""
+"""Test the public names: lazy at run time, known to a type checker, and complete."""
 
 import ast
 import builtins
@@ -22,9 +22,15 @@ import tornpage.testing
 
 ROOMS = ("impl", "model", "properties", "tornpage")
 MADE_BY_THE_STORE = {"MessageStore", "ReadBuffer", "RecordBuffer"}
-"""Classes that no user constructs: the parameters of their constructors are not public."""
+"""Classes that users do not construct.
+
+The parameters of their constructors are not public.
+"""
 DESCRIBED_ELSEWHERE = {"CommitLog", "Files"}
-"""A state of the model (model/README.md), and the seam to the disk (impl/io/files.py): their members are not walked."""
+"""Types whose members are not walked.
+
+They are a state of the model (model/README.md) and the interface to the disk (impl/io/files.py).
+"""
 RAISED = re.compile(r"\b[Rr]aises? ([^.]*(?:\.\w[^.]*)*)")
 CAMEL_CASE = re.compile(r"\b(?:[A-Z]+[a-z0-9]+){2,}\b")
 
@@ -87,7 +93,7 @@ def test_moved_name_works_with_a_notice(name: str) -> None:
 
 
 def checked(program: str, tmp_path: Path, repository: Path) -> list[str]:
-    """Return what mypy says about a program, a line each, without the path."""
+    """Return the output of mypy for a program, a line each, without the path."""
     path = tmp_path / "user.py"
     path.write_text(program, encoding="utf-8")
     cache = repository / ".mypy_cache"
@@ -104,7 +110,10 @@ def checked(program: str, tmp_path: Path, repository: Path) -> list[str]:
 def test_type_checker_knows_every_name_and_refuses_misspelt_ones(
     tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No name is Any; a misspelt import, method, parameter or setting is an error in its line."""
+    """No name is Any.
+
+    A misspelt import, method, parameter or setting is an error in its line.
+    """
     monkeypatch.setenv("MYPYPATH", str(repository))
     lines = ["import tornpage", "import tornpage.testing"]
     names = [(module.__name__, name) for module in sources() for name in module.__all__]
@@ -127,11 +136,14 @@ def test_type_checker_knows_every_name_and_refuses_misspelt_ones(
     assert refused == set(range(first, first + len(wrong)))
 
 
-# ---- what public signatures and docstrings name ----------------------------------------------------------------------
+# ---- names in public signatures and docstrings ---------------------------------------------------------------------
 
 
 def walk(value: object, found: dict[str, str], texts: dict[str, str]) -> None:
-    """Note in `found` each type of ours that a public class or function names, in `texts` its docstrings."""
+    """Record in `found` each type that a public class or function names.
+
+    `texts` gets its docstrings.
+    """
     classes = value.__mro__ if isinstance(value, type) else (value,)
     for each in classes:
         if not (inspect.isclass(each) or inspect.isfunction(each)) or each.__module__.partition(".")[0] not in ROOMS:
@@ -156,12 +168,12 @@ def walk(value: object, found: dict[str, str], texts: dict[str, str]) -> None:
 
 
 def is_public(method: str, owner: str) -> bool:
-    """Return whether a user calls a method."""
+    """Return whether users call a method."""
     return not method.startswith("_") or (method == "__init__" and owner not in MADE_BY_THE_STORE)
 
 
 def note_names(annotation: ast.expr, module: str, where: str, found: dict[str, str]) -> None:
-    """Note each class or alias of ours that an annotation names."""
+    """Record each class or alias of this project that an annotation names."""
     for node in ast.walk(annotation):
         name = node.id if isinstance(node, ast.Name) else node.value if isinstance(node, ast.Constant) else None
         value = vars(sys.modules[module]).get(name) if isinstance(name, str) else None
@@ -173,7 +185,10 @@ def note_names(annotation: ast.expr, module: str, where: str, found: dict[str, s
 
 
 def named_by_public_signatures() -> tuple[dict[str, str], dict[str, str]]:
-    """Return the types that public signatures name, each with a place, and every public docstring by its place."""
+    """Return the types that public signatures name, each with a place.
+
+    Every public docstring comes with its place too.
+    """
     found: dict[str, str] = {}
     texts: dict[str, str] = {}
     for value in exported().values():
@@ -182,7 +197,7 @@ def named_by_public_signatures() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def raised(texts: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each error that a docstring says is raised, and where."""
+    """Yield each error that a docstring says is raised, and its place."""
     for where, text in texts.items():
         for sentence in RAISED.findall(text):
             yield from ((name, where) for name in CAMEL_CASE.findall(sentence))
@@ -216,7 +231,7 @@ def test_every_error_and_enum_of_the_store_is_exported() -> None:
 
 
 def test_every_time_setting_states_its_unit() -> None:
-    """A setting without a unit in its name says ms or hours first in its docstring."""
+    """A setting without a unit in its name begins its docstring with ms or hours."""
     config = importlib.import_module("tornpage.impl.config.message_store_config")
     (settings,) = (
         node

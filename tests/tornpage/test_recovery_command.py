@@ -1,4 +1,4 @@
-"""`tornpage explore recovery` as a user meets it: a row per shape, findings with a place, one line for mistakes."""
+"""Test `tornpage explore recovery` for users: a row per sample, findings, one-line errors."""
 
 import json
 
@@ -7,11 +7,11 @@ from click.testing import CliRunner
 
 from tornpage.cli.explore import command
 from tornpage.properties.explore.recovery.crashes import crash_recoveries
-from tornpage.properties.explore.recovery.shapes import SHAPES
+from tornpage.properties.explore.recovery.layouts import SAMPLE_LAYOUTS
 from tornpage.properties.planted import parts_of
 from tornpage.render.explorations import recovery_outcome
 
-FEW = [shape for shape in SHAPES if shape.name in ("one file", "stale tail", "damaged")]
+FEW = [shape for shape in SAMPLE_LAYOUTS if shape.name in ("one file", "stale tail", "damaged")]
 
 
 def test_the_outcome_has_a_row_per_shape() -> None:
@@ -52,5 +52,5 @@ def test_the_command_crashes_every_shape_everywhere() -> None:
     done = CliRunner().invoke(command, ["recovery", "--json"])
     said = json.loads(done.stdout)
     assert (said["verdict"], done.exit_code) == ("holds", 0)
-    assert said["figures"]["shapes"] == len(SHAPES)
+    assert said["figures"]["shapes"] == len(SAMPLE_LAYOUTS)
     assert said["figures"]["kills"] == said["figures"]["recovery_operations"] > 400

@@ -1,4 +1,7 @@
-"""`--redact`: what a store holds is nowhere in what is shared, and two stores that differ in it alone look alike."""
+"""Test `--redact`: shared output has no content of a store.
+
+Two stores that differ only in their content look alike.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,10 @@ NOW_MS = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class Contents:
-    """What people have put into a store; equal places of two of these are equally long."""
+    """The content of a store.
+
+    Equal places of two of these are equally long.
+    """
 
     topics: Sequence[str]
     groups: Sequence[str]
@@ -66,7 +72,7 @@ class Contents:
     stray: str
 
     def write(self, directory: Path) -> Path:
-        """Make a store with all of it, damaged here and there, without a trace of when it was made."""
+        """Make a store with all of it, damaged here and there, without a trace of the time."""
         config = MessageStoreConfig(mapped_file_size_commit_log=16384, max_hash_slot_num=1, max_index_num=100)
         with MessageStore.open(directory, config, clock=lambda: NOW_MS) as store:
             for number, body in enumerate(self.bodies):
@@ -110,7 +116,7 @@ def stores(*each: Contents) -> Iterator[list[Path]]:
 
 
 def outputs(store: Path, topic: str, *asked: tuple[str, list[str], list[str]]) -> Iterator[str]:
-    """Yield what the commands print about a store, as text and as JSON, and the pages that they write."""
+    """Yield the output of the commands about a store, as text and as JSON, and their pages."""
     lines = (
         ("inspect", ["--all"], []),
         ("inspect", [], ["queues"]),
@@ -143,12 +149,12 @@ def outputs(store: Path, topic: str, *asked: tuple[str, list[str], list[str]]) -
 
 
 def without_times(said: str) -> str:
-    """Leave out how long it took, and how many digits that has."""
+    """Leave out durations and their numbers of digits."""
     return re.sub(r'in [0-9.]+ s\b|"seconds": [0-9.e-]+|[0-9,]+ bytes</span></li>', "", said)
 
 
 def unpacked(page: str) -> str:
-    """Return a page with its downloads as they are when they are saved, and its text as it is read."""
+    """Return a page with its downloads as saved, and its text as read."""
     parts = [page, html.unescape(page)]
     for kind, data in re.findall(r'href="data:([^,"]*),([^"]*)"', page):
         raw = base64.b64decode(unquote(data)) if kind.endswith("base64") else unquote(data).encode()
@@ -160,7 +166,10 @@ def unpacked(page: str) -> str:
 
 
 def readings(text: str) -> set[str]:
-    """Return what a text looks like in a dump: as itself, in hexadecimal, in base 64, as numbers of its bytes."""
+    """Return the forms of a text in a dump.
+
+    These are the text, hexadecimal, base 64, and the numbers of its bytes.
+    """
     stored = text.encode()
     pieces = [stored[at : at + size] for size in (6, 8) for at in range(len(stored) - size + 1)]
     return {
@@ -204,7 +213,7 @@ def test_nothing_that_a_store_holds_is_in_what_is_shared(contents: Contents) -> 
 
 
 def test_the_search_finds_what_is_not_redacted() -> None:
-    """Else the test above says nothing: each of these has the mark when it is not asked to hide it."""
+    """Otherwise the test above proves nothing: each output has the mark without the option."""
     contents = Contents(["SECRETt"], ["SECRETg"], ["SECRETk"], ["SECRETa"], [b"SECRETbody"] * 3, "SECRETf")
     with stores(contents) as (store,):
         for view in ("log", "queues", "config", "progress"):
@@ -225,7 +234,10 @@ def of_length(length: int) -> st.SearchStrategy[str]:
 
 @st.composite
 def twins(draw: st.DrawFn) -> tuple[Contents, Contents]:
-    """Draw two stores' contents that differ in nothing but what the words are: not in lengths, equalities or order."""
+    """Draw the contents of two stores that differ in words only.
+
+    Lengths, equalities and order are the same.
+    """
     lengths = draw(st.lists(st.integers(2, 30), min_size=4, max_size=4))
 
     def contents() -> Contents:
@@ -240,7 +252,7 @@ def twins(draw: st.DrawFn) -> tuple[Contents, Contents]:
         assume(len(set(bodies)) == 5)
         return Contents(
             topics, groups, keys, tags, bodies, stray=f"~{draw(of_length(12))}"
-        )  # behind all others in a list
+        )  # after all others in a list
 
     return contents(), contents()
 
@@ -288,7 +300,10 @@ def test_only_names_of_rocketmq_are_kept_in_paths(label: str, shown: str) -> Non
 
 
 def test_every_column_of_every_view_is_known() -> None:
-    """One that is not known is left out; a new column has to be put into the list, or left out on purpose."""
+    """An unknown one is left out.
+
+    A new column has to be added to the list, or left out on purpose.
+    """
     columns: set[str] = set()
     for store in sorted(GOLDEN.glob("*/store")):
         queues = [f"{row['topic']}/{row['queueId']}" for row in view_rows(store, "queues")]
@@ -344,9 +359,9 @@ def test_what_is_followed_is_redacted_too(form: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["inspect", ".", "--hex"], "--hex prints the bytes that --redact keeps back"),
+        (["inspect", ".", "--hex"], "--hex prints bytes that --redact leaves out"),
         (["audit", ".", "--repair-to", "x"], "without --repair-to"),
-        (["judge", ".", "--golden"], "golden stores were made to be shown"),
+        (["judge", ".", "--golden"], "golden stores are public"),
     ],
 )
 def test_what_cannot_be_redacted_is_refused(arguments: list[str], words: str) -> None:

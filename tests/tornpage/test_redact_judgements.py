@@ -1,4 +1,4 @@
-"""`judge --redact`: what is broken has number, file and place; a sentence that quotes the store is left out."""
+"""Test `judge --redact`: a broken number has file and place, without quoted content."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_broken_number_keeps_its_place() -> None:
 
 @pytest.mark.parametrize("case", CRASHED, ids=lambda case: case.name)
 def test_sentences_of_sound_recoveries_are_kept(case: Path) -> None:
-    """Else the list is not that of the judge. What is left out here are reasons that name a file."""
+    """Otherwise the list is not that of the judge. Reasons that name a file are left out here."""
     said, _ = judged(case, "--truth", str(case / "truth.json"))
     told = {row["number"]: row["sentence"] for row in said["rulings"]}
     assert len(told) == 17
@@ -47,7 +47,7 @@ def test_sentences_of_sound_recoveries_are_kept(case: Path) -> None:
 
 
 def test_every_sentence_of_the_list_is_made_of_words_of_the_judge() -> None:
-    """One that the judge says otherwise from now on is left out, until the list says so too."""
+    """A sentence that the judge changes is left out until the list has it too."""
     code = [path.read_text() for path in (REPOSITORY / "properties" / "judge").rglob("*.py")]
     constants = [node.value for text in code for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
     words = {word for part in constants if isinstance(part, str) for word in re.findall("[a-z]+", part)}
@@ -69,8 +69,8 @@ def test_every_sentence_of_the_list_is_made_of_words_of_the_judge() -> None:
         ("unit 3 of consumequeue/Orders/0 is wrong", "…"),
         ("Orders", "…"),
         ("", "…"),
-        ("everything behind 6004499887766554433 is zero, durably; nothing was there",
-         "everything behind -1 is zero, durably; nothing was there"),
+        ("all bytes past 6004499887766554433 are zero on disk; they were zero before",
+         "all bytes past -1 are zero on disk; they were zero before"),
     ],
 )  # fmt: skip
 def test_only_what_is_known_is_kept(sentence: str, shown: str) -> None:
@@ -84,11 +84,11 @@ def test_only_what_is_known_is_kept(sentence: str, shown: str) -> None:
         ("the log does not end where the store says", "Orders", ""),
         ("the log differs from what was appended at offset 18", "31", ""),
         ("the watermarks are out of order after recovery", "0, 18, 18, 17", "0, 18, 18, 17"),
-        ("the recovered log is none that may survive", "(2, 900)", "(2, 900)"),
+        ("the recovered log is not one that may survive", "1 record, log end 900", "1 record, log end 900"),
         (
-            "the recovered log is none that may survive",
-            "(2, 900) to (3, 950) (records, end offset)",
-            "(2, 900) to (3, 950) (records, end offset)",
+            "records that had to survive are missing after recovery",
+            "2 to 3 records, log end 900 to 950",
+            "2 to 3 records, log end 900 to 950",
         ),
         ("a key is not found", "5", ""),
     ],

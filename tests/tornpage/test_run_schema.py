@@ -1,4 +1,4 @@
-"""What commands write is what docs/schema/run.json says, key by key."""
+"""Compare the documents of commands with docs/schema/run.json, key by key."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from tornpage.properties.campaign.replay import replay, shrink
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explain.evidence import Witness
 from tornpage.properties.explore.recovery.crashes import crash_recoveries
-from tornpage.properties.explore.recovery.shapes import SHAPES
+from tornpage.properties.explore.recovery.layouts import SAMPLE_LAYOUTS
 from tornpage.properties.planted import REPRODUCERS, parts_of
 from tornpage.render.counterexample import how_small
 from tornpage.render.explorations import faults_outcome, recovery_outcome
@@ -31,7 +31,7 @@ RUNS = {
 
 
 def wrong_in(directory: Path) -> list[str]:
-    """Return what the schema objects to in a run directory: its document, and the tables that it describes."""
+    """Return the schema errors of a run directory: of its document and its tables."""
     found = [*objections(json.loads((directory / "run.json").read_text()))]
     for path in sorted((directory / "tables").glob("*.json")):
         if path.stem in definition("")["$defs"]:
@@ -49,7 +49,7 @@ def test_a_run_directory_is_as_the_schema_says(name: str, tmp_path: Path) -> Non
 
 
 def test_real_faults_and_crashed_recoveries_are_as_the_schema_says(tmp_path: Path) -> None:
-    stale_tail = [shape for shape in SHAPES if shape.name == "stale tail"]
+    stale_tail = [shape for shape in SAMPLE_LAYOUTS if shape.name == "stale tail"]
     recovery = crash_recoveries(stale_tail, components=parts_of("no-erase-after-cut"), samples=1)
     for outcome, _ in (
         faults_outcome(report_of(HOLDS, SKIPPED, BROKEN, SILENT, OURS), command="tornpage faults"),

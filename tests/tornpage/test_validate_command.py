@@ -1,4 +1,7 @@
-"""`tornpage sim validate`: what cannot be measured is refused in a line; a small run leaves rows that can be drawn."""
+"""Test `tornpage sim validate`: impossible measurements are refused in one line.
+
+A small run leaves rows that can be drawn.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -10,15 +13,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage.bench.validation import Case, Validation
-from tornpage.bench.validation_scores import Observed, score
+from tornpage.bench.validation.scores import Observed, score
+from tornpage.bench.validation.validation import Case, Validation
 from tornpage.cli.sim import command
 from tornpage.outcomes import validating
 from tornpage.outcomes.validating import validate_outcome
 from tornpage.properties.contract import HarnessError
-from tornpage.reports.prediction import read_validation
+from tornpage.reports.plots.prediction import read_validation
 from tornpage.run.directory import prepare
-from tornpage.sim.sync_table import TooFewSamples
+from tornpage.sim.device.sync_table import TooFewSamples
 
 
 def validate(*arguments: str) -> Result:
@@ -27,7 +30,7 @@ def validate(*arguments: str) -> Result:
 
 @pytest.fixture
 def on_disk() -> Iterator[Path]:
-    """Yield a directory that is not in memory, where those of tests may be."""
+    """Yield a directory outside memory, where tests' directories may be in memory."""
     with TemporaryDirectory(dir="/var/tmp") as path:
         yield Path(path)
 
@@ -60,7 +63,7 @@ def test_seconds_have_to_be_some_time(seconds: str, tmp_path: Path) -> None:
 
 
 def test_a_refusal_leaves_the_results_of_an_earlier_run_alone(tmp_path: Path) -> None:
-    """They were removed before it was seen that the directory to measure is in memory."""
+    """They were removed before the check that the directory to measure is in memory."""
     prepare(str(tmp_path / "out"))
     table = tmp_path / "out" / "tables" / "experiment.json"
     table.write_text("{}")
@@ -84,7 +87,7 @@ def ends(error: BaseException) -> Callable[..., None]:
 def test_a_run_that_ends_early_is_not_taken_for_the_one_before(
     on_disk: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, verdict: str
 ) -> None:
-    """Its directory went on showing the verdict and the rows of an earlier run."""
+    """Its directory kept showing the verdict and the rows of an earlier run."""
     for name in ("run.json", "scores.jsonl", "quantiles.jsonl", "slices.jsonl", "index.html"):
         (on_disk / name).write_text('{"verdict": "holds"}')
     monkeypatch.setattr(validating, "_measure", ends(error))
@@ -94,34 +97,40 @@ def test_a_run_that_ends_early_is_not_taken_for_the_one_before(
 
 
 def test_rounds_that_tell_too_little_leave_the_verdict_unknown(on_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a disk whose syncs take 12 ms the harness was said to be at fault, and more --seconds to be the remedy."""
+    """On a disk whose syncs take 12 ms the harness was blamed.
+
+    The remedy was more --seconds.
+    """
 
     def too_few(*_: object) -> None:
         raise TooFewSamples("no 'wake' was measured")
 
     monkeypatch.setattr(validating, "_measure", lambda *known: known[3].extend((None, None)))
-    monkeypatch.setattr("tornpage.bench.validation.validate", too_few)
+    monkeypatch.setattr("tornpage.bench.validation.validation.validate", too_few)
     found = validate(str(on_disk))
     assert found.exit_code == 3
     assert "a round does not tell enough: no 'wake' was measured; syncs of more than some 10 ms" in found.stdout
 
 
 def test_a_fault_of_the_harness_in_predicting_is_told_and_kept(on_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Found while predicting, and not while measuring, it ended with a traceback."""
+    """It ended with a traceback if it was found while predicting."""
 
     def differs(*_: object) -> None:
         raise HarnessError("store and simulator were not asked for the same puts")
 
     monkeypatch.setattr(validating, "_measure", lambda *known: known[3].extend((None, None)))
-    monkeypatch.setattr("tornpage.bench.validation.validate", differs)
+    monkeypatch.setattr("tornpage.bench.validation.validation.validate", differs)
     found = validate("/var/tmp", "--out", str(on_disk))
     assert found.exit_code == 4
-    assert found.stdout == "the harness is at fault: store and simulator were not asked for the same puts\n"
+    assert found.stdout == "the harness failed: store and simulator were not asked for the same puts\n"
     assert json.loads((on_disk / "run.json").read_text())["verdict"] == "harness"
 
 
 def test_text_and_document_have_one_median() -> None:
-    """That of an even number of messages was the lower of the middle ones in the document, the upper in the text."""
+    """The median of an even number of messages differed.
+
+    It was the lower middle one in the document, the upper in the text.
+    """
     seen = Observed(np.array([1_000_000, 9_000_000]), 1.0, 1.0)
     scores = score(seen, seen)
     case = Case("two messages", 2, seen, seen, seen, seen, scores, scores)
@@ -133,7 +142,7 @@ def test_text_and_document_have_one_median() -> None:
 
 @pytest.mark.deep
 def test_a_small_run_measures_predicts_and_leaves_rows(on_disk: Path) -> None:
-    from tornpage.bench.validation_cases import CALIBRATING, HELD_OUT
+    from tornpage.bench.validation.cases import CALIBRATING, HELD_OUT
 
     def few(cases: object, *names: str) -> dict[str, object]:
         return {name: replace(cases[name], duration_ns=300_000_000) for name in names}  # type: ignore[index]

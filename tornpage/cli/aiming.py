@@ -1,4 +1,4 @@
-"""The option that aims faults, and the page that says what can be aimed."""
+"""The option `--fault` for I/O fault rules, and the list of rules."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,16 +17,16 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def fault_option(command: Command) -> Command:
-    """Add --fault, which gives the command `faults`, a tuple of aimed faults."""
+    """Add --fault, which passes `faults`, a tuple of fault operations, to the command."""
 
     def parsed(ctx: click.Context, _: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
-        if ctx.resilient_parsing:  # a shell asks what could follow
+        if ctx.resilient_parsing:  # completion in a shell
             return ()
-        from tornpage.properties.program.fault_language import BadAim, aimed_at
+        from tornpage.properties.program.fault_language import BadFaultRule, fault_rule_of
 
         try:
-            return tuple(dict.fromkeys(aimed_at(text) for text in texts))
-        except BadAim as error:
+            return tuple(dict.fromkeys(fault_rule_of(text) for text in texts))
+        except BadFaultRule as error:
             raise click.BadParameter(str(error)) from error
 
     return click.option(
@@ -36,12 +36,12 @@ def fault_option(command: Command) -> Command:
         multiple=True,
         callback=parsed,
         shell_complete=fault_names,
-        help="Aim a fault, as 'sync-lost: kind=log and nth=3'; may be given again (`tornpage faults --list`).",
+        help="I/O fault rule, such as 'sync-lost: kind=log and nth=3'; can be repeated (`tornpage faults --list`).",
     )(command)
 
 
 def aims_outcome() -> tuple[Outcome, str]:
-    """Return what can be aimed and at what, as a document and as text."""
+    """Return the faults and their conditions, as a document and as text."""
     from tornpage.properties.program.fault_calls import KINDS, OPERATIONS
     from tornpage.properties.program.fault_effects import EFFECTS
     from tornpage.properties.program.fault_language import TESTS

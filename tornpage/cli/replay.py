@@ -17,24 +17,32 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_TARGET_TRIES = 5
+"""Runs of a case of another project's store, which may depend on time and threads."""
+
 
 @click.command("replay")
 @click.argument("cases", nargs=-1, required=True, metavar="CASE…", shell_complete=case_files)
 @click.option(
     "--image", type=click.Path(file_okay=False), help="Write the disk of the last power loss to this directory."
 )
+@click.option(
+    "--tries",
+    type=click.IntRange(1, 1000),
+    help="Runs of one case, if the first does not fail (5 for the store of another project, else 1).",
+)
 @options.json_option
-def command(cases: tuple[str, ...], image: str | None, as_json: bool) -> None:
-    """Run failures again: CASE is a token (tp1-… or ti1-…), a case file, or a directory that a run wrote.
+def command(cases: tuple[str, ...], image: str | None, tries: int | None, as_json: bool) -> None:
+    """Repeat failures: CASE is a token (tp1-… or ti1-…), a case file, or a run directory.
 
     \b
     tornpage replay tp1-…
     tornpage replay out/case-1a2b3c4d.json
     tornpage replay tp1-… --image crashed && tornpage inspect crashed
     tornpage replay ti1-…                     (an interleaving of threads)
-    tornpage replay out/ older-run/           (all saved cases, judged by the store and the judges of today)
+    tornpage replay out/ older-run/           (all saved cases, with the present store and judges)
 
-    Exits 1 when a failure shows again, 0 when every promise holds, 3 when one of several cases cannot be read.
+    Exits 1 if a failure occurs again, 0 if every guarantee holds, 3 if one of several cases cannot be read.
     """
     from tornpage.outcomes.counterexamples import given_cases, is_directory, judged_again, text_of
 
@@ -43,12 +51,12 @@ def command(cases: tuple[str, ...], image: str | None, as_json: bool) -> None:
             refuse("--image goes with one case")
         outcome, text = judged_again([found for given in cases for found in given_cases(given)])
         emit(outcome, as_json=as_json, text=text)
-    _replay_one(text_of(cases[0]), image, as_json=as_json)
+    _replay_one(text_of(cases[0]), image, tries, as_json=as_json)
 
 
-def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoReturn:
+def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_json: bool) -> NoReturn:
     from tornpage.outcomes.targets import refusing_targets
-    from tornpage.properties.campaign.replay import replay
+    from tornpage.properties.campaign.replay import replay_several
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explain.evidence import Witness
     from tornpage.properties.planted import UnknownBug
@@ -66,16 +74,20 @@ def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoRetu
         read = given.case()
         with refusing_targets(), choose_tracker("auto") as tracker:
             witness = Witness()
-            failure = replay(read, tracker=tracker, witness=witness)
+            tries = tries or (_TARGET_TRIES if read.settings.target else 1)
+            tried = replay_several(read, tries, tracker=tracker, witness=witness)
             if image is not None:
                 _write_image(witness, image)
     except (BadToken, UnknownBug) as error:
         refuse(str(error))
-    figures = {"operations": len(read.operations)}
+    figures = {"operations": len(read.operations), "tries": tried.tries, "shown": tried.shown}
+    failure = tried.failure
     if failure is None:
-        emit(Outcome("replay", "holds", figures), as_json=as_json, text="every promise holds\n\nverdict: holds")
+        held = "every guarantee holds" + (f" in {tried.tries} tries" if tried.tries > 1 else "")
+        emit(Outcome("replay", "holds", figures), as_json=as_json, text=f"{held}\n\nverdict: holds")
     outcome = Outcome("replay", "broken", figures, findings=[failure.finding().document()])
-    emit(outcome, as_json=as_json, text=f"{failure_text(failure)}\n\nverdict: broken")
+    rate = f"the failure showed in {tried.shown} of {tried.tries} tries\n\n" if tried.tries > 1 else ""
+    emit(outcome, as_json=as_json, text=f"{failure_text(failure)}\n\n{rate}verdict: broken")
 
 
 def _write_image(witness: Witness, directory: str) -> None:

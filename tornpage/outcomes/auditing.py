@@ -1,4 +1,4 @@
-"""The steps of `tornpage audit`: which engine reads the stores, and what is said of them."""
+"""Run `tornpage audit`: choose the engine, read the stores, and print the findings."""
 
 import os
 import tempfile
@@ -15,10 +15,10 @@ from tornpage.outcomes.inspecting import time_text
 from tornpage.render.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
-    from tornpage.pipeline.audit import StoreAudit
+    from tornpage.pipeline.audit.audit import StoreAudit
+    from tornpage.pipeline.audit.stores import StorePlan
     from tornpage.pipeline.repairing import Prepared, RepairDone
-    from tornpage.pipeline.stores import StorePlan
-    from tornpage.properties.judge.shape import Given
+    from tornpage.properties.judge.shape import SettingsOverride
 
 __all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "rebuild_outcome", "repair_outcome"]
 
@@ -28,18 +28,18 @@ _ROWS_SHOWN = 10
 """Queues and topics on the first screen."""
 _TIMINGS = ("seconds", "start_s", "read_s", "join_s")
 _PLAIN_BYTES = 4 << 30
-"""Below this, all stores together, the start of Spark costs more than the audit. Log and queues count."""
+"""Bytes of log and queues of all stores below which the start of Spark costs more than the audit."""
 
 _ARRAY_BYTES = 2 << 30
-"""A store up to this size is held as arrays, in this process or in a worker: some 500 bytes a record (ADR 43)."""
+"""Largest store that is held as arrays, in this process or a worker; some 500 bytes a record (ADR 43)."""
 
 _PARTITION_BYTES = 256 << 20
-"""Joins work in parts of about this much log and queues; for less than one, Spark is asked for a quick start."""
+"""Bytes of log and queues in a part of a join; with less than one part Spark starts in a quick mode."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the audit is asked for; `work` is where rows are written, a place of its own if there is none."""
+    """Options of an audit; `work` is the directory for rows, None for a temporary one."""
 
     engine: str = "auto"
     master: str = "local[2]"
@@ -52,10 +52,10 @@ class Asked:
 
 def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing = AS_IT_IS) -> tuple[Outcome, str]:
     """Audit stores; return the outcome and its text. The verdict is the worst one of a store."""
-    from tornpage.pipeline.advice import advice_of
-    from tornpage.pipeline.session import SparkUnavailable
-    from tornpage.pipeline.stores import plan_store
-    from tornpage.pipeline.work import WorkError
+    from tornpage.pipeline.audit.advice import advice_of
+    from tornpage.pipeline.audit.stores import plan_store
+    from tornpage.pipeline.audit.work import WorkError
+    from tornpage.pipeline.spark.session import SparkUnavailable
     from tornpage.properties.inspect import InspectError
 
     started = perf_counter()
@@ -91,7 +91,7 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
 def repair_outcome(
     store: str, target: str, asked: Asked, *, only_plan: bool, with_quarantine: bool = False
 ) -> tuple[Outcome, str]:
-    """Audit a store, say how a copy of it would be mended and, unless only that is wanted, mend the copy."""
+    """Audit a store, plan the repair of a copy and, unless `only_plan`, write the copy."""
     from tornpage.pipeline.repairing import RepairRefused, carry_out, prepare_repair
     from tornpage.properties.inspect import InspectError
 
@@ -166,15 +166,15 @@ def _summed(audited: "StoreAudit", show: Showing) -> dict[str, Any]:
     return document | {"summary": summary}
 
 
-def _given(asked: Asked) -> "Given":
-    from tornpage.properties.judge.shape import Given, read_settings_file
+def _given(asked: Asked) -> "SettingsOverride":
+    from tornpage.properties.judge.shape import SettingsOverride, read_settings_file
 
-    given = Given() if asked.broker_config is None else read_settings_file(asked.broker_config)
+    given = SettingsOverride() if asked.broker_config is None else read_settings_file(asked.broker_config)
     return given.with_numbers(mappedFileSizeCommitLog=asked.file_bytes)
 
 
 def _engine(asked: Asked, plans: Sequence["StorePlan"]) -> str:
-    """Return who reads, as it was asked for or as the sizes of the stores say."""
+    """Return the given engine, or the one for the sizes of the stores."""
     if asked.engine != "auto":
         return asked.engine
     if asked.work is not None:
@@ -197,14 +197,14 @@ def _audits(
     plans: Sequence["StorePlan"], engine: str, asked: Asked
 ) -> tuple[list["StoreAudit"], dict[str, float | int]]:
     """Return the audits, and figures of Spark."""
-    from tornpage.pipeline.audit import audit_plan
+    from tornpage.pipeline.audit.audit import audit_plan
     from tornpage.properties.scratch import remove_tree
 
     if engine == "plain":
         return [audit_plan(plan, read) for plan, read in _told(plans)], {}
-    from tornpage.pipeline.interrupts import apart
-    from tornpage.pipeline.session import spark_session
-    from tornpage.pipeline.watching import watched
+    from tornpage.pipeline.spark.interrupts import apart
+    from tornpage.pipeline.spark.session import spark_session
+    from tornpage.pipeline.spark.watching import watched
 
     size = sum(map(_size, plans))
     work = None if engine == "tasks" else _work(plans, asked)
@@ -218,7 +218,7 @@ def _audits(
             ) as spark,
             watched(spark, show) as stage,
         ):
-            from tornpage.pipeline.audit_spark import audit_each, audit_joined
+            from tornpage.pipeline.audit.audit_spark import audit_each, audit_joined
 
             start_s = perf_counter() - started
             if work is None:
@@ -231,8 +231,8 @@ def _audits(
 
 
 def _told(plans: Sequence["StorePlan"]) -> Iterator[tuple["StorePlan", Callable[[int], None]]]:
-    """Yield the stores, each with whom to tell how much of it is read."""
-    from tornpage.pipeline.store_rows import bytes_to_read
+    """Yield each store with a function to call with the number of bytes read."""
+    from tornpage.pipeline.audit.store_rows import bytes_to_read
 
     sizes = [bytes_to_read(plan) for plan in plans]
     before, total = 0, sum(sizes)
@@ -248,7 +248,7 @@ def _read(show: Callable[[int, int, str], None], before: int, total: int, name: 
 
 def _work(plans: Sequence["StorePlan"], asked: Asked) -> Path:
     """Return a work directory that is ready. Raises WorkError."""
-    from tornpage.pipeline.work import WorkError, open_work
+    from tornpage.pipeline.audit.work import WorkError, open_work
 
     if asked.work is None:
         if not asked.master.startswith("local"):
@@ -260,7 +260,7 @@ def _work(plans: Sequence["StorePlan"], asked: Asked) -> Path:
 
 
 def _opened(work: Path, plans: Sequence["StorePlan"]) -> Path:
-    from tornpage.pipeline.work import open_work
+    from tornpage.pipeline.audit.work import open_work
 
     open_work(work, plans, resume=False, overwrite=False)
     return work
@@ -305,7 +305,7 @@ def _text(
     figures: dict[str, float | int],
     stores: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    from tornpage.pipeline.advice import advice_of
+    from tornpage.pipeline.audit.advice import advice_of
 
     lines = []
     for audited, store in zip(audits, stores, strict=True):

@@ -1,4 +1,4 @@
-"""What `tornpage bugs list` and `show` say of planted bugs."""
+"""Render planted bugs for `tornpage bugs list` and `tornpage bugs show`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 def list_outcome(group: str) -> tuple[Outcome, str]:
-    """Return all bugs, or those of a group, kind by kind then."""
+    """Return all bugs, or those of a group sorted by kind."""
     bugs = [bug for bug in PLANTED.values() if group in ("", bug.group)]
     bugs.sort(key=lambda bug: bug.kind if group else "")
     rows = [_listed(bug) for bug in bugs]
@@ -35,7 +35,7 @@ def list_outcome(group: str) -> tuple[Outcome, str]:
 
 
 def show_outcome(bug: PlantedBug, scores: Path | None) -> tuple[Outcome, str]:
-    """Return one bug: what it is, where it comes from, and how strategies fared, if a score directory is named."""
+    """Return one bug: sentence, origin, and the scores of a directory, if given."""
     rows = [] if scores is None else [row for row in _scores(scores) if row["bug"] == bug.id]
     found = {**_listed(bug), "promise": PROMISES[bug.contract], "group": bug.group, "kind": bug.kind, "scores": rows}
     found["smallest"] = _smallest(bug)
@@ -50,7 +50,7 @@ def show_outcome(bug: PlantedBug, scores: Path | None) -> tuple[Outcome, str]:
 
 
 def _smallest(bug: PlantedBug) -> Row | None:
-    """Return the smallest known case, with the contract that it breaks; None where threads have to meet."""
+    """Return the minimal reproducer and its contract, or None where threads have to meet."""
     case = bug.reproducer
     if case is None:
         return None
@@ -64,20 +64,20 @@ def _smallest(bug: PlantedBug) -> Row | None:
 def _told_smallest(bug: PlantedBug) -> list[str]:
     smallest, case = _smallest(bug), bug.reproducer
     if smallest is None or case is None:
-        return ["  smallest case: none, two threads have to meet (docs/interleaving.md)"]
+        return ["  minimal reproducer: none, because two threads have to meet (docs/interleaving.md)"]
     besides = "" if smallest["breaks"] == bug.contract else f", which breaks contract {smallest['breaks']} first"
-    return [f"  smallest case{besides}:", *program_lines(case), f"    tornpage replay {smallest['token']}"]
+    return [f"  minimal reproducer{besides}:", *program_lines(case), f"    tornpage replay {smallest['token']}"]
 
 
 def _told_failure(rows: Sequence[Row], small: Sequence[Row]) -> list[str]:
-    """Tell the shortest failure as it was made small, else as it was met, if there is one."""
+    """Return the shortest failure, shrunk if possible, or nothing."""
     if small:
-        told = f"{small[0]['operations']} operations and {small[0]['lost_pages']} lost pages, made small"
+        told = f"{small[0]['operations']} operations and {small[0]['lost_pages']} lost pages, shrunk"
         return ["", f"  shortest failure, {told}:", f"    tornpage replay {small[0]['token']}"]
     met = min((row for row in rows if row["kills"] and row["token"]), key=lambda row: row["operations"], default=None)
     if met is None:
         return []
-    told = f"{met['operations']} operations as it was met, by {met['strategy']}"
+    told = f"{met['operations']} operations as found by {met['strategy']}"
     return ["", f"  shortest failure, {told}:", f"    tornpage replay {met['token']}"]
 
 
@@ -98,7 +98,7 @@ def _holes(bug: PlantedBug) -> Sequence[Hole]:
 
 def _short_origin(row: Row) -> str:
     return ", ".join([*row["holes"], *(name for name in row["rocketmq"] if name != row["id"])]) or (
-        "RocketMQ" if row["rocketmq"] else "ours"
+        "RocketMQ" if row["rocketmq"] else "own"
     )
 
 
@@ -113,13 +113,13 @@ def _told_origins(bug: PlantedBug) -> list[str]:
 
 
 def _history(origin: Origin) -> str:
-    still = {"yes": "4.9.3 has it", "no": "4.9.3 has it no more"}.get(origin.in_493, f"4.9.3: {origin.in_493}")
+    still = {"yes": "present in 4.9.3", "no": "not in 4.9.3"}.get(origin.in_493, f"4.9.3: {origin.in_493}")
     fixed = origin.fixed_in if " " in origin.fixed_in else f"fixed in {origin.fixed_in}"
     return f"{fixed}; {still}"
 
 
 def _told_scores(bug: PlantedBug, rows: Sequence[Row], *, given: bool) -> list[str]:
-    why = [f"  {name} cannot see it: {reason}" for name in STRATEGIES if (reason := reason_why_not(bug.id, name))]
+    why = [f"  {name} cannot show it: {reason}" for name in STRATEGIES if (reason := reason_why_not(bug.id, name))]
     if not given:
         return [*why, "  how fast it is killed: tornpage bugs score --out DIR, then tornpage bugs show ID --scores DIR"]
     lines = [f"  {'strategy':<16}{'kills':>8}{'median s':>10}{'p95 s':>8}{'median count':>14}"]
@@ -127,7 +127,7 @@ def _told_scores(bug: PlantedBug, rows: Sequence[Row], *, given: bool) -> list[s
         cells = [_or_dash(row[name]) for name in ("median_s", "p95_s", "median_count")]
         kills = f"{row['kills']}/{row['trials']}"
         lines.append(f"  {row['strategy']:<16}{kills:>8}{cells[0]:>10}{cells[1]:>8}{cells[2]:>14}")
-    return [*lines, *why] if rows else [*why, "  not tried in that directory"]
+    return [*lines, *why] if rows else [*why, "  no trials in that directory"]
 
 
 def _or_dash(value: float | None) -> str:
@@ -138,4 +138,4 @@ def _scores(directory: Path) -> list[Row]:
     try:
         return read_scoreboard(directory)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        refuse(f"{directory} is no directory of `tornpage bugs score --out`: it has no table scoreboard")
+        refuse(f"{directory} is not a directory written by `tornpage bugs score --out`: it has no table scoreboard")

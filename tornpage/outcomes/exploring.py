@@ -34,7 +34,7 @@ _ROOM_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The arguments of a verb, by parameter name; None where an option was left out or the verb has none."""
+    """Arguments of a verb, by parameter name; None for missing options."""
 
     states: int | None = None
     seconds: float | None = None
@@ -67,7 +67,7 @@ class Request:
 
 
 def explore_crashes(request: Request) -> tuple[Outcome, str]:
-    """Run a crash campaign, I/O faults being aimed at the disk; return its outcome and its text."""
+    """Run a crash campaign with I/O fault rules; return its outcome and its text."""
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explore.crashes.campaign import Plan, run_campaign
     from tornpage.properties.explore.crashes.shards import FAILURES_MAX, SHARD_STATES
@@ -83,10 +83,10 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
         workers=request.workers or 1,
         failures_max=request.failures or FAILURES_MAX,
         shard_states=request.states_per_shard or SHARD_STATES,
-        aims=request.faults,
+        fault_rules=request.faults,
     )
     again = command_of(plan)
-    say(again)  # what runs now, defaults spelled out, before it can fail
+    say(again)  # the command with all defaults, before it can fail
     total, unit = request.progress_total
     with choose_tracker("auto") as tracker, states_progress("exploring", total=total, unit=unit) as show:
         result = run_campaign(plan, tracker=tracker, progress=show, making_small=shrinking_lines())
@@ -121,7 +121,7 @@ def explore_target(request: Request) -> tuple[Outcome, str]:
 
 
 def explore_kills(request: Request) -> tuple[Outcome, str]:
-    """Kill writers in a new directory, several at the same time; return the outcome and its text."""
+    """Kill writers in a new directory, several in parallel; return outcome and text."""
     from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.kills.run import KILL_SETTINGS, run_kills
     from tornpage.render.explorations import kills_outcome
@@ -188,7 +188,7 @@ def explore_recovery(request: Request) -> tuple[Outcome, str]:
     """Crash the recovery of every sample layout everywhere; return the outcome and its text."""
     from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.recovery.crashes import crash_recoveries
-    from tornpage.properties.explore.recovery.shapes import SHAPES
+    from tornpage.properties.explore.recovery.layouts import SAMPLE_LAYOUTS
     from tornpage.properties.planted import parts_of
     from tornpage.render.explorations import recovery_outcome
 
@@ -196,7 +196,7 @@ def explore_recovery(request: Request) -> tuple[Outcome, str]:
     planted = f" --bug {bug}" if bug else ""
     again = f"tornpage explore recovery --seed {seed} --disk {disk}{planted}"
     try:
-        with steps_progress("recovery", total=len(SHAPES)) as show:
+        with steps_progress("recovery", total=len(SAMPLE_LAYOUTS)) as show:
             report = crash_recoveries(components=parts_of(bug), disk=disk, seed=seed, progress=show)
     except HarnessError as error:
         return at_fault("explore", error, seed=seed)

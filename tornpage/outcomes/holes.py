@@ -1,4 +1,4 @@
-"""What `tornpage bugs holes` does: list the holes of RocketMQ 4.9.3, or hunt them one after the other.
+"""Run `tornpage bugs holes`: list known RocketMQ defects, or search for planted ones.
 
 Each hunt is a process of its own, so that one that hangs or dies cannot stop the rest. With a directory each result is
 a file there as soon as it is known, and a hunt that was made before with the same arguments is not made again.
@@ -15,13 +15,13 @@ from typing import Any
 from tornpage import __version__
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.properties.campaign.replay import shrink
-from tornpage.properties.campaign.workers import Apart, Died, Plain
+from tornpage.properties.campaign.workers import Died, JobPool, Plain
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.program.case import Settings
+from tornpage.properties.score.detections import CaseDetection, Detection
 from tornpage.properties.score.holes import HOLES, Hole
-from tornpage.properties.score.hunt import hunt
-from tornpage.properties.score.sightings import SeenCase, Sighting
+from tornpage.properties.score.search import search
 from tornpage.properties.score.trials import PRELOAD
 
 __all__ = ["hunt_outcome", "list_outcome"]
@@ -29,7 +29,7 @@ __all__ = ["hunt_outcome", "list_outcome"]
 SHRINK_TRIES_MAX = 400
 
 GRACE_S = 90.0
-"""So long beyond its time a hunt may take to start, and to make small what it has found."""
+"""Extra seconds of a search for its start and for shrinking."""
 
 Row = dict[str, Any]
 
@@ -85,7 +85,7 @@ def _counted(figures: dict[str, float | int]) -> str:
 def hunt_outcome(
     holes: Sequence[Hole], *, seconds: float, seed: int, out: str | None, progress: Callable[[str], None]
 ) -> tuple[Outcome, str]:
-    """Hunt the holes that can be planted; return the outcome and its text. An interrupt keeps what was found."""
+    """Search for the holes that can be planted; return the outcome and its text."""
     directory = None if out is None else _prepared(out)
     rows: list[Row] = []
     interrupted = False
@@ -129,7 +129,7 @@ def _hunted(hole: Hole, *, seconds: float, seed: int) -> Row:
     """Hunt one hole in a process of its own, which is ended when it does not end."""
     row = {**_listed(hole), "arguments": _arguments(hole, seconds=seconds, seed=seed), "tries": 0, "seconds": seconds}
     job = Plain(partial(_hunt_hole, seconds=seconds, seed=seed))
-    with closing(Apart(job, iter((hole.id,)), 1, seconds + GRACE_S, PRELOAD).results()) as results:
+    with closing(JobPool(job, iter((hole.id,)), 1, seconds + GRACE_S, PRELOAD).results()) as results:
         _, found = next(results)
     if isinstance(found, Died):
         return row | {"result": "hung" if found.is_hung else "harness", "why": f"the hunt {found.how}"}
@@ -137,13 +137,13 @@ def _hunted(hole: Hole, *, seconds: float, seed: int) -> Row:
 
 
 def _hunt_hole(hole_id: str, seconds: float, seed: int) -> Row:
-    """Hunt, and return what a row has to say of it."""
+    """Search for a hole, and return the fields of its row."""
     logging.getLogger("tornpage").addHandler(logging.NullHandler())
     hole = HOLES[hole_id]
     strategy = hole.hunt.strategy
     try:
         with choose_tracker("auto") as tracker:
-            quarry = hunt(strategy, Settings(bug=hole.bug), seed=seed, seconds=seconds, tracker=tracker)
+            quarry = search(strategy, Settings(bug=hole.bug), seed=seed, seconds=seconds, tracker=tracker)
             told = None if quarry.sighting is None else _told(quarry.sighting, tracker)
     except HarnessError as error:
         return {"result": "harness", "why": str(error)}
@@ -153,10 +153,10 @@ def _hunt_hole(hole_id: str, seconds: float, seed: int) -> Row:
     return row | {"result": "found", "why": told["sentence"], "operations": len(told["program"]), "failure": told}
 
 
-def _told(sighting: Sighting, tracker: DirtyTracker) -> Row:
-    """Return a failure, made small as long as it needs its bug."""
-    assert isinstance(sighting, SeenCase)
-    small = SeenCase(shrink(sighting.failure, tracker=tracker, tries_max=SHRINK_TRIES_MAX))
+def _told(sighting: Detection, tracker: DirtyTracker) -> Row:
+    """Return a failure, shrunk while it still needs its bug."""
+    assert isinstance(sighting, CaseDetection)
+    small = CaseDetection(shrink(sighting.failure, tracker=tracker, tries_max=SHRINK_TRIES_MAX))
     return (small if small.needs_its_bug(tracker) else sighting).failure.finding().document()
 
 

@@ -11,7 +11,7 @@ from tornpage.outcomes.inspecting import printable
 from tornpage.properties.judge.golden import GoldenRow
 from tornpage.properties.judge.judgement import Judgement
 from tornpage.properties.judge.rulings import Ruling
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 from tornpage.properties.program.case import Disk
 from tornpage.render.redacting import AS_IT_IS, Showing
 
@@ -31,7 +31,7 @@ _STEPS = 3
 def judged_image(
     path: str,
     *,
-    given: Given,
+    given: SettingsOverride,
     truth: str | None,
     power_loss: bool | None,
     bug: str,
@@ -40,7 +40,7 @@ def judged_image(
     losses: int,
     seed: int,
 ) -> Judgement:
-    """Read and judge one image. Raises InspectError for what cannot be judged, HarnessError for our own mistakes."""
+    """Read and judge one image. Raises InspectError or HarnessError."""
     from tornpage.properties.judge.image import read_image, read_truth
     from tornpage.properties.judge.judgement import judge_image
     from tornpage.properties.planted import parts_of
@@ -49,7 +49,7 @@ def judged_image(
     with steps_progress("judge", total=_STEPS) as show:
         return judge_image(
             read_image(path),
-            given=given,
+            override=given,
             truth=told,
             components=parts_of(bug),
             disk=disk,
@@ -76,17 +76,17 @@ def judged_golden_images(
 
 
 def shown_judgement(judgement: Judgement, show: Showing) -> Judgement:
-    """Return a judgement as it is shown."""
+    """Return a judgement, redacted if requested."""
     return replace(
         judgement,
         rulings=[replace(ruling, **show.ruling(asdict(ruling))) for ruling in judgement.rulings],
         findings=tuple(replace(finding, **show.finding(asdict(finding))) for finding in judgement.findings),
-        said=[show.finding(said) for said in judgement.said],
+        store_findings=[show.finding(said) for said in judgement.store_findings],
     )
 
 
 def image_outcome(judgement: Judgement, *, seed: int, command: str, show: Showing = AS_IT_IS) -> Outcome:
-    """Return the outcome of one image that is shown so; `command` is what a caption names to judge it again."""
+    """Return the outcome of one image; captions name `command`."""
     findings = [_finding(ruling) for ruling in judgement.rulings if ruling.verdict == "broken"]
     findings += [asdict(finding) for finding in judgement.findings]
     rows = [ruling.row() for ruling in judgement.rulings]
@@ -94,7 +94,7 @@ def image_outcome(judgement: Judgement, *, seed: int, command: str, show: Showin
         "judge",
         judgement.verdict.value,
         judgement.figures,
-        findings=[*findings, *judgement.said],
+        findings=[*findings, *judgement.store_findings],
         seed=seed,
         extra={"mode": judgement.mode, "rulings": rows, **show.extra},
         tables={"rulings": {"rows": rows, "caption": _caption(seed, command)}},
@@ -116,7 +116,7 @@ def golden_outcome(rows: Sequence[GoldenRow], *, seed: int, command: str) -> Out
         "images": len(rows),
         "recoveries": sum(row.judgement.figures["recoveries"] for row in rows),
         "crashed_recoveries": sum(row.judgement.figures["crashed_recoveries"] for row in rows),
-        "records_told": sum(row.told for row in rows),
+        "records_told": sum(row.acknowledged for row in rows),
         "records_kept": sum(row.kept for row in rows),
         "records_kept_by_rocketmq": sum(row.rocketmq_kept or 0 for row in rows),
     }
@@ -138,7 +138,7 @@ def _caption(seed: int, command: str) -> dict[str, Any]:
 def _row(row: GoldenRow) -> dict[str, Any]:
     return {
         "image": row.image,
-        "told": row.told,
+        "told": row.acknowledged,
         "rocketmq_kept": row.rocketmq_kept,
         "rocketmq_broken": list(row.rocketmq_numbers),
         "kept": row.kept,
@@ -168,7 +168,7 @@ def image_text(judgement: Judgement) -> str:
         lines.append(f"{ruling.contract:>3}  {ruling.name:<16}{ruling.verdict:<9}{printable(ruling.sentence)}")
         if ruling.verdict == "broken":
             lines += [f"{'':30}{printable(text)}" for text in _places(ruling)]
-    said: list[Mapping[str, Any]] = [*map(asdict, judgement.findings), *judgement.said]
+    said: list[Mapping[str, Any]] = [*map(asdict, judgement.findings), *judgement.store_findings]
     lines += ["", f"the store: {judgement.mode}"]
     lines += [printable(f"  {found['severity']}: {found['code']} {found['message']}") for found in said]
     figures = ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in sorted(judgement.figures.items()))
@@ -193,7 +193,7 @@ def golden_text(rows: Sequence[GoldenRow]) -> str:
     for row in rows:
         kept = "does not start" if row.rocketmq_kept is None else str(row.rocketmq_kept)
         cells = (
-            row.image, str(row.told), kept, _numbers(row.rocketmq_numbers), str(row.kept),
+            row.image, str(row.acknowledged), kept, _numbers(row.rocketmq_numbers), str(row.kept),
             str(row.in_quarantine or ""), row.mode, _numbers(row.numbers), _numbers(row.not_judged),
         )  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")

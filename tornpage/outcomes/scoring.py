@@ -1,4 +1,4 @@
-"""What `tornpage bugs score` does: trials in processes of their own, and the board as a document, tables and text."""
+"""Run `tornpage bugs score`: trials in processes, the scoreboard as document and text."""
 
 import json
 import math
@@ -10,21 +10,21 @@ from typing import Any
 
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import steps_progress, trials_progress
-from tornpage.properties.campaign.resume import BadRows, KeptRows, NotKept
+from tornpage.properties.campaign.resume import BadRows, ResumeRows, ResumeWriteError
 from tornpage.properties.planted import PLANTED
 from tornpage.properties.score.board import IN_TURNS, Board, BugScore, board_of
 from tornpage.properties.score.plan import Plan, may_see, reason_why_not
 from tornpage.properties.score.score import score
-from tornpage.properties.score.small import SmallRow, kept_small, make_all_small, shortest_failures
+from tornpage.properties.score.shrunk import ShrunkRow, shortest_failures, shrink_all, shrunk_rows
 from tornpage.properties.score.survival import Interval
-from tornpage.properties.score.trials import TrialRow, kept_trials
+from tornpage.properties.score.trials import TrialRow, trial_rows
 
 __all__ = ["read_scoreboard", "read_small", "score_outcome"]
 
 
 SLOWEST = 10
 _MEASURED = ("killed", "median", "never", "wins", "small", "most")
-"""Figures that hang on how fast the machine is begin so."""
+"""The prefixes of figures that depend on the speed of the machine."""
 
 Row = dict[str, Any]
 
@@ -32,12 +32,12 @@ Row = dict[str, Any]
 def score_outcome(
     plan: Plan, *, workers: int, shrink_s: float, directory: Path | None, command: str
 ) -> tuple[Outcome, str]:
-    """Carry out what is missing; return the outcome and its text. An interrupt keeps what has ended.
+    """Run missing trials; return outcome and text. An interrupt keeps finished trials.
 
-    Behind the trials the shortest failure of each bug is made small, for up to `shrink_s` seconds each (0: none is).
+    After the trials the shortest failure of each bug is shrunk for up to `shrink_s` seconds (0 means not at all).
     """
     try:
-        kept, kept_failures = kept_trials(directory), kept_small(directory)
+        kept, kept_failures = trial_rows(directory), shrunk_rows(directory)
     except BadRows as error:
         refuse(str(error))
     except OSError as error:
@@ -47,7 +47,7 @@ def score_outcome(
         with trials_progress("scoring") as show:
             score(plan, workers=workers, kept=kept, may_see=may_see, progress=show)
         _make_small(plan, kept, kept_failures, shrink_s, workers)
-    except NotKept as error:
+    except ResumeWriteError as error:
         refuse(str(error))
     except KeyboardInterrupt:
         interrupted = True
@@ -80,19 +80,21 @@ def score_outcome(
     return outcome, _text(board, plan.strategies, small_text(small), interrupted=interrupted)
 
 
-def _make_small(plan: Plan, kept: KeptRows[TrialRow], small: KeptRows[SmallRow], shrink_s: float, workers: int) -> None:
+def _make_small(
+    plan: Plan, kept: ResumeRows[TrialRow], small: ResumeRows[ShrunkRow], shrink_s: float, workers: int
+) -> None:
     failures = shortest_failures(plan.asked(kept.rows)) if shrink_s else ()
     if not failures:
         return
-    with steps_progress("making small", total=len(failures), unit="failures") as show:
-        make_all_small(
+    with steps_progress("shrinking", total=len(failures), unit="failures") as show:
+        shrink_all(
             failures, budget_s=shrink_s, clock=plan.clock, workers=workers, known=small.rows, take=small.add,
             progress=show,
         )  # fmt: skip
 
 
-def _small_of(plan: Plan, kept: KeptRows[TrialRow], small: KeptRows[SmallRow]) -> list[SmallRow]:
-    """Return what is known of the shortest failures of this plan, the last that was worked out of each."""
+def _small_of(plan: Plan, kept: ResumeRows[TrialRow], small: ResumeRows[ShrunkRow]) -> list[ShrunkRow]:
+    """Return the latest shrunk form of each shortest failure of this plan."""
     by_failure = {row.met: row for row in small.rows if row.clock == plan.clock}
     shortest = (failure.token for failure in shortest_failures(plan.asked(kept.rows)))
     return [by_failure[token] for token in shortest if token in by_failure]
@@ -124,17 +126,21 @@ def _figures(board: Board) -> dict[str, float | int]:
 
 
 def _finite(values: Mapping[str, float]) -> dict[str, float | int]:
-    """Leave out what is beyond the budget: JSON has no infinity."""
+    """Leave out values past the budget, since JSON has no infinity."""
     return {name: value for name, value in values.items() if value < math.inf}
 
 
 def _findings(board: Board) -> list[Row]:
     never = [
-        {"code": "never-killed", "severity": "vacuous", "sentence": f"{bug}: {PLANTED[bug].sentence}: nothing kills it"}
+        {
+            "code": "never-killed",
+            "severity": "vacuous",
+            "sentence": f"{bug}: {PLANTED[bug].sentence}: no strategy kills it",
+        }
         for bug in board.never_killed
     ]
     lost = [
-        {"code": f"trials-{end}", "severity": "harness", "sentence": f"{count} trials {end}, and say nothing"}
+        {"code": f"trials-{end}", "severity": "harness", "sentence": f"{count} trials {end} and give no result"}
         for end, count in sorted(board.lost.items())
     ]
     return [*lost, *never]
@@ -159,7 +165,7 @@ def _row(each: BugScore) -> Row:
 
 
 def _of(name: str, seconds: Interval, count: Interval) -> Row:
-    """Return two intervals; None is beyond the budget."""
+    """Return two intervals; None means past the budget."""
     return {
         f"{name}_s": _or_none(seconds.value),
         f"{name}_s_low": _or_none(seconds.low),
@@ -197,7 +203,7 @@ def _text(board: Board, strategies: Sequence[str], small: Sequence[str], *, inte
         lines.append(f"{bug:<28}" + "".join(f"{cell:>24}" for cell in cells) + f"   {fastest}")
     lines += [
         "",
-        "kills/trials, median seconds, p95 seconds; - is beyond the budget, . is a strategy that cannot see it",
+        "kills/trials, median seconds, p95 seconds; - means beyond the budget, . a strategy that cannot show the bug",
     ]
     lines += ["", f"{'strategy':<16}{'bugs':>6}{'killed':>8}{within:>8}{'wins':>6}{'median s':>10}"]
     for each in board.strategies:
@@ -212,13 +218,13 @@ def _text(board: Board, strategies: Sequence[str], small: Sequence[str], *, inte
     lines += [
         "",
         f"{killed} of {len(board.bugs)} bugs killed, {board.killed_within} of them within {board.within_s:g} s by a "
-        f"strategy alone; median {_seconds(board.median_kill_s)} s; budget {board.budget_s:g} s",
+        f"single strategy; median {_seconds(board.median_kill_s)} s; budget {board.budget_s:g} s",
     ]
     lines += small
     if board.never_killed:
         lines.append(f"never killed: {', '.join(board.never_killed)}")
     for end, count in sorted(board.lost.items()):
-        lines.append(f"{count} trials {end}, and say nothing")
+        lines.append(f"{count} trials {end} and give no result")
     if interrupted:
         lines.append("interrupted")
     return "\n".join(lines)
@@ -235,7 +241,7 @@ def _seconds(value: float) -> str:
 
 
 def read_small(directory: Path, bug: str) -> list[Row]:
-    """Return the failure of a bug that was made small, none if there is none or the directory has no such table."""
+    """Return the shrunk failure of a bug, or an empty list."""
     try:
         rows: list[Row] = json.loads((directory / "tables" / "small.json").read_text())["rows"]
         return [row for row in rows if row["bug"] == bug and row["token"]]
@@ -244,23 +250,23 @@ def read_small(directory: Path, bug: str) -> list[Row]:
 
 
 def read_scoreboard(directory: Path) -> list[Row]:
-    """Return the rows of a score directory. Raises OSError, ValueError or KeyError for what is none."""
+    """Return the rows of a score directory. Raises OSError, ValueError or KeyError."""
     rows: list[Row] = json.loads((directory / "tables" / "scoreboard.json").read_text())["rows"]
     return rows
 
 
-# ---- failures made small ---------------------------------------------------------------------------------------------
+# ---- shrunk failures -------------------------------------------------------------------------------------------------
 
 
 _LARGEST = 5
 
 
-def _made(rows: Sequence[SmallRow]) -> list[SmallRow]:
+def _made(rows: Sequence[ShrunkRow]) -> list[ShrunkRow]:
     return [row for row in rows if row.token]
 
 
-def small_figures(rows: Sequence[SmallRow]) -> dict[str, float | int]:
-    """Return how many failures were made small, how many are 1-minimal, and medians of what is left of them."""
+def small_figures(rows: Sequence[ShrunkRow]) -> dict[str, float | int]:
+    """Return counts of shrunk and 1-minimal failures, and medians of their size."""
     made = _made(rows)
     if not made:
         return {}
@@ -274,25 +280,25 @@ def small_figures(rows: Sequence[SmallRow]) -> dict[str, float | int]:
     }
 
 
-def small_rows(rows: Sequence[SmallRow]) -> list[dict[str, Any]]:
+def small_rows(rows: Sequence[ShrunkRow]) -> list[dict[str, Any]]:
     """Return them as a document has them."""
     return [asdict(row) for row in rows]
 
 
-def small_findings(rows: Sequence[SmallRow]) -> list[dict[str, str]]:
+def small_findings(rows: Sequence[ShrunkRow]) -> list[dict[str, str]]:
     """Return what went wrong on the way: each names its bug."""
     return [
         {
             "code": f"small-{row.ended or 'harness'}",
             "severity": "harness",
-            "sentence": f"{row.bug}: its failure could not be made small: {row.why or 'it is not met again'}",
+            "sentence": f"{row.bug}: its failure could not be shrunk: {row.why or 'it does not show again'}",
         }
         for row in rows
         if not row.token
     ]
 
 
-def small_text(rows: Sequence[SmallRow]) -> list[str]:
+def small_text(rows: Sequence[ShrunkRow]) -> list[str]:
     """Return lines for people, none if nothing was made small."""
     made = _made(rows)
     if not made:
@@ -300,8 +306,8 @@ def small_text(rows: Sequence[SmallRow]) -> list[str]:
     figures = small_figures(rows)
     largest = sorted(made, key=lambda row: (-row.operations, row.bug))[:_LARGEST]
     return [
-        f"made small: the shortest failure of {len(made)} bugs; median {figures['median_small_operations']:g} "
+        f"shrunk: the shortest failure of {len(made)} bugs; median {figures['median_small_operations']:g} "
         f"operations and {figures['median_small_lost_pages']:g} lost pages, "
         f"{figures['small_one_minimal']} are 1-minimal",
-        "longest then: " + ", ".join(f"{row.bug} {row.operations}" for row in largest),
+        "longest after shrinking: " + ", ".join(f"{row.bug} {row.operations}" for row in largest),
     ]

@@ -1,4 +1,4 @@
-"""What is simulated: points from options and a broker's settings, devices from a preset or a calibration."""
+"""Make simulation points from options, broker settings, presets and calibrations."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tornpage.cli.document import refuse
 if TYPE_CHECKING:
     from tornpage.impl.config.policy import FlushPolicy
     from tornpage.sim.broker_config import BrokerPolicies
-    from tornpage.sim.device import DeviceTimes
+    from tornpage.sim.device.device import DeviceTimes
     from tornpage.sim.scenario import Pool, Writeback
     from tornpage.sim.sweep import Point
 
@@ -40,7 +40,7 @@ def points_of(
     any_machine: bool = False,
     **asked: Any,
 ) -> "tuple[list[Point], list[dict[str, Any]]]":
-    """Return the grid that was asked for, and what is to be said about it; refuse what is impossible."""
+    """Return the requested grid with its notes; refuses impossible values."""
     from tornpage.sim.distributions import Constant
     from tornpage.sim.scenario import Replica
     from tornpage.sim.sweep import grid
@@ -196,8 +196,8 @@ def _workloads(
 def devices_of(
     names: Sequence[str], *, mode: str | None, any_machine: bool
 ) -> "tuple[list[DeviceTimes], list[dict[str, Any]]]":
-    """Return the devices, and what is to be said about them: noise, another machine. Refuses what there is not."""
-    from tornpage.sim.device import PRESETS
+    """Return the devices with notes on noise and other machines; refuses unknown ones."""
+    from tornpage.sim.device.device import PRESETS
 
     devices, findings = [], []
     for name in names:
@@ -218,9 +218,9 @@ def devices_of(
 
 
 def _calibrated(path: str, mode: str, *, any_machine: bool) -> "tuple[DeviceTimes, list[dict[str, Any]]]":
-    from tornpage.bench.snapshot import machine_snapshot
-    from tornpage.sim.calibration_file import BadCalibration, load
-    from tornpage.sim.sync_table import TooFewSamples
+    from tornpage.bench.calibration.snapshot import machine_snapshot
+    from tornpage.sim.device.calibration_file import BadCalibration, load
+    from tornpage.sim.device.sync_table import TooFewSamples
 
     try:
         calibration = load(path)
@@ -235,7 +235,7 @@ def _calibrated(path: str, mode: str, *, any_machine: bool) -> "tuple[DeviceTime
     findings = []
     strange = calibration.strangeness(machine_snapshot(os.getcwd()))
     if strange and not any_machine:
-        refuse(f"--device {path} was measured on another machine ({strange}); calibrate here, or say --any-machine")
+        refuse(f"--device {path} was measured on another machine ({strange}); calibrate here, or give --any-machine")
     if strange:
         sentence = f"{path} was measured on another machine: {strange}"
         findings.append({"code": "other-machine", "severity": "warning", "sentence": sentence})

@@ -1,8 +1,11 @@
-"""Foreign stores as commands meet them: found and asked what they promise before anything is tested."""
+"""Open the stores of users, and read their promises before a test."""
 
-from collections.abc import Iterator
+import inspect
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import refuse, say
@@ -25,7 +28,7 @@ def refusing_targets() -> Iterator[None]:
 
 
 def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: float | None) -> "Settings":
-    """Return the settings of a target that opens and shakes hands; refuses any other. Says what it promises."""
+    """Return the settings of a target that opens; refuses any other. Prints its promises."""
     from tornpage.properties.foreign.trial import TargetTrial
     from tornpage.properties.program.case import Settings
 
@@ -44,20 +47,27 @@ def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: 
     return settings
 
 
-def assert_store_holds(target: str, *, examples: int = 60, seed: int = 0, disk: str = "posix-strict") -> None:
-    """Fail a test of yours unless a store keeps what it promises; the error tells the smallest program that shows why.
+def assert_store_holds(
+    target: "str | Callable[..., Any]", *, examples: int = 60, seed: int = 0, disk: str = "posix-strict"
+) -> None:
+    """Assert that a store keeps its promises; the error has the smallest failing program.
 
-    `examples` are runs of the machine, of up to 15 operations each. Raises AssertionError when a promise is broken, or
-    when so few examples prove nothing; TargetUnusable when there is no such store; HarnessError when a failure does not
-    show again.
+    `target` is a class or function at the top level of a module that opens a store in a directory, or its name as
+    `tornpage check --target` takes it. A relative path in that name starts at the directory of the calling file, or at
+    the working directory if there is no such file. `examples` are runs of the machine, of up to 15 operations each.
+
+    Raises AssertionError when a promise is broken, or when so few examples prove nothing; TargetUnusable when there is
+    no such store; HarnessError when a failure does not show again.
     """
+    __tracebackhide__ = True
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explore.foreign.campaign import SHRINK_SECONDS
     from tornpage.properties.explore.machines.check import TARGET_PROFILES, check
     from tornpage.properties.program.case import Settings
     from tornpage.render.counterexample import failure_text
 
-    settings = Settings(target=target, disk=disk)  # type: ignore[arg-type]
+    name = _named(target, Path(sys._getframe(1).f_code.co_filename).parent)
+    settings = Settings(target=name, disk=disk)  # type: ignore[arg-type]
     with choose_tracker("auto") as tracker:
         found = check(
             bug="",
@@ -73,6 +83,29 @@ def assert_store_holds(target: str, *, examples: int = 60, seed: int = 0, disk: 
         raise AssertionError(failure_text(found.failure))
     if found.silent:
         raise AssertionError(f"vacuous: {', '.join(found.silent)} never happened; give more examples")
+
+
+def _named(target: "str | Callable[..., Any]", beside: Path) -> str:
+    """Return a name by which another process finds the target.
+
+    Raises TargetUnusable if the target has no such name.
+    """
+    from tornpage.properties.foreign.protocol import TargetUnusable
+
+    if isinstance(target, str):
+        place, colon, name = target.rpartition(":")
+        is_file = bool(colon) and place.endswith(".py") and (beside / place).is_file()
+        return f"{beside / place}:{name}" if is_file else target
+    name = getattr(target, "__qualname__", "")
+    try:
+        file = inspect.getsourcefile(target)
+    except TypeError:
+        file = None
+    if not file or not name or "<" in name:
+        raise TargetUnusable(
+            f"{target!r} has no name that another process could find: define it at the top level of a module"
+        )
+    return f"{Path(file).resolve()}:{name}"
 
 
 def fixed_settings(settings: "Settings") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What `tornpage sim validate` does: rounds until the time is over, a verdict, rows on disk, a table."""
+"""Run `tornpage sim validate`: measure rounds, predict, and print verdict and table."""
 
 import json
 import os
@@ -12,9 +12,9 @@ from tornpage.cli.progress import steps_progress
 from tornpage.run.directory import prepare, temporary_directory, write_run
 
 if TYPE_CHECKING:
-    from tornpage.bench.validation import Validation
-    from tornpage.bench.validation_cases import Cases
-    from tornpage.bench.validation_rounds import Round
+    from tornpage.bench.validation.cases import Cases
+    from tornpage.bench.validation.rounds import Round
+    from tornpage.bench.validation.validation import Validation
 
 __all__ = ["validate_outcome"]
 
@@ -25,12 +25,12 @@ SECONDS_PER_SLICE = 0.6
 def validate_outcome(
     directory: str | None, *, seconds: float, out: str | None, seed: int, cases: "Sequence[Cases] | None" = None
 ) -> tuple[Outcome, str]:
-    """Measure and predict for about so many seconds, two rounds at least; return the outcome and its table.
+    """Measure and predict for about `seconds`, at least two rounds; return outcome and table.
 
     An interrupt ends the run with the rounds it has. Whatever came of it is what `out` holds then, and nothing else.
     `cases`, calibrating and held out, are for tests.
     """
-    from tornpage.bench.driven import real_time
+    from tornpage.bench.calibration.driven import real_time
     from tornpage.impl.errors import StoreError
     from tornpage.properties.contract import HarnessError
 
@@ -60,10 +60,10 @@ def _judged(
     rounds: "Sequence[Round]", place: str, target: Path | None, *, seed: int, is_first: bool
 ) -> tuple[Outcome, str]:
     """Predict what was measured, and return the outcome and its table; rows go to `target`."""
-    from tornpage.bench.snapshot import machine_snapshot
-    from tornpage.bench.validation import ROUNDS_MIN, validate
+    from tornpage.bench.calibration.snapshot import machine_snapshot
+    from tornpage.bench.validation.validation import ROUNDS_MIN, validate
     from tornpage.properties.contract import HarnessError
-    from tornpage.sim.sync_table import TooFewSamples
+    from tornpage.sim.device.sync_table import TooFewSamples
 
     findings = [] if is_first else [_note("not-first", "not allowed to run before other programs: expect a high floor")]
     if len(rounds) < ROUNDS_MIN:
@@ -95,7 +95,7 @@ def _unknown(
 
 
 def _usable(directory: str | None) -> str:
-    """Return the directory to measure in. Refuses what would fail, or mean nothing, before anything is touched."""
+    """Return the directory to measure in; refuses unusable and meaningless ones."""
     from tornpage.bench.figures import describe_machine
 
     named = temporary_directory("name a DIRECTORY on the disk to be measured") if directory is None else directory
@@ -114,10 +114,10 @@ def _usable(directory: str | None) -> str:
 
 
 def _measure(place: str, seconds: float, seed: int, rounds: "list[Round]", cases: "Sequence[Cases] | None") -> None:
-    """Add rounds until the time is over; a round that is begun is finished."""
-    from tornpage.bench.validation import ROUNDS_MIN
-    from tornpage.bench.validation_cases import CALIBRATING, HELD_OUT
-    from tornpage.bench.validation_rounds import SLICES, rounds_of
+    """Add rounds until the time is over; the last round is completed."""
+    from tornpage.bench.validation.cases import CALIBRATING, HELD_OUT
+    from tornpage.bench.validation.rounds import SLICES, rounds_of
+    from tornpage.bench.validation.validation import ROUNDS_MIN
 
     expected = max(round(seconds / SECONDS_PER_SLICE / SLICES), ROUNDS_MIN) * SLICES
     begun = monotonic()
@@ -135,11 +135,11 @@ def _note(code: str, sentence: str) -> dict[str, str]:
 
 def _at_fault(sentence: str, seed: int) -> tuple[Outcome, str]:
     finding = {"code": "harness", "severity": "harness", "sentence": sentence}
-    return Outcome("sim validate", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {sentence}"
+    return Outcome("sim validate", "harness", {}, findings=[finding], seed=seed), f"the harness failed: {sentence}"
 
 
 def _outcome(validation: "Validation", findings: list[dict[str, str]], seed: int, place: str) -> Outcome:
-    from tornpage.bench.validation_rows import score_rows
+    from tornpage.bench.validation.rows import score_rows
 
     scores = score_rows(validation)
     figures: dict[str, float | int] = {
@@ -163,7 +163,7 @@ def _outcome(validation: "Validation", findings: list[dict[str, str]], seed: int
 
 
 def _write(target: Path, validation: "Validation", rounds: "Sequence[Round]", outcome: Outcome) -> None:
-    from tornpage.bench.validation_rows import quantile_rows, score_rows, slice_rows
+    from tornpage.bench.validation.rows import quantile_rows, score_rows, slice_rows
 
     tables: dict[str, Iterable[dict[str, Any]]] = {
         "scores": score_rows(validation),

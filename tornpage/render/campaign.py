@@ -1,4 +1,4 @@
-"""The result of a crash campaign as a document and as text: of one process, or of shards run elsewhere."""
+"""Render the result of a crash campaign, in one process or in shards."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tornpage.properties.findings import Finding
 from tornpage.render.counterexample import failure_text, saved_finding
 
 if TYPE_CHECKING:
-    from tornpage.pipeline.aggregates import Counted
+    from tornpage.pipeline.campaign.aggregates import Counted
 
 __all__ = ["campaign_outcome", "command_of", "shards_outcome"]
 
 _STAGES_MAX = 40
-"""Shards whose time is drawn."""
+"""Most shards in the table of times."""
 
 
 def command_of(plan: Plan) -> str:
-    """Return the command that runs a campaign again, with every default that its result depends on."""
+    """Return the command that repeats a campaign, with all relevant defaults."""
     settings = plan.settings
     limits = (f"--states {plan.states}" if plan.states is not None else "",
               f"--seconds {plan.seconds:g}" if plan.seconds is not None else "")  # fmt: skip
@@ -38,15 +38,15 @@ def command_of(plan: Plan) -> str:
         f"--strategy {plan.strategy} --states-per-shard {plan.shard_states} --failures {plan.failures_max}",
         f"--workers {plan.workers}" if plan.workers > 1 else "",
         f"--bug {settings.bug}" if settings.bug else "",
-        *(f"--fault {shlex.quote(aim.text)}" for aim in plan.aims),
+        *(f"--fault {shlex.quote(aim.text)}" for aim in plan.fault_rules),
     )
     return " ".join(["tornpage explore crashes", *filter(None, parts)])
 
 
 def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, command: str) -> tuple[Outcome, str]:
-    """Return the outcome and the text of a campaign, writing the case files if there is a place for them.
+    """Return outcome and text of a campaign; write case files to `out` if given.
 
-    `command` is what a caption names to run it again. The first failure is the first of the findings.
+    Captions name `command` for repeating the run. The first failure is the first of the findings.
     """
     tally = result.tally
     figures: dict[str, float | int] = {
@@ -67,9 +67,9 @@ def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, comman
         "recoveries_per_s": tally.work["recoveries"] / max(result.seconds, 1e-9),
         **{f"{stage.replace(' ', '_')}_s": seconds for stage, seconds in tally.seconds.items()},
     }
-    for kind in ("armed", "fired", "mattered"):
-        figures |= {f"{kind}_{name}": count for name, count in getattr(tally, kind).items() if count}
-    figures |= {f"looked_{judge}": count for judge, count in tally.looked.items()}
+    for kind, counts in (("armed", tally.enabled), ("fired", tally.hit), ("mattered", tally.effective)):
+        figures |= {f"{kind}_{name}": count for name, count in counts.items() if count}
+    figures |= {f"looked_{judge}": count for judge, count in tally.evaluations.items()}
     caption = {"source": "crash campaign", "seed": plan.seed, "command": command}
     outcome = Outcome(
         "explore",
@@ -97,7 +97,7 @@ def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, comman
 
 
 def _doubts(result: CrashResult) -> list[Finding]:
-    """Return what our own tooling did wrong, and why the silence of a campaign would prove nothing."""
+    """Return faults of the harness, and reasons why no finding would prove nothing."""
     faults = [Finding("harness", "harness", sentence) for sentence in result.faults]
     return faults if result.found else faults + _never_fired(result.silent) + _without_canary(result.without_canary)
 
@@ -110,8 +110,8 @@ def _tables(result: CrashResult, caption: Mapping[str, Any]) -> dict[str, Mappin
         for states, images, recovered in tally.discovery
     ]
     activation = [
-        {"fault": name, "armed": tally.armed[name], "fired": tally.fired[name], "mattered": tally.mattered[name]}
-        for name in sorted(tally.armed)
+        {"fault": name, "armed": tally.enabled[name], "fired": tally.hit[name], "mattered": tally.effective[name]}
+        for name in sorted(tally.enabled)
     ]
     tables: dict[str, Mapping[str, Any]] = {
         "discovery": {"rows": discovery, "caption": caption},
@@ -137,12 +137,12 @@ def _page_map(found: Found[Failure]) -> list[dict[str, Any]]:
 
 
 def _text(result: CrashResult) -> str:
-    """Return the campaign for people: failures first, or numbers and activation; then doubts and verdict."""
+    """Return the campaign as text: failures or activation, then doubts and the verdict."""
     lines = _failure_lines(result) if result.found else _numbers(result)
-    lines += ["", *(f"the harness is at fault: {sentence}" for sentence in result.faults)]
+    lines += ["", *(f"the harness failed: {sentence}" for sentence in result.faults)]
     if not result.found:
         lines += _gates(result)
-    cut = " (of what ran: it was cut by time or by hand)" if result.is_cut else ""
+    cut = " (partial: stopped by a time limit or an interrupt)" if result.is_cut else ""
     lines.append(f"result hash: {result.result_hash}{cut}")
     return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
 
@@ -151,40 +151,41 @@ def _failure_lines(result: CrashResult) -> list[str]:
     first, *others = result.found
     lines = [failure_text(first.failure)]
     if first.mix:
-        lines += ["", f"  drawn by history {first.history} with the mix {first.mix}"]
+        lines += ["", f"  found by run {first.history} with the swarm configuration {first.mix}"]
     for number, each in enumerate(others, 2):
         broken = each.failure.broken
-        lines += ["", f"failure {number}, another one: contract {broken.contract} is broken: {broken.sentence}"]
+        lines += ["", f"failure {number}: contract {broken.contract} is broken: {broken.sentence}"]
         lines.append(f"    tornpage replay {each.failure.case.token()}")
     broken_histories = sum(each.times for each in result.found)
-    return [*lines, "", f"{result.tally.all_states:,} states, {broken_histories} broken histories"]
+    return [*lines, "", f"{result.tally.all_states:,} crash states, {broken_histories} broken runs"]
 
 
 def _numbers(result: CrashResult) -> list[str]:
     tally = result.tally
     stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in sorted(tally.seconds.items()))
     return [
-        f"{tally.states:,} crash states counted ({tally.all_states:,} in all) from {tally.histories:,} histories in "
+        f"{tally.states:,} crash states counted ({tally.all_states:,} in all) from {tally.histories:,} runs in "
         f"{result.shards:,} shards, {result.seconds:.1f} s: {tally.states / max(result.seconds, 1e-9):,.0f} states/s",
         f"{len(tally.images):,} distinct images, {len(tally.recovered):,} distinct recovered logs, "
-        f"{result.repeated} histories repeated and equal, {tally.proven_legal:,} images proven legal",
+        f"{result.repeated} runs repeated with equal results, {tally.proven_legal:,} images proved legal",
         f"time: {stages}",
         f"{tally.work['recoveries']:,} stores opened ({tally.work['recoveries'] / max(result.seconds, 1e-9):,.0f}/s), "
-        f"{tally.work['viewed']:,} of them had what one before had; {tally.work['known']:,} states were known",
+        f"{tally.work['viewed']:,} of them with the result of an earlier one; "
+        f"{tally.work['known']:,} states judged from the cache",
         "",
         *_activation(tally),
     ]
 
 
 def _activation(tally: Tally) -> list[str]:
-    lines = [f"{'fault, rule or judge':<44}{'armed':>10}{'fired':>10}{'mattered':>10}"]
-    for name in sorted(tally.armed):
-        lines.append(f"{name:<44}{tally.armed[name]:>10,}{tally.fired[name]:>10,}{tally.mattered[name]:>10,}")
+    lines = [f"{'fault, rule or judge':<44}{'enabled':>10}{'hit':>10}{'effective':>10}"]
+    for name in sorted(tally.enabled):
+        lines.append(f"{name:<44}{tally.enabled[name]:>10,}{tally.hit[name]:>10,}{tally.effective[name]:>10,}")
     return lines
 
 
 def _gates(result: CrashResult) -> list[str]:
-    lines = [f"vacuous: {', '.join(result.silent)} never fired; explore longer"] if result.silent else []
+    lines = [f"vacuous: {', '.join(result.silent)} never hit; explore longer"] if result.silent else []
     if result.without_canary:
         shards = ", ".join(map(str, result.without_canary))
         lines.append(f"canary: no planted bug was caught in shard {shards}")
@@ -201,9 +202,9 @@ def shards_outcome(
 ) -> tuple[Outcome, str]:
     """Return the outcome and the text of a campaign in shards, of which the rows are known.
 
-    `stopped` says why it ended early, or is empty; `measured` are seconds, seconds to start, and the shards skipped.
+    `stopped` is the reason of an early end, or ""; `measured` are seconds, seconds to start, and skipped shards.
     """
-    from tornpage.pipeline.campaign import result_hash, silent_in
+    from tornpage.pipeline.campaign.campaign import result_hash, silent_in
 
     settings = shards[0].settings
     histories = [row for row in rows if row["kind"] == "history"]
@@ -212,7 +213,7 @@ def shards_outcome(
     silent = silent_in(rows, settings.disk)
     findings = [each.document() for each in _shard_findings(histories, ends, deaths, silent)]
     if stopped and stopped != "interrupted":
-        findings.append(Finding("stopped", "harness", f"{stopped}; go on with --resume").document())
+        findings.append(Finding("stopped", "harness", f"{stopped}; continue with --resume").document())
     order = (("harness", "harness"), ("broken", "broken"), ("vacuous", "vacuous"))
     severities = {finding["severity"] for finding in findings}
     verdict = next((verdict for severity, verdict in order if severity in severities), "holds")
@@ -256,7 +257,7 @@ def shards_outcome(
 def _shard_findings(
     histories: Sequence[Row], ends: Sequence[Row], deaths: Sequence[Row], silent: Sequence[str]
 ) -> list[Finding]:
-    """Return the findings: of shards whose worker died, of runs, of shards, and of what never fired."""
+    """Return the findings: dead workers, runs, shards, and what was never hit."""
     findings = [Finding("worker-died", "harness", f"{row['sentence']}; run it again with --resume") for row in deaths]
     for row in histories:
         if row["verdict"] != "holds":
@@ -268,7 +269,7 @@ def _shard_findings(
 
 
 def _never_fired(names: Iterable[str]) -> list[Finding]:
-    return [Finding("never-fired", "vacuous", f"{name} never fired") for name in names]
+    return [Finding("never-fired", "vacuous", f"{name} was never hit") for name in names]
 
 
 def _without_canary(shards: Iterable[int]) -> list[Finding]:
@@ -276,7 +277,10 @@ def _without_canary(shards: Iterable[int]) -> list[Finding]:
 
 
 def _shard_tables(counted: Counted, ends: Sequence[Row], *, seed: int) -> dict[str, dict[str, Any]]:
-    """Return activation and discovery, and the seconds of each shard; what is distinct is so within histories only."""
+    """Return activation, discovery, and seconds of each shard.
+
+    Distinct counts are distinct within runs only.
+    """
     caption = {"source": "crash campaign in shards", "seed": seed, "command": f"tornpage {' '.join(sys.argv[1:])}"}
     stages = [{"stage": f"shard {row['shard']}", "seconds": row["seconds"]} for row in ends][:_STAGES_MAX]
     tables = {"activation": counted.activation, "discovery": counted.discovery, "stages": stages}
@@ -287,9 +291,10 @@ def _shards_text(outcome: Outcome, stopped: str) -> str:
     figures = outcome.figures
     lines = [
         f"{figures['states']:,} crash states counted ({figures['all_states']:,} in all) from {figures['histories']:,} "
-        f"histories in {figures['shards_complete']} of {figures['shards']} shards, {figures['seconds']:.1f} s",
-        f"{figures['distinct_images']:,} images distinct within their histories, {figures['proven_legal']:,} proven "
-        f"legal, {figures['repeated_histories']} histories repeated and equal, {figures['canaries']} canaries caught",
+        f"runs in {figures['shards_complete']} of {figures['shards']} shards, {figures['seconds']:.1f} s",
+        f"{figures['distinct_images']:,} images distinct within their runs, {figures['proven_legal']:,} proved "
+        f"legal, {figures['repeated_histories']} runs repeated with equal results, "
+        f"{figures['canaries']} canaries caught",
     ]
     for finding in outcome.findings[:10]:
         lines.append(f"{finding['severity']}: {finding['code']}: {finding['sentence']}")

@@ -1,4 +1,4 @@
-"""Results of explorations as documents and as text: each `*_outcome` takes a result and returns both.
+"""Render results of explorations: each `*_outcome` returns document and text.
 
 Crash campaigns have a module of their own (tornpage/render/campaign.py). Nothing here runs anything.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tornpage.properties.explore.kills.run import KillResult
     from tornpage.properties.explore.machines.check import CheckResult
     from tornpage.properties.explore.real_faults.report import FaultReport, FaultsReport
-    from tornpage.properties.explore.recovery.crashes import RecoveryReport, ShapeReport
+    from tornpage.properties.explore.recovery.crashes import LayoutReport, RecoveryReport
     from tornpage.properties.program.case import Settings
 
 __all__ = [
@@ -51,7 +51,7 @@ __all__ = [
 def interleavings_outcome(
     result: InterleavingResult, *, seed: int, out: str | None, command: str
 ) -> tuple[Outcome, str]:
-    """Return the interleavings of a store's threads, writing the case file if there is a place for it."""
+    """Return a result of interleavings; write the case file to `out` if given."""
     tally = result.tally
     seconds = max(result.seconds, 1e-9)
     tried, is_all = tally.exhausted
@@ -77,7 +77,7 @@ def interleavings_outcome(
         if result.failure is None
     ]
     if tally.unknown:
-        sentence = f"of {tally.unknown} histories no order was found in time"
+        sentence = f"no order was found in time for {tally.unknown} histories"
         findings.append(Finding("unknown-history", "unknown", sentence).document())
     if not result.canary and result.failure is None:
         sentence = "interrupted before the canary" if result.interrupted else "no planted bug was caught"
@@ -127,7 +127,7 @@ def _save_interleaving(interleaving: Interleaving, out: str, finding: dict[str, 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(document_of(interleaving), indent=2) + "\n")
     except OSError as error:
-        warn(f"case file not written to {out}: {error.strerror}; the token says the same")
+        warn(f"case file not written to {out}: {error.strerror}; the token has the same content")
     else:
         finding["case_file"] = str(path)
 
@@ -144,8 +144,8 @@ def _interleavings_text(result: InterleavingResult) -> str:
         f"{tally.interleavings:,} interleavings of {tally.scenarios:,} scenarios in {result.seconds:.1f} s, "
         f"{len(tally.distinct):,} of them distinct: {len(tally.distinct) / seconds:,.0f} distinct/s",
         f"{len(tally.outcomes):,} distinct outcomes, {tally.points:,} yield points, "
-        f"{result.repeated} interleavings repeated and equal",
-        f"at locks alone: {tried:,} interleavings of the smallest scenario in order, {'all' if is_all else 'not all'}",
+        f"{result.repeated} interleavings repeated with equal results",
+        f"switching only at locks: {tried:,} interleavings of the smallest scenario, {'all' if is_all else 'not all'}",
         "",
         *(f"{effect:<20}{tally.effects[effect]:>10,}" for effect in sorted(tally.effects)),
         "",
@@ -153,7 +153,7 @@ def _interleavings_text(result: InterleavingResult) -> str:
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; explore longer")
     if tally.unknown:
-        lines.append(f"unknown: of {tally.unknown} histories no order was found in time")
+        lines.append(f"unknown: no order was found in time for {tally.unknown} histories")
     not_caught = "canary: not tried" if result.interrupted else "canary: no planted bug was caught"
     lines.append(f"canary: {result.canary} caught" if result.canary else not_caught)
     return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
@@ -168,8 +168,8 @@ def interleaving_text(interleaving: Interleaving, broken: GuaranteeBroken, ran: 
     if broken.found and "\n" not in broken.found:
         lines.append(f"  found     {broken.found}")
     lines += ["", "  program", *(f"    {line}" for line in told["program"])]
-    lines += ["", "  calls, with the logical times of begin and end", *(f"    {line}" for line in told["history"])]
-    lines += ["", "  turns: who ran past how many yield points, and where he was left"]
+    lines += ["", "  calls, with logical start and end times", *(f"    {line}" for line in told["history"])]
+    lines += ["", "  turns: task, yield points passed, and where it was interrupted"]
     lines += [f"    {line}" for line in told["turns"]]
     return "\n".join([*lines, "", "  run it again:", f"    tornpage replay {told['token']}"])
 
@@ -209,9 +209,9 @@ def kills_outcome(result: KillResult, *, seed: int, mode: KillMode) -> tuple[Out
     lines = [
         f"{report.killed:,} writers killed by SIGKILL at a {mode} in {report.cycles:,} cycles, {result.seconds:.1f} s: "
         f"{report.cycles / max(result.seconds, 1e-9):,.0f} cycles/s",
-        f"{len(report.points):,} distinct points, {len(report.outcomes):,} distinct outcomes",
+        f"{len(report.points):,} distinct kill points, {len(report.outcomes):,} distinct outcomes",
         f"{report.judged:,} directories judged, {report.recovered_twice:,} of them recovered twice",
-        "killed in " + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
+        "killed during " + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
         *(f"contract {v.contract} is broken: {v.sentence} (kept in {v.kept})" for v in report.violations),
         f"result hash: {result.result_hash}",
         f"verdict: {'interrupted' if result.interrupted else result.verdict.value}",
@@ -238,7 +238,7 @@ def restarts_outcome(result: RestartResult, *, seed: int) -> tuple[Outcome, str]
     said = "interrupted" if result.interrupted and not broken else verdict
     lines = [
         f"{tally.restarts:,} restarts by {tally.processes:,} fresh processes, {result.seconds:.1f} s: "
-        f"{tally.refused:,} refused while another one lived, {tally.killed:,} killed, {tally.messages:,} messages",
+        f"{tally.refused:,} refused while another was running, {tally.killed:,} killed, {tally.messages:,} messages",
         *(str(each) for each in broken),
         f"verdict: {said}",
     ]
@@ -275,7 +275,7 @@ def recovery_outcome(report: RecoveryReport, *, seed: int, command: str) -> tupl
     return outcome, _recovery_text(report)
 
 
-def _recovery_row(shape: ShapeReport) -> dict[str, Any]:
+def _recovery_row(shape: LayoutReport) -> dict[str, Any]:
     crashes = shape.judgement.crashes
     return {
         "shape": shape.shape.name,
@@ -291,7 +291,7 @@ def _recovery_row(shape: ShapeReport) -> dict[str, Any]:
     }
 
 
-def _recovery_findings(shape: ShapeReport) -> list[dict[str, Any]]:
+def _recovery_findings(shape: LayoutReport) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {
             "code": f"contract-{ruling.contract}",
@@ -312,7 +312,7 @@ def _recovery_findings(shape: ShapeReport) -> list[dict[str, Any]]:
                 "code": "contract-7",
                 "severity": "broken",
                 "shape": shape.shape.name,
-                "sentence": "the store opens otherwise than it has to",
+                "sentence": "the store opens in the wrong mode",
                 "expected": shape.shape.mode,
                 "found": shape.judgement.mode,
             }
@@ -322,7 +322,7 @@ def _recovery_findings(shape: ShapeReport) -> list[dict[str, Any]]:
 
 def _recovery_text(report: RecoveryReport) -> str:
     """Return a line for each store layout, then what is broken."""
-    lines = [f"{'shape':<31}{'opens':<12}{'operations':>10}{'kills':>7}{'losses':>8}  verdict"]
+    lines = [f"{'layout':<31}{'opens':<12}{'operations':>10}{'kills':>7}{'losses':>8}  verdict"]
     for row in map(_recovery_row, report.shapes):
         lines.append(
             f"{row['shape']:<31}{row['opens']:<12}{row['operations']:>10}{row['kills']:>7}{row['power_losses']:>8}"
@@ -341,7 +341,7 @@ def faults_outcome(report: FaultsReport, *, command: str) -> tuple[Outcome, str]
     timings = []
     for fault in report.faults:
         name = fault.name.replace("-", "_")
-        figures |= {f"armed_{name}": fault.armed, f"fired_{name}": fault.fired, f"mattered_{name}": fault.mattered}
+        figures |= {f"armed_{name}": fault.enabled, f"fired_{name}": fault.hit, f"mattered_{name}": fault.effective}
         figures[f"seconds_{name}"] = fault.seconds
         timings.append(f"seconds_{name}")
     caption = {"source": "faults of real disks", "seed": report.seed, "command": command}
@@ -359,7 +359,7 @@ def faults_outcome(report: FaultsReport, *, command: str) -> tuple[Outcome, str]
 
 
 def _fault_findings(fault: FaultReport) -> list[dict[str, Any]]:
-    """Return what a reader has to know: a broken promise, our own fault, what was skipped, what never happened."""
+    """Return findings: broken guarantees, failures of the harness, skipped and unused faults."""
     if fault.harness:
         return [{"code": "harness", "severity": "harness", "fault": fault.name, "sentence": fault.harness}]
     if fault.broken is not None:
@@ -376,7 +376,7 @@ def _fault_findings(fault: FaultReport) -> list[dict[str, Any]]:
         ]
     if fault.skipped:
         return [{"code": "skipped", "severity": "note", "fault": fault.name, "sentence": fault.skipped}]
-    counts = {"armed": fault.armed, "fired": fault.fired, "mattered": fault.mattered}
+    counts = {"armed": fault.enabled, "fired": fault.hit, "mattered": fault.effective}
     never = next((count for count, times in counts.items() if not times), None)
     if never is None:
         return []
@@ -386,10 +386,10 @@ def _fault_findings(fault: FaultReport) -> list[dict[str, Any]]:
 
 def _faults_text(report: FaultsReport) -> str:
     """Return the table, then what was seen."""
-    lines = [f"{'fault':<16}{'armed':>7}{'fired':>7}{'mattered':>10}  verdict"]
+    lines = [f"{'fault':<16}{'enabled':>8}{'hit':>7}{'effective':>11}  verdict"]
     for fault in report.faults:
         verdict = "skipped" if fault.verdict is None else fault.verdict.value
-        lines.append(f"{fault.name:<16}{fault.armed:>7}{fault.fired:>7}{fault.mattered:>10}  {verdict}")
+        lines.append(f"{fault.name:<16}{fault.enabled:>8}{fault.hit:>7}{fault.effective:>11}  {verdict}")
     for fault in report.faults:
         lines += ["", fault.name, *(f"  {sentence}" for sentence in fault.seen)]
         lines += [f"  {_fault_line(finding)}" for finding in _fault_findings(fault)]
@@ -430,8 +430,8 @@ def exhaust_outcome(result: ExhaustResult, *, out: str | None) -> tuple[Outcome,
         sentence = f"the planted bug {canary_bug(result.tally.plan.disk)} was not caught"
         findings.append(Finding("no-canary", "vacuous", sentence).document())
     alphabet = [
-        {"letter": letter.name, "sentence": letter.sentence, "operations": [*map(describe, letter.operations)]}
-        for letter in result.tally.plan.letters
+        {"letter": entry.name, "sentence": entry.sentence, "operations": [*map(describe, entry.operations)]}
+        for entry in result.tally.plan.operation_set
     ]
     bound = {"statement": statement_of(result.tally), "result_hash": result.result_hash, "alphabet": alphabet}
     outcome = Outcome(
@@ -475,7 +475,7 @@ def _exhaust_text(result: ExhaustResult) -> str:
 def machines_outcome(
     result: CheckResult, *, asked: int, seconds: float, seed: int, out: str | None, settings: Settings | None
 ) -> tuple[Outcome, str]:
-    """Return a run of the machines, `asked` examples of them; `settings` are those of a target."""
+    """Return a run of `asked` examples of machines; `settings` describe a target."""
     is_unfinished = result.interrupted and result.failure is None
     fired = result.tally.fired
     figures: dict[str, float | int] = {"examples": result.tally.examples if is_unfinished else asked}
@@ -512,7 +512,7 @@ def machines_outcome(
 
 def left_out_line(reason: str) -> str:
     """Return a line that says which crash faults cannot be made of a target here."""
-    return f"process kills alone, between answers; no power loss: {reason}"
+    return f"only process kills between answers; no power loss: {reason}"
 
 
 def target_command(plan: TargetPlan) -> str:
@@ -534,7 +534,7 @@ def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out:
         "seconds": result.seconds,
         "states_per_s": tally.states / max(result.seconds, 1e-9),
     }
-    for kind, counts in (("armed", tally.armed), ("fired", tally.fired), ("mattered", tally.mattered)):
+    for kind, counts in (("armed", tally.enabled), ("fired", tally.hit), ("mattered", tally.effective)):
         figures |= {f"{kind}_{name}": count for name, count in counts.items()}
     findings = [saved_finding(each.failure, out) for each in result.found]
     for name in _never_happened(result) if not result.found else ():
@@ -560,11 +560,11 @@ def _target_text(result: TargetResult) -> str:
         lines += [f"    {each.broken}\n      tornpage replay {each.case.token()}" for each in failures[1:]]
         lines += [""]
     rate = tally.states / max(result.seconds, 1e-9)
-    lines += [f"{tally.states:,} crash states of {tally.histories:,} histories, {rate:,.0f} states/s", ""]
-    names = sorted(tally.armed.keys() | tally.mattered.keys())
-    lines += [f"  {'':<14}{'armed':>8}{'fired':>8}{'mattered':>10}"]
+    lines += [f"{tally.states:,} crash states of {tally.histories:,} runs, {rate:,.0f} states/s", ""]
+    names = sorted(tally.enabled.keys() | tally.effective.keys())
+    lines += [f"  {'':<14}{'enabled':>8}{'hit':>8}{'effective':>10}"]
     lines += [
-        f"  {name:<14}{tally.armed[name]:>8,}{tally.fired[name]:>8,}{tally.mattered[name]:>10,}" for name in names
+        f"  {name:<14}{tally.enabled[name]:>8,}{tally.hit[name]:>8,}{tally.effective[name]:>10,}" for name in names
     ]
     if tally.left_out:
         lines += ["", left_out_line(tally.left_out)]

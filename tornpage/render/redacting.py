@@ -1,12 +1,12 @@
-"""What a document about a store shows: its rows and findings as they are, or without a word of what the store holds.
+"""Show rows and findings of a store unchanged, or redacted for sharing.
 
-A redacted document is for people who must not see the messages. Rows are copied column by column from a list of what is
-known to be harmless; a column that is not in the list is left out, so that a new one cannot leak by being forgotten.
-Free text (messages, remedies) quotes the store, so that the sentences of docs/findings.md stand in its place. What
-stays visible, and what it can give away, is told in docs/inspect.md, "Sharing a dump".
+A redacted document is for readers who must not see the messages. Rows are copied column by column from a list of
+harmless columns. A column that is not listed is left out, so that a new column cannot leak.
+Free text (messages, remedies) quotes the store, so the sentences of docs/findings.md replace it. docs/inspect.md,
+"Sharing a dump", states what stays visible and what it reveals.
 
-Whether a sentence quotes the store cannot be seen from it. So the sentences of rulings that do not are listed here, `N`
-for a number; of any other sentence the part that is listed is kept, up to a colon or semicolon.
+A sentence does not show whether it quotes the store. So the sentences of rulings that quote nothing are listed here,
+with `N` for a number. Of any other sentence the listed part is kept, up to a colon or semicolon.
 """
 
 import re
@@ -95,7 +95,7 @@ class Showing(Protocol):
 
 
 class _AsItIs:
-    """Everything as it is."""
+    """Shows everything unchanged."""
 
     option = ""
 
@@ -123,9 +123,9 @@ class _AsItIs:
 
 
 class Redacted:
-    """Pseudonyms for what the store holds: equal values get equal names, as long as this object is used.
+    """Made-up names for the content of a store; equal values get equal names.
 
-    A name is a word, a number in the order of appearance and, behind a colon, the length of what it stands for in bytes
+    A name is a word, a number in the order of appearance and, after a colon, the length of the original in bytes
     of UTF-8: `topic-1:6`. Hashes are numbers in the order of appearance.
     """
 
@@ -241,7 +241,7 @@ class Redacted:
         return self.row(unit)
 
     def tags_code(self, code: int | str | None) -> int | None:
-        """Return a tags code: within 32 bits it is a hash, else a due time, or the address of an extension."""
+        """Redact a tags code: a hash within 32 bits, else a due time or an address."""
         if code is None:
             return None
         return self.hash(int(code)) if -(1 << 31) <= int(code) < 1 << 31 else bounded(code)
@@ -284,7 +284,7 @@ _NUMBERS = (
     "storedPhyText", "sysFlag", "time", "units",
 )  # fmt: skip
 _COLUMNS: dict[str, Callable[[Redacted, Any], Any]] = {
-    # words of ours
+    # words of tornpage
     **dict.fromkeys(("kind", "field", "points", "reason", "state", "wrong"), lambda _, word: word),
     **dict.fromkeys(_NUMBERS, lambda _, number: bounded(number)),
     **dict.fromkeys(("file", "directory"), Redacted.label),
@@ -316,41 +316,43 @@ SENTENCES = (
     # 1 to 3
     "N records? from N to N, byte for byte as in the image(, and as put)?",
     "the log does not end where the store says",
-    "the log begins elsewhere than in the image",
-    "the log has other files than its end says",
+    "the log does not begin where that of the image does",
+    "the log's files do not fit its begin and end",
     "the log differs from what was appended at offset N",
-    "nobody was told of the record at N; delayed messages are copied",
-    "a record was never put in this form",
+    "the record at N may be the copy of a delayed message",
+    "a record differs from every record that was put",
     "a record that was put is missing in the middle of the log",
-    "the recovered log is none that may survive",
-    "the recovered log is not that of the image, which is judged by number 2",
+    "records that had to survive are missing after recovery",
+    "the recovered log has records that must not be there",
+    "the recovered log is not one that may survive",
+    "the recovered log is not that of the image, which number 2 judges",
     "the log ends below its durable floor",
-    r"what was acknowledged is not in an image \(--truth FILE says it\); "
-    "nothing is missing of N valid records? up to N",
+    r"an image does not show what was acknowledged \(--truth FILE adds it\); "
+    "none of N valid records? up to N is missing",
     "none is missing of N records? (flushed|acknowledged before the process died)",
-    "N records that were (flushed|acknowledged before the process died) are gone",
-    "the image itself has lost N records that were (flushed|acknowledged before the process died), from N on, which no "
-    r"crash may do; with N behind them they are not in the log \(number 7 says what is due then\)",
-    "everything behind N is zero, durably; (nothing was there|bytes from N on were erased)",
-    "a byte cut by recovery is still (in the page cache|on disk) at offset N",
+    "N records that were (flushed|acknowledged before the process died) are missing",
+    "the image itself lacks N records that were (flushed|acknowledged before the process died), from N on, which no "
+    r"crash may lose; they and N records past them are not in the log \(see number 7\)",
+    "all bytes past N are zero on disk; (they were zero before|bytes from N on were erased)",
+    "a byte that recovery cut is still (in the page cache|on disk) at offset N",
     "a read-only store cuts nothing",
     # 4 and 5
-    "N units? in N queues?, byte for byte as the records say",
-    "N entr(y|ies), link by link as the records say; keys are found",
+    "N units? in N queues?, each byte as the records require",
+    "N entr(y|ies), each link as the records require; queries find their keys",
     "the store has no index",
-    "the index begins behind a file that is gone, which has the time of its first entry",
-    "some topics were deleted, and which records are dispatched no more is not judged",
-    "due times in the image are not those of the default delay levels, and the levels are not in it",
-    "index files have several sizes, and which one was configured cannot be told",
-    "a record has a topic or properties that are no UTF-8: what Java makes of them is not decided here",
-    "a read-only store leaves queues and index as they are; what it serves is judged by number 7",
+    "the first entry of the index has its time relative to a file that is removed",
+    "topics were deleted, and the image does not show which records are still dispatched",
+    "due times in the image do not fit the default delay levels, and it does not show the levels",
+    "index files have several sizes, and the image does not show which one was configured",
+    "a record has a topic or properties that are not UTF-8, which Java decodes in its own way",
+    "a read-only store leaves queues and index as they are; number 7 judges what it serves",
     # 6
     "recovering again changes nothing; N crashes at N of the N file operations of the recovery lead to the same store",
     "recovery presents bytes from offset N on that are not durable",
-    "recovering twice is not recovering once",
-    "looking at the whole log leads elsewhere",
+    "a second recovery changes the store",
+    "a recovery that reads the whole log gives another store",
     "a (kill|power loss) at operation N of the recovery",
-    "read-only once and read-write once",
+    "the store opens read-only one time and read-write the other",
     "a damaged store is changed by opening it again",
     "the log has other files( on the disk)?",
     "the log differs( on the disk)?",
@@ -358,44 +360,44 @@ SENTENCES = (
     # 7
     "the store does not open",
     "the store did not open",
-    "the store opens read-write(; in quarantine: N records? from behind the cut)?",
+    "the store opens read-write(; N records? past the cut are in quarantine)?",
     "the store opens read-only after a crash",
-    "damage goes unnoticed",
-    "the durable floor lies beyond the log after a recovery",
-    "a recovery leaves the durable floor elsewhere than its log ends",
-    "N valid records behind the cut are in no quarantine, and no floor says they may go",
+    "the store does not notice damage",
+    "the durable floor lies past the end of the log after a recovery",
+    "recovery did not set the durable floor to the end of the log",
+    "N valid records past the cut are not in quarantine, and no floor permits their loss",
     "no finding names file and offset of the damage",
     "a damaged store cannot be read",
-    "a damaged store serves what does not verify",
+    "a damaged store serves a message that does not verify",
     "N records that verify are not served",
-    "a damaged store was changed by opening it",
+    "opening a damaged store changed it",
     "read-only, changed nothing, serves N records?",
     # 9 and 13
     "a read-only store moves no watermark",
     "the watermarks are out of order after recovery",
     "the checkpoint is newer than the durable log",
     "the checkpoint is newer than the durable queues and index",
-    "minimum, flushed, committed and written are N, N, N, N; the checkpoint is not ahead",
-    "recovery changed( on the disk)? what a file says",
+    "minimum, flushed, committed and written are N, N, N, N; the checkpoint is not newer",
+    "recovery changed the content of a file( on the disk)?",
     "the durable floor on disk is not whole after a recovery",
-    "a process that has recovered has no whole (checkpoint|durable floor)",
-    "checkpoint and floor are whole, and N progress files?, within the queues",
+    "the recovered store has no whole (checkpoint|durable floor)",
+    "checkpoint, floor and N progress files? are whole; progress lies within its queues",
     # 14, 16 and 17
-    "a second opener is let in",
-    "a second opener fails for another reason than the first",
-    "a second opener changed something before it was refused",
-    "a second opener is refused, and has changed nothing",
+    "a second open succeeds",
+    "a second open fails for another reason than the open store",
+    "a second open changed the store before it failed",
+    "a second open was refused and changed nothing",
     "a read-only store dispatches nothing",
-    "something was left to dispatch when the store had opened",
+    "the store opened with part of its log not dispatched",
     "the store opened with nothing left to dispatch; requests and services are not in an image",
-    "a queue has records in front of the log only; with which number it goes on is not in the log",
-    "bounds of all queues are right; who reads a third of them gets every record, in order",
+    "all records of a queue are removed, and the log does not show its next queue offset",
+    r"bounds of all queues are right; each queue read \(one in three\) returned every record in order",
     # what an image can never tell
     "a status is the answer to a put, and an image has no puts",
-    "which files were due to go is not in an image",
-    "buffers in the hands of readers end with the process",
-    "when a message was delivered is not in an image; that it waits in its queue is a part of number 4",
-    "what a replica had is not in the image of its master",
+    "an image does not show which files were due for removal",
+    "buffers of readers end with the process",
+    "an image does not show when a message was delivered; number 4 judges that it waits in its queue",
+    "the image of a master does not show what its replica had",
 )
 _NUMBER_MAX = 1 << 47
 """No offset, size or time (ms) of a store comes near; eight bytes of a message that stand in the place of one do."""
@@ -404,23 +406,24 @@ _HARMLESS = re.compile("|".join(f"(?:{re.sub('N(?![a-z])', _NUMBER, sentence)})"
 _SEPARATOR = re.compile("[:;] ")
 
 _OF_OFFSETS = re.compile(
-    "the log (does not end where the store says|begins elsewhere than in the image|ends below its durable floor)"
-    "|the recovered log is none that may survive"
+    "the log (does not (end where the store says|begin where that of the image does)|ends below its durable floor)"
+    "|records that had to survive are missing after recovery|the recovered log has records that must not be there"
+    "|the recovered log is not one that may survive"
     "|the watermarks are out of order after recovery|the checkpoint is newer than the durable log"
-    "|something was left to dispatch when the store had opened|the store opens read-only after a crash"
-    "|damage goes unnoticed.*",
+    "|the store opened with part of its log not dispatched|the store opens read-only after a crash"
+    "|the store does not notice damage.*",
     re.DOTALL,
 )
-"""Sentences whose expected and found values are offsets, times, or words of ours. Others may have bytes there."""
-_PLACE = rf"\({_NUMBER}, {_NUMBER}\)"
+"""Sentences whose expected and found values are offsets, times, or words of tornpage. Others may have bytes there."""
+_LOG_TEXT = rf"{_NUMBER}(?: to {_NUMBER})? records?, log end {_NUMBER}(?: to {_NUMBER})?"
 _OFFSETS = re.compile(
-    rf"{_NUMBER}(?:, {_NUMBER})*|{_NUMBER} at most|{_PLACE}(?: to {_PLACE} \(records, end offset\))?"
+    rf"{_NUMBER}(?:, {_NUMBER})*|{_NUMBER} at most|{_LOG_TEXT}"
     "|min <= flushed = written|read-only|read-write"
 )
 
 
 def harmless_sentence(sentence: str) -> str:
-    """Return a ruling's sentence as far as it is known not to quote the store."""
+    """Return the part of a ruling's sentence that is known to quote no content of the store."""
     if _HARMLESS.fullmatch(sentence):
         return _bounded(sentence)
     for separator in _SEPARATOR.finditer(sentence):
@@ -430,7 +433,7 @@ def harmless_sentence(sentence: str) -> str:
 
 
 def harmless_value(sentence: str, value: str) -> str:
-    """Return what a sentence expected or found if it is known not to quote the store, else nothing."""
+    """Return an expected or found text if it quotes no content of the store, else ""."""
     return _bounded(value) if _OF_OFFSETS.fullmatch(sentence) and _OFFSETS.fullmatch(value) else ""
 
 
@@ -446,7 +449,7 @@ def _bounded(text: str) -> str:
 
 
 def said_of(code: str, severity: str, place: str) -> dict[str, str]:
-    """Return message and remedy that docs/findings.md has for a code; for a code of the store itself, the place."""
+    """Return message and remedy of docs/findings.md for a code, or the place for others."""
     said = finding_codes().get(code, FindingCode(severity, place, ""))
     return {"message": said.meaning.replace("`", ""), "remedy": _remedy(said.remedy, severity)}
 

@@ -1,10 +1,10 @@
-"""A history of runs (`--history DIR`): a row for each run, in a dataset of Parquet files that Trends show.
+"""Write a history of runs (`--history DIR`) as a dataset of Parquet files.
 
     DIR/day=2026-11-22/run-20261122T190501Z-1f3a90c2.parquet
 
-Columns: those of `reports.history`, and `activation`, a list of (name, armed, fired, mattered) with an entry per fault,
-rule and judge. A file appears whole or not at all, and no file is ever changed, so that runs may append at the same
-time. What was interrupted is no row: it could not be compared with anything.
+Columns: those of `reports.results.history`, and `activation`, a list of (name, armed, fired, mattered) with an entry
+per fault, rule and judge. A file appears whole or not at all, and no file is ever changed, so that runs may append at
+the same time. What was interrupted is no row: it could not be compared with anything.
 """
 
 import os
@@ -44,7 +44,7 @@ def prepare_history(directory: str | None) -> None:
 
 
 def append_run(directory: str | None, outcome: Outcome, *, started: datetime) -> Path | None:
-    """Add a finished run to a history; return its file. A disk that refuses is warned of and noted in the outcome."""
+    """Add a finished run to a history; return its file, or None after a warning."""
     if directory is None:
         return None
     if outcome.interrupted:
@@ -62,7 +62,7 @@ def append_run(directory: str | None, outcome: Outcome, *, started: datetime) ->
 
 
 def _row(outcome: Outcome, started: datetime) -> dict[str, Any]:
-    from tornpage.reports.causes import without_places
+    from tornpage.reports.results.causes import without_places
 
     settings: Mapping[str, Any] = outcome.extra.get("settings", {})
     bug = settings.get("bug") and f"bug {settings['bug']}"
@@ -91,7 +91,7 @@ def _row(outcome: Outcome, started: datetime) -> dict[str, Any]:
 
 
 def _schema() -> "pa.Schema":
-    """Return the schema of every file: a reader of the dataset takes the schema of the first file for all."""
+    """Return the schema of every file; readers use the schema of the first file for all."""
     import pyarrow as pa
 
     words = ("run", "started", "version", "command", "verdict", "series")
@@ -114,7 +114,7 @@ def _add_file(row: dict[str, Any], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from tornpage.pipeline.outputs import whole
+    from tornpage.pipeline.rows.outputs import whole
 
     with whole(path) as unfinished:
         pq.write_table(pa.Table.from_pylist([row], schema=_schema()), unfinished)

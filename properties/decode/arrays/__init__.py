@@ -1,4 +1,4 @@
-"""The judges' decoder in columns: log files, queue files and index files as NumPy arrays, out of compiled walks.
+"""Decode log, queue and index files into columns: NumPy arrays filled by compiled walks.
 
 Importing it loads NumPy and Numba, which `properties.decode` itself never does. It shares no code with the store.
 """

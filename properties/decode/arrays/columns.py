@@ -1,6 +1,6 @@
-"""What a walk over a log file gives: columns of numbers, one row per valid record, and the few other items beside them.
+"""Result of a walk over a log file: columns with a row per valid record, and other items.
 
-Columns are 64-bit integers, whatever the width of the field in the file, so that they lie in one table.
+Columns are 64-bit integers, whatever the width of the field in the file, so that they form one table.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Column(IntEnum):
     """The columns, each named for its field; `docs/tables.md` gives meaning and unit.
 
     TOPIC is a number in the walk's list of topics. CHECKSUM is -1 without a trailer. The last three need the properties
-    and are 0 unless they are asked for: TAGS_CODE (Java hash of the tag), DELAY_LEVEL (0 without one) and
-    KEY_COUNT (how many keys the record is indexed by, none if it is a rolled back transaction).
+    and are 0 unless they are requested: TAGS_CODE (Java hash of the tag), DELAY_LEVEL (0 without one) and KEY_COUNT
+    (the number of keys that the record is indexed by, 0 for a rolled back transaction).
     """
 
     OFFSET = 0
@@ -49,31 +49,33 @@ class Column(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OtherItem:
-    """An item that is no record; it lies before the record of row `row` of its batch (behind the last: the count)."""
+    """An item that is not a record, before row `row` of its batch.
+
+    After the last record `row` is the number of rows.
+    """
 
     row: int
     item: Item
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that it stands for; those that a blank states, 0 for a `Bad`."""
+        """Bytes that the item covers: for a blank the stored length, for a `Bad` 0."""
         return getattr(self.item, "size_bytes", 0)
 
 
 Texts: TypeAlias = Mapping[str, tuple[NDArray[np.int64], NDArray[np.uint8]]]
-"""Byte strings per row: where they begin (one more than rows: the last ends there), and the bytes one behind the
-other."""
+"""Byte strings per row: their begins (one more than rows, the last is the end), and the bytes in a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogBatch:
-    """Rows of one file, in order. `table[Column.SIZE]` are the sizes; shape (columns, rows).
+    """Rows of one file, in order; `table` has the shape (columns, rows).
 
-    `topics` are all topics that the walk has met so far, as stored. `key_hashes` are the index hashes of the records'
-    keys, in the order of rows and of dispatch (the unique key first). `texts` are the byte strings that were asked for
-    (`body`, `properties`, `raw`, `born_host`, `store_host`). `records` holds, whole, what the kernel left to the plain
-    decoder: every record of several queues (multi dispatch) and every one with text that is no UTF-8, if properties
-    were asked for. `end` is the physical offset behind the last item of the batch.
+    `topics` are all topics that the walk has seen so far, as stored. `key_hashes` are the index hashes of the records'
+    keys, in the order of rows and of dispatch (the unique key first). `texts` are the requested byte strings (`body`,
+    `properties`, `raw`, `born_host`, `store_host`). `records` has the whole records that the kernel left to the plain
+    decoder, if properties were requested: those of several queues (multi dispatch) and those with text that is not
+    UTF-8. `end` is the physical offset after the last item of the batch.
     """
 
     table: NDArray[np.int64]
@@ -85,7 +87,7 @@ class LogBatch:
     records: Mapping[int, Record] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many records."""
+        """Return the number of records."""
         return int(self.table.shape[1])
 
     def __getitem__(self, column: Column) -> NDArray[np.int64]:
@@ -95,5 +97,5 @@ class LogBatch:
 
     @property
     def is_last(self) -> bool:
-        """Whether a blank ended the file here."""
+        """Whether a blank ended the file in this batch."""
         return bool(self.others) and isinstance(self.others[-1].item, Blank)

@@ -1,12 +1,12 @@
-"""How the judges' kernels are compiled, and what they do with bytes: big-endian integers, a search, the checksum.
+"""Compile the lab's kernels, with their primitives: big-endian integers, search, checksum.
 
-Nobody checks the places that are read: a kernel proves each of them against the end of its bytes first.
+Reads are not checked for bounds: a kernel first compares each place with the end of its bytes.
 
-What Numba keeps on disk is named after all sources of this package: it looks at a kernel's own file alone, and would go
-on using what it kept when only a part of the kernel changed.
+Compiled kernels that Numba keeps on disk are named after all sources of this package. Numba itself looks only at the
+kernel's own file and would reuse a kernel of which only a part in another file changed.
 
-Nothing here is shared with the store but the third-party CRC-32 (ISA-L's, which `isal` is made of), called through its
-address. Importing raises ImportError where `isal` does not give that away; the plain twin serves there.
+Only the third-party CRC-32 (of ISA-L, from `isal`) is shared with the store; it is called by its address. Importing
+raises ImportError if `isal` does not export that address; the plain walk is used instead.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ Table = NDArray[np.int64]
 READ = types.Array(types.uint8, 1, "C", readonly=True)
 INT = types.int64
 
-_OPTIONS: Any = {"nogil": True, "_nrt": False}  # no kernel makes an array, so references are not counted
+_OPTIONS: Any = {"nogil": True, "_nrt": False}  # kernels create no arrays, so no references are counted
 _SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -39,13 +39,13 @@ try:
     _crc32_address = ctypes.cast(ctypes.CDLL(isal_zlib.__file__).crc32_gzip_refl, ctypes.c_void_p).value
 except (AttributeError, OSError) as error:
     raise ImportError(f"{isal_zlib.__file__} hides crc32_gzip_refl; use the plain walk instead") from error
-# Known by name: an address that is kept on disk would be wrong in the next process.
+# Registered by name: an address in a compiled kernel on disk would be wrong in the next process.
 llvmlite.binding.add_symbol("tornpage_judge_crc32", _crc32_address)
 _crc32: Any = types.ExternalFunction("tornpage_judge_crc32", types.uint32(types.uint32, types.uintp, types.uint64))
 
 
 def kernel(*signature: Any) -> Callable[[_Function], _Function]:
-    """Compile a function that Python calls with such arguments, and keep it on disk."""
+    """Compile a function for calls from Python with this signature, and keep it on disk."""
 
     def wrap(function: _Function) -> _Function:
         function.__qualname__ = f"{function.__name__}_{_SOURCES:08x}"
@@ -64,13 +64,13 @@ def kernel_part(function: _Function) -> _Function:
 
 
 def _address(context: Any, builder: Any, signature: Any, arguments: Any, kind: ir.Type) -> Any:
-    """Return a pointer to the bytes of the first argument, as many on as the second says."""
+    """Return a pointer to a byte of the first argument; the second one is its index."""
     start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
     return builder.bitcast(builder.gep(start, [arguments[1]]), kind.as_pointer())
 
 
 def _reader(bits: int) -> Any:
-    """Return the function `(data, at) -> value` that reads a big-endian integer, signed unless it is a byte."""
+    """Return `(data, at) -> value`, which reads a big-endian integer, signed if not a byte."""
 
     def read(_: Any, data: Any, _at: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -93,7 +93,7 @@ i64_at: Callable[[Bytes, int], int] = _reader(64)
 
 @kernel_part
 def find_byte(data: Bytes, start: int, end: int, byte: int) -> int:
-    """Return where a byte first lies between two places, the second place if it does not."""
+    """Return the first place of a byte between two places, or the second place."""
     for at in range(start, end):
         if data[at] == byte:
             return at
@@ -102,5 +102,5 @@ def find_byte(data: Bytes, start: int, end: int, byte: int) -> int:
 
 @kernel_part
 def crc32(data: Bytes, start: int, end: int) -> int:
-    """Return the CRC-32 of the bytes between two places, without its top bit, as records hold it."""
+    """Return the CRC-32 of the bytes between two places, without its top bit as in records."""
     return int(_crc32(0, data.ctypes.data + start, end - start) & 0x7FFFFFFF)

@@ -1,4 +1,4 @@
-"""Index files as columns: the entries of one file, in the order of their making."""
+"""Decode index files into columns: the entries of one file, in the order of creation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ assert _ENTRY.itemsize == ENTRY_BYTES
 
 
 class EntryColumn(IntEnum):
-    """The columns, each as stored; NUMBER counts from 1."""
+    """The columns, as stored. NUMBER counts from 1."""
 
     NUMBER = 0
     KEY_HASH = 1
@@ -32,9 +32,9 @@ class EntryColumn(IntEnum):
 def entry_arrays(
     file: IndexFile, *, slots: int, count: int, first: int = 1, batch_entries: int = BATCH_ENTRIES
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield tables of shape (columns, entries) with entries `first` to `count` of a file that has so many slots.
+    """Yield tables of shape (columns, entries) with entries `first` to `count` of a file.
 
-    Fewer where the file ends before. Raises OSError when it cannot be opened or read.
+    There are fewer entries if the file ends earlier. Raises OSError if it cannot be opened or read.
     """
     number = first
     with FileSource(file.path, size_bytes_max=2**63 - 1, piece_bytes=batch_entries * ENTRY_BYTES) as source:

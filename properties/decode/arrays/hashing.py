@@ -1,4 +1,4 @@
-"""Java's hash of UTF-8 text, compiled: parts of the walk over records."""
+"""Compute Java's hash of UTF-8 text, compiled as a part of the walk over records."""
 
 from tornpage.properties.decode.arrays.compiling import Bytes, u8_at
 from tornpage.properties.decode.arrays.compiling import kernel_part as part
@@ -10,13 +10,16 @@ _HASH_MAX = 2**31 - 1
 
 @part
 def wrapped(value: int) -> int:
-    """Return a number as Java's int holds it."""
+    """Return a number as a Java int."""
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
 @part
 def hash_text(data: Bytes, at: int, end: int, value: int) -> tuple[bool, int]:
-    """Go on with Java's hash over UTF-8 text; False where Python's decoder would refuse the bytes."""
+    """Continue Java's hash over UTF-8 text.
+
+    Returns False for bytes that Python's decoder rejects.
+    """
     while at < end:
         first = u8_at(data, at)
         at += 1
@@ -50,6 +53,6 @@ def hash_text(data: Bytes, at: int, end: int, value: int) -> tuple[bool, int]:
 
 @part
 def index_hash(value: int) -> int:
-    """Return what the index takes for a hash: its absolute value, 0 where there is none."""
+    """Return the index's form of a hash: its absolute value, or 0 if that is no Java int."""
     value = abs(wrapped(value))
     return value if value <= _HASH_MAX else 0

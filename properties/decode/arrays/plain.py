@@ -1,6 +1,7 @@
-"""What a walk gives for one record, in plain Python: the twin that the kernel is tested against, and its help.
+"""Compute the columns of one record in plain Python.
 
-The kernel leaves to it what is rare: records of several queues, text that is no UTF-8, and more keys than have room.
+The kernel is tested against it and leaves rare records to it: those of several queues, with text that is not UTF-8, or
+with more keys than the table has room for.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def full_row(record: Record, topics: Topics, *, with_properties: bool, with_keys
 
 
 def keys_of_properties(properties: dict[str, str], sys_flag: int) -> list[str]:
-    """Return the keys that a record is indexed by, the unique one first; none if it is a rolled back transaction.
+    """Return the keys that a record is indexed by, the unique key first.
 
-    Source: RocketMQ's `IndexService.buildIndex`.
+    A rolled back transaction has none. Source: RocketMQ's `IndexService.buildIndex`.
     """
     if sys_flag & _ROLLED_BACK == _ROLLED_BACK:
         return []

@@ -1,7 +1,7 @@
-"""The walk over sound records, compiled: it stops at whatever else there is, and the plain decoder says what that is.
+"""Walk over valid records, compiled; the walk stops at anything else.
 
-A record that it takes passed every check of `properties.decode.record`, in the same bytes; one that it does not take
-may still be sound (it may end behind the bytes at hand, or have properties that only the plain decoder reads).
+A record that it takes has passed every check of `properties.decode.record`. A record that it does not take may still be
+valid: it may end past the available bytes, or have properties that only the plain decoder reads.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ from tornpage.properties.decode.arrays.hashing import hash_text, index_hash, wra
 __all__ = ["FULL", "STOPPED", "WITH_KEYS", "WITH_PROPERTIES", "copy_stretches", "walk_records"]
 
 FULL, STOPPED = 0, 1
-"""Why the walk ended: a table has no more room, or there is no record that it takes."""
+"""Why the walk ended: a table is full, or the next bytes are not a record that it takes."""
 
 WITH_PROPERTIES, WITH_KEYS = 1, 2
 
@@ -53,12 +53,15 @@ _POOL = types.Array(types.uint8, 1, "C")
 def _take_properties(
     data: Bytes, at: int, end: int, topic_at: int, topic_end: int, with_keys: bool, keys: Table, key_count: int
 ) -> tuple[int, int, int, int]:
-    """Return (tags code, delay level, keys found, what went wrong: 0 nothing, 1 not for the kernel, 2 no room)."""
+    """Return tags code, delay level, number of keys, and trouble.
+
+    Trouble is 0 for none, 1 for a record that the kernel does not take, and 2 for a full table.
+    """
     tags_at = tags_end = keys_at = keys_end = unique_at = unique_end = delay_at = delay_end = 0
     while at < end:
         stop = find_byte(data, at, end, 2)
         size = stop - at
-        if size > 5:  # the shortest pair that means anything: TAGS=x
+        if size > 5:  # the shortest pair of interest is TAGS=x
             word = i32_at(data, at)
             if word == _TAGS and data[at + 4] == 1:
                 tags_at, tags_end = at + 5, stop
@@ -112,10 +115,10 @@ def _take_properties(
 
 @part
 def _topic_number(data: Bytes, at: int, end: int, pool: Bytes, ends: Table, slots: NDArray[np.int32]) -> int:
-    """Return the number of a topic, a new one if need be; -1 when there is no room for it.
+    """Return the number of a topic, which may be new; -1 if there is no room for it.
 
-    `ends[n]` is where topic n ends in the pool, `ends[-1]` how many there are; `slots` is an open hash of numbers, one
-    up, 0 where free: a power of two, half of it free at least.
+    `ends[n]` is the end of topic n in the pool, and `ends[-1]` the number of topics. `slots` is an open-addressing hash
+    table of topic numbers plus one, 0 for a free slot. Its size is a power of two, and at least half of it is free.
     """
     value = end - at
     for place in range(at, end):
@@ -145,7 +148,7 @@ def _topic_number(data: Bytes, at: int, end: int, pool: Bytes, ends: Table, slot
 
 @part
 def _has_wrong_trailer(data: Bytes, start: int, end: int) -> tuple[bool, int]:
-    """Return whether what begins like a trailer is wrong, and its checksum (-1: there is none)."""
+    """Return whether a trailer is wrong, and its checksum (-1 without a trailer)."""
     at = end - _TRAILER_BYTES
     if i64_at(data, at) != _MARK or data[at + 8] != 1:
         return False, -1
@@ -162,9 +165,10 @@ def _has_wrong_trailer(data: Bytes, start: int, end: int) -> tuple[bool, int]:
 
 @part
 def _places_in(data: Bytes, at: int, offset: int, room_end: int, size_max: int) -> tuple[int, int, int, int]:
-    """Return (size, end of the born host, end of the store host, begin of the properties) of a record; size 0 is none.
+    """Return size, end of born host, end of store host and begin of properties of a record.
 
-    `offset` is the physical offset that it has to name. All its parts lie in its size, and that in the bytes at hand.
+    The size is 0 if there is no record with the physical offset `offset`. All parts lie within the size, and the size
+    within the available bytes.
     """
     if at + _RECORD_BYTES_MIN > len(data):
         return 0, 0, 0, 0
@@ -195,7 +199,7 @@ def _places_in(data: Bytes, at: int, offset: int, room_end: int, size_max: int) 
 
 @part
 def _is_sound(data: Bytes, body_at: int, body_end: int, body_crc: int, properties_at: int, end: int) -> bool:
-    """Return whether a body has its checksum, and neither topic nor properties have a byte 0."""
+    """Whether a body has its checksum, and neither topic nor properties have a zero byte."""
     if crc32(data, body_at, body_end) != body_crc:
         return False
     if find_byte(data, body_end + 1, properties_at - 2, 0) < properties_at - 2:
@@ -220,9 +224,11 @@ def walk_records(
     ends: Table,
     slots: NDArray[np.int32],
 ) -> tuple[int, int, int, int]:
-    """Take records from `at` on that begin below `limit`; return (rows, keys, place, FULL or STOPPED).
+    """Take records from `at` on that begin below `limit`.
 
-    `base` is the physical offset of `data[0]`, `room_end` where the bytes kept free at the end of the file begin.
+    Returns (rows, keys, place, FULL or STOPPED).
+
+    `base` is the physical offset of `data[0]`; at `room_end` the bytes that are kept free at the end of the file begin.
     """
     rows = table.shape[1]
     while at < limit:
@@ -282,7 +288,7 @@ _ANY_VALUES = types.Array(types.int64, 1, "A")
 
 @kernel(READ, _ANY_VALUES, _ANY_VALUES, _POOL)
 def copy_stretches(data: Bytes, starts: Table, sizes: Table, target: Bytes) -> None:
-    """Copy stretches of the bytes to the target, one behind the other."""
+    """Copy stretches of the bytes to the target, one after the other."""
     to = 0
     for row in range(len(starts)):
         at = starts[row]

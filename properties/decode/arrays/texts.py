@@ -1,4 +1,4 @@
-"""The byte strings of records, gathered while their piece of the file is at hand."""
+"""Gather the byte strings of records while their piece of the file is in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tornpage.properties.decode.record import Record
 __all__ = ["TEXTS", "TextColumns"]
 
 TEXTS = frozenset({"body", "born_host", "properties", "raw", "store_host"})
-"""`raw` is the whole record; hosts are as stored: address, then port in 4 bytes."""
+"""`raw` is the whole record. Hosts are as stored: address, then port in 4 bytes."""
 
 _Bytes = NDArray[np.uint8]
 _Table = NDArray[np.int64]
@@ -64,9 +64,9 @@ class TextColumns:
         self.size_bytes = 0
 
     def add_piece(self, data: _Bytes, base: int, table: _Table, copy: _Copy) -> None:
-        """Take the strings of rows whose records lie in `data`, which begins at the physical offset `base`.
+        """Take the strings of rows whose records lie in `data`.
 
-        `copy` is the kernel's `copy_stretches`.
+        The first byte of `data` has the physical offset `base`. `copy` is the kernel's `copy_stretches`.
         """
         for name, parts in self._parts.items():
             starts, sizes = _PLACES[name](table)
@@ -87,7 +87,7 @@ class TextColumns:
             self.size_bytes += int(sizes[0])
 
     def take(self) -> Texts:
-        """Return the strings so far and begin anew."""
+        """Return the strings gathered so far, and start again without any."""
         self.size_bytes = 0
         taken = {}
         for name, parts in self._parts.items():

@@ -1,4 +1,4 @@
-"""The topics of a walk, numbered in the order in which they were met: records name them over and over."""
+"""Number the topics of a walk in the order in which records first name them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _BYTES = 8192
 
 
 class Topics:
-    """Numbers for topics. `pool`, `ends` and `slots` are the kernel's view of it, see `records.walk_records`."""
+    """Numbers of topics.
+
+    `pool`, `ends` and `slots` are the kernel's form of it (see `records.walk_records`).
+    """
 
     def __init__(self) -> None:
         self.names: list[bytes] = []
@@ -20,7 +23,7 @@ class Topics:
         self._make_room(_TOPICS, _BYTES)
 
     def number(self, topic: bytes) -> int:
-        """Return the number of a topic, a new one if it is new."""
+        """Return the number of a topic, a new number for a new topic."""
         found = self._numbers.get(topic)
         if found is not None:
             return found
@@ -33,7 +36,7 @@ class Topics:
         return count
 
     def take_new(self) -> None:
-        """Learn the topics that the kernel has added to its view."""
+        """Take over the topics that the kernel has added to its form."""
         for number in range(len(self.names), int(self.ends[-1])):
             start = int(self.ends[number - 1]) if number else 0
             topic = self.pool[start : self.ends[number]].tobytes()

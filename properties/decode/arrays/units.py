@@ -1,7 +1,7 @@
-"""Consume queue files as columns: NumPy reads units of a fixed size by itself, and needs no kernel.
+"""Decode consume queue files into columns, by NumPy without a kernel.
 
-Rows are the units that `properties.decode.consumequeue.walk_units` yields, pre-fill units among them; its runs of empty
-units come beside them.
+Rows are the units that `properties.decode.consumequeue.walk_units` yields, pre-fill units included. Its runs of empty
+units are returned separately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ assert _UNIT.itemsize == UNIT_BYTES
 
 
 class UnitColumn(IntEnum):
-    """The columns; CODE is the tags code, the due time or the extension address, as stored."""
+    """The columns. CODE is the tags code, the due time or the extension address, as stored."""
 
     QUEUE_OFFSET = 0
     OFFSET = 1
@@ -34,16 +34,16 @@ class UnitColumn(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueBatch:
-    """Units of one file in order, shape (columns, units), and the empty runs before, between and behind them.
+    """Units of one file in order, and the empty runs before, between and after them.
 
-    A run that goes on in the next batch is two runs, one in each.
+    `table` has the shape (columns, units). A run that continues in the next batch counts as two runs.
     """
 
     table: NDArray[np.int64]
     empty: tuple[EmptyUnits, ...]
 
     def __len__(self) -> int:
-        """How many units."""
+        """Return the number of units."""
         return int(self.table.shape[1])
 
     def __getitem__(self, column: UnitColumn) -> NDArray[np.int64]:
@@ -53,7 +53,7 @@ class QueueBatch:
 
     @property
     def is_prefill(self) -> NDArray[np.bool_]:
-        """Which units only stand for queue offsets that were never written."""
+        """Which units fill the place of queue offsets that were never written."""
         filled: NDArray[np.bool_] = (self.table[UnitColumn.OFFSET] == 0) & (self.table[UnitColumn.CODE] == 0)
         filled &= self.table[UnitColumn.SIZE] == PREFILL_BYTES
         return filled
@@ -62,9 +62,9 @@ class QueueBatch:
 def unit_arrays(
     source: FileSource, *, base: int, position: int = 0, stop: int | None = None, batch_units: int = BATCH_UNITS
 ) -> Iterator[QueueBatch]:
-    """Yield the units between two positions, multiples of 20, of a file whose first byte is at `base` in its queue.
+    """Yield the units of a file between two positions, multiples of 20.
 
-    A cut last unit is left out; holes are hopped over.
+    The first byte of the file is at `base` in its queue. A truncated last unit is left out; holes are skipped.
     """
     while True:
         end = source.end if stop is None else min(source.end, stop)
@@ -85,8 +85,8 @@ def unit_arrays(
         elif is_used.any():
             yield QueueBatch(table[:, is_used], _runs(~is_used, number))
         else:
-            behind = min(source.next_nonzero(position), end)
-            count = max(count, (behind - position) // UNIT_BYTES)
+            next_used = min(source.next_nonzero(position), end)
+            count = max(count, (next_used - position) // UNIT_BYTES)
             yield QueueBatch(table[:, :0], (EmptyUnits(number, count),))
         position += count * UNIT_BYTES
 

@@ -1,7 +1,7 @@
-"""Walk a log file into columns: the kernel takes sound records, the plain walk all else, item for item the same.
+"""Walk a log file into columns: the kernel takes valid records, the plain walk the rest.
 
-`walk_arrays` yields what `properties.decode.walk.walk_source` yields from the same place, in batches of columns. Memory
-is bounded by one batch, one piece of the file and one record. No bytes make it raise; errors of the device do.
+`walk_arrays` yields the same items as `properties.decode.walk.walk_source` from the same place, in batches of columns.
+Memory is bounded by one batch, one piece of the file and one record. Only errors of the device raise.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tornpage.properties.decode.walk import Source, Zeros, walk_source
 
 try:
     from tornpage.properties.decode.arrays import records as _compiled
-except (ImportError, RuntimeError, OSError, KeyError):  # no isal, or a Numba without a place to keep what it compiled
+except (ImportError, RuntimeError, OSError, KeyError):  # no isal, or no directory for Numba's compiled kernels
     _compiled = None  # type: ignore[assignment]
 
 __all__ = ["BATCH_ROWS", "PIECE_BYTES", "is_compiled", "walk_arrays"]
@@ -29,13 +29,13 @@ __all__ = ["BATCH_ROWS", "PIECE_BYTES", "is_compiled", "walk_arrays"]
 BATCH_ROWS = 65_536
 PIECE_BYTES = 1024 * 1024
 TEXT_BYTES = 64 * 1024 * 1024
-"""A batch with so many bytes of texts is complete."""
+"""Size of a batch's texts at which it is complete."""
 
 _KEYS_A_ROW = 4
 
 
 def is_compiled() -> bool:
-    """Return whether walks of this process are compiled; otherwise they are right, and some forty times slower."""
+    """Whether walks of this process are compiled; plain walks are about 40 times slower."""
     return _compiled is not None
 
 
@@ -53,11 +53,11 @@ def walk_arrays(
     batch_rows: int = BATCH_ROWS,
     record_bytes_max: int = RECORD_BYTES_MAX,
 ) -> Iterator[LogBatch]:
-    """Yield the items of one log file in order, beginning at `position`, at least one batch.
+    """Yield the items of one log file in order, from `position` on, in at least one batch.
 
-    It ends with the file, or before the first record that begins at or behind the position `stop`. `texts` names byte
-    strings to give along, `with_properties` fills the columns that need properties, `with_keys` also the key hashes.
-    `topics` may be shared by the walks of several files.
+    The walk ends with the file, or before the first record at or after the position `stop`. `texts` names byte strings
+    to return, `with_properties` fills the columns that need properties, and `with_keys` also the key hashes. `topics`
+    may be shared by the walks of several files.
     """
     walk = _Walk(source, base_offset, file_bytes, record_bytes_max, topics or Topics(), batch_rows)
     walk.ask(frozenset(texts), with_properties or with_keys, with_keys)
@@ -65,7 +65,7 @@ def walk_arrays(
 
 
 class _Walk:
-    """One walk: a batch in the making, and the place it has come to."""
+    """One walk: the batch being filled, and the place reached."""
 
     def __init__(
         self, source: Source, base: int, file_bytes: int, record_bytes_max: int, topics: Topics, batch_rows: int
@@ -79,7 +79,7 @@ class _Walk:
         self._begin()
 
     def ask(self, texts: frozenset[str], with_properties: bool, with_keys: bool) -> None:
-        """Say what a batch has to hold besides the columns. Raises ValueError."""
+        """Set what a batch has besides the columns. Raises ValueError."""
         if unknown := texts - TEXTS:
             raise ValueError(f"no such text: {', '.join(sorted(unknown))}; there are {', '.join(sorted(TEXTS))}")
         self._text_names, self._with_properties, self._with_keys = texts, with_properties, with_keys
@@ -117,7 +117,10 @@ class _Walk:
         return batch
 
     def _take_records(self, position: int, stop: int) -> tuple[int, bool]:
-        """Let the kernel take what it can of one piece; return (place behind it, whether a table is full)."""
+        """Let the kernel take records of one piece; return the place after them.
+
+        Also returns whether a table is full.
+        """
         piece = self._source.read(position, PIECE_BYTES)
         size = int.from_bytes(piece[:4], "big")
         if PIECE_BYTES < size <= self._record_bytes_max:
@@ -148,7 +151,10 @@ class _Walk:
         return position + at, status == _compiled.FULL
 
     def _take_plain(self, position: int, stop: int) -> tuple[int, bool]:
-        """Take one item by the plain walk, with the `Bad` that belongs to it; return (place behind it, is it over)."""
+        """Take one item by the plain walk, with its `Bad`; return the place after it.
+
+        Also returns whether the walk is over.
+        """
         for item in walk_source(
             self._source,
             base_offset=self._base,

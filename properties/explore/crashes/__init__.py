@@ -1,1 +1,1 @@
-"""Crash campaigns from recorded histories."""
+"""Explore crash states of recorded runs."""

@@ -1,8 +1,8 @@
-"""Crash campaigns: shards of histories, carried out by the engine of all campaigns.
+"""Run crash campaigns: shards of runs, carried out by the engine of all campaigns.
 
 A campaign holds only if each shard caught a planted bug, every fault, rule and judge was hit, equal seeds gave equal
-results, and the images that were checked are legal (docs/contract.md, "Campaigns"). All of its result but times is a
-function of the shards: they are put together in the order of their numbers, up to the one with which there were enough
+results, and the checked crash states are legal (docs/contract.md, "Campaigns"). Its result apart from times is a
+function of the shards. They are merged in the order of their numbers, up to the shard at which there were enough
 failures.
 """
 
@@ -14,7 +14,15 @@ from functools import partial
 
 from tornpage.model.operations import AimFault
 from tornpage.properties.campaign.coverage import Tally, merged
-from tornpage.properties.campaign.engine import Budget, CanaryTime, MakingSmall, Progress, explore, quiet, small_case
+from tornpage.properties.campaign.engine import (
+    Budget,
+    CanaryTime,
+    Progress,
+    ShrinkProgress,
+    explore,
+    quiet,
+    shrink_case,
+)
 from tornpage.properties.campaign.replay import Failure, signature
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
@@ -26,7 +34,7 @@ from tornpage.properties.explore.crashes.shards import (
     FAILURES_MAX,
     FIRST_STATES,
     SHARD_STATES,
-    HistoryRun,
+    SeedRun,
     Shard,
     ShardRun,
     enough,
@@ -39,9 +47,10 @@ __all__ = ["CrashResult", "Plan", "death_sentence", "run_campaign"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to explore: until `states` states are counted or `seconds` have passed, whichever is given and comes first.
+    """Plan what to explore: until `states` states are counted or `seconds` have passed.
 
-    `failures_max` different failures end it. In each life one of the `aims`, faults of the disk, is armed.
+    The limit that is reached first ends the campaign, and `failures_max` different failures do as well. In each session
+    one of the `fault_rules`, which are I/O fault rules, is enabled.
     """
 
     settings: Settings
@@ -52,40 +61,50 @@ class Plan:
     workers: int = 1
     failures_max: int = FAILURES_MAX
     shard_states: int = SHARD_STATES
-    aims: tuple[AimFault, ...] = ()
+    fault_rules: tuple[AimFault, ...] = ()
 
     def shards(self) -> Iterator[Shard]:
-        """Yield shards of `shard_states` counted states each, the last one of what is left of `states`.
+        """Yield shards of `shard_states` counted states each.
 
-        There is no end when only time ends the campaign.
+        The last one has the rest of `states`. The iterator is endless if only time ends the campaign.
         """
         many = self.states if self.states is not None else self.shard_states * 10**9
         first_states = None if self.seconds is None else FIRST_STATES
         for number, start in enumerate(range(0, many, self.shard_states)):
             states = min(self.shard_states, many - start)
             yield Shard(
-                number, self.seed, states, self.settings, self.strategy, self.failures_max, self.aims, first_states
+                number,
+                self.seed,
+                states,
+                self.settings,
+                self.strategy,
+                self.failures_max,
+                self.fault_rules,
+                first_states,
             )
 
 
 CrashResult = CampaignResult[Tally, Failure]
-"""What a crash campaign found."""
+"""The result of a crash campaign."""
 
 
 def run_campaign(
-    plan: Plan, *, tracker: DirtyTracker, progress: Progress, making_small: MakingSmall = quiet
+    plan: Plan, *, tracker: DirtyTracker, progress: Progress, making_small: ShrinkProgress = quiet
 ) -> CrashResult:
-    """Run a campaign; a keyboard interrupt ends it with what it has. Raises nothing that a history raises."""
+    """Run a campaign.
+
+    A keyboard interrupt ends it and keeps its results. Raises nothing that a run raises.
+    """
     explorer = _Explorer(plan, tracker)
     return explore(explorer, workers=plan.workers, seconds=plan.seconds, progress=progress, making_small=making_small)
 
 
 class _ShardJob:
-    """Carries out shards."""
+    """Carry out shards."""
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Shard, Control], ShardRun]]:
-        """Return what carries out shards in this process."""
+        """Return the function that carries out shards in this process."""
         with choose_tracker("auto") as tracker:
             yield partial(_carry_out, tracker)
 
@@ -93,7 +112,7 @@ class _ShardJob:
 def _carry_out(tracker: DirtyTracker, shard: Shard, control: Control) -> ShardRun:
     run = ShardRun(shard, worker=os.getpid())
 
-    def told(history: HistoryRun) -> None:
+    def told(history: SeedRun) -> None:
         control.tell(run.states, history.seed)
 
     try:
@@ -105,7 +124,7 @@ def _carry_out(tracker: DirtyTracker, shard: Shard, control: Control) -> ShardRu
 
 
 class _Explorer:
-    """Shards of a plan as parts of a campaign."""
+    """Present the shards of a plan as parts of a campaign."""
 
     job = _ShardJob()
     launcher: Launcher = "spawn"
@@ -123,19 +142,19 @@ class _Explorer:
         return self._plan.shards()
 
     def known(self, part: Shard) -> ShardRun | None:
-        """Know none: a campaign in one process starts anew."""
+        """Return None, because a campaign in one process keeps no earlier results."""
         return None
 
     def tally(self) -> Tally:
-        """Return counters of nothing."""
+        """Return empty counters."""
         return Tally()
 
     def count(self, made: ShardRun) -> int:
-        """Count states."""
+        """Return the number of states."""
         return made.states
 
     def take(self, result: CrashResult, part: Shard, made: ShardRun | Died[Shard]) -> bool:
-        """Take in a shard, up to the one with which there are enough failures."""
+        """Take the result of a shard, up to the shard with enough failures."""
         if isinstance(made, Died):
             result.faults.append(death_sentence(made))
             self._breaks.append([result.faults[-1]])
@@ -145,18 +164,18 @@ class _Explorer:
         return enough(self._breaks, self._plan.failures_max) is None
 
     def canary(self) -> str:
-        """Return nothing: each shard has a canary of its own."""
+        """Return an empty string, because each shard has its own canary."""
         return ""
 
     def conclude(self, result: CrashResult) -> None:
-        """Put together what the shards have counted and met."""
+        """Merge the counts and failures of the shards."""
         runs = self._runs
         result.tally = tally = merged(history.tally for run in runs for history in run.histories)
         rows: list[Row] = []
         explored_s: dict[int, float] = {}
         for run in runs:
             rows += rows_of(run)
-            tally.mattered.update(f"judge_{name}" for name in run.red)
+            tally.effective.update(f"judge_{name}" for name in run.red)
             explored_s[run.worker] = explored_s.get(run.worker, 0.0) + run.explored_s
             for stage, seconds in run.seconds.items():
                 tally.seconds[stage] += seconds
@@ -165,28 +184,28 @@ class _Explorer:
                     key = signature(history.failure.broken)
                     result.meet(key, history.failure, history=history.seed, mix=history.mix)
                 if history.fault:
-                    result.faults.append(f"history {history.seed}: {history.fault}")
+                    result.faults.append(f"run {history.seed}: {history.fault}")
         result.result_hash = result_hash(rows)
         result.seconds = max(explored_s.values(), default=0.0)
         result.repeated = sum(history.repeated for run in runs for history in run.histories)
         result.is_cut = result.is_cut or any(run.cut for run in runs)
-        result.silent = silent(tally, self._plan.settings.disk, self._plan.aims)
+        result.silent = silent(tally, self._plan.settings.disk, self._plan.fault_rules)
         result.canary = next((run.canary for run in runs if run.canary), "")
         result.without_canary = [run.shard.number for run in runs if run.needs_canary and not run.canary]
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
-        """Make a case small."""
-        return small_case(failure, budget, watch, tracker=self._tracker)
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+        """Shrink a case."""
+        return shrink_case(failure, budget, watch, tracker=self._tracker)
 
-    def told(self, failure: Failure) -> str:
+    def describe(self, failure: Failure) -> str:
         """Return the broken guarantee and the case."""
         return f"{failure.broken}; case: {failure.case.token()}"
 
 
 def death_sentence(died: Died[Shard]) -> str:
-    """Say which shard a worker took with it."""
-    first = next(died.part.history_seeds())
+    """Return a sentence that says which shard was lost with a worker."""
+    first = next(died.part.run_seeds())
     return (
-        f"the worker that ran shard {died.part.number} {died.how}: nothing is known of its histories from seed "
+        f"the worker that ran shard {died.part.number} {died.how}: nothing is known of its runs from seed "
         f"{first} on; it was at {died.at or first}"
     )

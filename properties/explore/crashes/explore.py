@@ -1,8 +1,9 @@
-"""Seeded random crash campaigns without Hypothesis: record a history, then crash it at every event.
+"""Explore seeded random programs without Hypothesis.
 
-One seed is one history of a few lives; after each life every event is revisited and crash states are drawn there
-(properties/explore/crashes/crash_states.py). A last short life, the coda, carries out what no life has drawn
-(properties/explore/crashes/scheduling.py); then files are harmed (properties/explore/crashes/harms.py).
+Record a run, then crash it at every event. One seed is one run of a few sessions. After each session every event is
+revisited, and crash states are drawn there (properties/explore/crashes/crash_states.py). A short last session, the rule
+epilogue, carries out rules that no session has drawn (properties/explore/crashes/scheduling.py). Then files are
+corrupted (properties/explore/crashes/end_faults.py).
 """
 
 import random
@@ -23,16 +24,22 @@ from tornpage.model.operations import (
     Put,
     Step,
 )
-from tornpage.properties.campaign.coverage import RulesAtWork, Tally, judges_counted
+from tornpage.properties.campaign.coverage import RuleCounts, Tally, judge_counter
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState
-from tornpage.properties.disk.images import facts_of
+from tornpage.properties.disk.images import in_flight_writes
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.explore.crashes.crash_states import CrashStates, StateBroken
-from tornpage.properties.explore.crashes.harms import Harms, count_aimed
-from tornpage.properties.explore.crashes.scheduling import DAMAGES, Mix, Strategy, coda, mix_of
+from tornpage.properties.explore.crashes.end_faults import EndFaults, count_fault_rules
+from tornpage.properties.explore.crashes.scheduling import (
+    DAMAGES,
+    Strategy,
+    SwarmConfiguration,
+    rule_epilogue,
+    swarm_configuration_of,
+)
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
@@ -44,12 +51,12 @@ _PROGRESS_EFFECTS = {
     "progress_crashed_in_save": "progress_being_saved",
     "progress_corrected": "progress_corrected",
 }
-"""What a trial counts of a disaster, and what a campaign calls it."""
+"""Coverage points of a crash fault in a lockstep run, and their fault classes in a campaign."""
 
 _OF_SAVES = frozenset(_PROGRESS_EFFECTS.values())
 _MAKE_UP_SESSIONS = 3
 _MAKE_UP_SHARE = 0.5
-"""At so many events of a make-up session crash states are drawn."""
+"""The share of events of a make-up session at which crash states are drawn."""
 
 _MAKE_UP: tuple[Operation, ...] = (
     Open(),
@@ -69,9 +76,8 @@ _MAKE_UP: tuple[Operation, ...] = (
     Flush(),
     Step(service="flush-queues", after_ms=60_000),
 )
-"""A session after which every kind of file has something durable and something that is not: messages with keys, one of
-them delayed, progress of a group, and a checkpoint that speaks of queues and index.
-"""
+"""A session after which every kind of file has durable and un-synced content: messages with keys, one of them delayed,
+progress of a group, and a checkpoint that covers queues and index."""
 
 
 def explore_seed(
@@ -83,66 +89,69 @@ def explore_seed(
     strategy: Strategy = "random",
     fixed: Mapping[str, Any] | None = None,
     clock_back_ms: int = 0,
-    aims: Sequence[AimFault] = (),
+    fault_rules: Sequence[AimFault] = (),
     is_over: Callable[[], bool] = lambda: False,
     owed: Callable[[], Collection[str]] = tuple,
 ) -> Iterator[Failure | None]:
-    """Run one history and its crash states; yield None after each state, or the failure that ends the history.
+    """Run one seed and its crash states; yield None after each state, or the final failure.
 
-    Settings that are `fixed` are not drawn. In each life one of the `aims` is armed at some point, and the clock is set
-    back once if `clock_back_ms` says so. Once `is_over` no more crash states follow, only the disasters that end each
-    history. Short last sessions try to hit what is still `owed` then; none of their crash states is counted.
+    Settings in `fixed` are not drawn. In each session one of the `fault_rules` is enabled at some point, and the clock
+    is set back once by `clock_back_ms` if that is not 0. Once `is_over` is true no more crash states follow, only the
+    crash faults that end each run. Short last sessions try to hit what is still `owed` then; their crash states are not
+    counted.
     """
     rng = random.Random(f"explore {seed}")
     settings = replace(draw_settings(base, rng), **(fixed or {}))
-    mix = mix_of(strategy, seed)
-    history = _History(settings, mix, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms, aims=aims)
+    mix = swarm_configuration_of(strategy, seed)
+    history = _Run(
+        settings, mix, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms, fault_rules=fault_rules
+    )
     tally.histories += 1
     yield from history.run(is_over, owed)
 
 
-class _History:
-    """One seed."""
+class _Run:
+    """Run one seed."""
 
     def __init__(
         self,
         settings: Settings,
-        mix: Mix,
+        mix: SwarmConfiguration,
         rng: random.Random,
         *,
         tracker: DirtyTracker,
         tally: Tally,
         clock_back_ms: int,
-        aims: Sequence[AimFault],
+        fault_rules: Sequence[AimFault],
     ) -> None:
         self._settings = settings
         self._mix = mix
         self._clock_back_ms = clock_back_ms
-        self._aims = aims
+        self._fault_rules = fault_rules
         self._rng = rng
         self._tally = tally
         self._tracker = tracker
         self._done: list[Operation] = []
-        self._life_start = 0
+        self._session_start = 0
 
     def run(self, is_over: Callable[[], bool], owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
         try:
-            observer = judges_counted(self._tally)
+            observer = judge_counter(self._tally)
             self._trial = lockstep_of(self._settings, tracker=self._tracker, observer=observer)
-            self._rules = RulesAtWork(self._tally, self._trial)
+            self._rules = RuleCounts(self._tally, self._trial)
             for rule in self._possible_rules():
                 self._rules.arm(rule)
             for life in range(1 + self._rng.randrange(3)):
-                self._live(40 if life == 0 else 10)
+                self._run_session(40 if life == 0 else 10)
                 yield from self._crash_everywhere(is_over)
                 self._end_in_a_save()
                 if is_over():
                     break
-            self._coda()
+            self._run_epilogue()
             yield from self._crash_everywhere(is_over)
             self._end_in_a_power_loss()
             wanted = self._mix.damages.__contains__
-            harms = Harms(self._trial, self._carry_out, rng=self._rng, tally=self._tally, wanted=wanted)
+            harms = EndFaults(self._trial, self._carry_out, rng=self._rng, tally=self._tally, wanted=wanted)
             yield from harms.everything()
             yield from self._make_up(harms, owed)
         except GuaranteeBroken as broken:
@@ -151,13 +160,13 @@ class _History:
             yield failed.failure
 
     def _crash_everywhere(self, is_over: Callable[[], bool]) -> Iterator[Failure | None]:
-        """Crash at every event of the life so far, until it is over."""
+        """Crash at every event of the session so far, until the time is over."""
         if is_over():
             return
         states = CrashStates(
             self._trial,
             self._done,
-            self._life_start,
+            self._session_start,
             rng=self._rng,
             tally=self._tally,
             chances=self._mix.chances,
@@ -173,15 +182,15 @@ class _History:
         self._trial.run(operation)
         self._tally.seconds["history"] += perf_counter() - started
         if isinstance(operation, Open):
-            self._life_start = len(self._done)  # the windows begin anew
+            self._session_start = len(self._done)  # an open starts a new sequence of spans
 
-    def _live(self, operations: int) -> None:
-        self._life_start = len(self._done)
-        armed_at = self._rng.randrange(operations) if self._aims else -1
+    def _run_session(self, operations: int) -> None:
+        self._session_start = len(self._done)
+        enabled_at = self._rng.randrange(operations) if self._fault_rules else -1
         for number in range(operations + self._rng.randrange(operations // 2)):
             trial = self._trial
-            if number == armed_at:
-                self._carry_out(replace(self._rng.choice(self._aims), seed=self._rng.randrange(1 << 16)))
+            if number == enabled_at:
+                self._carry_out(replace(self._rng.choice(self._fault_rules), seed=self._rng.randrange(1 << 16)))
             if number == operations // 3 and self._clock_back_ms and not trial.closed:
                 self._set_clock_back()
             if trial.closed:
@@ -193,7 +202,7 @@ class _History:
         self._carry_out(OpenTwice())
 
     def _draw(self, rule: Rule) -> None:
-        """Draw an operation by a rule, and carry it out."""
+        """Draw an operation by a rule and carry it out."""
         services = [name for name in self._trial.services if name in self._mix.services]
         operation = rule.draw(self._rng, services or self._trial.services)
         self._rules.carry_out(rule, operation, self._carry_out)
@@ -201,10 +210,10 @@ class _History:
     def _possible_rules(self) -> list[Rule]:
         return possible(RULES.values(), services=self._trial.services, weights=self._mix.weights)
 
-    def _coda(self) -> None:
-        """Live once more, so that no rule of the mix has been left out."""
-        self._life_start = len(self._done)
-        for rule, operation in coda(self._possible_rules(), self._rules.done):
+    def _run_epilogue(self) -> None:
+        """Run one more session, so that no rule of the configuration is left out."""
+        self._session_start = len(self._done)
+        for rule, operation in rule_epilogue(self._possible_rules(), self._rules.done):
             if self._trial.closed or self._trial.log.poisoned:
                 self._carry_out(Open())
             if operation is None:
@@ -212,8 +221,8 @@ class _History:
             else:
                 self._rules.follow(operation, self._carry_out)
 
-    def _make_up(self, harms: Harms, owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
-        """Live short sessions in which what is owed is likely to happen, until it has, or some times."""
+    def _make_up(self, harms: EndFaults, owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
+        """Run short sessions that are likely to hit what is owed, up to a limit."""
         for _ in range(_MAKE_UP_SESSIONS):
             names = self._reachable(owed())
             if not names:
@@ -226,7 +235,12 @@ class _History:
             for operation in _MAKE_UP:
                 self._carry_out(operation)
             states = CrashStates(
-                self._trial, self._done, self._life_start, rng=self._rng, tally=self._tally, chances=self._mix.chances
+                self._trial,
+                self._done,
+                self._session_start,
+                rng=self._rng,
+                tally=self._tally,
+                chances=self._mix.chances,
             )
             for failure in states.everywhere(share=_MAKE_UP_SHARE):
                 yield failure
@@ -234,41 +248,41 @@ class _History:
                     return
 
     def _reachable(self, names: Collection[str]) -> list[str]:
-        """Return those of some kinds that the mix has not switched off; rules have had their coda."""
+        """Return the names that the configuration has not switched off. Rules had their epilogue."""
         off = set(DAMAGES).difference(self._mix.damages)
         return [name for name in names if name not in off and not name.startswith("rule_")]
 
     def _save_progress(self) -> None:
-        """Have a group read what was put last, durable or not, and note that, durably."""
+        """Let a group consume the latest messages, durable or not, and save its progress durably."""
         self._carry_out(Step(service="reput"))
         self._carry_out(CommitOffset(queue=self._rng.randrange(8)))
         self._carry_out(Step(service="progress", after_ms=5_000))
 
     def _set_clock_back(self) -> None:
-        """Have everything durable, and the checkpoint say so; then the clock is not what it was."""
+        """Flush everything including the checkpoint, then step the clock back."""
         self._carry_out(Flush())
         self._carry_out(Step(service="reput"))
         self._carry_out(Step(service="flush-queues", after_ms=60_000))
         self._carry_out(Put(advance_ms=-self._clock_back_ms))
 
-    # ---- ends of a life ------------------------------------------------------------------------------------------
+    # ---- ends of a session -------------------------------------------------------------------------------------------
 
     def _end_in_a_save(self) -> None:
-        """End a life with a disaster, at rest or inside of a save of progress."""
+        """End a session with a crash fault, at rest or inside a save of progress."""
         if self._trial.closed or self._trial.log.poisoned:
             self._carry_out(Open())
         self._save_progress()
         before = self._trial.coverage.copy()
-        self._carry_out(self._closing_disaster())
-        count_aimed(self._trial, before, self._tally, aims=self._aims)
+        self._carry_out(self._closing_crash())
+        count_fault_rules(self._trial, before, self._tally, fault_rules=self._fault_rules)
         happened = self._trial.coverage - before
         for effect, fault in _PROGRESS_EFFECTS.items():
             if happened[effect]:
-                for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
+                for counter in (self._tally.enabled, self._tally.hit, self._tally.effective):
                     counter[fault] += happened[effect]
 
     def _end_in_a_power_loss(self) -> None:
-        """End the last life with a checkpoint that speaks for queues and index."""
+        """End the last session with a checkpoint that covers queues and index."""
         if self._trial.closed or self._trial.log.poisoned:
             self._carry_out(Open())
         flush_queues = Step(service="flush-queues", after_ms=60_000)
@@ -276,14 +290,14 @@ class _History:
         for operation in (*with_room, Crash()):
             self._carry_out(operation)
 
-    def _closing_disaster(self) -> Operation:
-        """Draw the disaster that leads to the next life: at rest or inside the last verb."""
+    def _closing_crash(self) -> Operation:
+        """Draw the crash fault before the next session: at rest or inside the last operation."""
         trial = self._trial
-        window = trial.spans[-1]
-        back = self._rng.randrange(window.last - window.first + 1)
-        position = trial.files.events[window.last - back] if back else len(trial.files.journal)
+        span = trial.spans[-1]
+        back = self._rng.randrange(span.last - span.first + 1)
+        position = trial.files.events[span.last - back] if back else len(trial.files.journal)
         if self._rng.random() < 0.3:
             return Crash(kill=True, back=back)
         state = DiskState(trial.files.base, disk=self._settings.disk)
         state.apply_all(trial.files.journal[:position])
-        return Crash(back=back, survived=draw(facts_of(state), self._rng, self._mix.chances))
+        return Crash(back=back, survived=draw(in_flight_writes(state), self._rng, self._mix.chances))

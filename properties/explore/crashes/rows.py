@@ -1,8 +1,8 @@
-"""What a shard says, as plain rows, and the hash of them that is the same whoever ran it.
+"""Represent the results of a shard as plain rows, with a hash independent of the worker.
 
-One row for each history (kind `history`), and one for the shard (kind `shard`), whose presence means that the shard is
-complete, unless its verdict is `harness`: then whoever ran it died. `seconds` is the only measured column, and the only
-one that the hash leaves out.
+Each run has one row (kind `history`), and the shard has one (kind `shard`). The row of the shard means that the shard
+is complete, unless its verdict is `harness`: then the worker died. `seconds` is the only measured column and the only
+one left out of the hash.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any
 
 from tornpage.properties.campaign.replay import signature
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.explore.crashes.shards import HistoryRun, Shard, ShardRun, enough
+from tornpage.properties.explore.crashes.shards import SeedRun, Shard, ShardRun, enough
 
 __all__ = ["Row", "death_row", "is_complete", "order", "result_hash", "rows_of", "that_count"]
 
@@ -25,7 +25,7 @@ MEASURED = ("seconds",)
 
 
 def rows_of(run: ShardRun) -> list[Row]:
-    """Return the rows of a shard, the shard's own last."""
+    """Return the rows of a shard; the row of the shard is the last one."""
     histories = [_history(run, history) for history in run.histories]
     totals = {name: sum(row[name] for row in histories) for name in ("states", "all_states")}
     mattered = {f"judge_{name}": 1 for name in run.red}
@@ -37,19 +37,19 @@ def rows_of(run: ShardRun) -> list[Row]:
 
 def death_row(shard: Shard, how: str) -> Row:
     """Return the only row of a shard whose worker died."""
-    first = next(shard.history_seeds())
-    sentence = f"the worker of shard {shard.number} died ({how}): nothing is known of its histories from {first} on"
+    first = next(shard.run_seeds())
+    sentence = f"the worker of shard {shard.number} died ({how}): nothing is known of its runs from {first} on"
     nothing = {"states": 0, "all_states": 0, "seconds": 0.0}
     return _row(ShardRun(shard), "shard", "", "harness", sentence=sentence, **nothing)
 
 
 def is_complete(row: Mapping[str, Any]) -> bool:
-    """Whether this is the row that says that all rows of a shard are there."""
+    """Return whether this row marks the rows of a shard as complete."""
     return bool(row["kind"] == "shard" and row["verdict"] != "harness")
 
 
 def that_count(rows: Iterable[Row], failures_max: int) -> list[Row]:
-    """Return the rows of the shards up to which there were enough failures, or all; in order."""
+    """Return the rows of the shards up to the one with enough failures, or all, in order."""
     ordered = sorted(rows, key=order)
     shards = {number: list(some) for number, some in groupby(ordered, key=lambda row: int(row["shard"]))}
     last = enough(([_break(row) for row in some if _is_broken(row)] for some in shards.values()), failures_max)
@@ -68,7 +68,7 @@ def _break(row: Row) -> Hashable:
 
 
 def result_hash(rows: Iterable[Row]) -> str:
-    """Return the SHA-256 of what rows say, whatever their order; what was measured is left out."""
+    """Return the SHA-256 of rows in any order, leaving out measured columns."""
     digest = hashlib.sha256()
     for row in sorted(rows, key=order):
         said = {name: value for name, value in row.items() if name not in MEASURED}
@@ -77,11 +77,11 @@ def result_hash(rows: Iterable[Row]) -> str:
 
 
 def order(row: Mapping[str, Any]) -> tuple[int, bool, int]:
-    """Sort key: shards by number, histories as they were run, the shard's own row last."""
+    """Return the sort key: shards by number, runs in order, the row of the shard last."""
     return row["shard"], row["kind"] == "shard", int(row["seed"].partition(":")[2] or 0)
 
 
-def _history(run: ShardRun, history: HistoryRun) -> Row:
+def _history(run: ShardRun, history: SeedRun) -> Row:
     tally, failure = history.tally, history.failure
     told: Row = {}
     if history.fault:
@@ -103,26 +103,26 @@ def _history(run: ShardRun, history: HistoryRun) -> Row:
         recovered_hash=_hash_of(tally.recovered),
         proven_legal=tally.proven_legal,
         repeated=history.repeated,
-        armed=_counts(tally.armed),
-        fired=_counts(tally.fired),
-        mattered=_counts(tally.mattered),
+        armed=_counts(tally.enabled),
+        fired=_counts(tally.hit),
+        mattered=_counts(tally.effective),
         seconds=history.seconds,
         **told,
     )
 
 
-def _row(run: ShardRun, kind: str, history_seed: str, verdict: str, **told: Any) -> Row:
+def _row(run: ShardRun, kind: str, run_seed: str, verdict: str, **told: Any) -> Row:
     nothing: Row = {
         "mix": "", "images": None, "images_hash": None, "recovered": None, "recovered_hash": None, "proven_legal": None,
         "repeated": False, "contract": None, "sentence": None, "token": None, "canary": None, "armed": {}, "fired": {},
         "mattered": {},
     }  # fmt: skip
-    named = {"kind": kind, "shard": run.shard.number, "seed": history_seed, "verdict": verdict}
+    named = {"kind": kind, "shard": run.shard.number, "seed": run_seed, "verdict": verdict}
     return {**nothing, **named, **told}
 
 
 def _counts(counter: Counter[str]) -> dict[str, int]:
-    """Return what was counted at all; a counter may hold a 0 for what was only asked for."""
+    """Return the counts that are not 0. A counter may hold a 0 after a lookup."""
     return {name: count for name, count in counter.items() if count}
 
 

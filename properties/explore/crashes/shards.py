@@ -1,9 +1,9 @@
-"""A shard: a range of history seeds, run whole, with a canary of its own and all judges shown a violation.
+"""Run a shard: a range of run seeds, with its own canary and all judges shown a violation.
 
-A shard is a pure function of its description, so that it does not matter who runs it: this process, another one
-(properties/campaign/workers.py) or a Spark task (pipeline/campaign.py). What it gives is a row for each history
-(explore/crashes/rows.py), and the same tallies and failures, whoever ran it; only a time limit or an interrupt
-makes it depend on anything else, and then it is `cut`.
+A shard is a pure function of its description. It gives the same result in this process, another one
+(properties/campaign/workers.py) or a Spark task (pipeline/campaign/campaign.py): a row for each run
+(explore/crashes/rows.py), and equal tallies and failures. Only a time limit or an interrupt makes it depend on anything
+else; the shard is then `cut`.
 """
 
 import gc
@@ -20,7 +20,7 @@ from tornpage.properties.campaign.coverage import Tally, merged
 from tornpage.properties.campaign.replay import Failure, signature
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.crashes.explore import explore_seed
-from tornpage.properties.explore.crashes.scheduling import Strategy, mix_of, silent
+from tornpage.properties.explore.crashes.scheduling import Strategy, silent, swarm_configuration_of
 from tornpage.properties.explore.crashes.violations import judges_that_go_red
 from tornpage.properties.program.case import Disk, Settings
 
@@ -29,7 +29,7 @@ __all__ = [
     "FAILURES_MAX",
     "FIRST_STATES",
     "SHARD_STATES",
-    "HistoryRun",
+    "SeedRun",
     "Shard",
     "ShardRun",
     "canary_bug",
@@ -40,12 +40,13 @@ __all__ = [
 
 
 NEW_OBJECTS_MAX = 20_000
-"""So many new objects are about 20 stores with their disks: some megabytes, which a cache holds better than more."""
+"""20,000 new objects are about 20 stores with their disks. That is a few megabytes, which fit a processor cache better
+than more."""
 
 
 @contextmanager
 def rarely_collected() -> Iterator[None]:
-    """Look for garbage rarely, and not among what lives already; afterwards as before."""
+    """Collect garbage rarely, and only among new objects, while the context is open."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -63,28 +64,29 @@ CANARY_SEEDS_MAX = 20
 def canary_bug(disk: Disk) -> str:
     """Return the planted bug that a campaign on a disk has to catch.
 
-    A kill loses nothing that was written, so there it is one that leaves a backlog of dispatch undone.
+    A kill loses nothing that was written, so on the disk `kill` the bug is one that leaves records undispatched.
     """
     return "RMQ-B03" if disk == "kill" else "lying-flush"
 
 
 def caught_canary(
     base: Settings,
-    history_seeds: Iterable[str],
+    run_seeds: Iterable[str],
     *,
     strategy: Strategy,
     tracker: DirtyTracker,
     is_over: Callable[[], bool],
 ) -> str:
-    """Return the planted bug that this engine caught in the first of these histories, or nothing.
+    """Return the planted bug that this engine caught in the first of these runs, or "".
 
-    Then its silence about the store proves nothing. All puts wait for the disk: a flush that lies does so soon.
+    Without a catch, a result without findings proves nothing about the store. All puts wait for their flush, so that a
+    flush without a sync shows soon.
     """
     bug = canary_bug(base.disk)
     planted = replace(base, bug=bug)
-    for history_seed in islice(history_seeds, CANARY_SEEDS_MAX):
+    for run_seed in islice(run_seeds, CANARY_SEEDS_MAX):
         found = explore_seed(
-            history_seed,
+            run_seed,
             planted,
             tracker=tracker,
             tally=Tally(),
@@ -100,16 +102,16 @@ def caught_canary(
 
 
 SHARD_STATES = 1_000
-"""Counted states of a shard, unless somebody asks for others."""
+"""The default number of counted states of a shard."""
 
 FAILURES_MAX = 3
 """Different failures after which a shard, and a campaign, ends."""
 
 FIRST_STATES = 100
-"""Counted states of the first history of a shard where time may end the campaign."""
+"""Counted states of the first run of a shard if a time limit may end the campaign."""
 
 BROKEN_MAX = 10
-"""Histories that break, in whatever way, after which a shard, and a campaign, ends."""
+"""Runs with any failure or fault after which a shard, and a campaign, ends."""
 
 SEEDS_PER_SHARD = 1_000_000
 _REPEATED_SHARE = 20
@@ -117,10 +119,11 @@ _REPEATED_SHARE = 20
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Histories `seed:number` from `number * 1000000` on, until `states` states are counted.
+    """Describe a range of runs: seeds `seed:n` with n from `number * 1000000` on.
 
-    A shard with a failure ends before, after `failures_max` different ones. In each life one of the `aims` is armed.
-    The first history ends after `first_states`, if they are given, so that all that ends a history comes soon.
+    It ends when `states` states are counted. A shard with failures ends earlier, after `failures_max` different ones.
+    In each session one of the `fault_rules` is enabled. If `first_states` is given, the first run ends after that many,
+    so that the faults at the end of a run come soon.
     """
 
     number: int
@@ -129,22 +132,22 @@ class Shard:
     settings: Settings
     strategy: Strategy = "random"
     failures_max: int = FAILURES_MAX
-    aims: tuple[AimFault, ...] = ()
+    fault_rules: tuple[AimFault, ...] = ()
     first_states: int | None = None
 
-    def history_seeds(self) -> Iterator[str]:
-        """Yield the seeds of the shard's histories."""
+    def run_seeds(self) -> Iterator[str]:
+        """Yield the seeds of the shard's runs."""
         first = self.number * SEEDS_PER_SHARD
         for number in range(first, first + SEEDS_PER_SHARD):
             yield f"{self.seed}:{number}"
 
 
 @dataclass
-class HistoryRun:
-    """One history: what it counted, and how it ended.
+class SeedRun:
+    """Hold one run: its counts and how it ended.
 
-    `failure` is a broken promise as it was met; `fault` says in a sentence what our own tooling did wrong. `repeated`
-    says that it was run twice, with equal results.
+    `failure` is a broken promise as first found, `fault` a sentence about a fault of the harness. `repeated` means that
+    it was run twice with equal results.
     """
 
     seed: str
@@ -157,20 +160,21 @@ class HistoryRun:
 
     @property
     def verdict(self) -> str:
-        """Holds, broken or harness."""
+        """Return holds, broken or harness."""
         return "harness" if self.fault else "holds" if self.failure is None else "broken"
 
 
 @dataclass
 class ShardRun:
-    """What a shard came to. `canary` is the planted bug it caught, `red` the judges that refused their violation.
+    """Hold the result of a shard.
 
-    `cut` says that time or somebody ended it before it was through. `seconds` is everything but exploring: repeats,
-    canary and violations. `worker` tells apart the processes in which shards ran at the same time.
+    `canary` is the planted bug it caught, `red` are the judges that refused their violation. `cut` means that the time
+    limit or an interrupt ended it early. `seconds` is the time spent on everything but exploring: repeats, canary and
+    violations. `worker` identifies the process, since shards run at the same time.
     """
 
     shard: Shard
-    histories: list[HistoryRun] = field(default_factory=list)
+    histories: list[SeedRun] = field(default_factory=list)
     canary: str = ""
     red: list[str] = field(default_factory=list)
     cut: bool = False
@@ -179,35 +183,39 @@ class ShardRun:
 
     @property
     def states(self) -> int:
-        """How many states it has counted."""
+        """Return the number of counted states."""
         return sum(history.tally.states for history in self.histories)
 
     @property
     def explored_s(self) -> float:
-        """Seconds of exploring, one history after the other."""
+        """Return the seconds of exploring, summed over all runs."""
         return sum(history.seconds for history in self.histories)
 
     @property
     def needs_canary(self) -> bool:
-        """A shard that has found something has shown that it can."""
+        """Return whether the shard needs a canary.
+
+        A shard with a finding has shown that it can find.
+        """
         return all(history.verdict == "holds" for history in self.histories)
 
     @property
     def breaks(self) -> list[Hashable]:
-        """What its broken histories broke: equal values are the same failure."""
+        """Return what its broken runs broke. Equal values are the same failure."""
         broken = (history for history in self.histories if history.verdict != "holds")
         return [signature(each.failure.broken) if each.failure and not each.fault else each.fault for each in broken]
 
     @property
     def is_full(self) -> bool:
-        """Whether it counted what it should, or broke often enough."""
+        """Return whether it counted enough states or has enough failures."""
         return self.states >= self.shard.states or enough([self.breaks], self.shard.failures_max) is not None
 
 
 def enough(breaks: Iterable[Sequence[Hashable]], failures_max: int) -> int | None:
-    """Return the place of the first shard with which there are enough failures, given what each broke; or None.
+    """Return the index of the first shard at which there are enough failures, or None.
 
-    What comes behind that shard counts no more, so that it does not matter what else was run at the same time.
+    `breaks` has the failures of each shard. Later shards do not count, so that it does not matter what else was running
+    at the same time.
     """
     broken, different = 0, set[Hashable]()
     for place, some in enumerate(breaks):
@@ -218,8 +226,8 @@ def enough(breaks: Iterable[Sequence[Hashable]], failures_max: int) -> int | Non
     return None
 
 
-Watch = Callable[[HistoryRun], None]
-"""Called after each state with the history under way."""
+Watch = Callable[[SeedRun], None]
+"""Called with the current run after each state."""
 
 
 @rarely_collected()
@@ -231,11 +239,11 @@ def run_shard(
     is_given_up: Callable[[], bool] = lambda: False,
     watch: Watch = lambda history: None,
 ) -> None:
-    """Run the shard of an empty `run`, which is filled as it goes. Raises nothing that a history raises.
+    """Run the shard of an empty `run`, and fill it on the way.
 
-    Violations and canary come first, so that a shard that is broken off has shown that it could have found something.
-    Once `is_over` (the time is up) or `is_given_up` (somebody interrupted) no further states are explored; an interrupt
-    ends the canary too.
+    Raises nothing that a run raises. Violations and the canary come first, so that even a shard that is stopped early
+    has shown that it can find. Once `is_over` (time limit) or `is_given_up` (interrupt) is true, no further states are
+    explored. An interrupt also ends the canary.
     """
 
     def is_ended() -> bool:
@@ -245,11 +253,11 @@ def run_shard(
     try:
         _show_that_it_could_find(run, tracker=tracker, is_given_up=is_given_up)
     except Exception as error:
-        run.histories.append(HistoryRun("canary", fault=f"{type(error).__name__}: {error}"))
+        run.histories.append(SeedRun("canary", fault=f"{type(error).__name__}: {error}"))
         return
-    for history_seed in run.shard.history_seeds():
+    for run_seed in run.shard.run_seeds():
         counted = run.states
-        history = HistoryRun(history_seed, mix_of(run.shard.strategy, history_seed).text())
+        history = SeedRun(run_seed, swarm_configuration_of(run.shard.strategy, run_seed).text())
         run.histories.append(history)
         owed = partial(_owed, run.shard, merged(each.tally for each in run.histories[:-1]))
         _explore(run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended, watch=watch)
@@ -263,13 +271,13 @@ def run_shard(
 
 
 def _show_that_it_could_find(run: ShardRun, *, tracker: DirtyTracker, is_given_up: Callable[[], bool]) -> None:
-    """Have the judges refuse what is planted for each, and catch a planted bug."""
+    """Let the judges refuse their violations, and catch a planted bug."""
     with _stage(run, "violations"):
         run.red += judges_that_go_red(tracker)
     with _stage(run, "canary"):
         run.canary = caught_canary(
             run.shard.settings,
-            run.shard.history_seeds(),
+            run.shard.run_seeds(),
             strategy=run.shard.strategy,
             tracker=tracker,
             is_over=is_given_up,
@@ -277,13 +285,13 @@ def _show_that_it_could_find(run: ShardRun, *, tracker: DirtyTracker, is_given_u
 
 
 def _owed(shard: Shard, before: Tally, tally: Tally) -> list[str]:
-    """Return what has to be hit, and was not by the histories of a shard `before`, nor by the one that counts now."""
-    return [name for name in silent(tally, shard.settings.disk, judges_refuse=True) if not before.fired[name]]
+    """Return what must be hit and was not hit by the runs `before` or the current one."""
+    return [name for name in silent(tally, shard.settings.disk, judges_refuse=True) if not before.hit[name]]
 
 
 def _explore(
     shard: Shard,
-    history: HistoryRun,
+    history: SeedRun,
     counted: int,
     owed: Callable[[Tally], list[str]],
     *,
@@ -291,7 +299,7 @@ def _explore(
     is_ended: Callable[[], bool],
     watch: Watch,
 ) -> None:
-    """Run one history into `history`, of which `counted` states went before in its shard."""
+    """Run one seed into `history`; `counted` states came before it in its shard."""
     started = perf_counter()
     tally = history.tally
     most = shard.states if counted or shard.first_states is None else shard.first_states
@@ -302,7 +310,7 @@ def _explore(
             tracker=tracker,
             tally=tally,
             strategy=shard.strategy,
-            aims=shard.aims,
+            fault_rules=shard.fault_rules,
             is_over=lambda: counted + tally.states >= shard.states or tally.states >= most or is_ended(),
             owed=partial(owed, tally),
         ):
@@ -317,35 +325,35 @@ def _explore(
         history.seconds = perf_counter() - started
 
 
-def _is_repeated(shard: Shard, history: HistoryRun) -> bool:
-    """A twentieth of all histories, and the first one of a campaign."""
+def _is_repeated(shard: Shard, history: SeedRun) -> bool:
+    """Return whether to repeat a run: one in twenty, and the first one of a campaign."""
     drawn = zlib.crc32(history.seed.encode()) % _REPEATED_SHARE == 0
     return not history.fault and (drawn or history.seed == f"{shard.seed}:0")
 
 
 def _repeat(
     shard: Shard,
-    history: HistoryRun,
+    history: SeedRun,
     counted: int,
     owed: Callable[[Tally], list[str]],
     *,
     tracker: DirtyTracker,
     is_ended: Callable[[], bool],
 ) -> None:
-    """Run a history again and compare everything it counted and found."""
-    again = HistoryRun(history.seed, history.mix)
+    """Repeat a run and compare everything it counted and found."""
+    again = SeedRun(history.seed, history.mix)
     _explore(shard, again, counted, owed, tracker=tracker, is_ended=is_ended, watch=lambda history: None)
     if is_ended():
         return
     history.repeated = True
     equal = replace(again.tally, seconds=history.tally.seconds) == history.tally
     if not equal or again.failure != history.failure or again.fault:
-        history.fault = "the history gives other results when it is run again"
+        history.fault = "a repetition of the run gives other results"
 
 
 @contextmanager
 def _stage(run: ShardRun, name: str) -> Iterator[None]:
-    """Count the time of what is not exploring."""
+    """Measure the time of a stage that is not exploring."""
     started = perf_counter()
     try:
         yield

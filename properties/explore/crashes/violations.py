@@ -1,6 +1,7 @@
-"""Show each judge a right recovery, changed as its planted violation says (properties/judge/violations.py).
+"""Show each judge a correct recovery changed by its planted violation.
 
-A judge that stays green on its violation proves nothing in a campaign, however often it looked.
+The violations are in properties/judge/violations.py. A judge that accepts its violation proves nothing in a campaign,
+however often it was evaluated.
 """
 
 from tornpage.model.operations import CommitOffset, DeleteTopics, Flush, Operation, Put, Step
@@ -37,7 +38,7 @@ _PROGRAM: tuple[Operation, ...] = (
 
 
 def right_recovery(tracker: DirtyTracker) -> Recovered:
-    """Return a store recovered rightly, with messages in several files, keys, a delayed one and progress.
+    """Return a correctly recovered store with several files, keys, delays and progress.
 
     All judges have something to compare in it. Raises GuaranteeBroken for a store that breaks a promise at rest.
     """
@@ -50,7 +51,7 @@ def right_recovery(tracker: DirtyTracker) -> Recovered:
 def judges_that_go_red(tracker: DirtyTracker) -> list[str]:
     """Return the names of the judges that refuse their planted violation.
 
-    None has shown anything where the store breaks a promise on the way to a right recovery.
+    The list is empty if the store breaks a promise on the way to a correct recovery.
     """
     try:
         found = right_recovery(tracker)

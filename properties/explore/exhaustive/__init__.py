@@ -1,1 +1,4 @@
-"""Bounded exhaustive exploration: every short workload, every crash image within a bound (docs/exhaust.md)."""
+"""Explore exhaustively: every short workload, every crash image within a bound.
+
+See docs/exhaust.md.
+"""

@@ -1,7 +1,7 @@
-"""Pruning checked against brute force: one workload enumerated and judged both ways, and all that differs.
+"""Check pruning against brute force: enumerate and judge a workload both ways and compare.
 
-Brute force shares no rule with pruning: it takes each version of a page and each tear of two, in both orders and with
-every mask, whether or not the bytes differ; it recovers and judges every image that comes up, as often as it does.
+Brute force shares no rule with pruning. It takes each version of a page and each tear of two versions, in both orders
+and with every mask, whether or not the bytes differ. It recovers and judges every image every time it appears.
 """
 
 from collections import defaultdict
@@ -13,10 +13,10 @@ from tornpage.model.operations import Choice, Crash
 from tornpage.properties.campaign.replay import signature
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState
-from tornpage.properties.disk.images import Fact, facts_of
-from tornpage.properties.explore.exhaustive.alphabet import Workload
+from tornpage.properties.disk.images import InFlightWrite, in_flight_writes
 from tornpage.properties.explore.exhaustive.choices import SECTOR_BYTES, bounded_choices
-from tornpage.properties.explore.exhaustive.outcomes import Judging, Sparing, everything
+from tornpage.properties.explore.exhaustive.operation_set import Workload
+from tornpage.properties.explore.exhaustive.outcomes import CachingJudge, Judging, everything
 from tornpage.properties.explore.exhaustive.workload import Bound, CrashState, Enumerate, WorkloadStates
 from tornpage.properties.program.case import Settings
 
@@ -25,7 +25,7 @@ __all__ = ["Checked", "check_workload", "every_choice"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What both ways came to: how many states each has, and what one says and the other does not, as sentences."""
+    """Hold the result of both ways: the number of states, and the differences as sentences."""
 
     workload: Workload
     states: int
@@ -39,13 +39,13 @@ def check_workload(
     bound: Bound,
     *,
     tracker: DirtyTracker,
-    sparing: Callable[[], Judging] = Sparing,
+    sparing: Callable[[], Judging] = CachingJudge,
     choices: Enumerate = bounded_choices,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Checked | None:
-    """Enumerate both ways and compare, place by place: image, recovered state and verdict. None once it `is_over`.
+    """Enumerate both ways and compare image, recovered state and verdict at each crash point.
 
-    `sparing` and `choices` are the rules under test.
+    Return None once `is_over` is true. `sparing` and `choices` are the rules under test.
     """
     pruned = WorkloadStates(workload, settings, bound, tracker, judging=sparing, choices=choices)
     brute = WorkloadStates(workload, settings, bound, tracker, judging=lambda: everything, choices=every_choice)
@@ -64,9 +64,9 @@ def check_workload(
 
 
 def _place(state: CrashState) -> str:
-    """Return where a state belongs: after which operation, at which event, with which image.
+    """Return the identity of a state: after which operation, at which event, with which image.
 
-    A recovery is crashed once for each image that leads to it; where it was reached first says nothing about it.
+    A recovery is crashed once for each image that leads to it, so the way to the image is left out.
     """
     crash = state.done[-1] if state.done else None
     back = crash.back if isinstance(crash, Crash) else -1
@@ -82,10 +82,10 @@ def _became(state: CrashState) -> str:
 
 
 def _differences(brute: dict[str, set[str]], pruned: dict[str, set[str]]) -> Iterator[str]:
-    """Yield a sentence for each place that only one has, or where the two disagree."""
+    """Yield a sentence for each crash point that only one way has, or where the two disagree."""
     for place in sorted(brute.keys() | pruned.keys()):
         if place not in pruned:
-            yield f"{place}: pruned away, and {_told(brute[place])} by brute force"
+            yield f"{place}: pruned away, but {_told(brute[place])} by brute force"
         elif place not in brute:
             yield f"{place}: not met by brute force"
         elif brute[place] != pruned[place]:
@@ -97,10 +97,10 @@ def _told(became: set[str]) -> str:
 
 
 def every_choice(state: DiskState, bound: int, beyond: int = -1) -> Iterator[dict[str, Choice]]:
-    """Yield each choice of a bound, many of them again and again. `beyond` must be -1."""
+    """Yield each choice within a bound, many of them repeatedly. `beyond` must be -1."""
     assert beyond == -1
     pages = {f"page {inode.name} {n}": inode.versions[n] for inode in state.inodes.values() for n in inode.versions}
-    facts = facts_of(state)
+    facts = in_flight_writes(state)
     values = {fact.name: _values(fact, pages.get(fact.name, ())) for fact in facts}
     for centre in ({fact.name: 0 for fact in facts}, {fact.name: fact.alternatives - 1 for fact in facts}):
         for which in combinations(facts, min(bound, len(facts))):
@@ -108,7 +108,7 @@ def every_choice(state: DiskState, bound: int, beyond: int = -1) -> Iterator[dic
                 yield {**centre, **{fact.name: value for fact, value in zip(which, chosen, strict=True)}}
 
 
-def _values(fact: Fact, versions: Sequence[bytes]) -> list[Choice]:
+def _values(fact: InFlightWrite, versions: Sequence[bytes]) -> list[Choice]:
     values: list[Choice] = list(range(fact.alternatives))
     sectors = max((-(-len(version) // SECTOR_BYTES) for version in versions), default=0)
     for first, second in permutations(range(fact.alternatives), 2):

@@ -1,9 +1,9 @@
-"""Which facts survive: every choice within a bound, each different page content once.
+"""Enumerate which in-flight writes survive, within a bound, with each page content once.
 
-The bound: at most so many facts differ from "nothing un-synced survived", or at most so many differ from "everything
-did". So with no more facts open than that it is every choice there is. A fact that differs takes each of its values; a
-page takes each version and every tear of two, all masks of sectors. Masks that give the same bytes are one value: two
-versions that differ in two sectors have two tears and not 254.
+The bound limits how many in-flight writes differ from "nothing un-synced survived", or from "everything survived". With
+no more in-flight writes than the bound, every choice is enumerated. A write that differs takes each of its values. A
+page takes each version and every tear of two versions with all masks of sectors. Masks that give the same bytes are one
+value: two versions that differ in two sectors have two tears, not 254.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from itertools import combinations, product
 
 from tornpage.model.operations import Choice
 from tornpage.properties.disk.disk import DiskState
-from tornpage.properties.disk.images import Fact, facts_of, mixed
+from tornpage.properties.disk.images import InFlightWrite, in_flight_writes, mixed
 from tornpage.properties.disk.journal import PAGE_BYTES
 
 __all__ = ["Bounded", "bounded_choices", "bounded_facts", "chosen_within", "page_values"]
@@ -24,7 +24,10 @@ SECTORS = PAGE_BYTES // SECTOR_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """An open fact and each of its values: 0 first, that nothing un-synced survived; `latest` is what came last."""
+    """Hold an in-flight write and its values.
+
+    The value 0 means that nothing un-synced survived. `latest` is the last version.
+    """
 
     name: str
     values: tuple[Choice, ...]
@@ -32,12 +35,12 @@ class Bounded:
 
 
 def bounded_facts(state: DiskState) -> list[Bounded]:
-    """Return the open facts of a disk with all their values, in the order of `facts_of`."""
+    """Return all values of each in-flight write, in the order of `in_flight_writes`."""
     pages = {
         f"page {inode.name} {number}": (inode, number) for inode in state.inodes.values() for number in inode.versions
     }
     found = []
-    for fact in facts_of(state):
+    for fact in in_flight_writes(state):
         if fact.kind == "page":
             inode, number = pages[fact.name]
             found.append(_bounded_page(fact, (inode.page(number), *inode.versions[number])))
@@ -46,7 +49,7 @@ def bounded_facts(state: DiskState) -> list[Bounded]:
     return found
 
 
-def _bounded_page(fact: Fact, versions: Sequence[bytes]) -> Bounded:
+def _bounded_page(fact: InFlightWrite, versions: Sequence[bytes]) -> Bounded:
     values = page_values(tuple(versions))
     latest = next(number for number, version in enumerate(versions) if _padded(version) == _padded(versions[-1]))
     return Bounded(fact.name, values, latest)
@@ -54,9 +57,9 @@ def _bounded_page(fact: Fact, versions: Sequence[bytes]) -> Bounded:
 
 @lru_cache(maxsize=4096)
 def page_values(versions: tuple[bytes, ...]) -> tuple[Choice, ...]:
-    """Return a choice for each different content that a page may have: whole versions first, then tears.
+    """Return a choice for each different content of a page: whole versions, then tears.
 
-    A version may be shorter than a page; what it lacks is zeros, since files of a store only grow.
+    A version may be shorter than a page. The missing bytes are zeros, since files of a store only grow.
     """
     values: dict[bytes, Choice] = {}
     for number, version in enumerate(versions):
@@ -68,7 +71,7 @@ def page_values(versions: tuple[bytes, ...]) -> tuple[Choice, ...]:
 
 
 def _masks(first: bytes, second: bytes) -> Iterator[int]:
-    """Yield each mask that chooses among the sectors in which two pages differ, neither none of them nor all."""
+    """Yield each mask of the sectors in which two pages differ, except none and all of them."""
     differing = [
         sector
         for sector in range(SECTORS)
@@ -84,15 +87,15 @@ def _padded(page: bytes) -> bytes:
 
 
 def bounded_choices(state: DiskState, bound: int, beyond: int = -1) -> Iterator[dict[str, Choice]]:
-    """Yield each choice for a disk within a bound, and beyond another."""
+    """Yield each choice for a disk within a bound, leaving out those within `beyond`."""
     return chosen_within(bounded_facts(state), bound, beyond=beyond)
 
 
 def chosen_within(facts: Sequence[Bounded], bound: int, *, beyond: int = -1) -> Iterator[dict[str, Choice]]:
-    """Yield each choice in which at most `bound` facts differ from nothing or from everything, the nearest first.
+    """Yield each choice in which at most `bound` writes differ from nothing or everything.
 
-    Those in which no more than `beyond` differ are left out: somebody has had them. Each choice comes once; facts that
-    did not survive are not named.
+    The nearest choices come first. Choices in which no more than `beyond` writes differ are left out, because an
+    earlier enumeration had them. Each choice comes once. Writes that did not survive are not named.
     """
     for distance in range(beyond + 1, bound + 1):
         for changed in _changed(facts, {fact.name: 0 for fact in facts}, distance):
@@ -108,7 +111,7 @@ def _from_everything(facts: Sequence[Bounded], chosen: Mapping[str, Choice]) -> 
 
 
 def _changed(facts: Sequence[Bounded], centre: Mapping[str, Choice], distance: int) -> Iterator[dict[str, Choice]]:
-    """Yield each choice in which exactly `distance` facts differ from a centre."""
+    """Yield each choice in which exactly `distance` writes differ from a centre."""
     for which in combinations(facts, distance):
         others = [[value for value in fact.values if value != centre[fact.name]] for fact in which]
         for values in product(*others):

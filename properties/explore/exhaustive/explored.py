@@ -1,4 +1,4 @@
-"""What a workload came to, as a value that can be sent, kept and added up; and the plan that it belongs to."""
+"""Hold the plan of an enumeration and the result of a workload as plain values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,31 +7,32 @@ from typing import Any
 
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.explore.exhaustive.alphabet import (
+from tornpage.properties.explore.exhaustive.operation_set import (
     FILE_BYTES,
-    Letter,
     Mode,
+    NamedOperation,
     Workload,
-    letters_of,
+    operation_set_of,
     settings_of,
     workloads,
 )
-from tornpage.properties.explore.exhaustive.outcomes import Sparing
+from tornpage.properties.explore.exhaustive.outcomes import CachingJudge
 from tornpage.properties.explore.exhaustive.workload import Bound, CrashState, WorkloadStates
 from tornpage.properties.program.case import Disk, Settings
 
 __all__ = ["Explored", "Plan", "explore_workload"]
 
 _COUNTED_BYTES = 8
-"""So much of each hash is kept to count different ones: of ten million all are told apart, at odds of 300,000 to 1."""
+"""The bytes of each hash that are kept to count different ones. Ten million hashes stay distinct at odds of 300,000 to
+1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be enumerated: workloads of up to `ops` letters, `facts` facts at each event.
+    """Plan an enumeration of workloads: up to `ops` operations, `facts` writes per event.
 
-    With `recovery_facts` of 0 and more recoveries are crashed too, within that bound. `check_ops` and `check_facts` are
-    the bound at which brute force has to say the same.
+    `facts` bounds the in-flight writes. If `recovery_facts` is not negative, recoveries are crashed too, within that
+    bound. `check_ops` and `check_facts` are the bound at which brute force must agree.
     """
 
     ops: int
@@ -39,46 +40,47 @@ class Plan:
     mode: Mode = "async"
     disk: Disk = "posix-strict"
     bug: str = ""
-    letter_names: tuple[str, ...] = ()
+    operation_names: tuple[str, ...] = ()
     file_bytes: int = FILE_BYTES
     recovery_facts: int = -1
     check_ops: int = 1
     check_facts: int = 1
 
     def __post_init__(self) -> None:
-        """Raise ValueError for letters that the mode does not have, or that make no workload of so many operations."""
-        if not any(True for _ in workloads(self.letters, self.ops)):
-            names = ", ".join(letter.name for letter in self.letters)
-            raise ValueError(f"of the letters {names} no workload of {self.ops} operations can be made")
+        """Raise ValueError for operations that the mode lacks or that make no such workload."""
+        if not any(True for _ in workloads(self.operation_set, self.ops)):
+            names = ", ".join(entry.name for entry in self.operation_set)
+            raise ValueError(f"the operations {names} make no workload of {self.ops} operations")
 
     @property
-    def letters(self) -> tuple[Letter, ...]:
-        """The alphabet: all letters of the mode, unless some are named."""
-        return letters_of(self.mode, self.letter_names)
+    def operation_set(self) -> tuple[NamedOperation, ...]:
+        """Return the operation set: all entries of the mode, or the named ones."""
+        return operation_set_of(self.mode, self.operation_names)
 
     @property
     def settings(self) -> Settings:
-        """The store."""
+        """Return the settings of the store."""
         return settings_of(self.mode, disk=self.disk, bug=self.bug, file_bytes=self.file_bytes)
 
     @property
     def bound(self) -> Bound:
-        """What is enumerated at each event."""
+        """Return the bound of the enumeration at each event."""
         return Bound(self.facts, recovery_facts=self.recovery_facts)
 
     @property
     def check_bound(self) -> Bound:
-        """What brute force enumerates at each event; a recovery that is crashed loses nothing or everything then."""
+        """Return the bound of brute force. A crashed recovery then loses nothing or everything."""
         return Bound(min(self.check_facts, self.facts), recovery_facts=min(0, self.recovery_facts))
 
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """One workload. `states` are all crash states of the bound, by `kinds`; `judged` of them were recovered and judged,
-    `recovered_again` recovered twice; the others have the outcome of one of those.
+    """Hold the result of one workload.
 
-    `images` and `recovered` are hashes of the different crash images, and of what they became; `digest` is over every
-    state, image and outcome in order.
+    `states` are all crash states of the bound, counted by `kinds`. `judged` of them were recovered and judged, and
+    `recovered_again` of those were recovered twice. The others share the outcome of one of those. `images` and
+    `recovered` are hashes of the different crash images and of their recovered stores. `digest` covers every state,
+    image and outcome in order.
     """
 
     workload: Workload
@@ -93,11 +95,11 @@ class Explored:
 
     @property
     def states(self) -> int:
-        """How many crash states there are."""
+        """Return the number of crash states."""
         return sum(self.kinds.values())
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON values; a failure is not kept, since it is found again."""
+        """Return the result as JSON values. A failure is not kept, since it is found again."""
         return {
             "workload": list(self.workload),
             "kinds": dict(self.kinds),
@@ -111,7 +113,7 @@ class Explored:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Explored":
-        """Read it. Raises KeyError, TypeError or ValueError for what is none."""
+        """Read a document. Raises KeyError, TypeError or ValueError for an invalid one."""
         return cls(
             tuple(document["workload"]),
             dict(document["kinds"]),
@@ -127,11 +129,14 @@ class Explored:
 def explore_workload(
     workload: Workload, plan: Plan, *, tracker: DirtyTracker, is_over: Callable[[], bool] = lambda: False
 ) -> Explored | None:
-    """Crash a workload everywhere, up to the first failure. None once it `is_over`: then nothing is known of it."""
-    made: list[Sparing] = []
+    """Crash a workload everywhere, up to the first failure.
 
-    def sparing() -> Sparing:
-        made.append(Sparing())
+    Return None once `is_over` is true.
+    """
+    made: list[CachingJudge] = []
+
+    def sparing() -> CachingJudge:
+        made.append(CachingJudge())
         return made[-1]
 
     states = WorkloadStates(workload, plan.settings, plan.bound, tracker, judging=sparing)

@@ -1,15 +1,15 @@
-"""What becomes of one crash image: recovered by the real load path, judged, recovered once more; and what need not be
-done twice.
+"""Recover a crash image, judge it, recover it once more, and skip repeated work.
 
-Two rules spare work, and both say "the same function of the same arguments":
+Recovery uses the real load path. Two rules save work. Both rely on equal results of the same function with the same
+arguments:
 
-* An image that was judged before beside the same workload is recovered to the same store. What legal logs there are
-  may differ, at another place of the crash; of them a judge asks only whether the recovered log is among them, and
-  what it says, and of the versions of progress files whether what was found is among them. If so it holds here too.
-* The second recovery starts from what the first made durable and from nothing else. Equal bytes, and an equal log to
-  be found again: equal outcome.
+* An image that was judged before after the same workload is recovered to the same store. The legal logs may differ at
+  another crash point. A judge only asks whether the recovered log is among them, and whether the found versions of
+  progress files are among the legal versions. If so, the earlier verdict holds here too.
+* The second recovery starts only from what the first one made durable. Equal bytes and an equal expected log give an
+  equal outcome.
 
-A rule that compares less than that is unsound; properties/explore/exhaustive/checking.py is how such a one is noticed.
+A rule that compares less is unsound; properties/explore/exhaustive/checking.py detects such a rule.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,34 +23,35 @@ from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.failing_disk import FailingDisk
 from tornpage.properties.disk.fingerprint import fingerprint
 from tornpage.properties.judge.evidence import Key, LegalLogs, Recovered
-from tornpage.properties.judge.ledgers import LegalVersions, Said
+from tornpage.properties.judge.ledgers import LegalVersions, SavedVersion
 from tornpage.properties.lockstep.lockstep import Lockstep
 
-__all__ = ["Judging", "Outcome", "Sparing", "everything", "image_hash"]
+__all__ = ["CachingJudge", "Judging", "Outcome", "everything", "image_hash"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an image was recovered to: the log, what progress files said, and a hash of everything there is then.
+    """Hold the outcome of an image: recovered log, progress files, and a hash of the store.
 
-    `found` is the recovered store itself, when it was recovered just now.
+    `found` is the recovered store itself if it was recovered just now.
     """
 
     key: Key
     log: CommitLog
-    said: Mapping[str, Said]
+    said: Mapping[str, SavedVersion]
     recovered: bytes
     found: Recovered | None = None
 
 
 class Judging(Protocol):
-    """What recovers and judges the crash images of one operation."""
+    """Recover and judge the crash images of one operation."""
 
     def __call__(
         self, trial: Lockstep, image: bytes, disk: Callable[[], FailingDisk], legal: LegalLogs, versions: LegalVersions
     ) -> Outcome:
-        """Recover a disk and judge it; `image` is the hash of what it holds, if that is all there is. Raises
-        GuaranteeBroken.
+        """Recover a disk and judge it. Raises GuaranteeBroken.
+
+        `image` is the hash of its content, or empty if the content is not everything that matters.
         """
 
 
@@ -60,7 +61,7 @@ def image_hash(image: Image) -> bytes:
 
 
 def recovered_hash(found: Recovered) -> bytes:
-    """Return a hash of a recovered store: what is durable, what a process sees, where it begins and ends."""
+    """Return a hash of a recovered store: durable files, visible files, its begin and its end."""
     files, store = found.files, found.store
     visible = Image(frozenset(), {path: files.peek(path, 0, 1 << 40) for path in files.paths()})
     marks = (store.min_offset, store.flushed_offset, store.committed_offset, store.max_offset)
@@ -69,21 +70,22 @@ def recovered_hash(found: Recovered) -> bytes:
 
 
 def _outcome(found: Recovered) -> Outcome:
-    return Outcome(found.key, found.legal[found.key], found.said_before, recovered_hash(found), found)
+    return Outcome(found.key, found.legal[found.key], found.versions_before, recovered_hash(found), found)
 
 
 def everything(
     trial: Lockstep, image: bytes, disk: Callable[[], FailingDisk], legal: LegalLogs, versions: LegalVersions
 ) -> Outcome:
-    """Judge without sparing anything."""
+    """Judge without saving any work."""
     return _outcome(trial.recovery.recover(disk(), legal, versions))
 
 
 @dataclass
-class Sparing:
-    """Judges what is new; one is made for each operation of a workload, since clock and ledgers are arguments too.
+class CachingJudge:
+    """Judge only what is new.
 
-    `judged` counts images that were recovered and judged, `recovered_again` second recoveries.
+    Make one for each operation, since clock and ledgers are arguments too. `judged` counts images that were recovered
+    and judged, `recovered_again` second recoveries.
     """
 
     judged: int = 0
@@ -94,7 +96,7 @@ class Sparing:
     def __call__(
         self, trial: Lockstep, image: bytes, disk: Callable[[], FailingDisk], legal: LegalLogs, versions: LegalVersions
     ) -> Outcome:
-        """Return the outcome, remembered if it must be the same. Raises GuaranteeBroken."""
+        """Return the outcome, from memory if it must be the same. Raises GuaranteeBroken."""
         known = self._outcomes.get(image) if image else None
         if known is not None and _holds_too(known, legal, versions):
             return known

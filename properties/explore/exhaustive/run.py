@@ -1,7 +1,7 @@
-"""An exhaustive campaign: every workload of a plan, shortest first, the check against brute force, the canary.
+"""Run an exhaustive campaign: all workloads of a plan, a brute-force check, and a canary.
 
-Workloads are independent of each other, so that several processes may share them; the engine takes results in the order
-of the workloads. Only a length that was finished is claimed.
+The shortest workloads come first. Workloads are independent, so several processes may share them. The engine takes
+results in the order of the workloads. Only lengths that were finished are claimed.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,10 +21,10 @@ from tornpage.properties.campaign.workers import Control, Died, Launcher
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explain.evidence import Witness
-from tornpage.properties.explore.exhaustive.alphabet import Workload, workloads
 from tornpage.properties.explore.exhaustive.checking import Checked, check_workload
 from tornpage.properties.explore.exhaustive.explored import Explored, Plan, explore_workload
-from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
+from tornpage.properties.explore.exhaustive.operation_set import Workload, workloads
+from tornpage.properties.explore.exhaustive.search import search_exhaustively
 from tornpage.properties.program.case import Disk
 
 __all__ = ["ExhaustResult", "ExhaustTally", "Keeping", "Task", "canary_bug", "caught_canary", "run_exhaust"]
@@ -35,7 +35,10 @@ _SHOWN_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One workload, explored or checked. `completes` is the length that is done with it, -1 if there is more of it."""
+    """Describe one workload to explore or check.
+
+    `completes` is the length that is finished with it, or -1 if more of that length follow.
+    """
 
     kind: Literal["explore", "check"]
     workload: Workload
@@ -46,20 +49,22 @@ Made = Explored | Checked
 
 
 class Keeping(Protocol):
-    """Where results of earlier runs come from, and those of this one go."""
+    """Provide results of earlier runs, and keep those of this one."""
 
     explored: dict[Workload, Explored]
     checked: dict[Workload, Checked]
 
     def add(self, done: Made) -> None:
-        """Keep one more."""
+        """Keep one more result."""
 
 
 @dataclass
 class ExhaustTally:
-    """What was enumerated: `explored` are the workloads that are done, in order; `ops` is the longest length of which
-    all are, -1 for none; `checked_ops` that of the check. `again` is how many results were kept from an earlier run.
-    `exploring_seconds` is without check and canary.
+    """Count what was enumerated.
+
+    `explored` are the finished workloads in order. `ops` is the greatest length of which all are finished, or -1;
+    `checked_ops` is that of the check. `again` is the number of results kept from an earlier run. `exploring_seconds`
+    does not include check and canary.
     """
 
     plan: Plan
@@ -72,22 +77,22 @@ class ExhaustTally:
 
     @property
     def states_per_s(self) -> float:
-        """How many crash states of the bound were settled in a second."""
+        """Return the crash states of the bound settled per second."""
         return sum(each.states for each in self.explored) / max(self.exploring_seconds, 1e-9)
 
     @property
     def is_through(self) -> bool:
-        """Whether all of the bound is explored and checked."""
+        """Return whether the whole bound is explored and checked."""
         return self.ops >= self.plan.ops and self.checked_ops >= min(self.plan.check_ops, self.plan.ops)
 
     @property
     def claimed(self) -> list[Explored]:
-        """The workloads of the lengths that were finished."""
+        """Return the workloads of the finished lengths."""
         return [each for each in self.explored if len(each.workload) <= self.ops]
 
     @property
     def result_hash(self) -> str:
-        """A hash of every state, image and outcome of what is claimed."""
+        """Return a hash of every state, image and outcome of the claimed workloads."""
         digest = blake2b(digest_size=16)
         for each in self.claimed:
             digest.update(repr((each.workload, each.digest)).encode())
@@ -95,7 +100,7 @@ class ExhaustTally:
 
 
 ExhaustResult = CampaignResult[ExhaustTally, Failure]
-"""What an exhaustive campaign found."""
+"""The result of an exhaustive campaign."""
 
 
 def run_exhaust(
@@ -106,10 +111,10 @@ def run_exhaust(
     kept: Keeping | None = None,
     progress: Progress = ignored,
 ) -> ExhaustResult:
-    """Explore a plan, until `seconds` have passed if they are given, in so many processes.
+    """Explore a plan in `workers` processes until `seconds` have passed, if given.
 
-    A keyboard interrupt ends it with what it has. Raises HarnessError when brute force says otherwise, an image is
-    illegal, a failure does not replay or a worker dies; OSError when nothing can be kept.
+    A keyboard interrupt ends it and keeps its results. Raises HarnessError if brute force disagrees, an image is
+    illegal, a failure does not replay or a worker dies, and OSError if results cannot be kept.
     """
     result = explore(_Explorer(plan, kept), workers=workers, seconds=seconds, progress=progress)
     if result.faults:
@@ -119,13 +124,13 @@ def run_exhaust(
 
 @dataclass(frozen=True, slots=True)
 class _WorkloadJob:
-    """Explores or checks workloads of a plan."""
+    """Explore or check workloads of a plan."""
 
     plan: Plan
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Task, Control], Made | None]]:
-        """Return what does a task in this process, or None if it was ended before."""
+        """Return the function that does a task in this process. It returns None if it was stopped."""
         with choose_tracker("auto") as tracker:
             yield partial(_perform, self.plan, tracker)
 
@@ -140,7 +145,7 @@ def _perform(plan: Plan, tracker: DirtyTracker, task: Task, control: Control) ->
 
 
 class _Explorer:
-    """Workloads of a plan as parts of a campaign."""
+    """Present the workloads of a plan as parts of a campaign."""
 
     launcher: Launcher = "spawn"
     holds_interrupts = False
@@ -154,37 +159,40 @@ class _Explorer:
         self._taken_at = perf_counter()
 
     def parts(self) -> Iterator[Task]:
-        """Yield what is to be done: all lengths in turn, and the check as soon as its bound is explored.
+        """Yield the tasks: all lengths in turn, and the check as soon as its bound is explored.
 
-        Where a bug is planted the check comes last, so that the bug is found first. There may be billions of tasks.
+        With a planted bug the check comes last, so that the bug is found first. There may be billions of tasks.
         """
         plan = self._plan
         check_ops = min(plan.check_ops, plan.ops)
         for length in range(plan.ops + 1):
-            yield from _level("explore", workloads(plan.letters, length), length)
+            yield from _level("explore", workloads(plan.operation_set, length), length)
             if length == (plan.ops if plan.bug else check_ops):
-                short = (each for shorter in range(check_ops + 1) for each in workloads(plan.letters, shorter))
+                short = (each for shorter in range(check_ops + 1) for each in workloads(plan.operation_set, shorter))
                 yield from _level("check", short, check_ops)
 
     def known(self, part: Task) -> Made | None:
-        """Return what an earlier run has kept of a task."""
+        """Return the kept result of a task."""
         if self._kept is None:
             return None
         kept = self._kept.explored if part.kind == "explore" else self._kept.checked
         return kept.get(part.workload)
 
     def tally(self) -> ExhaustTally:
-        """Return the tally of this campaign, still of nothing."""
+        """Return the tally of this campaign, still empty."""
         return self._tally
 
     def count(self, made: Made | None) -> int:
-        """Count crash states."""
+        """Return the number of crash states."""
         return 0 if made is None else made.states
 
     def take(self, result: ExhaustResult, part: Task, made: Made | Died[Task] | None) -> bool:
-        """Take a workload in, up to the first failure. Raises HarnessError where the check has failed."""
+        """Take the result of a workload, up to the first failure.
+
+        Raises HarnessError if the check failed.
+        """
         if isinstance(made, Died):
-            raise HarnessError(f"a process that explored has died: it {made.how}")
+            raise HarnessError(f"an exploring process has died: it {made.how}")
         if made is None:
             result.is_cut = True
             return False
@@ -216,27 +224,30 @@ class _Explorer:
             result.meet(signature(made.failure.broken), made.failure)
 
     def canary(self) -> str:
-        """Return the planted bug that was caught; nothing where time ended the campaign before its bound."""
+        """Return the planted bug that was caught, or "" if time ended the campaign early."""
         if not self._tally.is_through:
             return ""
         with choose_tracker("auto") as tracker:
             return caught_canary(self._plan, tracker=tracker)
 
     def conclude(self, result: ExhaustResult) -> None:
-        """Say whether the bound was finished."""
+        """Report whether the bound was finished."""
         result.result_hash = result.tally.result_hash
         if not result.tally.is_through:
             result.undecided.append(f"the bound of {self._plan.ops} operations was not finished")
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
-        """Return the failure with its evidence, as shorter workloads came first; None unless it shows itself again."""
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+        """Return the failure with its evidence, or None if it does not show again.
+
+        It is not shrunk, since shorter workloads came first.
+        """
         with choose_tracker("auto") as tracker:
             again = replay(failure.case, tracker=tracker, witness=Witness())
         if again is None or signature(again.broken) != signature(failure.broken):
             return None, False
         return replace(failure, evidence=again.evidence), False
 
-    def told(self, failure: Failure) -> str:
+    def describe(self, failure: Failure) -> str:
         """Return the broken guarantee and the case."""
         return f"{failure.broken}; case: {failure.case.token()}"
 
@@ -256,7 +267,7 @@ def canary_bug(disk: Disk) -> str:
 
 
 def caught_canary(plan: Plan, *, tracker: DirtyTracker) -> str:
-    """Return the planted bug that the same enumeration catches in the same mode on the same disk, or nothing."""
+    """Return the planted bug caught by the same enumeration in the same mode, or ""."""
     bug = canary_bug(plan.disk)
-    hunt = hunt_exhaustively(bug, tracker=tracker, disk=plan.disk, modes=(plan.mode,))
+    hunt = search_exhaustively(bug, tracker=tracker, disk=plan.disk, modes=(plan.mode,))
     return bug if any(failure is not None for failure in islice(hunt, CANARY_STATES_MAX)) else ""

@@ -1,4 +1,4 @@
-"""The bounds statement: what a run has shown, in one sentence that claims nothing else."""
+"""Write the bounds statement: what a run has shown, in one sentence."""
 
 from tornpage.properties.explore.exhaustive.run import ExhaustTally
 
@@ -6,14 +6,14 @@ __all__ = ["figures_of", "statement_of"]
 
 
 def figures_of(tally: ExhaustTally) -> dict[str, int]:
-    """Return the numbers of what is claimed: of the lengths of workloads that were finished."""
+    """Return the numbers of the claimed part, which are the finished lengths of workloads."""
     claimed = tally.claimed
     states = sum(each.states for each in claimed)
     judged = sum(each.judged for each in claimed)
     return {
         "ops": tally.ops,
         "facts": tally.plan.facts,
-        "letters": len(tally.plan.letters),
+        "letters": len(tally.plan.operation_set),
         "workloads": len(claimed),
         "states": states,
         **{f"{kind}_states": sum(each.kinds[kind] for each in claimed) for kind in ("power", "kill", "recovery")},
@@ -31,7 +31,7 @@ def figures_of(tally: ExhaustTally) -> dict[str, int]:
 
 
 def statement_of(tally: ExhaustTally) -> str:
-    """Return the statement; of an unfinished run that of the largest bound that was finished, and that it is."""
+    """Return the statement for the largest finished bound, and say if the run is unfinished."""
     plan, numbers = tally.plan, figures_of(tally)
     if tally.ops < 0:
         return "exhaustive up to nothing: not even the open of a new store was finished"
@@ -39,22 +39,22 @@ def statement_of(tally: ExhaustTally) -> str:
     recovery = f", recovery crashed within {plan.recovery_facts}" if plan.recovery_facts >= 0 else ""
     share = numbers["pruned"] / max(numbers["states"], 1)
     said = (
-        f"exhaustive {bound} from the alphabet {{{', '.join(letter.name for letter in plan.letters)}}}, "
-        f"{_counted(plan.facts, 'fact')}{recovery}, disk {plan.disk}, mode {plan.mode}, "
+        f"exhaustive {bound} with the operations {{{', '.join(entry.name for entry in plan.operation_set)}}}, "
+        f"{_counted(plan.facts, 'in-flight write')}{recovery}, disk {plan.disk}, mode {plan.mode}, "
         f"log files of {plan.file_bytes} bytes: {_counted(numbers['workloads'], 'workload')}, "
         f"{_counted(numbers['states'], 'crash state')}, {_counted(numbers['images'], 'image')}, "
         f"{_counted(numbers['recovered_states'], 'recovered state')}, {numbers['pruned']:,} pruned ({share:.0%}); "
         f"{_check(tally, numbers)}"
     )
     if tally.ops < plan.ops:
-        said += f"; the bound of {_counted(plan.ops, 'operation')} was not finished, and is not claimed"
+        said += f"; the bound of {_counted(plan.ops, 'operation')} was not finished and is not claimed"
     return said
 
 
 def _check(tally: ExhaustTally, numbers: dict[str, int]) -> str:
     if tally.checked_ops < 0:
         return "not checked by brute force"
-    bound = f"{_counted(tally.checked_ops, 'operation')}, {_counted(numbers['check_facts'], 'fact')}"
+    bound = f"{_counted(tally.checked_ops, 'operation')}, {_counted(numbers['check_facts'], 'in-flight write')}"
     return f"brute-force check at ({bound}), {_counted(numbers['check_states'], 'state')}: equal"
 
 

@@ -1,6 +1,6 @@
-"""One workload, exhaustively: its last letter carried out, and crashed at every event of it in every way of the bound.
+"""Explore one workload: crash its last entry at every event in every way of the bound.
 
-The letters before are only carried out: their crashes belong to the shorter workloads that they are by themselves.
+Earlier entries are only run. Their crashes belong to the shorter workloads that end with them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,11 +18,11 @@ from tornpage.properties.disk.failing_disk import FailingDisk
 from tornpage.properties.disk.images import compose
 from tornpage.properties.disk.journal import Entry, ProcessKilled
 from tornpage.properties.disk.recording_files import RecordingFiles
-from tornpage.properties.explore.exhaustive.alphabet import LETTERS, Workload, is_crashed, operations_of
 from tornpage.properties.explore.exhaustive.choices import bounded_choices
-from tornpage.properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
+from tornpage.properties.explore.exhaustive.operation_set import OPERATION_SET, Workload, is_crashed, operations_of
+from tornpage.properties.explore.exhaustive.outcomes import CachingJudge, Judging, image_hash
 from tornpage.properties.judge.evidence import LegalLogs, Recovered
-from tornpage.properties.judge.ledgers import LegalVersions, said_by
+from tornpage.properties.judge.ledgers import LegalVersions, versions_in
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, Settings
@@ -31,11 +31,11 @@ __all__ = ["CERTIFIED_EVERY", "Bound", "CrashState", "Enumerate", "WorkloadState
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A moment of the last operation: `back` events before its answer, 0 is at rest. `state` is the disk then, and
-    `versions` are what progress files may say.
+class CrashPoint:
+    """Hold a crash point in the last operation: `back` events before its answer, 0 at rest.
 
-    The state is the same object at each place, moved on: use it before going to the next one.
+    `state` is the disk at that point, and `versions` are the legal versions of progress files. All crash points share
+    one state object that is advanced, so use it before going to the next one.
     """
 
     back: int
@@ -44,8 +44,8 @@ class Place:
     versions: LegalVersions
 
 
-def places_of(run: Lockstep) -> Iterator[Place]:
-    """Yield each event of the last operation of a run, in order, then the moment right after its answer."""
+def crash_points_of(run: Lockstep) -> Iterator[CrashPoint]:
+    """Yield each event of the last operation of a run, then the point after its answer."""
     span, files = run.spans[-1], run.files
     state = DiskState(files.base, disk=run.settings.disk)
     applied = 0
@@ -54,19 +54,20 @@ def places_of(run: Lockstep) -> Iterator[Place]:
         position = len(files.journal) if at_rest else files.events[event]
         state.apply_all(files.journal[applied:position])
         applied = position
-        yield Place(span.last - event, position, state, run.recovery.versions_at(event))
+        yield CrashPoint(span.last - event, position, state, run.recovery.versions_at(event))
 
 
 CERTIFIED_EVERY = 16
-"""Of so many power losses one is proven legal by the independent checker, the first of each operation among them."""
+"""One in this many power losses is proved legal by the independent checker, including the first of each operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """At each event all choices in which at most `facts` facts differ from nothing, or from everything, that survives.
+    """Bound the choices at each event.
 
-    Those in which no more than `beyond` differ are left out. With `recovery_facts` of 0 and more each recovery is
-    crashed at its events too, within that bound.
+    At most `facts` in-flight writes differ from nothing, or from everything, that survives. Choices in which no more
+    than `beyond` differ are left out. `facts` bounds the in-flight writes. If `recovery_facts` is not negative, each
+    recovery is crashed at its events too, within that bound.
     """
 
     facts: int
@@ -75,14 +76,14 @@ class Bound:
 
 
 Enumerate = Callable[[DiskState, int, int], Iterator[Mapping[str, Choice]]]
-"""Yield choices for a disk within a bound and beyond another."""
+"""Yield choices for a disk within a bound, leaving out those within `beyond`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrashState:
-    """One crash state: the operations that lead there, the crash last; hashes of the image, and of what it became.
+    """Hold one crash state: operations with the crash last, and hashes of image and outcome.
 
-    `kind` is power, kill, recovery, or verb where it was no crash that broke the promise.
+    `kind` is power, kill or recovery, or verb if an operation broke the promise without a crash.
     """
 
     kind: str
@@ -98,16 +99,16 @@ class CrashState:
 
 @dataclass
 class WorkloadStates:
-    """The crash states of the last letter of a workload. `certified` counts images that were proven legal.
+    """Enumerate the crash states of the last entry of a workload.
 
-    `judging` makes what judges the images of one operation.
+    `certified` counts images that were proved legal. `judging` makes the judge of the images of one operation.
     """
 
     workload: Workload
     settings: Settings
     bound: Bound
     tracker: DirtyTracker
-    judging: Callable[[], Judging] = Sparing
+    judging: Callable[[], Judging] = CachingJudge
     choices: Enumerate = bounded_choices
     certified: int = 0
     _trial: Lockstep = field(init=False)
@@ -117,8 +118,11 @@ class WorkloadStates:
     _legal: dict[tuple[bool, bool], LegalLogs] = field(init=False)
 
     def everywhere(self) -> Iterator[CrashState]:
-        """Yield each, in order; a verb that breaks a promise ends it. Raises HarnessError for an illegal image."""
-        last = LETTERS[self.workload[-1]].operations if self.workload else ()
+        """Yield each state in order. An operation that breaks a promise ends it.
+
+        Raises HarnessError for an illegal image.
+        """
+        last = OPERATION_SET[self.workload[-1]].operations if self.workload else ()
         before = operations_of(self.workload)[: -len(last) or None] if last else ()
         done: tuple[Operation, ...] = ()
         try:
@@ -137,13 +141,13 @@ class WorkloadStates:
             yield CrashState("verb", done, broken=broken)
 
     def _crashes(self, done: tuple[Operation, ...]) -> Iterator[CrashState]:
-        """Crash the last verb of the trial everywhere."""
+        """Crash the last operation of the run everywhere."""
         self._judge, self._judge_again, self._losses, self._legal = self.judging(), self.judging(), 0, {}
-        for place in places_of(self._trial):
+        for place in crash_points_of(self._trial):
             yield from self._kill(place, done)
             yield from self._power_losses(place, done)
 
-    def _kill(self, place: Place, done: tuple[Operation, ...]) -> Iterator[CrashState]:
+    def _kill(self, place: CrashPoint, done: tuple[Operation, ...]) -> Iterator[CrashState]:
         files = self._trial.files
         journal = (*files.journal[: place.position], ProcessKilled())
         legal = self._legal_at(place, kill=True)
@@ -151,7 +155,7 @@ class WorkloadStates:
         state = CrashState("kill", (*done, Crash(kill=True, back=place.back)))
         yield from self._judged(state, lambda: self._disk(files.base, journal), place.versions, legal, answered)
 
-    def _power_losses(self, place: Place, done: tuple[Operation, ...]) -> Iterator[CrashState]:
+    def _power_losses(self, place: CrashPoint, done: tuple[Operation, ...]) -> Iterator[CrashState]:
         files = self._trial.files
         legal = self._legal_at(place, kill=False)
         for survived in self.choices(place.state, self.bound.facts, self.bound.beyond):
@@ -160,15 +164,15 @@ class WorkloadStates:
             state = CrashState("power", (*done, Crash(back=place.back, survived=survived)), image_hash(image))
             yield from self._judged(state, partial(self._disk, image), place.versions, legal, None)
 
-    def _legal_at(self, place: Place, *, kill: bool) -> LegalLogs:
+    def _legal_at(self, place: CrashPoint, *, kill: bool) -> LegalLogs:
         at_rest = place.back == 0
         if (at_rest, kill) not in self._legal:
-            window = self._trial.spans[-1]
-            self._legal[at_rest, kill] = self._trial.recovery.legal_at(window, at_rest=at_rest, kill=kill)
+            span = self._trial.spans[-1]
+            self._legal[at_rest, kill] = self._trial.recovery.legal_at(span, at_rest=at_rest, kill=kill)
         return self._legal[at_rest, kill]
 
     def _disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
-        """Return a disk for a store that is given up when it was judged, or crashed in its recovery before."""
+        """Return a disk for a store that is discarded after judging or after crashes."""
         crashes_again = self.bound.recovery_facts >= 0
         return (self._trial.pair.new_disk if crashes_again else self._trial.pair.last_disk)(base, journal)
 
@@ -180,9 +184,9 @@ class WorkloadStates:
         legal: LegalLogs,
         answered: CommitLog | None,
     ) -> Iterator[CrashState]:
-        """Yield a state with what became of it, then the crashes of a recovery that has just been made.
+        """Yield a state with its outcome, then the crashes of a recovery made just now.
 
-        `answered` is what the process had answered that was killed, None after a power loss.
+        `answered` is the log acknowledged by the killed process, or None after a power loss.
         """
         try:
             outcome = self._judge(self._trial, state.image, disk, legal, versions)
@@ -198,16 +202,15 @@ class WorkloadStates:
     ) -> Iterator[CrashState]:
         """Crash a recovery at each of its events (contract 6).
 
-        After a power loss all of the disk is durable and the same log has to come back; after a kill the page cache is
-        lost with the power, down to what had been flushed before, and so is what progress files said in it.
-
-        What is judged here must not stand for an equal image of the first crash, whose recovery is to be crashed too.
+        After a power loss the whole disk is durable, and the same log must come back. After a kill the page cache is
+        lost with the power: only what was flushed before survives, also of progress files. A verdict found here must
+        not stand for an equal image of the first crash, whose recovery is to be crashed too.
         """
         files, recovered = found.recording, found.legal[found.key]
         state = DiskState(files.base, disk=self.settings.disk)
         legal = self._trial.recovery.legal_between(answered or recovered, recovered, kill=False)
-        corrected = said_by(found.durable.files, found.said_before)
-        versions = {path: frozenset((said, corrected[path])) for path, said in found.said_before.items()}
+        corrected = versions_in(found.durable.files, found.versions_before)
+        versions = {path: frozenset((said, corrected[path])) for path, said in found.versions_before.items()}
         if answered is not None:
             versions = {path: versions[path] | others for path, others in found.legal_versions.items()}
         applied = 0

@@ -1,1 +1,1 @@
-"""Crash campaigns on foreign stores."""
+"""Run crash campaigns on foreign stores."""

@@ -1,13 +1,13 @@
-"""A crash campaign on a foreign store: programs drawn from a seed, crash states drawn from what they did.
+"""Run a crash campaign on a foreign store with random programs and crash states.
 
-A history is one store in up to three lives of a few operations. Of what it did in a life some crash states are made: a
-power loss or a kill in any of its verbs, be it in the middle; each is opened by a process of its own, judged, and goes
-on for an operation or two. Then the history itself is crashed, and lives on. Where the process cannot be watched there
-are kills of the history alone, each after an answer.
+A run is one store in up to three sessions of a few operations. Some crash states of each session are made: a power loss
+or a kill at any point of any operation. Each is opened by its own process, judged, and continued for an operation or
+two. Then the run itself is crashed and continues. If the process cannot be traced, the only crashes are kills of the
+run itself after an answer.
 
-Histories are the parts of a campaign (properties/campaign/engine.py), carried out in this process, one after the other.
-A campaign that finds nothing has to show that it could have: a canary has to be caught, and something un-synced has to
-have been there to lose; else the verdict is vacuous.
+Runs are the parts of a campaign (properties/campaign/engine.py), carried out in this process one after the other. A
+campaign without findings must have caught a canary and must have had un-synced data to lose. Otherwise its verdict is
+vacuous.
 """
 
 import random
@@ -19,47 +19,67 @@ from functools import partial
 from hashlib import blake2b
 
 from tornpage.model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
-from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored, small_case
-from tornpage.properties.campaign.replay import Failure, replay, signature
+from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored, shrink_case
+from tornpage.properties.campaign.replay import Failure, replay, replay_several, signature
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
 from tornpage.properties.campaign.workers import Control, Died, Interrupted, Launcher
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState
-from tornpage.properties.disk.images import disk_state, facts_of
-from tornpage.properties.disk.sampling import Chances, armed_faults, draw, fired_faults
+from tornpage.properties.disk.images import disk_state, in_flight_writes
+from tornpage.properties.disk.sampling import Chances, draw, enabled_faults, hit_faults
 from tornpage.properties.foreign.protocol import Promises
 from tornpage.properties.foreign.trial import TargetTrial
 from tornpage.properties.program.case import Case, Settings
 
-__all__ = ["FAILURES_MAX", "SHRINK_SECONDS", "TargetPlan", "TargetResult", "TargetTally", "run_target_campaign"]
+__all__ = [
+    "FAILURES_MAX",
+    "SHRINK_SECONDS",
+    "TRIES",
+    "TargetPlan",
+    "TargetResult",
+    "TargetTally",
+    "run_target_campaign",
+]
 
 SHRINK_SECONDS = 60.0
-"""How long one failure may be made smaller: each try is a program with processes of its own."""
+"""Seconds allowed to shrink one failure. Each try is a program with processes of its own."""
 _BUDGET = Budget(2_000, SHRINK_SECONDS)
 FAILURES_MAX = 3
+TRIES = 5
+"""Replays of a failure before it counts as one that does not show again."""
 CANARY = "tornpage.properties.explore.foreign.canary:open_store"
-_LIVES = (1, 1, 2, 3)
-"""What only the first life shows, as that its files have no names yet, is to be seen often."""
+_SESSIONS = (1, 1, 2, 3)
+"""Some states appear only in the first session, such as files whose names are not yet durable. They should be drawn
+often."""
 _CHANCES = Chances(nothing=0.15, all_but_one=0.4, older=0.5)
-"""With the few facts of a small store, more of them are lost."""
+"""A small store has few in-flight writes, so more of them are lost."""
 _STATES_PER_LIFE = 6
 _KILL_SHARE = 0.3
-_CODAS: tuple[tuple[Operation, ...], ...] = ((), (Put(fill=6),), (Flush(),), (Close(), Open()), (Put(fill=6), Close()))
-"""What a store is asked for after a crash."""
+_EPILOGUES: tuple[tuple[Operation, ...], ...] = (
+    (),
+    (Put(fill=6),),
+    (Flush(),),
+    (Close(), Open()),
+    (Put(fill=6), Close()),
+)
+"""Operations after a crash."""
 _SECOND_LOSS_SHARE = 0.5
-"""How often the power is then lost once more: what was recovered has to be as safe as was promised."""
+"""The share of crash states after which the power is lost once more. What was recovered must be as safe as promised."""
 _LOSSY_SHARE = 0.7
-"""Of the crash states so many are at places where something is un-synced, as long as there are such places."""
+"""The share of crash states at points with un-synced data, as long as there are such points."""
 
-Place = tuple[int, int]
-"""Which verb, and how many events before its answer; 0 is at rest after it."""
+CrashPoint = tuple[int, int]
+"""The number of the operation, and the events before its answer; 0 is at rest after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPlan:
-    """What to run; it ends after so many crash states, or so many seconds, or with so many different failures."""
+    """Plan a campaign.
+
+    It ends at the limit of crash states, of seconds, or of different failures.
+    """
 
     settings: Settings
     seed: int = 0
@@ -70,46 +90,52 @@ class TargetPlan:
 
 @dataclass
 class TargetTally:
-    """What was run. `armed`, `fired` and `mattered` count disasters, faults and operations by name.
+    """Count what was run.
 
-    `left_out` says why no power loss was made; it is empty where one was possible, None before the end of a life.
+    `enabled`, `hit` and `effective` count crash faults, disk faults and operations by name. `left_out` says why no
+    power loss was made. It is empty if one was possible, and None before the end of a session.
+    `kills_only` says that the disk loses nothing, so that no power loss is asked for.
     """
 
-    armed: Counter[str] = field(default_factory=Counter)
-    fired: Counter[str] = field(default_factory=Counter)
-    mattered: Counter[str] = field(default_factory=Counter)
+    enabled: Counter[str] = field(default_factory=Counter)
+    hit: Counter[str] = field(default_factory=Counter)
+    effective: Counter[str] = field(default_factory=Counter)
     states: int = 0
     histories: int = 0
     left_out: str | None = None
+    kills_only: bool = False
 
     def add(self, other: "TargetTally") -> None:
-        """Count what a history has counted."""
-        self.armed += other.armed
-        self.fired += other.fired
-        self.mattered += other.mattered
+        """Add the counts of a run."""
+        self.enabled += other.enabled
+        self.hit += other.hit
+        self.effective += other.effective
         self.states += other.states
         self.histories += other.histories
         self.left_out = self.left_out if other.left_out is None else other.left_out
 
     @property
     def silent(self) -> list[str]:
-        """What has not happened, and has to for a verdict."""
-        needed = ["put", "close", "open", "kill", *([] if self.left_out else ["power", "lost"])]
-        return [name for name in needed if not self.fired[name]]
+        """Return what has not happened and is needed for a verdict."""
+        needed = ["put", "close", "open", "kill", *([] if self.kills_only else ["power", "lost"])]
+        return [name for name in needed if not self.hit[name]]
 
     def lines(self) -> list[str]:
         """Return the counts, one per line."""
-        kinds = {"armed": self.armed, "fired": self.fired, "mattered": self.mattered}
+        kinds = {"armed": self.enabled, "fired": self.hit, "mattered": self.effective}
         counts = [f"{kind} {name} {number}" for kind, each in kinds.items() for name, number in sorted(each.items())]
         return [f"states {self.states}", f"histories {self.histories}", *counts]
 
 
 TargetResult = CampaignResult[TargetTally, Failure]
-"""What a campaign on a foreign store found."""
+"""The result of a campaign on a foreign store."""
 
 
 def run_target_campaign(plan: TargetPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> TargetResult:
-    """Run it; an interrupt ends it with what there is. Raises HarnessError when a failure does not show again."""
+    """Run a campaign.
+
+    An interrupt ends it and keeps its results. Raises HarnessError if a failure does not show again.
+    """
     result = explore(_Explorer(plan, tracker), seconds=plan.seconds, progress=progress)
     if result.faults:
         raise HarnessError(result.faults[0])
@@ -117,8 +143,11 @@ def run_target_campaign(plan: TargetPlan, *, tracker: DirtyTracker, progress: Pr
 
 
 @dataclass(frozen=True, slots=True)
-class _History:
-    """One history, which ends early after so many crash states. `known` are the failures of the histories before."""
+class _RunPlan:
+    """Describe one run, which ends after `states` crash states.
+
+    `known` are failures of earlier runs.
+    """
 
     number: int
     states: int | None
@@ -126,19 +155,19 @@ class _History:
 
 
 @dataclass(frozen=True, slots=True)
-class _HistoryJob:
-    """Carries out histories in this process."""
+class _RunJob:
+    """Carry out runs in this process."""
 
     plan: TargetPlan
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[_History, Control], "_HistoryRun"]]:
-        """Return what carries out a history."""
+    def opened(self) -> Iterator[Callable[[_RunPlan, Control], "_RunState"]]:
+        """Return the function that carries out a run."""
         yield partial(_carry_out, self.plan)
 
 
-def _carry_out(plan: TargetPlan, history: _History, control: Control) -> "_HistoryRun":
-    run = _HistoryRun(plan, history, control)
+def _carry_out(plan: TargetPlan, history: _RunPlan, control: Control) -> "_RunState":
+    run = _RunState(plan, history, control)
     try:
         run.carry_out(random.Random(f"{plan.seed} {history.number}"))
     except KeyboardInterrupt:
@@ -148,40 +177,43 @@ def _carry_out(plan: TargetPlan, history: _History, control: Control) -> "_Histo
 
 
 class _Explorer:
-    """Histories as parts of a campaign; where one ends depends on what those before it have met."""
+    """Present runs as parts of a campaign.
+
+    The end of a run depends on failures of earlier ones.
+    """
 
     launcher: Launcher = "spawn"
     holds_interrupts = False
     canary_time: CanaryTime = "first"
 
     def __init__(self, plan: TargetPlan, tracker: DirtyTracker) -> None:
-        self.job = _HistoryJob(plan)
+        self.job = _RunJob(plan)
         self._plan, self._tracker = plan, tracker
-        self._tally = TargetTally()
+        self._tally = TargetTally(kills_only=plan.settings.disk == "kill")
         self._known: frozenset[tuple[int, str]] = frozenset()
 
-    def parts(self) -> Iterator[_History]:
-        """Yield histories until there are as many crash states as were asked for."""
+    def parts(self) -> Iterator[_RunPlan]:
+        """Yield runs until the requested number of crash states is reached."""
         states = self._plan.states
         while states is None or self._tally.states < states:
             left = None if states is None else states - self._tally.states
-            yield _History(self._tally.histories, left, self._known)
+            yield _RunPlan(self._tally.histories, left, self._known)
 
-    def known(self, part: _History) -> "_HistoryRun | None":
-        """Know none."""
+    def known(self, part: _RunPlan) -> "_RunState | None":
+        """Return None, since no results are kept."""
         return None
 
     def tally(self) -> TargetTally:
-        """Return the tally of this campaign, still of nothing."""
+        """Return the tally of this campaign, still empty."""
         return self._tally
 
-    def count(self, made: "_HistoryRun") -> int:
-        """Count crash states."""
+    def count(self, made: "_RunState") -> int:
+        """Return the number of crash states."""
         return made.tally.states
 
-    def take(self, result: TargetResult, part: _History, made: "_HistoryRun | Died[_History]") -> bool:
-        """Take a history in, up to the one with which there are enough failures."""
-        assert isinstance(made, _HistoryRun)
+    def take(self, result: TargetResult, part: _RunPlan, made: "_RunState | Died[_RunPlan]") -> bool:
+        """Take the result of a run, up to the one with enough failures."""
+        assert isinstance(made, _RunState)
         result.tally.add(made.tally)
         for failure in made.failures:
             result.meet(signature(failure.broken), failure)
@@ -189,30 +221,36 @@ class _Explorer:
         return len(self._known) < self._plan.failures_max
 
     def canary(self) -> str:
-        """Return the canary if a kill showed that it lies."""
+        """Return the canary if a kill showed its broken promise."""
         found = replay(Case(Settings(target=CANARY), (Put(), Crash(kill=True))), tracker=self._tracker)
         return CANARY if found is not None and found.broken.contract == 2 else ""
 
     def conclude(self, result: TargetResult) -> None:
-        """Say what never happened."""
+        """Report what never happened."""
         result.silent = result.tally.silent
         met = [f"{each.failure.broken} {each.failure.case.token()} {each.times}" for each in result.found]
         text = "\n".join([*result.tally.lines(), *met])
         result.result_hash = blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
-        """Make a case small; the budget is one of its own, for tries take longer here."""
-        return small_case(failure, _BUDGET, watch, tracker=self._tracker)
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+        """Shrink a case with a budget of its own, because a try takes longer here.
 
-    def told(self, failure: Failure) -> str:
-        """Return the broken guarantee, the case, and what may be the reason that it does not show again."""
-        return f"{failure.broken}; case: {failure.case.token()}; does the store go by time or chance?"
+        A failure that shows in some tries only is kept as it was found.
+        """
+        small, interrupted = shrink_case(failure, _BUDGET, watch, tracker=self._tracker)
+        if small is None and not interrupted:
+            small = replay_several(failure.case, TRIES, tracker=self._tracker).failure
+        return small, interrupted
+
+    def describe(self, failure: Failure) -> str:
+        """Return the broken guarantee, the case, and a possible reason why it does not show again."""
+        return f"{failure.broken}; case: {failure.case.token()}; does the store depend on time or randomness?"
 
 
-class _HistoryRun:
-    """One history while it is carried out, and what it came to."""
+class _RunState:
+    """Carry out one run and hold its result."""
 
-    def __init__(self, plan: TargetPlan, history: _History, control: Control) -> None:
+    def __init__(self, plan: TargetPlan, history: _RunPlan, control: Control) -> None:
         self.tally = TargetTally()
         self.failures: list[Failure] = []
         self.known = history.known
@@ -220,7 +258,7 @@ class _HistoryRun:
 
     @property
     def goes_on(self) -> bool:
-        """Whether there is something left to be done."""
+        """Return whether the run should continue."""
         states = self.tally.states
         self._control.tell(states, "")
         return (
@@ -230,10 +268,10 @@ class _HistoryRun:
         )
 
     def carry_out(self, rng: random.Random) -> None:
-        """Run one store in its lives, and branches off them."""
+        """Run one store in its sessions, and crash branches of them."""
         trial = TargetTrial(self._plan.settings)
         try:
-            for _ in range(rng.choice(_LIVES)):
+            for _ in range(rng.choice(_SESSIONS)):
                 for _ in range(rng.randrange(4, 9)):
                     self._run(trial, Open() if trial.closed else _drawn(rng, trial.promises))
                 self.tally.left_out = trial.why_no_power_loss
@@ -250,14 +288,14 @@ class _HistoryRun:
         finally:
             trial.end()
 
-    def _branch(self, trial: TargetTrial, place: Place, rng: random.Random) -> None:
+    def _branch(self, trial: TargetTrial, place: CrashPoint, rng: random.Random) -> None:
         number, back = place
         branch = trial.branch(number)
         try:
             self._crash(branch, Crash(kill=rng.random() < _KILL_SHARE, back=back), rng)
-            for operation in rng.choice(_CODAS):
+            for operation in rng.choice(_EPILOGUES):
                 self._run(branch, operation)
-            if rng.random() < _SECOND_LOSS_SHARE:
+            if rng.random() < _SECOND_LOSS_SHARE and not branch.why_no_power_loss:
                 self._crash(branch, Crash(), rng)
         except GuaranteeBroken as broken:
             self._meet(branch, broken)
@@ -265,60 +303,60 @@ class _HistoryRun:
             branch.end()
 
     def _crash(self, trial: TargetTrial, crash: Crash, rng: random.Random) -> None:
-        """Crash a trial; of a power loss draw what survives."""
+        """Crash a run. For a power loss draw what survives."""
         tally, before = self.tally, trial.coverage.copy()
-        fired: set[str] = set()
+        hit: set[str] = set()
         tally.states += 1
         if not crash.kill:
             position = trial.position(crash.back)
             state = disk_state(trial.files.base, trial.files.journal, position, disk=trial.settings.disk)
-            facts = facts_of(state)
+            facts = in_flight_writes(state)
             survived = draw(facts, rng, _CHANCES)
             crash = Crash(back=crash.back, survived=survived)
-            fired = fired_faults(facts, survived)
-            tally.armed.update(armed_faults(facts))
-            tally.fired.update([*fired, *(["lost"] if fired else [])])
-        disaster = "kill" if crash.kill else "power"
-        tally.armed[disaster] += 1
-        tally.fired[disaster] += 1
+            hit = hit_faults(facts, survived)
+            tally.enabled.update(enabled_faults(facts))
+            tally.hit.update([*hit, *(["lost"] if hit else [])])
+        fault = "kill" if crash.kill else "power"
+        tally.enabled[fault] += 1
+        tally.hit[fault] += 1
         trial.run(crash)
         happened = trial.coverage - before
         if happened["power_lost"] + happened["kill_lost"]:
-            tally.mattered.update([*fired, disaster])
+            tally.effective.update([*hit, fault])
 
     def _run(self, trial: TargetTrial, operation: Operation) -> None:
-        self.tally.fired[operation.op] += 1
+        self.tally.hit[operation.op] += 1
         trial.run(operation)
 
     def _meet(self, trial: TargetTrial, broken: GuaranteeBroken) -> None:
-        """Keep a failure; whether it is a new one decides when the campaign ends."""
+        """Keep a failure. A failure may end the campaign if it is a new one."""
         self.failures.append(Failure(Case(trial.settings, tuple(trial.performed)), broken))
         self.known |= {signature(broken)}
 
 
-def _drawn_places(trial: TargetTrial, rng: random.Random) -> list[Place]:
-    """Draw places of a life to crash at."""
+def _drawn_places(trial: TargetTrial, rng: random.Random) -> list[CrashPoint]:
+    """Draw the crash points of a session."""
     everywhere, lossy = _places(trial)
     return [rng.choice(lossy if lossy and rng.random() < _LOSSY_SHARE else everywhere) for _ in range(_STATES_PER_LIFE)]
 
 
-def _places(trial: TargetTrial) -> tuple[list[Place], list[Place]]:
-    """Return all places of a life, and those at which a power loss has something to lose."""
-    everywhere: list[Place] = []
-    lossy: list[Place] = []
+def _places(trial: TargetTrial) -> tuple[list[CrashPoint], list[CrashPoint]]:
+    """Return all crash points of a session, and those with un-synced data."""
+    everywhere: list[CrashPoint] = []
+    lossy: list[CrashPoint] = []
     state, position = DiskState(trial.files.base, disk=trial.settings.disk), 0
-    for number, window in enumerate(trial.spans):
-        for event in range(window.first, window.last):
+    for number, span in enumerate(trial.spans):
+        for event in range(span.first, span.last):
             state.apply_all(trial.files.journal[position : trial.files.events[event]])
             position = trial.files.events[event]
-            places = [(number, window.last - event), *([(number, 0)] if event == window.last - 1 else [])]
+            places = [(number, span.last - event), *([(number, 0)] if event == span.last - 1 else [])]
             everywhere += places
-            lossy += places if facts_of(state) else []
+            lossy += places if in_flight_writes(state) else []
     return everywhere, lossy
 
 
 def _drawn(rng: random.Random, promises: Promises) -> Operation:
-    """Draw an operation that a store has promised to have."""
+    """Draw an operation that the store has promised to support."""
     weights = (50, 8 * promises.offsets, 8 * promises.queues, 8 * promises.index, 12, 8)
     kind = rng.choices(("put", "get", "read", "find", "flush", "close"), weights)[0]
     match kind:

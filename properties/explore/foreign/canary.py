@@ -1,6 +1,6 @@
-"""A store that lies: each campaign has to catch it, or it could not have caught anything.
+"""Provide a store with false promises, the canary that each campaign must catch.
 
-It answers before anything has left the process, so that a kill loses what it had promised to survive it.
+It answers before anything has left the process, so that a kill loses what it promised to keep.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ __all__ = ["LyingStore", "open_store"]
 
 
 class LyingStore:
-    """Keeps everything in memory, and promises that it survives."""
+    """Keep everything in memory and promise that it survives."""
 
     name = "canary"
 
@@ -22,7 +22,7 @@ class LyingStore:
 
     @property
     def promises(self) -> Mapping[str, Any]:
-        """Everything."""
+        """Return its promises, which are all of them."""
         return self._store.promises
 
     def put(self, topic: str, queue: int, body: bytes, keys: Sequence[str]) -> tuple[int, int]:
@@ -42,12 +42,12 @@ class LyingStore:
         return self._store.find(topic, key)
 
     def flush(self) -> None:
-        """Say that everything is safe."""
+        """Answer that everything is safe."""
 
     def close(self) -> None:
         """Forget everything."""
 
 
 def open_store(directory: Path) -> LyingStore:
-    """Open it; it finds nothing."""
+    """Open the store, which is empty."""
     return LyingStore()

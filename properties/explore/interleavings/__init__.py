@@ -1,1 +1,1 @@
-"""Interleavings of what a store's threads do, on a recorded disk: drawn, run step by step, judged (contract 16, 17)."""
+"""Explore interleavings of a store's threads on a recorded disk (contract 16, 17)."""

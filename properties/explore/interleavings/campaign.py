@@ -1,7 +1,8 @@
-"""A campaign of interleavings: scenarios one after the other, several interleavings of each, a canary, repeats.
+"""Run a campaign of interleavings: some of each scenario, with a canary and repetitions.
 
-It holds only if everything that scenarios are there for did happen, a planted bug was caught by the same engine in the
-same run, and equal draws gave equal results. `unknown` is a history whose order nobody found in time: never green.
+It holds only if every effect that the scenarios are made for has happened, the same engine caught a planted bug in the
+same run, and equal draws gave equal results. A history whose order was not found in time is `unknown`, which never
+counts as holding.
 """
 
 from collections import Counter
@@ -30,7 +31,7 @@ from tornpage.properties.scheduler import following
 __all__ = ["CANARY", "EFFECTS", "InterleavingResult", "InterleavingTally", "explore_interleavings", "interleavings"]
 
 CANARY = "deleted-beside-puts"
-"""The planted bug that has to be caught: found in some dozens of draws of the scenarios in which it can show."""
+"""The planted bug that must be caught. It shows within some dozens of draws of its scenarios."""
 
 EFFECTS = (
     "commits",
@@ -45,21 +46,22 @@ EFFECTS = (
     "topics_deleted",
     "closed_between",
 )
-"""What has to happen in a campaign, or its silence proves nothing (`judges.count_effects`)."""
+"""What must happen in a campaign; otherwise a result without findings proves nothing (`judges.count_effects`)."""
 
 _MODULES_OF_EACH = 3
 _DRAWN_OF_EACH = 5
 _REPEAT_EVERY = 20
 _CANARY_MAX = 400
 _EXHAUSTED_MAX = 200
-"""How many interleavings of one small scenario are tried in order, switching at locks alone."""
+"""The number of interleavings of one small scenario tried in order, switching only at locks."""
 
 
 @dataclass
 class InterleavingTally:
-    """What was run: `distinct` has the key of each interleaving, `outcomes` what callers could tell apart.
+    """Count what was run.
 
-    `exhausted` says, for the small scenario, how many interleavings at its locks were tried and whether that was all.
+    `distinct` has the key of each interleaving, `outcomes` what callers could distinguish. `exhausted` has, for the
+    small scenario, the number of interleavings at its locks that were tried, and whether that was all.
     """
 
     interleavings: int = 0
@@ -83,7 +85,7 @@ class InterleavingTally:
 
 
 InterleavingResult = CampaignResult[InterleavingTally, BrokenInterleaving]
-"""What a campaign of interleavings found."""
+"""The result of a campaign of interleavings."""
 
 
 def explore_interleavings(
@@ -96,9 +98,9 @@ def explore_interleavings(
     progress: Progress,
     families: Sequence[Family] = FAMILIES,
 ) -> InterleavingResult:
-    """Explore until `states` interleavings are run or `seconds` have passed, whichever is given and comes first.
+    """Explore until `states` interleavings are run or `seconds` have passed.
 
-    Scenarios are of these `families` in turn. Raises HarnessError when an interleaving does not repeat.
+    Scenarios are of these `families` in turn. Raises HarnessError if an interleaving does not repeat.
     """
     explorer = _Explorer(bug, seed, states, families, tracker)
     result = explore(explorer, seconds=seconds, progress=progress)
@@ -109,18 +111,21 @@ def explore_interleavings(
 
 @dataclass(frozen=True, slots=True)
 class _InterleavingJob:
-    """Runs interleavings in this process."""
+    """Run interleavings in this process."""
 
     tracker: DirtyTracker
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Interleaving, Control], Ran]]:
-        """Return what runs an interleaving."""
+        """Return the function that runs an interleaving."""
         yield lambda interleaving, control: run_interleaving(interleaving, tracker=self.tracker)
 
 
 class _Explorer:
-    """Interleavings as parts of a campaign; what is drawn next depends on what became of the last one."""
+    """Present interleavings as parts of a campaign.
+
+    Each draw depends on the result of the last one.
+    """
 
     launcher: Launcher = "spawn"
     holds_interrupts = False
@@ -136,7 +141,7 @@ class _Explorer:
         self._last: Ran | None = None
 
     def parts(self) -> Iterator[Interleaving]:
-        """Yield interleavings until there are as many as were asked for."""
+        """Yield interleavings until the requested number is reached."""
         most = _EXHAUSTED_MAX if self._states is None else min(_EXHAUSTED_MAX, self._states // 4)
         drawn = interleavings(self._seed, self._bug, most, self._tally, self._families)
         interleaving = next(drawn)
@@ -146,19 +151,22 @@ class _Explorer:
             interleaving = drawn.send(self._last)
 
     def known(self, part: Interleaving) -> Ran | None:
-        """Know none."""
+        """Return None, since no results are kept."""
         return None
 
     def tally(self) -> InterleavingTally:
-        """Return the tally of this campaign, still of nothing."""
+        """Return the tally of this campaign, still empty."""
         return self._tally
 
     def count(self, made: Ran) -> int:
-        """Count interleavings."""
+        """Return 1 for each interleaving."""
         return 1
 
     def take(self, result: InterleavingResult, part: Interleaving, made: Ran | Died[Interleaving]) -> bool:
-        """Take an interleaving in, up to the first failure. Raises HarnessError if one does not repeat."""
+        """Take the result of an interleaving, up to the first failure.
+
+        Raises HarnessError if one does not repeat.
+        """
         assert isinstance(made, Ran)
         self._last = made
         result.tally.add(made)
@@ -175,15 +183,15 @@ class _Explorer:
         return _caught_canary(self._seed, self._tracker)
 
     def conclude(self, result: InterleavingResult) -> None:
-        """Say what never happened, and of how many histories no order was found in time."""
+        """Report what never happened, and the number of histories without an order found in time."""
         result.silent = [effect for effect in EFFECTS if not result.tally.effects[effect]]
         if result.tally.unknown:
-            result.undecided.append(f"of {result.tally.unknown} histories no order was found in time")
+            result.undecided.append(f"no order was found in time for {result.tally.unknown} histories")
 
-    def small(
+    def shrink(
         self, failure: BrokenInterleaving, budget: Budget, watch: Watch
     ) -> tuple[BrokenInterleaving | None, bool]:
-        """Return the smallest failure found, by an interrupt at the latest."""
+        """Return the smallest failure found, or the best so far at an interrupt."""
         again = run_interleaving(failure.interleaving, tracker=self._tracker)
         if again.broken is None or again.key != failure.ran.key:
             return None, False
@@ -193,7 +201,7 @@ class _Explorer:
         except KeyboardInterrupt:
             return best[-1], True
 
-    def told(self, failure: BrokenInterleaving) -> str:
+    def describe(self, failure: BrokenInterleaving) -> str:
         """Return the broken guarantee and the token."""
         return f"{failure.broken}; {token_of(failure.interleaving)}"
 
@@ -201,7 +209,10 @@ class _Explorer:
 def interleavings(
     seed: int, bug: str, most: int, tally: InterleavingTally, families: Sequence[Family] = FAMILIES
 ) -> Generator[Interleaving, Ran, None]:
-    """Yield interleavings without end, and be sent what became of each; `most` of them are tried in order first."""
+    """Yield interleavings without end, and receive the result of each.
+
+    The first `most` of them are those of a small scenario in order.
+    """
     yield from _in_order(_planted(SMALLEST, bug), most, tally)
     for number in count():
         rng = Random(f"interleaving {seed}:{number}")
@@ -220,7 +231,7 @@ def _planted(scenario: Scenario, bug: str) -> Scenario:
 
 
 def _in_order(scenario: Scenario, most: int, tally: InterleavingTally) -> Generator[Interleaving, Ran, None]:
-    """Yield the interleavings of a small scenario that switch at locks alone, each once, up to a number of them."""
+    """Yield up to `most` interleavings of a small scenario that switch only at locks."""
     schedule: tuple[int, ...] | None = ()
     while schedule is not None and tally.exhausted[0] < most:
         ran = yield replace(sequential(scenario, ()), schedule=schedule)
@@ -229,14 +240,14 @@ def _in_order(scenario: Scenario, most: int, tally: InterleavingTally) -> Genera
 
 
 def _repeat(interleaving: Interleaving, before: Ran, tracker: DirtyTracker) -> None:
-    """Run one again and compare what it did, and what callers were told."""
+    """Repeat an interleaving and compare what it did and what callers received."""
     again = run_interleaving(interleaving, tracker=tracker)
     if (again.key, again.outcome, again.verdict) != (before.key, before.outcome, before.verdict):
-        raise HarnessError(f"an interleaving gives other results when it is run again: {token_of(interleaving)}")
+        raise HarnessError(f"a repetition of an interleaving gives other results: {token_of(interleaving)}")
 
 
 def _caught_canary(seed: int, tracker: DirtyTracker) -> str:
-    """Return the planted bug that this engine caught within some interleavings, or nothing."""
+    """Return the planted bug that this engine caught within some interleavings, or ""."""
     drawn = interleavings(seed, CANARY, 0, InterleavingTally(), (topic_deletion,))
     interleaving = next(drawn)
     for _ in range(_CANARY_MAX):

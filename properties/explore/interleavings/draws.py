@@ -1,9 +1,9 @@
-"""Draws of interleavings: which lines are yield points, in which order tasks come, and where they are interrupted.
+"""Draw interleavings: yield points, the order of tasks, and the switches between them.
 
-Two ways, mixed. With *few switches* a task runs on but for one to five places, drawn alike from all (probabilistic
-concurrency testing: a bug that needs d switches at certain places is met with a chance that falls with the d-th power
-of the places). In a *walk* each yield point is a switch with some chance. Of the watched modules mostly some are
-watched: there are fewer places then, and each is met more often.
+There are two ways, used in a mix. With few switches a task runs on except at one to five points, drawn uniformly
+(probabilistic concurrency testing). A bug that needs d switches at certain points is found with a chance that falls
+with the d-th power of the number of points. In a random walk each yield point is a switch with some chance. Mostly only
+some of the watched modules have yield points. Then there are fewer points, and each is hit more often.
 """
 
 from random import Random
@@ -33,7 +33,10 @@ def draw_modules(rng: Random) -> tuple[str, ...]:
 
 
 def draw_interleaving(scenario: Scenario, rng: Random, *, modules: tuple[str, ...], points: int) -> Interleaving:
-    """Return an interleaving; `points` is about how many yield points at which others could go on there will be."""
+    """Return an interleaving.
+
+    `points` is the approximate number of yield points at which a switch is possible.
+    """
     others = scenario.task_count - 1
     if not others:
         return sequential(scenario, modules)

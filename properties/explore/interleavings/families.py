@@ -1,6 +1,6 @@
-"""Families of scenarios: each draws one, small, in which some threads of a store meet.
+"""Draw scenarios by family; each is small and makes some threads of a store meet.
 
-Sizes are such that a log file holds a few messages, so that puts roll over; a queue file holds few units too.
+A log file holds a few messages, so that puts roll over. A queue file holds few units as well.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ _LARGE_BYTES = 800
 _NAMED = "INNER_MULTI_DISPATCH\x01%LMQ%a"
 _OVERTAKEN_SHARE = 0.5
 _FORCIBLY_PERCENT = 86
-"""Above `disk_space_clean_forcibly_ratio`, so that files go whatever their age."""
+"""Above `disk_space_clean_forcibly_ratio`, so that files are deleted whatever their age."""
 
 
 def _put(rng: Random, fill: int, topics: Sequence[str] = ("T", "T", "U")) -> Put | PutBatch:
@@ -54,7 +54,7 @@ def _producers(rng: Random, count: int, topics: Sequence[str] = ("T", "T", "U"))
 
 
 def _reader(rng: Random, topics: Sequence[str] = ("T", "T", "U"), count: int = 3) -> tuple[Operation, ...]:
-    """Return a task that reads: mostly one queue, from where it was told to go on."""
+    """Return a task that reads, mostly one queue at the position returned by its last pull."""
     topic = rng.choice(topics)
     menu: tuple[Operation, ...] = (
         Pull(topic=topic),
@@ -73,20 +73,20 @@ def _written(rng: Random, count: int) -> tuple[Operation, ...]:
 
 
 def producers_and_readers(rng: Random) -> Scenario:
-    """Puts, dispatch, and readers of log and queues."""
+    """Combine puts, dispatch, and readers of log and queues."""
     tasks = (*_producers(rng, 2), _reader(rng), _reader(rng, count=2))
     return Scenario("producers and readers", _SMALL, _written(rng, 2), tasks)
 
 
 def sync_producers(rng: Random) -> Scenario:
-    """Puts that wait for the disk, answered by group commit, and somebody who flushes besides."""
+    """Combine puts that wait for their flush by group commit with a flush or a reader."""
     tasks = (*_producers(rng, rng.randint(2, 3)), rng.choice(((Flush(),), _reader(rng, count=2))))
     settings = Settings(file_bytes=1024, queue_units=3, index=False, sync_flush=True)
     return Scenario("producers that wait for the disk", settings, _written(rng, 1), tasks, ("reput", "group-commit"))
 
 
 def pool(rng: Random) -> Scenario:
-    """Puts into buffers, commits, flushes, and readers who may see what is committed."""
+    """Combine puts into buffers, commits, flushes, and readers of what is committed."""
     settings = Settings(file_bytes=1024, queue_units=3, index=False, pool_buffers=6)
     menu: tuple[Operation, ...] = (Step("commit"), Step("commit"), Flush(), Step("flush"))
     steps = tuple(rng.choice(menu) for _ in range(3))
@@ -95,7 +95,7 @@ def pool(rng: Random) -> Scenario:
 
 
 def flushes(rng: Random) -> Scenario:
-    """Puts beside flushes of log and queues: by hand, by timer, by two at once."""
+    """Combine puts with flushes of log and queues: by hand, by timer, by two at once."""
     menu: tuple[Operation, ...] = (Flush(), Step("flush"), Step("flush-queues"))
     steps = tuple(rng.choice(menu) for _ in range(2))
     tasks = (*_producers(rng, 2), steps, (Flush(), *_reader(rng, count=2)))
@@ -103,7 +103,7 @@ def flushes(rng: Random) -> Scenario:
 
 
 def clean_up(rng: Random) -> Scenario:
-    """The head of the log goes while somebody reads it, dispatches, flushes and puts."""
+    """Delete the head of the log during reads, dispatch, flushes and puts."""
     full = tuple(Put(topic=rng.choice("TTU"), body_bytes=_LARGE_BYTES, fill=1000 + n) for n in range(rng.randint(2, 4)))
     menu: tuple[Operation, ...] = (Step("clean"), Step("clean"), Step("flush-queues"))
     cleaner = tuple(rng.choice(menu) for _ in range(3))
@@ -114,7 +114,7 @@ def clean_up(rng: Random) -> Scenario:
 
 
 def topic_deletion(rng: Random) -> Scenario:
-    """A topic is deleted and put to again while it is dispatched, flushed and read."""
+    """Delete a topic and put to it again during dispatch, flushes and reads."""
     puts = (Put(fill=1000), Put(topic="U", fill=1001), Put(fill=1002))
     before: tuple[Operation, ...] = (*puts, *([Step("reput")] * rng.randint(0, 1)))
     deletion = DeleteTopics(in_use=rng.choice((("U",), ("U",), ())))
@@ -124,7 +124,7 @@ def topic_deletion(rng: Random) -> Scenario:
 
 
 def consumers(rng: Random) -> Scenario:
-    """Consumers pull and commit while their topic is put to, dispatched, deleted, and their progress is saved."""
+    """Let consumers pull and commit during puts, dispatch, deletion of their topic and saves."""
     puts = (Put(fill=1000), Put(fill=1001))
     before: tuple[Operation, ...] = (*puts, Step("reput"), Pull(), Commit(offset=rng.randint(0, 2)))
     menu: tuple[Operation, ...] = (Pull(), Commit(), Commit(offset=rng.randint(0, 4)), QueryProgress(), AskMaximum())
@@ -135,7 +135,7 @@ def consumers(rng: Random) -> Scenario:
 
 
 def light_queues(rng: Random) -> Scenario:
-    """Messages of several topics in one light queue, and its readers."""
+    """Combine messages of several topics in one light queue with its readers."""
     settings = Settings(file_bytes=4096, queue_units=3, index=False, multi_dispatch=True, light_queues=True)
     producers = [
         tuple(Put(topic=topic, properties=_NAMED, fill=10 * number + n) for n in range(rng.randint(1, 2)))
@@ -145,7 +145,7 @@ def light_queues(rng: Random) -> Scenario:
 
 
 def key_queries(rng: Random) -> Scenario:
-    """Messages with a key, put, indexed, flushed, expired and queried."""
+    """Put, index, flush, expire and query messages with a key."""
     settings = Settings(file_bytes=1024, queue_units=3, index=True, index_slots=2, index_entries=4)
 
     def keyed(fill: int, body_bytes: int) -> Put:
@@ -160,7 +160,7 @@ def key_queries(rng: Random) -> Scenario:
         return (*(keyed(1000 + n, _LARGE_BYTES - 100) for n in range(count)), Step("reput"), Flush())
 
     if rng.random() < _OVERTAKEN_SHARE:
-        # all that one query can be overtaken by, in one thread: a message comes and another goes
+        # everything that can overtake a query, in one thread: one message arrives and another is deleted
         overtaking = (keyed(2000, 0), Step("reput"), Step("clean"))
         tasks: tuple[tuple[Operation, ...], ...] = ((Query(),), overtaking)
         return Scenario("key queries", settings, full(2), tasks, (), percent=_FORCIBLY_PERCENT)
@@ -171,7 +171,7 @@ def key_queries(rng: Random) -> Scenario:
 
 
 def close(rng: Random) -> Scenario:
-    """The store is closed while it is put to, flushed and read."""
+    """Close the store during puts, flushes and reads."""
     settings = Settings(
         file_bytes=1024, queue_units=3, index=False, sync_flush=rng.random() < 0.5, pool_buffers=rng.choice((0, 0, 6))
     )

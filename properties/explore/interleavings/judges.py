@@ -1,4 +1,4 @@
-"""Judge what has to be true once all tasks of an interleaving have ended."""
+"""Judge an interleaving after all its tasks have ended."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from tornpage.properties.contract import GuaranteeBroken, HarnessError, observed
 from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.explore.interleavings.stage import Stage
 from tornpage.properties.judge.linearizability.calls import Call
-from tornpage.properties.judge.linearizability.linearise import Found, Moment
+from tornpage.properties.judge.linearizability.linearise import Found, Point
 from tornpage.properties.judge.log import messages_are_served
 from tornpage.properties.judge.rulings import Ruling, broken, holds, judge, require, ruling_of, unknown
 from tornpage.properties.program.log_places import file_at
@@ -34,9 +34,10 @@ _CALLS_SHOWN = 12
 
 
 def escaped(error: BaseException) -> Ruling:
-    """Judge the error that a task ended in: use of memory that was given back breaks contract 11, else contract 8.
+    """Judge the error in which a task ended.
 
-    Raises what is no fault of the store: HarnessError and KeyboardInterrupt.
+    Use of released memory breaks contract 11, any other error contract 8. Raises HarnessError and KeyboardInterrupt,
+    which are not faults of the store.
     """
     if isinstance(error, HarnessError | KeyboardInterrupt):
         raise error
@@ -44,44 +45,49 @@ def escaped(error: BaseException) -> Ruling:
         return ruling_of(error)
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, ValueError) and "released" in str(error):
-        return broken(11, f"memory that was given back is used: {text}")
-    return broken(8, f"a task ends in {text}")
+        return broken(11, f"released memory is used: {text}")
+    return broken(8, f"a task ends with {text}")
 
 
 @judge(16)
 def dispatch_has_caught_up(stage: Stage) -> None:
-    """Contracts 4 and 16: dispatch meets no error; where it has a thread, nothing is left to it once all is quiet."""
+    """Check contracts 4 and 16: dispatch meets no error, and its thread leaves no work undone."""
     steps = [call for call in stage.history.calls if call.request == DISPATCH]
     reput, store = stage.services["reput"], stage.store
     if store.dispatch_error is not None:
-        raise GuaranteeBroken(4, "dispatch meets what no put has written", found=store.dispatch_error)
+        raise GuaranteeBroken(4, "dispatch reads a record that no put has written", found=store.dispatch_error)
     if not steps or reput.is_stopped:
         return
     if store.dispatch_behind_bytes and not reput.is_woken:
-        found = f"{store.dispatch_behind_bytes} bytes behind"
-        raise GuaranteeBroken(16, "dispatch sleeps and was not woken for what is there", "all dispatched", found)
+        found = f"{store.dispatch_behind_bytes} bytes not dispatched"
+        raise GuaranteeBroken(16, "dispatch sleeps and was not woken for available records", "all dispatched", found)
 
 
-def an_order_explains(calls: Sequence[Call], moments: Sequence[Moment[Shared]], found: Found[Shared]) -> Ruling:
-    """Contract 17: an order of the calls explains their answers; tell which ones the longest one leaves over."""
+def an_order_explains(calls: Sequence[Call], points: Sequence[Point[Shared]], found: Found[Shared]) -> Ruling:
+    """Check contract 17: some order of the calls explains their answers.
+
+    If none does, name the calls that the longest order leaves over.
+    """
     if found.verdict != "broken":
-        return holds(17, "") if found.verdict == "holds" else unknown(17, "the search for an order was given up")
-    left = sorted(set(range(len(moments))) - set(found.order), key=lambda number: moments[number].ended or 1 << 62)
-    first = moments[left[0]].name if left else "none"
+        return (
+            holds(17, "") if found.verdict == "holds" else unknown(17, "the search for an order ended without a result")
+        )
+    left = sorted(set(range(len(points))) - set(found.order), key=lambda number: points[number].ended or 1 << 62)
+    first = points[left[0]].name if left else "none"
     shown = "\n".join(f"    {call}" for call in calls[-_CALLS_SHOWN:])
     return broken(
         17,
-        "no order of the calls explains what each was answered",
-        expected=f"an order in which each answer follows; the longest one stops before {first}",
+        "no order of the calls explains their answers",
+        expected=f"an order that explains each answer; the longest one stops before {first}",
         found=f"\n{shown}",
     )
 
 
 @judge(2)
 def promises_are_kept(stage: Stage) -> None:
-    """Contract 2: what a caller was told so far is on the disk, if power had been lost just then.
+    """Check contract 2: at a power loss now, everything acknowledged as durable is on disk.
 
-    No store has recovered here, so there is no log that `covers_the_floor` could look for among the legal ones.
+    No store has recovered here, so there are no legal logs for `covers_the_floor`.
     """
     files, file_bytes = stage.files, stage.layout.file_bytes
     state = DiskState(files.base, disk="posix-strict")
@@ -96,7 +102,7 @@ def promises_are_kept(stage: Stage) -> None:
             durable = b"" if inode is None else state.inodes[inode].durable[:end]
             seen = files.peek(path, 0, end) if path in there else None
             if durable != seen:
-                sentence = "a record that was promised to be on the disk is not there after a power loss"
+                sentence = "a record acknowledged as durable is not on the disk after a power loss"
                 raise GuaranteeBroken(
                     2, sentence, f"{path} up to {end}, for {promise.who}", "other bytes" if seen else "no file"
                 )
@@ -104,7 +110,7 @@ def promises_are_kept(stage: Stage) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The store of an interleaving, and the log of the order that explains it: evidence of its answers."""
+    """Hold evidence: the store of an interleaving, and the log of the order that explains it."""
 
     store: MessageStore
     log: CommitLog
@@ -112,7 +118,10 @@ class Explained:
 
 @judge(1)
 def ends_as_explained(stage: Stage, state: Shared) -> None:
-    """Contracts 1 and 4: behind a close the store has the log of the order that was found, each record in its queue."""
+    """Check contracts 1 and 4: the store has the log of the explaining order, with all queues.
+
+    It is not checked after a close.
+    """
     store = stage.store
     if any(isinstance(call.request, Close) for call in stage.history.calls):
         return
@@ -137,12 +146,12 @@ def _queue_ends_as_explained(stage: Stage, log: CommitLog, queue: Queue) -> None
     with observed("get_message", lambda: store.get_message(topic, queue_id, first, max_msg_nums=1000)) as result:
         found = [(buffer.queue_offset, buffer.offset) for buffer in result.messages]
     if found != expected:
-        sentence = f"queue {queue_id} of {topic} has other messages than were put into it"
+        sentence = f"queue {queue_id} of {topic} has other messages than those put into it"
         raise GuaranteeBroken(4, sentence, str(expected), str(found))
 
 
 def count_effects(stage: Stage, effects: Counter[str]) -> None:
-    """Count what happened, so that a campaign can tell what never did."""
+    """Count what happened, so that a campaign can report what never did."""
     calls = stage.history.calls
     tasks = [call for call in calls if call.task >= 0]
     puts = [call for call in tasks if isinstance(call.request, Put | PutBatch) and _put_offset(call) >= 0]
@@ -170,13 +179,13 @@ def _told(call: Call) -> Answer:
 
 
 def _put_offset(call: Call) -> int:
-    """Return where the record of a put is, -1 without one."""
+    """Return the offset of the record of a put, or -1 without one."""
     put = _told(call).put
     return put.offset if isinstance(put, PutAnswer) else -1
 
 
 def _read_status(answer: Answer | None) -> str:
-    """Return the status of a read, of a queue or by physical offset; nothing for other answers."""
+    """Return the status of a read by queue or physical offset, or "" for other answers."""
     if answer is None:
         return ""
     if answer.got is not None:

@@ -1,6 +1,6 @@
-"""The parts of a store whose locks and services the stepped scheduler knows.
+"""Replace the locks and services of a store by those of the stepped scheduler.
 
-Locks that stay the store's own are held over no yield point: the code under them is in no watched module.
+Locks that remain the store's own are held over no yield point, because the code under them is in no watched module.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ WATCHED = (
     "tornpage.impl.queue.units",
     "tornpage.properties.planted.races",
 )
-"""The modules whose lines are yield points: who writes, shows, reads and takes away what several threads look at."""
+"""The modules whose lines are yield points. They write, publish, read or delete what several threads use."""
 
 
 def stepped_parts(parts: Parts, *, runner: Callable[[Service], Runner]) -> Parts:

@@ -1,8 +1,8 @@
-"""One interleaving, carried out and judged.
+"""Run one interleaving and judge it.
 
-Judged is: that nobody waits for ever and dispatch has caught up (contract 16), that no task ends in an error nobody
-promised (8, 11), that some order of the calls explains every answer (17), that what was promised to be on the disk is
-there, whatever a power loss leaves (2), and that a close behind all of it ends clean, everything in its queue (1, 4).
+The judges check that no task waits forever and dispatch has caught up (contract 16), and that no task ends in an
+unexpected error (8, 11). Some order of the calls must explain every answer (17). Everything acknowledged as durable
+must be on disk after any power loss (2). A close at the end must be clean, with every record in its queue (1, 4).
 """
 
 from collections import Counter
@@ -17,9 +17,9 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.interleavings import judges
 from tornpage.properties.explore.interleavings.scenario import Interleaving
 from tornpage.properties.explore.interleavings.stage import Stage
-from tornpage.properties.judge.linearizability.calls import Call, asked_text, told_text
+from tornpage.properties.judge.linearizability.calls import Call, answer_text, request_text
 from tornpage.properties.judge.linearizability.linearise import linearise
-from tornpage.properties.judge.linearizability.specification import moments_of, shared_at
+from tornpage.properties.judge.linearizability.specification import points_of, shared_at
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.planted import parts_of
 from tornpage.properties.scheduler import StepTrace, run_stepped
@@ -32,9 +32,9 @@ _TURNS_KEPT_MAX = 4_000
 
 @dataclass
 class Ran:
-    """What became of an interleaving: its verdict, how it was broken, and what it was (`trace`, `calls`).
+    """Hold the result of an interleaving: verdict, broken promise, `trace` and `calls`.
 
-    `effects` counts what happened in it; `key` tells it from others: which task was left where, all the way.
+    `effects` counts what happened in it. `key` identifies it by the yield points at which each task was interrupted.
     """
 
     verdict: Verdict
@@ -46,12 +46,15 @@ class Ran:
 
     @property
     def outcome(self) -> tuple[str, ...]:
-        """The answers, in the order of the calls: what somebody outside can tell interleavings by."""
-        return tuple(f"{call.task} {asked_text(call.request)} {told_text(call.answer)}" for call in self.calls)
+        """Return the answers in the order of the calls, which is all that callers can observe."""
+        return tuple(f"{call.task} {request_text(call.request)} {answer_text(call.answer)}" for call in self.calls)
 
 
 def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Parts | None = None) -> Ran:
-    """Carry it out on a new disk; `parts` stand in place of those of the bug that the settings name."""
+    """Run an interleaving on a new disk.
+
+    `parts` replace those of the bug that the settings name.
+    """
     scenario = interleaving.scenario
     stage = Stage(scenario.settings, tracker=tracker, parts=parts or parts_of(scenario.settings.bug))
     trace = StepTrace(turns_max=_TURNS_KEPT_MAX)
@@ -69,7 +72,7 @@ def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts
 
 
 def _run(interleaving: Interleaving, stage: Stage, trace: StepTrace) -> None:
-    """Run the tasks as the schedule says; raise what one of them ended in."""
+    """Run the tasks as the schedule says. Raises the error in which one of them ended."""
     scenario = interleaving.scenario
     left = [len(scenario.tasks)]
     clients = [partial(_client, stage, number, operations, left) for number, operations in enumerate(scenario.tasks)]
@@ -99,7 +102,7 @@ def _client(stage: Stage, number: int, operations: Sequence[object], left: list[
 
 
 def _serve(stage: Stage, number: int, name: str, is_over: Callable[[], bool]) -> None:
-    """Be the thread of a service until nobody is left who could wake it."""
+    """Run as the thread of a service until no task is left that could wake it."""
     runner = stage.services.get(name)
     if runner is None:
         raise HarnessError(f"the store has no service {name!r}")
@@ -110,7 +113,7 @@ def _serve(stage: Stage, number: int, name: str, is_over: Callable[[], bool]) ->
 def _judge(stage: Stage, effects: Counter[str]) -> Verdict:
     judges.count_effects(stage, effects)
     require(judges.dispatch_has_caught_up(stage))
-    moments = moments_of(stage.history.calls, stage.layout)
+    moments = points_of(stage.history.calls, stage.layout)
     found = linearise(moments, shared_at(stage.wall_ms))
     order = judges.an_order_explains(stage.history.calls, moments, found)
     require(order)
@@ -122,6 +125,9 @@ def _judge(stage: Stage, effects: Counter[str]) -> Verdict:
 
 
 def _key(interleaving: Interleaving, trace: StepTrace) -> bytes:
-    """Return what tells interleavings apart: two of a scenario are one if each task was left at the same places."""
+    """Return the identity of an interleaving.
+
+    Two of a scenario are equal if each task was interrupted at the same places.
+    """
     text = repr((interleaving.scenario, [(interleaving.order[t.task], t.points, t.left_at) for t in trace.turns]))
     return blake2b(text.encode(), digest_size=16).digest()

@@ -1,6 +1,7 @@
-"""Who steps a store's services in a stepped run: a task of their own that waits until they are woken, as a thread does.
+"""Step a store's services in a stepped run, each in a task that waits until it is woken.
 
-Nothing here takes time. Who waits for an answer is parked until it is there; who stops a service, until its step ends.
+Nothing here takes time. A task that waits for an answer is parked until the answer is there. A task that stops a
+service is parked until the step of the service ends.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ _STEPS_OF_A_WAIT_MAX = 4
 
 
 class _Until:
-    """Something a task waits for."""
+    """Describe something that a task waits for."""
 
     def __init__(self, what: str, is_there: Callable[[], bool]) -> None:
         self._what = what
@@ -31,9 +32,9 @@ class _Until:
 
 
 class SteppedRunner:
-    """Drives one service. Outside of a stepped run whoever waits steps it himself.
+    """Drive one service. Outside of a stepped run a waiting caller steps it itself.
 
-    `failure` is what left its last step, an error of the disk that the service means to try again apart.
+    `failure` is the error with which the last step ended, an I/O error that the service retries separately.
     """
 
     def __init__(self, service: Service, clock: Callable[[], int]) -> None:
@@ -45,18 +46,18 @@ class SteppedRunner:
         self._clock = clock
 
     def now_ms(self) -> int:
-        """The virtual time."""
+        """Return the virtual time."""
         return self._clock()
 
     def start(self, *, after_ms: int) -> None:
-        """Nothing: rounds that are due are taken when a scenario says so."""
+        """Do nothing. Rounds that are due run when a scenario says so."""
 
     def wake(self) -> None:
-        """Say that there is work."""
+        """Note that there is work."""
         self.is_woken = True
 
     def wait(self, answer: "Future[Any]", *, timeout_ms: int) -> bool:
-        """Let others run until there is an answer."""
+        """Let other tasks run until there is an answer."""
         task = current_task()
         if task is not None:
             if not answer.done():
@@ -69,7 +70,7 @@ class SteppedRunner:
         return answer.done()
 
     def step(self) -> bool:
-        """Let the service do one round, alone; False once it was stopped."""
+        """Let the service do one round, without overlap. Return False once it was stopped."""
         task = current_task()
         if self._steps and task is not None:
             task.wait_for(_Until(f"the end of a step of {self.name}", lambda: not self._steps))
@@ -83,7 +84,7 @@ class SteppedRunner:
         return True
 
     def wait_for_work(self, is_over: Callable[[], bool]) -> bool:
-        """Let others run until there is work, and return True; False when there will be none any more."""
+        """Let other tasks run until there is work; return False if there will be none."""
         task = current_task()
         assert task is not None
         if not (self.is_woken or is_over()):
@@ -91,7 +92,7 @@ class SteppedRunner:
         return self.is_woken and not self.is_stopped
 
     def stop(self) -> None:
-        """End the driving once the step under way, if there is one, is over."""
+        """Stop the service after the running step, if there is one."""
         self.is_stopped = True
         task = current_task()
         if self._steps and task is not None:

@@ -1,6 +1,7 @@
-"""A scenario: what was done before, and what several tasks then do at once, as a readable value.
+"""Describe a scenario: earlier operations and several concurrent tasks, as plain values.
 
-With the schedule of an interleaving and the order of its tasks it is all that is needed to run that interleaving again.
+Together with the schedule of an interleaving and the order of its tasks it is everything needed to run that
+interleaving again.
 """
 
 from dataclasses import dataclass, field
@@ -13,8 +14,10 @@ __all__ = ["Interleaving", "Scenario"]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`before` is done by one task alone; then each of `tasks` does its operations, and each of `services` what it is
-    woken for. `percent` is how full the disk is from the begin of the tasks on.
+    """Describe what tasks do. One task alone does `before`.
+
+    Then each of `tasks` does its operations, and each of `services` its work when woken. `percent` is the disk usage
+    from the start of the tasks on.
     """
 
     name: str
@@ -26,15 +29,16 @@ class Scenario:
 
     @property
     def task_count(self) -> int:
-        """How many tasks run, those of services included."""
+        """Return the number of tasks, including services."""
         return len(self.tasks) + len(self.services)
 
 
 @dataclass(frozen=True, slots=True)
 class Interleaving:
-    """One scenario, the `order` in which its tasks are numbered, and who goes on at each yield point (`schedule`).
+    """Describe one interleaving of a scenario: the `order` of its tasks, and its `schedule`.
 
-    Lines of `modules` are yield points; acquires and releases of locks always are.
+    The schedule has the task that continues at each yield point. Lines of `modules` are yield points, and so are all
+    acquires and releases of locks.
     """
 
     scenario: Scenario
@@ -44,5 +48,5 @@ class Interleaving:
 
     @property
     def switches(self) -> int:
-        """How often the schedule leaves a task that could have gone on, or takes another one than the first."""
+        """Return the number of switches away from a task that could have continued."""
         return sum(map(bool, self.schedule))

@@ -1,8 +1,8 @@
-"""A failure made small: fewer tasks, operations and switches, as long as it is broken in the same way.
+"""Shrink a failing interleaving to fewer tasks, operations and switches.
 
-What is left out changes which yield point is which, so a smaller scenario is searched anew: the schedule as it was,
-then some that are drawn. At the end the switches that are not needed go, one by one, and then two by two: the one that
-leaves a task, and the one that comes back to it.
+Leaving something out renumbers the yield points, so a smaller scenario is searched again: with the old schedule first,
+then with some drawn ones. At the end unneeded switches are removed one by one, and then in pairs of the switch that
+leaves a task and the one that returns to it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ _TRIES_OF_SWITCHES = 400
 
 @dataclass(frozen=True, slots=True)
 class BrokenInterleaving:
-    """One broken promise, the interleaving that shows it, and what happened in it."""
+    """Hold one broken promise, the interleaving that shows it, and the run of it."""
 
     interleaving: Interleaving
     broken: GuaranteeBroken
@@ -35,7 +35,7 @@ class BrokenInterleaving:
 
 
 class _Shrinking:
-    """One shrinking; `tries` counts the interleavings that were run."""
+    """Shrink one failure; `tries` counts the interleavings run."""
 
     def __init__(
         self, failure: BrokenInterleaving, tracker: DirtyTracker, took: Callable[[BrokenInterleaving], None]
@@ -70,7 +70,7 @@ class _Shrinking:
             self._fewer_switches()
 
     def _takes(self, interleaving: Interleaving) -> bool:
-        """Take an interleaving that is broken in the same way."""
+        """Take an interleaving that fails in the same way."""
         self._tries += 1
         ran = run_interleaving(interleaving, tracker=self._tracker)
         if ran.broken is None or signature(ran.broken) != self._wanted:
@@ -95,7 +95,10 @@ class _Shrinking:
         return False
 
     def _fewer_switches(self) -> None:
-        """Leave switches out, many at once first; the schedule is written as it was used: none behind the last one."""
+        """Leave switches out, many at once first.
+
+        The schedule first ends at the last switch that was used.
+        """
         self._takes(replace(self.best.interleaving, schedule=self.best.ran.trace.schedule))
         count = max(1, self.best.interleaving.switches // 2)
         while self._tries < self._tries_max:
@@ -105,14 +108,14 @@ class _Shrinking:
                 count //= 2
 
     def _leaves_out(self, count: int) -> bool:
-        """Try to do without so many switches that follow each other."""
+        """Try to leave out `count` consecutive switches."""
         interleaving = self.best.interleaving
         switches = [at for at, number in enumerate(interleaving.schedule) if number]
         runs = (switches[start : start + count] for start in range(0, len(switches), count))
         return any(self._takes(replace(interleaving, schedule=_without(interleaving.schedule, run))) for run in runs)
 
     def _leaves_two_out(self) -> bool:
-        """Try to do without two switches that lie apart: one that leaves a task, and the one that comes back to it."""
+        """Try to leave out two switches: one that leaves a task, and one that returns to it."""
         interleaving = self.best.interleaving
         switches = [at for at, number in enumerate(interleaving.schedule) if number]
         return any(
@@ -155,5 +158,8 @@ def shrink(
     tracker: DirtyTracker,
     took: Callable[[BrokenInterleaving], None] = lambda smaller: None,
 ) -> BrokenInterleaving:
-    """Return the smallest failure found; `took` has each smaller one at once. Cost: up to 900 interleavings."""
+    """Return the smallest failure found; `took` receives each smaller one at once.
+
+    The cost is up to 900 interleavings.
+    """
     return _Shrinking(failure, tracker, took).run()

@@ -1,7 +1,7 @@
-"""One store on a recorded disk, on which the tasks of a scenario act; what they ask and are answered is recorded.
+"""Hold a store on a recorded disk for the tasks of a scenario; record calls and answers.
 
-A task that comes to no end, or that ends in an error nobody promised, is told as such. The clock stands still: nothing
-here depends on time.
+A task that does not end, or that ends in an unexpected error, is reported as such. The clock stands still: nothing here
+depends on time.
 """
 
 from dataclasses import dataclass, replace
@@ -35,8 +35,8 @@ from tornpage.properties.disk.failing_disk import UnmarkedDisk
 from tornpage.properties.disk.recording_files import EMPTY_DISK
 from tornpage.properties.explore.interleavings.parts import stepped_parts
 from tornpage.properties.explore.interleavings.runner import SteppedRunner
-from tornpage.properties.judge.linearizability.asking import asked
-from tornpage.properties.judge.linearizability.calls import Recorder, asked_text
+from tornpage.properties.judge.linearizability.asking import ask
+from tornpage.properties.judge.linearizability.calls import Recorder, request_text
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
 from tornpage.properties.program.translation import layout_of, store_config
@@ -46,12 +46,15 @@ __all__ = ["Promise", "Stage"]
 _TOTAL_BYTES = 10**12
 _BUDGET_BYTES = 1 << 30
 _KNOWN_STEPS = {"reput": Step("reput"), "commit": Step("commit"), "clean": Step("clean")}
-"""The steps that callers can tell; others change nothing that they are answered."""
+"""The steps that callers can observe. Other steps change no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """Somebody was told that the log is on the disk up to an offset, when the journal had so many entries."""
+    """Record an acknowledgement that the log is on disk up to an offset.
+
+    `journal` is the length of the journal at that time.
+    """
 
     journal: int
     end_offset: int
@@ -59,7 +62,7 @@ class Promise:
 
 
 class Stage:
-    """The store, its disk, its services by name, the history, and what was promised to be durable."""
+    """Hold the store, its disk, its services by name, the history and the promises."""
 
     def __init__(self, settings: Settings, *, tracker: DirtyTracker, parts: Parts) -> None:
         self.layout = layout_of(settings)
@@ -87,7 +90,7 @@ class Stage:
         return runner
 
     def use_disk(self, percent: int) -> None:
-        """Say how full the disk is; what can still be allocated is not changed by it."""
+        """Set the reported disk usage. It does not change what can be allocated."""
         self.files.scripted_usage = DiskUsage(_TOTAL_BYTES, _TOTAL_BYTES * (100 - percent) // 100)
 
     # ---- what tasks do -------------------------------------------------------------------------------------------
@@ -114,7 +117,7 @@ class Stage:
                 raise HarnessError(f"no task does {operation!r}")
 
     def step(self, task: int, name: str) -> None:
-        """Let a service take a step, and record what callers may know of it."""
+        """Let a service take a step, and record what callers can observe of it."""
         runner = self.services.get(name)
         if runner is None:
             raise HarnessError(f"the store has no service {name!r}")
@@ -125,7 +128,7 @@ class Stage:
             self.history.end(call, Answer(client=self.store.min_offset) if name == "clean" else Answer())
 
     def _ask(self, task: int, operation: Operation) -> Answer:
-        call = asked(self.store, self.history, task, operation)
+        call = ask(self.store, self.history, task, operation)
         assert call.answer is not None
         return call.answer
 
@@ -133,7 +136,7 @@ class Stage:
         put = replace(put, advance_ms=0)
         answer = self._ask(task, put).put
         if self.layout.sync_flush and isinstance(answer, PutAnswer) and answer.status == "PUT_OK":
-            self._promised(answer.offset + answer.size_bytes, asked_text(put))
+            self._promised(answer.offset + answer.size_bytes, request_text(put))
 
     def _flush(self, task: int) -> None:
         answer = self._ask(task, Flush())
@@ -157,6 +160,6 @@ class Stage:
             self._next[place] = answer.next_begin_offset
 
     def _put_offsets(self) -> list[int]:
-        """Return where the records of the puts so far are, in the order in which the puts began."""
+        """Return the record offsets of the puts so far, in the order in which the puts began."""
         answers = (call.answer.put for call in self.history.calls if call.answer is not None)
         return [answer.offset for answer in answers if isinstance(answer, PutAnswer)]

@@ -1,7 +1,8 @@
-"""An interleaving as a readable document and as one printable word (`ti1-…`), and back.
+"""Convert an interleaving to a readable document or a printable token, and back.
 
-A schedule counts yield points, which are lines of the store: it means the same interleaving only while these lines are
-the same. So a document carries a fingerprint of the modules it was made with, and `source_has_changed` tells.
+Tokens begin with `ti1-`. A schedule counts yield points, which are lines of the store. It means the same interleaving
+only while these lines are unchanged. Therefore a document has a fingerprint of the modules it was made with, and
+`source_has_changed` compares it.
 """
 
 import importlib
@@ -63,11 +64,14 @@ RENAMED = {
     "impl.store_views": "tornpage.impl.store",
     "properties.planted.racing": "tornpage.properties.planted.races",
 }
-"""Former names of modules that tokens may name, without `tornpage.`, and their present names."""
+"""Former names of modules that tokens may contain, without `tornpage.`, and their present names."""
 
 
 def document_of(interleaving: Interleaving) -> dict[str, Any]:
-    """Return the readable form: the schedule as the numbers of its switches, each with who goes on."""
+    """Return the readable form.
+
+    The schedule is a list of switches, each with the task that continues.
+    """
     scenario = interleaving.scenario
     return {
         "tornpage_interleaving": FORMAT,
@@ -85,23 +89,23 @@ def document_of(interleaving: Interleaving) -> dict[str, Any]:
 
 
 def token_of(interleaving: Interleaving) -> str:
-    """Return it as one printable word."""
+    """Return the interleaving as one printable token."""
     return packed(TOKEN_PREFIX, document_of(interleaving))
 
 
 def from_token(token: str) -> tuple[Interleaving, str]:
-    """Return an interleaving and the fingerprint of the modules it was made with. Raises BadToken."""
+    """Return an interleaving and the fingerprint of its modules. Raises BadToken."""
     return from_text(unpacked(TOKEN_PREFIX, token))
 
 
 def from_text(text: str) -> tuple[Interleaving, str]:
-    """Read the readable form. Raises BadToken."""
+    """Parse the readable form. Raises BadToken."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadToken(f"the file is no JSON: {error}") from error
+        raise BadToken(f"the file is not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("tornpage_interleaving") != FORMAT:
-        raise BadToken(f"this is no interleaving of format {FORMAT} (key tornpage_interleaving)")
+        raise BadToken(f"this is not an interleaving of format {FORMAT} (key tornpage_interleaving)")
     try:
         scenario = Scenario(
             str(document["name"]),
@@ -119,25 +123,31 @@ def from_text(text: str) -> tuple[Interleaving, str]:
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadToken(f"the interleaving cannot be read: {error}") from error
     if sorted(order) != list(range(scenario.task_count)):
-        raise BadToken(f"the order {order} is none of {scenario.task_count} tasks")
+        raise BadToken(f"the order {order} is not one of {scenario.task_count} tasks")
     return read, str(document.get("source", ""))
 
 
 def _schedule_of(switches: Mapping[int, int]) -> tuple[int, ...]:
-    """Return who goes on at each yield point. Raises ValueError for one that no run of ours comes to."""
+    """Return the task that continues at each yield point.
+
+    Raises ValueError for an impossible number.
+    """
     if any(not 0 <= at < _YIELD_POINTS_MAX for at in switches):
-        raise ValueError(f"a switch is at no yield point from 0 to {_YIELD_POINTS_MAX}")
+        raise ValueError(f"a switch is not at a yield point from 0 to {_YIELD_POINTS_MAX}")
     return tuple(switches.get(at, 0) for at in range(max(switches, default=-1) + 1))
 
 
 def _present_name(name: str) -> str:
-    """Return the import name of a module, which a token names as it was called when the token was made."""
+    """Return the present import name of a module that a token names by its former name."""
     present = RENAMED.get(name.removeprefix("tornpage."), name)
     return present if present.startswith("tornpage.") else f"tornpage.{present}"
 
 
 def fingerprint(modules: Iterable[str]) -> str:
-    """Return what tells versions of these modules apart. Raises BadToken for one that cannot be found."""
+    """Return a fingerprint of the source of these modules.
+
+    Raises BadToken if one cannot be found.
+    """
     checksum = 0
     for name in modules:
         try:
@@ -148,12 +158,12 @@ def fingerprint(modules: Iterable[str]) -> str:
 
 
 def source_has_changed(interleaving: Interleaving, source: str) -> bool:
-    """Whether the lines that the schedule counts are others than when it was made."""
+    """Return whether the lines that the schedule counts have changed since it was made."""
     return fingerprint(interleaving.modules) != source
 
 
 def described(interleaving: Interleaving) -> list[str]:
-    """Return the program, a line for each task."""
+    """Return the program, one line for each task."""
     scenario = interleaving.scenario
     lines = [f"before: {_program(scenario.before)}"] if scenario.before else []
     lines += [f"task {number}: {_program(task)}" for number, task in enumerate(scenario.tasks)]
@@ -169,7 +179,7 @@ def _program(operations: Sequence[Operation]) -> str:
 
 
 def _changed(value: Any) -> dict[str, Any]:
-    """Return the fields that differ from their defaults, as JSON has them."""
+    """Return the fields that differ from their defaults, as in JSON."""
     default = type(value)()
     named = ((item.name, getattr(value, item.name)) for item in fields(value) if item.name != "op")
     return {name: _plain(found) for name, found in named if found != getattr(default, name)}

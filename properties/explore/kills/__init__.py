@@ -1,1 +1,1 @@
-"""Real processes on real disks, ended by SIGKILL."""
+"""Kill real processes on real disks with SIGKILL."""

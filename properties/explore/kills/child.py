@@ -1,11 +1,10 @@
-"""The process that will be killed: it opens a real store, carries out a program, and sends itself SIGKILL.
+"""Run the process that will be killed: open a real store, run a program, self-SIGKILL.
 
-It is forked by the zygote and says how far it got in a page it shares with who judges. A verb is published as returned
-after it returned, so the page may lag behind the truth, but it never claims more than was answered.
+It is forked by the zygote and reports its progress in a page shared with the judging process. An operation is published
+as returned after it returned. So the page may lag behind the truth, but never claims more than was acknowledged. The
+program steps the services of the store in its single thread.
 
-The services of the store are stepped by the program, in the one thread there is.
-
-What it leaves out: a kill inside one system call or one copy of bytes, since the signal is sent between them.
+Kills inside one system call or one copy of bytes are left out, because the signal is sent between them.
 """
 
 import os
@@ -50,28 +49,28 @@ __all__ = [
     "HANG_SECONDS",
     "OPERATIONS_MAX",
     "KillMode",
-    "Life",
     "Progress",
+    "Session",
     "run_child",
 ]
 
 KillMode = Literal["step", "bytecode"]
-"""What is counted: calls at the file seam as they begin, or bytecodes inside the store's own modules."""
+"""What is counted: calls at the file seam as they begin, or bytecodes inside the store's modules."""
 
 HANG_SECONDS = 60
 _STORE = f"{impl.__name__}."
-"""The begin of each module name of the store."""
+"""The prefix of each module name of the store."""
 _KEYS = ("k1", "k2", "Aa", "BB", "u")
 EXIT_COMPLETED = 0
 EXIT_FAILED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
-    """What one process does: open the store, carry out the operations, die.
+class Session:
+    """Describe what one process does: open the store, carry out the operations, die.
 
-    It dies when the `kill_step`-th step from the begin of verb `kill_verb` on begins. Without a verb (-1) it is a
-    rehearsal: it counts, and lives.
+    It dies when the `kill_step`-th step since the start of operation `kill_verb` begins. With `kill_verb` -1 it is a
+    rehearsal, which only counts and survives.
     """
 
     directory: str
@@ -83,9 +82,11 @@ class Life:
     kill_step: int = 0
 
 
-def run_child(life: Life, components: Parts, progress: Progress) -> NoReturn:
-    """Live and die, with a store made of `components`. Called right after fork, with garbage collection off and
-    interrupts ignored; never returns, and nothing of the parent's is cleaned up here.
+def run_child(life: Session, components: Parts, progress: Progress) -> NoReturn:
+    """Run a process to its death, with a store made of `components`.
+
+    Called right after fork, with garbage collection off and interrupts ignored. Never returns and cleans up nothing of
+    the parent.
     """
     status = EXIT_FAILED
     try:
@@ -101,9 +102,9 @@ def run_child(life: Life, components: Parts, progress: Progress) -> NoReturn:
 
 
 class _Child:
-    """The verbs, each between two marks in the shared page."""
+    """Carry out the operations, each between two marks in the shared page."""
 
-    def __init__(self, life: Life, components: Parts, progress: Progress) -> None:
+    def __init__(self, life: Session, components: Parts, progress: Progress) -> None:
         self._life = life
         self._progress = progress
         self._config = store_config(life.settings)
@@ -124,7 +125,7 @@ class _Child:
             self._progress.kill()
 
     def run(self) -> None:
-        """Open and carry out everything."""
+        """Open the store and carry out everything."""
         if self._life.mode == "bytecode":
             _forget_cached_answers()
         if self._life.kill_verb < 0:
@@ -136,14 +137,14 @@ class _Child:
         self._progress.count(len(self._life.operations) + 1, self._count)
 
     def _begin(self, verb: int) -> None:
-        """Publish that a verb begins; in the one to die in, count from here on."""
+        """Publish that an operation begins. In the one to die in, count from here."""
         self._progress.begin(verb, steps=self._count)
         if verb == self._life.kill_verb:
             self._count, self._kill_at = 0, self._life.kill_step
             self._arm()
 
     def _arm(self) -> None:
-        """Trace, where bytecodes are counted; before this no frame of the store is on the stack."""
+        """Start tracing if bytecodes are counted. No frame of the store is on the stack yet."""
         if self._life.mode == "bytecode":
             sys.settrace(self._enter)
 
@@ -193,11 +194,14 @@ class _Child:
                 self._store.close()
                 self._answered()
             case _:
-                raise ValueError(f"a life cannot {operation.op}")
+                raise ValueError(f"a session cannot {operation.op}")
         self._progress.end(verb, end_offset)
 
     def _put(self, verb: int, operation: Put | PutBatch) -> int:
-        """Put; return where what was put ends, -1 when nothing was. Who puts later learns it before the answer."""
+        """Put; return the end offset of the records, or -1 if none was stored.
+
+        An asynchronous put has its end offset before its answer.
+        """
         given = given_of(operation)
         message = store_batch(given) if isinstance(given, Batch) else store_message(given)
         self._now_ms += operation.advance_ms
@@ -213,7 +217,7 @@ class _Child:
         return result.offset + result.size_bytes
 
     def _answered(self) -> None:
-        """Everybody who waited has an answer now. Raises TimeoutError if not."""
+        """Check that every waiting put has an answer. Raises TimeoutError if not."""
         waiting, self._waiting = self._waiting, []
         for answer in waiting:
             answer.result(timeout=0)
@@ -221,7 +225,7 @@ class _Child:
     # ---- bytecodes -----------------------------------------------------------------------------------------------
 
     def _enter(self, frame: FrameType, event: str, _argument: Any) -> Callable[..., Any] | None:
-        """Trace the frames of the store only, bytecode by bytecode."""
+        """Trace only frames of the store, by bytecode."""
         if not frame.f_globals.get("__name__", "").startswith(_STORE):
             return None
         frame.f_trace_opcodes = True
@@ -235,8 +239,8 @@ class _Child:
 
 
 def _read_something(store: MessageStore, operation: GetMessage | QueryKey | OffsetByTime) -> None:
-    """Read, and give back what that brings: nothing may raise."""
-    queues = store.queues() or [("nobody wrote to this", 0)]
+    """Read and release the result. Nothing may raise."""
+    queues = store.queues() or [("never written", 0)]
     match operation:
         case GetMessage(queue, shift, max_msg_nums):
             store.get_message(*queues[queue % len(queues)], shift, max_msg_nums=max_msg_nums).release()
@@ -247,7 +251,7 @@ def _read_something(store: MessageStore, operation: GetMessage | QueryKey | Offs
 
 
 def _forget_cached_answers() -> None:
-    """Empty the caches of the store's functions: what the parent opened before must not change the count."""
+    """Empty the caches of the store's functions. Earlier opens must not change the count."""
     for name, module in list(sys.modules.items()):
         if name.startswith(_STORE):
             for value in list(vars(module).values()):

@@ -1,4 +1,4 @@
-"""One directory from its first process to its judgement, and the report that all cycles of a run write into."""
+"""Run one directory from its first process to its judgement, and report all cycles."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from tornpage.model.operations import Operation
 from tornpage.model.payloads import BORN_TIMESTAMP
 from tornpage.model.state import CommitLog
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
-from tornpage.properties.explore.kills.child import HANG_SECONDS, KillMode, Life, Progress
+from tornpage.properties.explore.kills.child import HANG_SECONDS, KillMode, Progress, Session
 from tornpage.properties.explore.kills.judge import (
     LegalLogs,
     legal_after,
@@ -24,16 +24,17 @@ from tornpage.properties.explore.kills.zygote import Zygote
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.program.case import Settings
 
-__all__ = ["Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedLife"]
+__all__ = ["Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedSession"]
 
-LIFE_MS = 1_000_000
+SESSION_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class KillPoint:
-    """Where a process died: in life `life` of a program, at the `step`-th step from the begin of verb `verb` on.
+    """Describe where a process died: session `life`, operation `verb`, step `step`.
 
-    Verb 0 opens the store, verb n is operation n - 1. `name` says what that was in flight, "rest" if it had returned.
+    Operation 0 opens the store, operation n is number n - 1 of the program. `name` is the operation in flight, or
+    "rest" if it had returned.
     """
 
     program: int
@@ -45,9 +46,9 @@ class KillPoint:
 
 @dataclass(frozen=True, slots=True)
 class KillViolation:
-    """One broken promise.
+    """Hold one broken promise.
 
-    `cycle` is -1 in a rehearsal. `verb` and `step` tell where the last process of the cycle was to die (verb -1:
+    `cycle` is -1 in a rehearsal. `verb` and `step` say where the last process of the cycle was to die (-1 means
     nowhere). `kept` is a directory with `killed` (as that process left it) and `store` (as the judges left it).
     """
 
@@ -64,11 +65,12 @@ class KillViolation:
 
 @dataclass
 class KillReport:
-    """What a run did. `lives` counts processes, `killed` and `completed` how they ended, rehearsals left out.
+    """Report what a run did.
 
-    `points` and `outcomes` (hashes of what the kills left on the disk) hold distinct ones; `killed_in` counts the
-    verbs in flight, `judged` the directories that were judged, those left again byte for byte being known, and
-    `recovered_twice` those of them where what the recovery had left was recovered again.
+    `lives` counts processes without rehearsals, `killed` and `completed` how they ended. `points` and `outcomes`
+    (hashes of the disk after a kill) hold distinct values. `killed_in` counts the operations in flight. `judged` counts
+    the directories that were judged; a byte-identical one is judged only once. `recovered_twice` counts those whose
+    recovered files were recovered again.
     """
 
     seed: int
@@ -85,7 +87,7 @@ class KillReport:
     violations: list[KillViolation] = field(default_factory=list)
 
     def add(self, other: "KillReport") -> None:
-        """Take in what another part of the run did."""
+        """Add the report of another part of the run."""
         self.cycles += other.cycles
         self.lives += other.lives
         self.killed += other.killed
@@ -99,7 +101,7 @@ class KillReport:
 
     @property
     def result_hash(self) -> str:
-        """A hash of all that the seed decides: points, what was left there, counts, promises broken."""
+        """Return a hash of everything that the seed decides: kill points, disks, counts, failures."""
         found = [(v.cycle, v.life, v.verb, v.step, v.contract) for v in self.violations]
         counts = (self.cycles, self.lives, self.killed, self.completed, self.judged, self.recovered_twice)
         points, verbs = sorted(map(astuple, self.points)), sorted(self.killed_in.items())
@@ -107,8 +109,8 @@ class KillReport:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedLife:
-    """What a process shall do, and where it shall die; without a verb (-1) it lives."""
+class PlannedSession:
+    """Plan what a process does and where it dies; with `verb` -1 it survives."""
 
     operations: tuple[Operation, ...]
     verb: int = -1
@@ -116,13 +118,16 @@ class PlannedLife:
 
 
 class Cycle:
-    """Processes that live and die on one directory, one after the other. `number` is -1 for a rehearsal."""
+    """Run processes that live and die on one directory, one after the other.
+
+    `number` is -1 for a rehearsal.
+    """
 
     def __init__(
         self,
         number: int,
         program: int,
-        lives: list[PlannedLife],
+        lives: list[PlannedSession],
         *,
         settings: Settings,
         base: str,
@@ -145,19 +150,19 @@ class Cycle:
         self._left = Snapshot({})
 
     def start(self) -> None:
-        """Begin the first life; it runs while others are judged."""
+        """Start the first process; it runs while other cycles are judged."""
         os.mkdir(self._directory)
-        self._begin_life()
+        self._begin_session()
 
     def finish(self) -> None:
-        """Live the other lives, then judge what is left; a broken promise goes into the report."""
+        """Run the other processes, then judge what is left. A broken promise goes into the report."""
         try:
-            legal = self._end_life({0: CommitLog()})
+            legal = self._end_session({0: CommitLog()})
             for life in range(1, len(self._lives)):
                 self._life = life
-                self._begin_life()
-                legal = self._end_life(legal)
-            now_ms = self._start_ms() + LIFE_MS
+                self._begin_session()
+                legal = self._end_session(legal)
+            now_ms = self._start_ms() + SESSION_MS
             self._judged.judge(self._directory, self._left, legal, settings=self._settings, now_ms=now_ms)
         except GuaranteeBroken as broken:
             self._report.violations.append(self._violation(broken))
@@ -165,11 +170,11 @@ class Cycle:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start_ms(self) -> int:
-        return BORN_TIMESTAMP + self._life * LIFE_MS
+        return BORN_TIMESTAMP + self._life * SESSION_MS
 
-    def _begin_life(self) -> None:
+    def _begin_session(self) -> None:
         planned = self._lives[self._life]
-        life = Life(
+        life = Session(
             directory=self._directory,
             settings=self._settings,
             operations=planned.operations,
@@ -180,7 +185,7 @@ class Cycle:
         )
         self._zygote.start(life)
 
-    def _end_life(self, legal: LegalLogs) -> LegalLogs:
+    def _end_session(self, legal: LegalLogs) -> LegalLogs:
         """Wait for the process and return the legal logs of what it left."""
         progress, operations = self._zygote.progress, self._lives[self._life].operations
         status = self._zygote.wait()
@@ -220,7 +225,7 @@ class Cycle:
         )
 
     def _keep(self) -> str:
-        """Keep the directory under another name, beside a copy of what the last process left; return where."""
+        """Keep the directory and a copy of what the last process left; return the new path."""
         kept = f"{self._base}/{self._name}"
         os.makedirs(kept)
         os.rename(self._directory, f"{kept}/store")
@@ -233,16 +238,16 @@ class Cycle:
 
 
 def _was_killed(status: int, progress: Progress, *, where: str) -> bool:
-    """Return whether the process died where it was told to; an end of another kind is the store's fault.
+    """Return whether the process died where planned. Any other death is a fault of the store.
 
-    Raises HarnessError when the signal was not its own.
+    Raises HarnessError if the signal came from another process.
     """
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGKILL and progress.kills:
             return True
         if number == signal.SIGKILL:
-            raise HarnessError(f"somebody else killed the process in {where}; is memory short?")
+            raise HarnessError(f"another process killed the process in {where}; is memory short?")
         if number == signal.SIGALRM:
             raise GuaranteeBroken(16, f"{where} did not return within {HANG_SECONDS} s")
         raise GuaranteeBroken(7, f"the process died by {signal.Signals(number).name} in {where}")

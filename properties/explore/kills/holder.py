@@ -1,8 +1,8 @@
-"""A process of its own that opens a store and holds it, with real threads and a real clock.
+"""Hold a store open in a process of its own, with real threads and a real clock.
 
-The first line of its input is an object with `directory`, `settings` (those of a case) and `bug`; it answers with what
-the store serves, or that it was refused. Each further line is a put (the fields of one in a case), or `close`, and is
-answered once that has returned. It is not told to end: it is killed.
+The first line of its input is an object with `directory`, `settings` (those of a case) and `bug`. The answer has what
+the store serves, or that it was refused. Each further line is a put (its fields as in a case) or `close`, and is
+answered after it has returned. The process is not told to end but killed.
 """
 
 import json
@@ -29,7 +29,7 @@ _COMPILER = "numba"
 
 
 def hold(lines: IO[str], answers: IO[str], components: Parts | None = None) -> None:
-    """Do what the lines say; `components`, if given, are the parts of the store in place of the bug's."""
+    """Do what the lines say; `components`, if given, replace the parts of the bug."""
 
     def answer(**said: Any) -> None:
         answers.write(json.dumps(said) + "\n")

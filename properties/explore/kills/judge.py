@@ -1,7 +1,8 @@
-"""What may be found in a real directory whose process was killed, and the judges that look.
+"""Judge a real directory whose process was killed.
 
 Legal logs come from the model, which carries out the same operations with the same clock. Stored bytes are read from
-the directory and decoded by the judges' own decoder; the store under test is asked for its answers, never for truth.
+the directory and decoded by the judges' own decoder. The store under test is asked for its answers, never for the
+truth.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +59,10 @@ LegalLogs = Mapping[int, CommitLog]
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The ruling on the answers of a process, and the logs that are legal after it, none where it is broken."""
+    """Hold the ruling on the answers of a process, and the legal logs after it.
+
+    There are none if the ruling is broken.
+    """
 
     ruling: Ruling
     legal: LegalLogs = field(default_factory=dict)
@@ -77,7 +81,7 @@ _ANSWERED = holds(8, "")
 def model_path(
     start: CommitLog, operations: tuple[Operation, ...], *, settings: Settings, start_ms: int
 ) -> list[CommitLog]:
-    """Return the log after each operation: first the one that was recovered, then one per operation."""
+    """Return the log after each operation; the first one is the recovered log."""
     layout, state, path = layout_of(settings), State(start, clock=Clock(start_ms)), [start]
     for operation in operations:
         if isinstance(operation, Open):
@@ -91,16 +95,16 @@ def model_path(
 def legal_after(
     legal: LegalLogs, progress: Progress, operations: tuple[Operation, ...], *, settings: Settings, start_ms: int
 ) -> Answered:
-    """Return the legal logs after a life that began with one of `legal`, from how far it got.
+    """Return the legal logs after a session that began with one of `legal`, from its progress.
 
-    The ruling is on contract 2 where the store had recovered otherwise than the model, on contract 8 where it answered
-    otherwise.
+    The ruling is on contract 2 if the store recovered differently from the model, and on contract 8 if it answered
+    differently.
     """
     if progress.returned < 0:
-        return Answered(_ANSWERED, legal)  # killed while it opened: recovery may be repeated, it decides nothing
+        return Answered(_ANSWERED, legal)  # killed during its open: recovery may be repeated, so it decides nothing
     recovered = progress.end_of(0)
     if recovered not in legal:
-        sentence = "the recovered log is none that may survive a kill"
+        sentence = "the recovered log is not one that may survive a kill"
         return Answered(broken(2, sentence, expected=str(sorted(legal)), found=str(recovered)))
     path = model_path(legal[recovered], operations, settings=settings, start_ms=start_ms)
     for verb in range(1, progress.returned + 1):
@@ -109,7 +113,7 @@ def legal_after(
             stored = isinstance(operation, Open) or len(path[verb].records) > len(path[verb - 1].records)
             expected = path[verb].end_offset if stored else -1
             if progress.end_of(verb) != expected:
-                sentence = f"{operation.op} (verb {verb}) answers otherwise than the model"
+                sentence = f"{operation.op} (verb {verb}) answers differently from the model"
                 answered = str(progress.end_of(verb))
                 return Answered(broken(8, sentence, expected=str(expected), found=answered))
     before, after = path[progress.returned], path[progress.begun]
@@ -119,7 +123,7 @@ def legal_after(
 
 @judge(7)
 def marker_is_right(before: Snapshot, found: Snapshot, progress: Progress, operations: Sequence[Operation]) -> None:
-    """Contract 7: the abort marker is there while the store is open, and gone after a clean exit."""
+    """Check contract 7: the abort marker exists while the store is open, not after a close."""
     if progress.begun != progress.returned and _name_of(progress.begun, operations) in ("open", "close"):
         first = progress.returned < 0
         due = True if first and _ABORT in before.files else None
@@ -139,7 +143,10 @@ def _name_of(verb: int, operations: Sequence[Operation]) -> str:
 
 
 class _AbandonableFiles(OsFiles):
-    """The real disk, which can let go of everything as the end of a process does; no thread may go on with it then."""
+    """Use the real disk, and release everything at once like the end of a process.
+
+    No thread may use the files afterwards.
+    """
 
     def __init__(self) -> None:
         self._open_files: list[OpenFile] = []
@@ -159,7 +166,7 @@ class _AbandonableFiles(OsFiles):
         super().close(file)
 
     def abandon(self) -> None:
-        """Close every descriptor, and with it every lock; mappings go with their last view."""
+        """Close every descriptor, and with it every lock. Mappings end with their last view."""
         for file in list(self._open_files):
             self.close(file)
 
@@ -187,7 +194,10 @@ class _Disk:
 
 @dataclass(frozen=True, slots=True)
 class Survived:
-    """The ruling on a directory, and the log that survived in it, None if that is none of the legal ones."""
+    """Hold the ruling on a directory, and the log that survived.
+
+    The log is None if it is not a legal one.
+    """
 
     ruling: Ruling
     log: CommitLog | None = None
@@ -204,8 +214,8 @@ def judge_directory(
 ) -> Survived:
     """Recover by the real load path, judge, recover again, close cleanly, judge.
 
-    The first recovery is given up without a close, so that the second one follows a kill too; it is left out if
-    `once_more` says so of what the first one has left, and of the log in it.
+    The first recovery is abandoned without a close, so that the second one also follows a kill. The second one is left
+    out if `once_more` returns False for the files and the log that the first one left.
     """
     disk = _Disk(directory, settings, components, lambda: now_ms)
     try:
@@ -218,7 +228,10 @@ def judge_directory(
 
 
 def _judged_open(disk: _Disk, legal: LegalLogs, *, closes: bool = False) -> tuple[Snapshot, CommitLog]:
-    """Open the store and let every judge look; return what the open has left, and the log. Raises GuaranteeBroken."""
+    """Open the store and evaluate every judge; return the files after the open, and the log.
+
+    Raises GuaranteeBroken.
+    """
     files = _AbandonableFiles()
     try:
         store = disk.open_with(files)
@@ -234,11 +247,11 @@ def _judged_open(disk: _Disk, legal: LegalLogs, *, closes: bool = False) -> tupl
 
 
 def _judge_once_more(disk: _Disk, survivor: CommitLog, recovered: Mapping[str, bytes]) -> None:
-    """Contract 6: the next process recovers the same, byte for byte, and closes cleanly."""
+    """Check contract 6: the next process recovers the same bytes, and closes cleanly."""
     try:
         _judged_open(disk, {survivor.end_offset: survivor}, closes=True)
     except GuaranteeBroken as error:
-        raise GuaranteeBroken(6, f"recovering twice is not recovering once: {error.sentence}") from error
+        raise GuaranteeBroken(6, f"a second recovery differs from the first: {error.sentence}") from error
     closed = snapshot_of(disk.directory)
     if closed.below(_LOG) != recovered:
         raise GuaranteeBroken(6, "a second recovery, or a clean close, changed the log files")
@@ -252,9 +265,10 @@ def _judge_once_more(disk: _Disk, survivor: CommitLog, recovered: Mapping[str, b
 def evidence_of(
     store: MessageStore, content: Mapping[str, bytes], legal: LegalLogs, *, settings: Settings
 ) -> Recovered:
-    """Return what judges look at: the page cache is the truth, since a kill loses nothing of it.
+    """Return the evidence for the judges.
 
-    Raises GuaranteeBroken (1) where the files hold other records than the log that ends where the store says.
+    The page cache is the truth, since a kill loses nothing of it. Raises GuaranteeBroken (1) if the files hold other
+    records than the log that ends where the store says.
     """
     by_path = {f"{ROOT}/{name}": data for name, data in content.items()}  # as on a recorded disk
     layout, files = layout_of(settings), SeenFiles(by_path, Image(frozenset(), by_path))
@@ -285,4 +299,4 @@ JUDGES_OF_KILLS = (
     nothing_behind_the_end,
     *QUEUE_JUDGES,
 )
-"""In the order in which they speak."""
+"""In the order of evaluation."""

@@ -1,8 +1,8 @@
-"""Which directories of a run were judged, and held: one that is left again, byte for byte, is not judged again.
+"""Remember which directories of a run were judged and held, and do not judge them again.
 
-What the judges say is a function of content, settings, time and the log that survived; two kills often leave the same,
-and more often what their recoveries leave is the same: that is not recovered again either. Every twentieth time it is
-judged, or recovered again, all the same.
+The verdict of the judges is a function of content, settings, time and the log that survived. Two kills often leave the
+same directory, and even more often their recoveries do. Such a directory is neither judged nor recovered again, except
+every twentieth time.
 """
 
 from tornpage.impl.parts import Parts
@@ -15,16 +15,16 @@ from tornpage.properties.program.case import Settings
 __all__ = ["AGAIN_EVERY", "Judged"]
 
 AGAIN_EVERY = 20
-"""What is known is judged, or recovered again, each so many times all the same."""
+"""Known directories are judged, or recovered again, once in this many times."""
 
 _Key = tuple[bytes, Settings, int]
 
 
 class Judged:
-    """The memory of the cycles of one program, whose stores all have the same `components`.
+    """Remember the cycles of one program, whose stores all have the same `components`.
 
-    `count` says how often somebody judged, `twice` how often what a recovery had left was recovered again.
-    `passed_over` begins to count the times at which nobody did: in a program alone hardly a twentieth one comes.
+    `count` is the number of judgements, `twice` the number of second recoveries. `passed_over` is the initial count of
+    skipped ones. Starting at 0 in every program would reach a twentieth one rarely.
     """
 
     def __init__(self, components: Parts, passed_over: int = 0) -> None:
@@ -36,22 +36,25 @@ class Judged:
         self._passed_over = {"judged": passed_over, "recovered again": passed_over}
 
     def judge(self, directory: str, left: Snapshot, legal: LegalLogs, *, settings: Settings, now_ms: int) -> None:
-        """Judge a directory whose files are `left`, unless that is known to hold. Raises GuaranteeBroken."""
+        """Judge a directory with the files `left`, unless it is known to hold.
 
-        def known_as(content: Snapshot) -> _Key:
+        Raises GuaranteeBroken.
+        """
+
+        def key_of_content(content: Snapshot) -> _Key:
             return digest_of(content), settings, now_ms
 
         recovering: dict[_Key, CommitLog] = {}
 
         def once_more(recovered: Snapshot, survivor: CommitLog) -> bool:
-            key = known_as(recovered)
+            key = key_of_content(recovered)
             if self._recovered.get(key) == survivor and self._passes_over("recovered again"):
                 return False
             self.twice += 1
             recovering[key] = survivor
             return True
 
-        key = known_as(left)
+        key = key_of_content(left)
         survivor = self._survivors.get(key)
         if survivor is not None and legal.get(survivor.end_offset) == survivor and self._passes_over("judged"):
             return
@@ -62,9 +65,9 @@ class Judged:
         require(found.ruling)
         if found.log is not None:
             self._survivors[key] = found.log
-        self._recovered.update(recovering)  # it held
+        self._recovered.update(recovering)  # the judgement held
 
     def _passes_over(self, what: str) -> bool:
-        """Whether something known is passed over: but for each twentieth time."""
+        """Return whether to skip something known, which is true except every twentieth time."""
         self._passed_over[what] += 1
         return self._passed_over[what] % AGAIN_EVERY != 0

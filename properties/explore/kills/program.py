@@ -1,7 +1,7 @@
-"""One program: drawn, rehearsed without a kill to know how many steps it has, and died in, cycle after cycle.
+"""Run one program: draw it, rehearse it to count its steps, kill it in many cycles.
 
-All that its cycles come to is decided by the seed and the number of the program: who runs it, and what ran before,
-changes nothing.
+The seed and the number of the program decide the results of its cycles, regardless of the worker and of earlier
+programs.
 """
 
 import random
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tornpage.impl.parts import Parts
 from tornpage.model.operations import Close, CommitOffset, FailSync, FailWrite, Operation, QueryOffsets, RefuseFile
 from tornpage.model.step import services_of
-from tornpage.properties.explore.kills.cycle import Cycle, KillReport, PlannedLife
+from tornpage.properties.explore.kills.cycle import Cycle, KillReport, PlannedSession
 from tornpage.properties.explore.kills.judged import AGAIN_EVERY, Judged
 from tornpage.properties.explore.kills.zygote import Zygote
 from tornpage.properties.program.case import Settings
@@ -25,13 +25,13 @@ CYCLES_PER_PROGRAM = 25
 VIOLATIONS_MAX = 10
 _OPERATIONS_MIN, _OPERATIONS_SPREAD = 10, 8
 _LATER_OPERATIONS = 5
-_ANOTHER_LIFE_SHARE = 0.15
-_LIVES_MAX = 3
+_ANOTHER_SESSION_SHARE = 0.15
+_SESSIONS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """Settings and operations of all cycles of one program, and how many steps each verb had in its rehearsal."""
+    """Hold settings and operations of a program, and the steps per operation in rehearsal."""
 
     number: int
     settings: Settings
@@ -39,24 +39,24 @@ class _Program:
     steps: tuple[int, ...] = ()
 
     def draw_point(self, rng: random.Random) -> tuple[int, int]:
-        """Draw a verb and one of its steps in the rehearsal.
+        """Draw an operation and one of its steps in the rehearsal.
 
-        A verb with many steps is drawn more often, by their square root: open and close, with all the queues to look
-        at and to flush, have so many that hardly a process would die while it puts.
+        An operation with many steps is drawn more often, in proportion to their square root. Open and close examine and
+        flush all queues and have so many steps that without the root hardly any process would die during a put.
         """
         (verb,) = rng.choices(range(len(self.steps)), weights=[steps**0.5 for steps in self.steps])
         return verb, 1 + rng.randrange(self.steps[verb])
 
     def draw_later_point(self, rng: random.Random, operations: int) -> tuple[int, int]:
-        """Draw where a life that was not rehearsed dies: half of them while they open what a kill left."""
+        """Draw where an unrehearsed session dies: half of them die while opening what a kill left."""
         verb = 0 if rng.random() < 0.5 else rng.randrange(operations + 1)
         return verb, 1 + rng.randrange(max(1, self.steps[0]) if verb == 0 else max(1, *self.steps[1:]))
 
 
 class ProgramRunner:
-    """Runs programs, one at a time, in directories below `base` that are called by its `name`.
+    """Run programs one at a time, in directories below `base` named after `name`.
 
-    The first process of a cycle runs while the cycle before it is judged.
+    The first process of a cycle runs while the previous cycle is judged.
     """
 
     def __init__(self, base: str, name: str, settings: Settings, components: Parts) -> None:
@@ -78,7 +78,7 @@ class ProgramRunner:
             shutil.rmtree(f"{self._base}/{name}", ignore_errors=True)
 
     def run(self, cycles: Sequence[int], report: KillReport, is_given_up: Callable[[], bool]) -> None:
-        """Run cycles of one program in order, until that is given up or enough promises are broken."""
+        """Run cycles of one program in order, until stopped or enough promises are broken."""
         number = cycles[0] // CYCLES_PER_PROGRAM
         rng = random.Random(f"kill {report.seed} program {number}")
         settings = replace(draw_settings(self._settings, rng), log_paths=1)  # the judge of kills reads one directory
@@ -87,7 +87,7 @@ class ProgramRunner:
         program = self._rehearse(_Program(number, settings, operations), report, judged)
         started: Cycle | None = None
         for cycle_number in cycles if any(program.steps) else ():
-            cycle = self._cycle(cycle_number, program, _draw_lives(cycle_number, program, report), report, judged)
+            cycle = self._cycle(cycle_number, program, _draw_sessions(cycle_number, program, report), report, judged)
             cycle.start()
             if started is not None:
                 started.finish()
@@ -100,8 +100,11 @@ class ProgramRunner:
         report.judged, report.recovered_twice = report.judged + judged.count, report.recovered_twice + judged.twice
 
     def _rehearse(self, program: _Program, report: KillReport, judged: Judged) -> _Program:
-        """Return the program with its steps; without any when its rehearsal came to nothing, which is reported."""
-        rehearsal = self._cycle(-1, program, [PlannedLife(program.operations)], report, judged)
+        """Return the program with its step counts.
+
+        They are empty if the rehearsal failed, which is reported.
+        """
+        rehearsal = self._cycle(-1, program, [PlannedSession(program.operations)], report, judged)
         rehearsal.start()
         rehearsal.finish()
         progress = self._zygote_of(-1).progress
@@ -112,7 +115,7 @@ class ProgramRunner:
         return self._zygotes[cycle_number % 2]
 
     def _cycle(
-        self, number: int, program: _Program, lives: list[PlannedLife], report: KillReport, judged: Judged
+        self, number: int, program: _Program, lives: list[PlannedSession], report: KillReport, judged: Judged
     ) -> Cycle:
         return Cycle(
             number,
@@ -127,18 +130,19 @@ class ProgramRunner:
         )
 
 
-def _draw_lives(number: int, program: _Program, report: KillReport) -> list[PlannedLife]:
+def _draw_sessions(number: int, program: _Program, report: KillReport) -> list[PlannedSession]:
     rng = random.Random(f"kill {report.seed} {report.mode} cycle {number}")
-    lives = [PlannedLife(program.operations, *program.draw_point(rng))]
-    while len(lives) < _LIVES_MAX and rng.random() < _ANOTHER_LIFE_SHARE:
+    lives = [PlannedSession(program.operations, *program.draw_point(rng))]
+    while len(lives) < _SESSIONS_MAX and rng.random() < _ANOTHER_SESSION_SHARE:
         operations = _draw_operations(rng, _LATER_OPERATIONS, program.settings)
-        lives.append(PlannedLife(operations, *program.draw_later_point(rng, len(operations))))
+        lives.append(PlannedSession(operations, *program.draw_later_point(rng, len(operations))))
     return lives
 
 
 def _draw_operations(rng: random.Random, count: int, settings: Settings) -> tuple[Operation, ...]:
-    """Draw a life that ends with a clean close; syncs and writes that fail, progress, and what is delivered after a
-    delay belong to another layer.
+    """Draw a session that ends with a clean close.
+
+    Failing syncs and writes, consumer progress and delayed delivery are left to other explorers.
     """
     services = tuple(name for name in services_of(layout_of(settings)) if name != "schedule")
     operations: list[Operation] = []

@@ -1,4 +1,4 @@
-"""The page that a process which will be killed shares with its parent: how far it got, and how it ended."""
+"""Share a page between a process that will be killed and its parent: progress and error."""
 
 import mmap
 import os
@@ -18,7 +18,10 @@ _PAGE_BYTES = _STEPS + _NUMBER.size * (OPERATIONS_MAX + 2)
 
 
 class Progress:
-    """The page both processes see. Verb 0 opens the store, verb n is operation n - 1; -1 means none."""
+    """Represent the shared page.
+
+    Operation 0 opens the store, operation n is number n - 1; -1 means none.
+    """
 
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, _PAGE_BYTES)
@@ -29,47 +32,50 @@ class Progress:
         return int(value)
 
     def reset(self) -> None:
-        """Forget the life before; called by the parent."""
+        """Forget the previous process; called by the parent."""
         self._page[:] = bytes(_PAGE_BYTES)
         _NUMBER.pack_into(self._page, _BEGUN, -1)
         _NUMBER.pack_into(self._page, _RETURNED, -1)
 
     @property
     def begun(self) -> int:
-        """The last verb that was begun."""
+        """Return the last operation that began."""
         return self._get(_BEGUN)
 
     @property
     def returned(self) -> int:
-        """The last verb that returned."""
+        """Return the last operation that returned."""
         return self._get(_RETURNED)
 
     def steps_of(self, verb: int) -> int:
-        """Return how many steps a verb had that a rehearsal carried out, what follows its return included."""
+        """Return the number of steps of a rehearsed operation, up to the start of the next one."""
         begins, ends = (self._get(_STEPS + _NUMBER.size * number) for number in (verb, verb + 1))
         return ends - begins
 
     @property
     def kills(self) -> bool:
-        """Whether the process was about to send itself the signal."""
+        """Return whether the process was about to send itself the signal."""
         return bool(self._get(_KILLS))
 
     @property
     def error(self) -> str:
-        """The exception that ended the process, or nothing."""
+        """Return the exception that ended the process, or an empty string."""
         return bytes(self._page[_ERROR : _ERROR + _ERROR_BYTES]).rstrip(b"\0").decode("utf-8", "replace")
 
     def end_of(self, verb: int) -> int:
-        """Return the physical offset that a returned verb led to: behind its records or the whole log; -1 if none."""
+        """Return the offset after the records of a returned operation, or after the whole log.
+
+        It is -1 if the operation has none.
+        """
         return self._get(_ENDS + _NUMBER.size * verb)
 
     def begin(self, verb: int, *, steps: int) -> None:
-        """Say that a verb is called next, and how many steps there were so far."""
+        """Publish that an operation is called next, and the number of steps so far."""
         self.count(verb, steps)
         _NUMBER.pack_into(self._page, _BEGUN, verb)
 
     def end(self, verb: int, end_offset: int) -> None:
-        """Say that a verb returned, and what it answered."""
+        """Publish that an operation returned, and its answer."""
         _NUMBER.pack_into(self._page, _ENDS + _NUMBER.size * verb, end_offset)
         _NUMBER.pack_into(self._page, _RETURNED, verb)
 
@@ -79,11 +85,11 @@ class Progress:
         self._page[_ERROR : _ERROR + len(text)] = text
 
     def count(self, verb: int, steps: int) -> None:
-        """Say how many steps there were before a verb began."""
+        """Publish the number of steps before an operation began."""
         _NUMBER.pack_into(self._page, _STEPS + _NUMBER.size * verb, steps)
 
     def kill(self) -> NoReturn:
-        """Die here."""
+        """Send SIGKILL to this process."""
         _NUMBER.pack_into(self._page, _KILLS, 1)
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("a process outlived its SIGKILL")

@@ -1,11 +1,12 @@
-"""Fresh interpreters that hold a store, one after the other: lock, abort marker and restart of real processes.
+"""Hold a store in one fresh interpreter after another: lock, abort marker and restart.
 
-In each restart one process has the store open and puts; a second one is refused, and changes nothing (contract 14). The
-first is killed by SIGKILL: the lock is free, the marker says that the exit was unclean (7), and a fresh process serves
-all that was acknowledged (2), in its order (1). It puts, and closes: the marker is gone, and the next serves the same.
+In each restart one process has the store open and puts. A second one is refused and changes nothing (contract 14). The
+first one is killed by SIGKILL. Then the lock is free, the marker shows the unclean exit (7), and a fresh process serves
+everything acknowledged (2) in its order (1). It puts and closes. Then the marker is gone, and the next process serves
+the same.
 
-The second process looks at a first one that is stopped (SIGSTOP), so that no file changes meanwhile. Left out are
-kills inside a verb, which run.py has.
+The first process is stopped (SIGSTOP) while the second one runs, so that no file changes meanwhile. Kills inside an
+operation are left out; run.py has them.
 """
 
 import json
@@ -43,7 +44,7 @@ Served = list[list[int]]
 
 @dataclass
 class RestartTally:
-    """What was done: how often a process was refused and one was killed, and how many there were in all."""
+    """Count what was done: restarts, refusals, kills, processes and messages."""
 
     restarts: int = 0
     refused: int = 0
@@ -52,13 +53,13 @@ class RestartTally:
     messages: int = 0
 
     def add(self, other: "RestartTally") -> None:
-        """Count what a part has counted."""
+        """Add the counts of a part."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 RestartResult = CampaignResult[RestartTally, GuaranteeBroken]
-"""What a campaign of restarts found."""
+"""The result of a campaign of restarts."""
 
 
 def run_restarts(
@@ -70,11 +71,11 @@ def run_restarts(
     holder: Sequence[str] = HOLDER,
     progress: Callable[[int], None] = lambda restarts: None,
 ) -> RestartResult:
-    """Restart a store `count` times, in a new directory below `directory` (else in memory), which goes away.
+    """Restart a store `count` times, in a temporary directory in `directory` or in memory.
 
-    `settings.bug` names a planted bug; `holder` is the command of a process that holds a store as holder.py does. Ends
-    with the first broken promise, or at an interrupt. Raises HarnessError when a holder says what none may, or nothing.
-    `progress` is called with the number of restarts after each.
+    `settings.bug` names a planted bug. `holder` is the command of a process that holds a store like holder.py. The
+    campaign ends with the first broken promise, or at an interrupt. `progress` is called with the number of restarts
+    after each one. Raises HarnessError if a holder gives an invalid answer or none.
     """
     below = memory_directory() if directory is None else os.fspath(directory)
     explorer = _Explorer(_RestartJob(below, seed, settings, holder), count)
@@ -82,12 +83,12 @@ def run_restarts(
 
 
 Step = Literal["restart", "end"]
-"""A part of a campaign: one restart of the store, or the clean exit of the process that has it at the end."""
+"""A part of a campaign: one restart of the store, or the clean exit of the last process at the end."""
 
 
 @dataclass
 class _Made:
-    """What one step came to."""
+    """Hold the result of one step."""
 
     tally: RestartTally
     broken: GuaranteeBroken | None = None
@@ -95,7 +96,7 @@ class _Made:
 
 @dataclass(frozen=True, slots=True)
 class _RestartJob:
-    """Carries out steps, each on the store that the one before has left."""
+    """Carry out steps, each on the store that the previous one left."""
 
     below: str | None
     seed: int
@@ -104,7 +105,7 @@ class _RestartJob:
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Step, Control], _Made]]:
-        """Return what carries out a step in this process; no process of a holder outlives it."""
+        """Return the function that carries out a step in this process. No holder outlives it."""
         with (
             scratch_directory("tornpage-restart-", below=self.below) as base,
             closing(_Restarts(f"{base}/store", self.settings, self.holder, self.seed)) as restarts,
@@ -113,7 +114,7 @@ class _RestartJob:
 
 
 class _Explorer:
-    """Restarts of one store as parts of a campaign."""
+    """Present the restarts of one store as parts of a campaign."""
 
     launcher: Launcher = "spawn"
     holds_interrupts = False
@@ -129,19 +130,19 @@ class _Explorer:
         yield "end"
 
     def known(self, part: Step) -> _Made | None:
-        """Know none."""
+        """Return None, since no results are kept."""
         return None
 
     def tally(self) -> RestartTally:
-        """Return counters of nothing."""
+        """Return empty counters."""
         return RestartTally()
 
     def count(self, made: _Made) -> int:
-        """Count restarts."""
+        """Return the number of restarts."""
         return made.tally.restarts
 
     def take(self, result: RestartResult, part: Step, made: _Made | Died[Step]) -> bool:
-        """Take a step in, up to the first broken promise."""
+        """Take the result of a step, up to the first broken promise."""
         assert isinstance(made, _Made)
         result.tally.add(made.tally)
         if made.broken is None:
@@ -150,38 +151,38 @@ class _Explorer:
         return False
 
     def canary(self) -> str:
-        """Return nothing: a process that is refused and one that is killed show what is due."""
+        """Return an empty string. A refused process and a killed one serve as the canary."""
         return ""
 
     def conclude(self, result: RestartResult) -> None:
-        """Say whether a process was killed, and whether one was refused."""
+        """Report whether no process was killed, or none refused."""
         tally = result.tally
         result.silent = [name for name, number in (("kill", tally.killed), ("refused", tally.refused)) if not number]
 
-    def small(self, failure: GuaranteeBroken, budget: Budget, watch: Watch) -> tuple[GuaranteeBroken | None, bool]:
-        """Return the broken promise as it is: equal seeds give it again."""
+    def shrink(self, failure: GuaranteeBroken, budget: Budget, watch: Watch) -> tuple[GuaranteeBroken | None, bool]:
+        """Return the broken promise unchanged, since equal seeds give it again."""
         return failure, False
 
-    def told(self, failure: GuaranteeBroken) -> str:
+    def describe(self, failure: GuaranteeBroken) -> str:
         """Return the broken promise."""
         return str(failure)
 
 
 class _Answer(dict[str, Any]):
-    """What a holder says. Raises HarnessError for what it does not say."""
+    """Hold an answer of a holder. Raises HarnessError for a missing value."""
 
     def __missing__(self, name: str) -> Any:
-        raise HarnessError(f"the holder has not said {name!r}: {dict(self)}")
+        raise HarnessError(f"the answer of the holder has no {name!r}: {dict(self)}")
 
 
 class _Holder:
-    """One process that holds a store, or was refused."""
+    """Run one process that holds a store, or was refused."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, asked: object) -> dict[str, Any]:
-        """Say a line, and return the answer. Raises HarnessError without one, or where it is none."""
+        """Send a line and return the answer. Raises HarnessError without a valid answer."""
         lines, answers = self._pipes()
         try:
             lines.write(json.dumps(asked) + "\n")
@@ -206,17 +207,20 @@ class _Holder:
         return self._process.stdin, self._process.stdout
 
     def pause(self) -> None:
-        """Stop it; it goes on only to die."""
+        """Stop the process. It is killed afterwards."""
         self._process.send_signal(signal.SIGSTOP)
         os.waitpid(self._process.pid, os.WUNTRACED)
 
     def kill(self) -> None:
-        """End it by SIGKILL."""
+        """Kill the process with SIGKILL."""
         self._process.kill()
         self._reap()
 
     def leave(self) -> None:
-        """Wait until it has ended by itself. Raises HarnessError if that was no good end, or none."""
+        """Wait until the process has ended by itself.
+
+        Raises HarnessError if it fails or does not end.
+        """
         try:
             status = self._reap()
         except subprocess.TimeoutExpired:
@@ -233,12 +237,12 @@ class _Holder:
 
     @property
     def lives(self) -> bool:
-        """Whether it has not been reaped."""
+        """Return whether the process has not been reaped."""
         return self._process.returncode is None
 
 
 class _Restarts:
-    """The store of a run and the processes that held it; `_expected` is what was acknowledged."""
+    """Hold the store of a run and its processes; `_expected` is what was acknowledged."""
 
     def __init__(self, directory: str, settings: Settings, holder: Sequence[str], seed: int) -> None:
         self._directory = directory
@@ -269,45 +273,47 @@ class _Restarts:
         return _Made(self._tally)
 
     def _restart(self, first: _Holder) -> _Holder:
-        """Refuse a second process, kill the first, let a fresh one close; return the one after it."""
+        """Refuse a second process, kill the first, let a fresh one close; return its successor."""
         self._put(first)
         first.pause()
         self._second_is_refused()
         first.kill()
         self._tally.killed += 1
         self._marker_is(True, "after a kill")
-        following = self._opened("a fresh process behind a kill", was_clean=False)
+        following = self._opened("a fresh process after a kill", was_clean=False)
         self._put(following)
         self._close(following)
-        first = self._opened("a fresh process behind a clean exit", was_clean=True)
+        first = self._opened("a fresh process after a clean exit", was_clean=True)
         self._tally.restarts += 1
         return first
 
     def close(self) -> None:
-        """Kill the processes that live."""
+        """Kill the processes that still run."""
         for holder in self._holders:
             if holder.lives:
                 holder.kill()
 
     def _start(self) -> tuple[_Holder, dict[str, Any]]:
-        """Start a process; return what it says of the store."""
+        """Start a process; return what it reports of the store."""
         with held_interrupts():
             self._holders.append(holder := _Holder(self._command))
         self._tally.processes += 1
         return holder, holder.ask(self._asked)
 
     def _opened(self, who: str, *, was_clean: bool) -> _Holder:
-        """Contracts 1, 2, 7 and 14: the lock is free, and what was acknowledged is served."""
+        """Check contracts 1, 2, 7 and 14: the lock is free, and acknowledged messages are served."""
         holder, said = self._start()
         if "refused" in said:
-            raise GuaranteeBroken(14, f"{who} is refused, and nobody holds the store", "an open store", said["refused"])
+            raise GuaranteeBroken(
+                14, f"{who} is refused although no process holds the store", "an open store", said["refused"]
+            )
         if said["compiled"]:
             raise HarnessError("a process that is to be killed has loaded the compiler")
         if said["read_only"] is not None:
             raise GuaranteeBroken(7, f"{who} opens the store read-only", "read-write", said["read_only"])
         if said["serves"] != self._expected:
             counts = f"{len(self._expected)} messages", f"{len(said['serves'])} messages"
-            raise GuaranteeBroken(2, f"{who} serves other messages than were acknowledged", *counts)
+            raise GuaranteeBroken(2, f"{who} serves other messages than those acknowledged", *counts)
         self._marker_is(True, f"while {who} has the store open, {'clean' if was_clean else 'unclean'} before")
         return holder
 
@@ -321,14 +327,14 @@ class _Restarts:
             self._tally.messages += 1
 
     def _second_is_refused(self) -> None:
-        """Contract 14: a process that comes while the store is open is told so, and touches nothing."""
+        """Check contract 14: a second process is refused and changes nothing."""
         before = _seen(self._directory)
         second, said = self._start()
         if "refused" not in said:
-            raise GuaranteeBroken(14, "a second process opens the store while the first one lives")
+            raise GuaranteeBroken(14, "a second process opens the store while the first one runs")
         second.leave()
         if _seen(self._directory) != before:
-            raise GuaranteeBroken(14, "a second process is refused and has touched the store already")
+            raise GuaranteeBroken(14, "a second process is refused but has already touched the store")
         self._tally.refused += 1
 
     def _close(self, holder: _Holder) -> None:
@@ -339,14 +345,14 @@ class _Restarts:
         self._marker_is(False, "after a clean exit")
 
     def _marker_is(self, due: bool, when: str) -> None:
-        """Contract 7: the abort marker tells the next opener how the last one ended."""
+        """Check contract 7: the abort marker shows how the last process ended."""
         if os.path.lexists(f"{self._directory}/abort") != due:
             words = {True: "present", False: "absent"}
             raise GuaranteeBroken(7, f"the abort marker is wrong {when}", words[due], words[not due])
 
 
 def _seen(directory: str) -> dict[str, tuple[int, int, bytes]]:
-    """Return inode, time of the last change and content of every file, and the times of the directories."""
+    """Return inode, time and content of every file, and the times of the directories."""
     found: dict[str, tuple[int, int, bytes]] = {}
     for path, _, names in os.walk(directory):
         stat = os.stat(path)

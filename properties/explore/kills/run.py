@@ -1,13 +1,14 @@
-"""Real processes on a real disk, killed by SIGKILL at a chosen step, and what their stores hold afterwards.
+"""Kill real processes on a real disk at a chosen step, and judge their stores.
 
-A process kill loses nothing that a put had returned (contract 2), and leaves a prefix (1), no cut bytes (3), a store
-that opens read-write (7), twice alike (6). Each cycle forks a child that opens the store, carries out a program and
-kills itself when its n-th step begins; some go on with what was left, without a judge in between.
+A process kill loses nothing that a put had acknowledged (contract 2). It leaves a prefix (1), no cut bytes (3), and a
+store that opens read-write (7) and recovers twice alike (6). Each cycle forks a child that opens the store, carries out
+a program and kills itself when its n-th step begins. Some cycles continue on the files left by the kill, without a
+judge in between.
 
-A program is drawn from the seed and rehearsed once without a kill, to know how many steps it has; its cycles then die
-at steps drawn from all of them: while it opens, puts, flushes, closes, opens again. Equal seeds give equal cycles.
+A program is drawn from the seed and rehearsed once without a kill to count its steps. Its cycles then die at steps
+drawn from all of them: during an open, put, flush, close, or another open. Equal seeds give equal cycles.
 
-What it leaves out: tears inside a page (the kernel keeps every byte stored before the kill), threads of the store.
+Left out are tears inside a page, because the kernel keeps every byte stored before the kill, and threads of the store.
 """
 
 import os
@@ -46,7 +47,7 @@ KILL_SETTINGS = Settings(file_bytes=4096)
 """One page per log file, so that a program of a few puts rolls over several times."""
 
 KillResult = CampaignResult[KillReport, KillViolation]
-"""What a campaign of kills found."""
+"""The result of a campaign of kills."""
 
 Cycles = Sequence[int]
 """The numbers of the cycles of one program."""
@@ -63,14 +64,13 @@ def run_kills(
     workers: int = 1,
     progress: Callable[[int], None] = lambda cycles: None,
 ) -> KillResult:
-    """Kill `count` processes, in a new directory that goes away unless a promise was broken.
+    """Kill `count` processes in a new directory, which is removed unless a promise was broken.
 
-    It is made below `directory`, or in memory where there is room, else in the usual place for temporary files.
-
-    `settings.bug` names a planted bug; `components`, if given, replaces the parts it stands for. So many `workers` take
-    programs in turn; the result is the same for any number of them. Ends after the program in which there are
-    VIOLATIONS_MAX violations, and at SIGINT after the cycle under way. Raises HarnessError in a process with several
-    threads, which must not fork. `progress` is called with the number of cycles that are done after each program.
+    It is made below `directory`, or in memory if there is room, else in the usual place for temporary files.
+    `settings.bug` names a planted bug; `components`, if given, replace its parts. The `workers` take programs in turn,
+    and the result does not depend on their number. The run ends after the program in which VIOLATIONS_MAX violations
+    are reached, and at SIGINT after the running cycle. `progress` is called with the number of finished cycles after
+    each program. Raises HarnessError in a process with several threads, which must not fork.
     """
     return _run(range(count), progress, directory, seed, mode, settings, components, workers)
 
@@ -84,7 +84,7 @@ def replay_kill(
     settings: Settings = KILL_SETTINGS,
     components: Parts | None = None,
 ) -> KillResult:
-    """Repeat one cycle of a run with the same seed, mode and settings, its rehearsal included."""
+    """Repeat one cycle of a run with the same seed, mode and settings, and its rehearsal."""
     return _run(range(cycle, cycle + 1), lambda _: None, directory, seed, mode, settings, components, 1)
 
 
@@ -113,17 +113,20 @@ def _run(
 
 
 def _keep_only(base: str, kept: Sequence[str]) -> None:
-    """Remove what no violation refers to: what workers left that were ended, or that ran ahead of the last program."""
+    """Remove directories without a violation.
+
+    Stopped workers, or workers past the last program, left them.
+    """
     for name in os.listdir(base):
         if f"{base}/{name}" not in kept:
             shutil.rmtree(f"{base}/{name}", ignore_errors=True)
     with suppress(OSError):
-        os.rmdir(base)  # stays while a violation is kept in it
+        os.rmdir(base)  # the directory is kept while it contains a violation
 
 
 @dataclass(frozen=True, slots=True)
 class _ProgramJob:
-    """Carries out the cycles of programs."""
+    """Carry out the cycles of programs."""
 
     base: str
     seed: int
@@ -133,7 +136,10 @@ class _ProgramJob:
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Cycles, Control], KillReport]]:
-        """Return what carries out a program in this process; a stop request cuts it after the cycle under way."""
+        """Return the function that carries out a program here.
+
+        A stop request ends it after the running cycle.
+        """
         with ProgramRunner(self.base, f"worker{os.getpid()}", self.settings, self.components) as runner:
 
             def carry_out(cycles: Cycles, control: Control) -> KillReport:
@@ -145,7 +151,7 @@ class _ProgramJob:
 
 
 class _Explorer:
-    """Programs as parts of a campaign."""
+    """Present programs as parts of a campaign."""
 
     launcher: Launcher = "fork"
     holds_interrupts = True
@@ -161,19 +167,22 @@ class _Explorer:
         return iter(self._programs)
 
     def known(self, part: Cycles) -> KillReport | None:
-        """Know none."""
+        """Return None, since no results are kept."""
         return None
 
     def tally(self) -> KillReport:
-        """Return a report of nothing."""
+        """Return an empty report."""
         return KillReport(self.job.seed, self.job.mode)
 
     def count(self, made: KillReport) -> int:
-        """Count cycles."""
+        """Return the number of cycles."""
         return made.cycles
 
     def take(self, result: KillResult, part: Cycles, made: KillReport | Died[Cycles]) -> bool:
-        """Take a program in, up to the one with which there are enough violations. Raises HarnessError without it."""
+        """Take the result of a program, up to the one with enough violations.
+
+        Raises HarnessError if its worker ended without one.
+        """
         if isinstance(made, Died):
             raise HarnessError(f"a worker ended before its program {part[0] // CYCLES_PER_PROGRAM}: it {made.how}")
         result.tally.add(made)
@@ -183,18 +192,18 @@ class _Explorer:
         return len(result.found) < VIOLATIONS_MAX
 
     def canary(self) -> str:
-        """Return nothing: a kill that is rehearsed has shown that it kills."""
+        """Return an empty string. A rehearsed kill shows by itself that the harness kills."""
         return ""
 
     def conclude(self, result: KillResult) -> None:
-        """Say whether a process was killed at all."""
+        """Report whether no process was killed at all."""
         result.result_hash = result.tally.result_hash
         result.silent = [] if result.tally.killed else ["kill"]
 
-    def small(self, failure: KillViolation, budget: Budget, watch: Watch) -> tuple[KillViolation | None, bool]:
-        """Return the violation as it is: its directory is kept."""
+    def shrink(self, failure: KillViolation, budget: Budget, watch: Watch) -> tuple[KillViolation | None, bool]:
+        """Return the violation unchanged, since its directory is kept."""
         return failure, False
 
-    def told(self, failure: KillViolation) -> str:
-        """Return the broken guarantee and where its directory is."""
+    def describe(self, failure: KillViolation) -> str:
+        """Return the broken guarantee and its directory."""
         return f"{failure.sentence} (kept in {failure.kept})"

@@ -1,4 +1,4 @@
-"""What a directory of a store holds, as the page cache has it."""
+"""Read the content of a store directory, as the page cache has it."""
 
 import os
 from collections.abc import Mapping
@@ -11,13 +11,16 @@ __all__ = ["Snapshot", "digest_of", "snapshot_of"]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The content of each file by its path below the store's directory, and the paths of the directories, sorted."""
+    """Hold the content of each file by its path below the store's directory.
+
+    The paths of the directories are sorted.
+    """
 
     files: Mapping[str, bytes]
     directories: tuple[str, ...] = ()
 
     def below(self, directory: str) -> dict[str, bytes]:
-        """Return the files of a directory and of those below it."""
+        """Return the files of a directory, including those in subdirectories."""
         return {path: data for path, data in self.files.items() if path.startswith(f"{directory}/")}
 
 
@@ -41,7 +44,7 @@ def _look(root: str, below: str, files: dict[str, bytes], directories: list[str]
 
 
 def _read_whole(path: str) -> bytes:
-    """Read a file that nobody writes to."""
+    """Read a file that no process writes to."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.read(descriptor, os.fstat(descriptor).st_size)

@@ -1,11 +1,11 @@
-"""A small process that forks the lives of a run, so that who judges never forks.
+"""Fork the processes of a run from a small process, so that the judge never forks.
 
-A fork makes every page of a process read-only: whoever forks pays a fault for each page that it writes to afterwards,
-and a judge writes to most of its pages, if only to count references. The zygote is forked once, as a run begins, and
-does next to nothing between two lives: it reads one from a socket, forks it, and answers with its wait status.
+A fork makes every page of a process read-only, and the process then pays a fault for each page that it writes. A judge
+writes to most of its pages, if only to count references. The zygote is forked once at the start of a run and does
+almost nothing between two children. It reads one description from a socket, forks it, and answers with its wait status.
 
-It leads a process group of its own. So no interrupt of a terminal reaches it or a life, and both are ended by one
-signal; the socket tells when both are gone. It ends by itself when nobody is left at the other end.
+The zygote leads its own process group. So no interrupt of a terminal reaches it or its child, and one signal ends both.
+The socket shows when both are gone. The zygote ends by itself when the other end of the socket is closed.
 """
 
 import gc
@@ -20,19 +20,22 @@ from typing import NoReturn
 from tornpage.impl.parts import Parts
 from tornpage.model.operations import Operation
 from tornpage.properties.contract import HarnessError
-from tornpage.properties.explore.kills.child import Life, run_child
+from tornpage.properties.explore.kills.child import Session, run_child
 from tornpage.properties.explore.kills.progress import Progress
 from tornpage.properties.program.case import Settings
 
 __all__ = ["Zygote"]
 
 _STATUS = struct.Struct("=i")
-_LIFE_BYTES_MAX = 1 << 17
-"""More than a life has, less than a socket takes in one piece."""
+_SESSION_BYTES_MAX = 1 << 17
+"""More than a description needs, and less than a socket accepts in one piece."""
 
 
 class Zygote:
-    """Forks lives of stores that are made of `components`, one at a time; `progress` is that of the last one."""
+    """Fork processes with stores made of `components`, one at a time.
+
+    `progress` is that of the last one.
+    """
 
     def __init__(self, components: Parts) -> None:
         self.progress = Progress()
@@ -44,8 +47,8 @@ class Zygote:
         theirs.close()
         os.setpgid(self._pid, self._pid)  # by both, so that neither has to wait for the other
 
-    def start(self, life: Life) -> None:
-        """Begin a life. Raises HarnessError if nobody is there to begin it."""
+    def start(self, life: Session) -> None:
+        """Start a process. Raises HarnessError if the zygote is gone."""
         self.progress.reset()
         try:
             self._socket.sendall(_packed(life))
@@ -53,7 +56,10 @@ class Zygote:
             raise HarnessError(f"the process that forks is gone: {error.strerror}") from error
 
     def wait(self) -> int:
-        """Wait for the end of the life and return the wait status. Raises HarnessError if nobody knows it."""
+        """Wait for the end of the process and return its wait status.
+
+        Raises HarnessError if it is unknown.
+        """
         answer = self._heard()
         if len(answer) != _STATUS.size:
             raise HarnessError("the process that forks ended before the life that it had forked")
@@ -61,14 +67,17 @@ class Zygote:
         return int(status)
 
     def _heard(self) -> bytes:
-        """Return what the zygote says, nothing once it is gone; it may be gone with a life that it has not read."""
+        """Return the answer of the zygote, or nothing once it is gone.
+
+        It may be gone with an unread request.
+        """
         try:
             return self._socket.recv(_STATUS.size)
         except ConnectionResetError:
             return b""
 
     def end(self) -> None:
-        """End it, and with it a life that still runs; return when both are gone."""
+        """Kill the zygote and a process that still runs; return when both are gone."""
         os.killpg(self._pid, signal.SIGKILL)
         try:
             while self._heard():
@@ -78,20 +87,20 @@ class Zygote:
             os.waitpid(self._pid, 0)
 
 
-def _packed(life: Life) -> bytes:
+def _packed(life: Session) -> bytes:
     own = (life.directory, life.start_ms, life.mode, life.kill_verb, life.kill_step)
     return pickle.dumps((own, _packed_program(life.settings, life.operations)), pickle.HIGHEST_PROTOCOL)
 
 
-def _unpacked(data: bytes) -> Life:
+def _unpacked(data: bytes) -> Session:
     (directory, start_ms, mode, kill_verb, kill_step), program = pickle.loads(data)
     settings, operations = _unpacked_program(program)
-    return Life(directory, settings, operations, start_ms, mode, kill_verb, kill_step)
+    return Session(directory, settings, operations, start_ms, mode, kill_verb, kill_step)
 
 
 @lru_cache(maxsize=4)
 def _packed_program(settings: Settings, operations: tuple[Operation, ...]) -> bytes:
-    """Return what most lives of a program share."""
+    """Return the part that most processes of a program share."""
     return pickle.dumps((settings, operations), pickle.HIGHEST_PROTOCOL)
 
 
@@ -102,12 +111,12 @@ def _unpacked_program(data: bytes) -> tuple[Settings, tuple[Operation, ...]]:
 
 
 def _serve(lives: socket.socket, components: Parts, progress: Progress) -> NoReturn:
-    """Fork the lives that come until nobody sends any more."""
+    """Fork the requested processes until the socket is closed."""
     try:
         os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        gc.disable()  # looking for garbage writes to every object
-        while data := lives.recv(_LIFE_BYTES_MAX):
+        gc.disable()  # garbage collection writes to every object
+        while data := lives.recv(_SESSION_BYTES_MAX):
             life = _unpacked(data)
             pid = os.fork()
             if pid == 0:

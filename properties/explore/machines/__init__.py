@@ -1,1 +1,1 @@
-"""Hypothesis machines: the store and the model answer alike, disasters included."""
+"""Compare store and model with Hypothesis machines, including crash faults."""

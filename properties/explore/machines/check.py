@@ -1,4 +1,4 @@
-"""A campaign of the Hypothesis machines: seeded, silent, the machines in turns, and with the failure as a case."""
+"""Run a campaign of Hypothesis machines: seeded, in turns, with the failure as a case."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from hypothesis.errors import HypothesisException
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
-from tornpage.properties.campaign.engine import Budget, CanaryTime, explore, small_case
+from tornpage.properties.campaign.engine import Budget, CanaryTime, explore, shrink_case
 from tornpage.properties.campaign.replay import Failure, signature
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
@@ -22,7 +22,7 @@ from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.machines.consumer_machine import ConsumerMachine
 from tornpage.properties.explore.machines.delay_machine import DelayMachine
-from tornpage.properties.explore.machines.equal_draws import draw_from_seeds_alone
+from tornpage.properties.explore.machines.equal_draws import use_seeds_only
 from tornpage.properties.explore.machines.failing_disk_machine import FailingDiskMachine
 from tornpage.properties.explore.machines.flush_machine import FlushMachine
 from tornpage.properties.explore.machines.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
@@ -51,16 +51,16 @@ PROFILES = {"quick": (320, 25), "deep": (5_000, 60)}
 """Examples and steps per example."""
 
 TARGET_PROFILES = {"quick": (60, 15), "deep": (1_500, 40)}
-"""The same where each disaster takes a process."""
+"""The same for targets, where each crash fault takes a process."""
 
 TURN_EXAMPLES_MAX = 10
-"""Machines take turns of at most so many examples, so that what only the last one sees is seen soon too; and within a
-turn examples resemble each other, as Hypothesis makes them from those before."""
+"""Machines take turns of at most this many examples, so that failures of the last machine also show soon. Examples
+within a turn resemble each other, because Hypothesis derives them from earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of a machine: so many examples, drawn from one seed."""
+    """Describe one turn of a machine: a number of examples from one seed."""
 
     machine: str
     examples: int
@@ -69,7 +69,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class TurnMade:
-    """What a turn came to: the examples that ended, and how often each operation and each effect happened."""
+    """Hold the result of a turn: finished examples, and counts of operations and effects."""
 
     machine: str
     examples: int
@@ -80,7 +80,7 @@ class TurnMade:
 
 @dataclass
 class MachineTally:
-    """What the machines did: the `examples` that ended, and by machine how often operations and effects happened."""
+    """Count what the machines did: finished `examples`, and operations and effects by machine."""
 
     examples: int = 0
     operations: dict[str, Counter[str]] = field(default_factory=dict)
@@ -88,18 +88,18 @@ class MachineTally:
 
     @property
     def fired(self) -> Counter[str]:
-        """How many operations were carried out, by kind."""
+        """Return the number of operations carried out, by kind."""
         return sum(self.operations.values(), Counter())
 
     def add(self, made: TurnMade) -> None:
-        """Take a turn in."""
+        """Add a turn."""
         self.examples += made.examples
         self.operations[made.machine].update(made.fired)
         self.effects[made.machine].update(made.effects)
 
 
 CheckResult = CampaignResult[MachineTally, Failure]
-"""What a campaign of machines found; `silent` names what never happened."""
+"""The result of a campaign of machines; `silent` names what never happened."""
 
 
 def check(
@@ -118,13 +118,13 @@ def check(
     fixed: Mapping[str, Any] | None = None,
     turn_examples_max: int = TURN_EXAMPLES_MAX,
 ) -> CheckResult:
-    """Compare store and model over `examples` runs of up to `steps` rules, the machines in turns.
+    """Compare store and model over `examples` runs of up to `steps` rules.
 
-    `progress` is called with the number of examples that are done, `making_small` after each replay while a failure is
-    made small; settings that are `fixed` are not drawn. With `keep_evidence` the failure has
-    its evidence. Raises HarnessError when a failure does not replay from its own case.
+    The machines take turns. `progress` is called with the number of finished examples, `making_small` after each replay
+    while a failure is shrunk. Settings in `fixed` are not drawn. With `keep_evidence` the failure has its evidence.
+    Raises HarnessError if a failure does not replay from its own case.
     """
-    draw_from_seeds_alone()
+    use_seeds_only()
     turn_examples = max(1, min(turn_examples_max, examples // len(machines)))
     turns = partial(_turns, tuple(machines), examples, turn_examples, start_seed * 1_000_003)
     budget = Budget(shrink_tries_max, shrink_seconds)
@@ -140,7 +140,7 @@ def check(
 
 
 def _turns(machines: Sequence[str], examples: int, turn_examples: int, first_seed: int) -> Iterator[Turn]:
-    """Yield turns, the machines one after the other, until no examples are left."""
+    """Yield turns, one machine after the other, until no examples are left."""
     left, number = examples, first_seed
     while left > 0:
         for machine in machines:
@@ -152,7 +152,7 @@ def _turns(machines: Sequence[str], examples: int, turn_examples: int, first_see
 
 @dataclass(frozen=True, slots=True)
 class _MachineJob:
-    """Lets machines have their turns, beside the tracker of this process."""
+    """Run turns of machines with the tracker of this process."""
 
     machines: tuple[str, ...]
     bug: str
@@ -162,7 +162,7 @@ class _MachineJob:
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Turn, Control], TurnMade]]:
-        """Return what carries out a turn."""
+        """Return the function that carries out a turn."""
         planted = {name: planted_machine(_EVERY[name], self.bug) for name in self.machines}
         for machine in planted.values():
             machine.tracker = self.tracker
@@ -170,7 +170,7 @@ class _MachineJob:
         yield lambda turn, control: self._carry_out(planted[turn.machine], turn, control)
 
     def _carry_out(self, machine: type[TrialMachine], turn: Turn, control: Control) -> TurnMade:
-        """Carry out a turn; an interrupt raises Interrupted with what the turn has come to."""
+        """Carry out a turn. An interrupt raises Interrupted with the result so far."""
         told = _Examples(turn.examples, control)
         machine.fired, machine.effects = Counter(), Counter()
         machine.progress = Progress(told.begins)
@@ -183,7 +183,7 @@ class _MachineJob:
 
 
 class _Explorer:
-    """Turns of machines as parts of a campaign."""
+    """Present turns of machines as parts of a campaign."""
 
     launcher: Launcher = "fork"
     holds_interrupts = False
@@ -202,20 +202,23 @@ class _Explorer:
         return self._turns()
 
     def known(self, part: Turn) -> TurnMade | None:
-        """Know none."""
+        """Return None, since no results are kept."""
         return None
 
     def tally(self) -> MachineTally:
-        """Return counters of nothing, in the order of the machines."""
+        """Return empty counters, in the order of the machines."""
         names = self.job.machines
         return MachineTally(0, {name: Counter() for name in names}, {name: Counter() for name in names})
 
     def count(self, made: TurnMade) -> int:
-        """Count examples."""
+        """Return the number of examples."""
         return made.examples
 
     def take(self, result: CheckResult, part: Turn, made: TurnMade | Died[Turn]) -> bool:
-        """Take a turn in; the first failure ends the campaign. Raises HarnessError without a result."""
+        """Take the result of a turn; the first failure ends the campaign.
+
+        Raises HarnessError if there is no result.
+        """
         if isinstance(made, Died):
             raise HarnessError(f"a worker ended in a turn of the machine {part.machine}: it {made.how}")
         result.tally.add(made)
@@ -224,11 +227,11 @@ class _Explorer:
         return made.failure is None
 
     def canary(self) -> str:
-        """Return nothing: machines are held against what has to happen in them."""
+        """Return an empty string. Machines are checked against what must happen in them."""
         return ""
 
     def conclude(self, result: CheckResult) -> None:
-        """Say what never happened; of a campaign that was interrupted, that nothing is decided."""
+        """Report what never happened, or that an interrupted campaign decides nothing."""
         tally = result.tally
         told = (tally.examples, tally.operations, tally.effects, [each.failure.case.token() for each in result.found])
         result.result_hash = blake2b(repr(told).encode(), digest_size=16).hexdigest()
@@ -244,17 +247,17 @@ class _Explorer:
         ]
         result.silent = list(dict.fromkeys(silent))
 
-    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
-        """Return the failure made small with what its caller lets it cost."""
-        return small_case(failure, self._budget, watch, tracker=self.job.tracker, keep_evidence=self._keep_evidence)
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+        """Return the failure shrunk within the caller's budget."""
+        return shrink_case(failure, self._budget, watch, tracker=self.job.tracker, keep_evidence=self._keep_evidence)
 
-    def told(self, failure: Failure) -> str:
+    def describe(self, failure: Failure) -> str:
         """Return the broken guarantee."""
         return str(failure.broken)
 
 
 class _Examples:
-    """Counts examples of a turn. Hypothesis may try a few more than it has, or less, where there are no more."""
+    """Count the examples of a turn. Hypothesis may run a few more or fewer than requested."""
 
     def __init__(self, examples: int, control: Control) -> None:
         self._examples = examples
@@ -263,7 +266,7 @@ class _Examples:
 
     @property
     def ended(self) -> int:
-        """How many have come to their end; the last one that began has not."""
+        """Return the number of finished examples. The last one that began has not finished."""
         return min(max(self._begun - 1, 0), self._examples)
 
     def begins(self) -> None:
@@ -273,7 +276,10 @@ class _Examples:
 
 
 def _run(machine: type[TrialMachine], examples: int, *, steps: int, start_seed: int) -> Failure | None:
-    """Run one machine; return its failure, or None. Raises HarnessError when it fails outside the store."""
+    """Run one machine; return its failure, or None.
+
+    Raises HarnessError if it fails outside the store.
+    """
     profile = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -282,7 +288,7 @@ def _run(machine: type[TrialMachine], examples: int, *, steps: int, start_seed: 
         print_blob=False,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate,),  # our own shrinker knows what may be merged, and keeps to one failure
+        phases=(Phase.generate,),  # tornpage's own shrinker knows what may be merged, and keeps to one failure
     )
     try:
         with with_reporter(lambda text: None):
@@ -292,7 +298,7 @@ def _run(machine: type[TrialMachine], examples: int, *, steps: int, start_seed: 
             raise HarnessError(f"the machine failed outside the store: {error}") from error
         return machine.failure
     except HypothesisException as error:
-        if machine.is_interrupted:  # it says that an example ended earlier than the time before
+        if machine.is_interrupted:  # it reports that an example ended earlier than the time before
             raise KeyboardInterrupt from error
         raise
     return None

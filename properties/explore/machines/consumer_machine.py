@@ -1,8 +1,7 @@
-"""The consumer machine: what groups have read, what of it is saved, and that nobody is led past a message (13, 17);
-who waits for messages, and when he is answered (16, 17).
+"""Test consumer groups: saved offsets, no skipped messages, held pulls (13, 16, 17).
 
-Groups commit and ask while messages are put, flushed, lost and deleted; power fails inside of saves, twice in a row;
-progress files say nothing any more.
+Groups commit and query offsets while messages are put, flushed, lost and deleted. Power fails inside saves, twice in a
+row. Progress files become unreadable. Consumers wait for messages and must be answered in time.
 """
 
 from dataclasses import replace
@@ -41,7 +40,7 @@ _BEHIND = st.sampled_from((0, 0, 1, 2, -1, -3))
 
 
 def _settings() -> st.SearchStrategy[Settings]:
-    """Stores that lose messages with the power, and others that do not."""
+    """Draw stores that lose messages at a power loss, and others that do not."""
     return st.builds(
         Settings,
         file_bytes=st.sampled_from((1024, 4096)),
@@ -71,7 +70,7 @@ _SOMECOMMITS = st.lists(_commits(), min_size=1, max_size=3)
 
 
 class ConsumerMachine(TrialMachine):
-    """One store that consumers read, beside its model."""
+    """Run one store that consumers read, beside its model."""
 
     must_run: ClassVar[tuple[str, ...]] = (
         "put",
@@ -115,7 +114,7 @@ class ConsumerMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, durable=st.booleans())
     def put_several(self, several: list[Put], durable: bool) -> None:
-        """Messages come, and can be read; they are durable, or not yet."""
+        """Put messages and make them readable; they may be durable or not."""
         self._put(several)
         if durable:
             self.carry_out(Flush())
@@ -128,28 +127,28 @@ class ConsumerMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(commits=_SOMECOMMITS)
     def groups_commit(self, commits: list[CommitOffset]) -> None:
-        """Groups say how far they are."""
+        """Let groups commit their offsets."""
         for commit in commits:
             self.carry_out(commit)
 
     @precondition(lambda self: not self.trial.closed)
     @rule(group=one_of(_GROUPS), queue=_QUEUES)
-    def somebody_asks(self, group: str, queue: int) -> None:
-        """Somebody asks how far a group is."""
+    def query_offsets(self, group: str, queue: int) -> None:
+        """Query the offset of a group."""
         self.carry_out(QueryOffsets(group=group, queue=queue))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(after_ms=st.sampled_from((0, 1_000, 4_999, 5_000, 60_000)))
-    def the_service_comes_round(self, after_ms: int) -> None:
-        """Time passes, and what was committed is saved, or it is not yet time."""
+    def save_progress(self, after_ms: int) -> None:
+        """Let time pass, after which committed offsets are saved if they are due."""
         self.carry_out(Step(service="progress", after_ms=after_ms))
 
-    # ---- who waits for messages ----------------------------------------------------------------------------------
+    # ---- held pulls --------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)
     @rule(pulls=_SOME_PULLS, several=_SOME_TAGGED, here=st.booleans(), after_ms=_WAITS_MS)
     def consumers_wait(self, pulls: list[PullHeld], several: list[Put], here: bool, after_ms: int) -> None:
-        """Consumers find nothing and wait; messages come that some of them want, or time passes, or both."""
+        """Hold pulls that find nothing; then matching messages arrive, or time passes, or both."""
         for pull in pulls:
             self.carry_out(pull)
         if here:
@@ -159,28 +158,28 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(after_ms=_WAITS_MS)
-    def those_who_wait_are_looked_at(self, after_ms: int) -> None:
-        """Time passes, for some it is over."""
+    def time_passes_for_pulls(self, after_ms: int) -> None:
+        """Let time pass, so that some held pulls time out."""
         self.carry_out(Step(service="pull-hold", after_ms=after_ms))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(pull=held_pulls(), number=st.integers(0, 7))
-    def more_wait_than_may(self, pull: PullHeld, number: int) -> None:
-        """There is no place for another one, until somebody gives up."""
+    def many_pulls_wait(self, pull: PullHeld, number: int) -> None:
+        """Hold more pulls than allowed; a place is free after one is cancelled."""
         for _ in range(HELD_PULLS_MAX + 1):
             self.carry_out(replace(pull, shift=0, hold_ms=15_000))
         self.carry_out(CancelPull(number=number))
         self.carry_out(pull)
 
     @rule(number=st.integers(0, 7))
-    def somebody_gives_up(self, number: int) -> None:
-        """One of those who wait waits no longer."""
+    def pull_is_cancelled(self, number: int) -> None:
+        """Cancel one of the held pulls."""
         self.carry_out(CancelPull(number=number))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=st.lists(st.tuples(tagged_puts(), pulls_beside_dispatch()), min_size=2, max_size=6))
-    def messages_come_beside_pulls(self, several: list[tuple[Put, PullWhileDispatching]]) -> None:
-        """Somebody begins to wait while what he waits for is dispatched."""
+    def messages_arrive_during_pulls(self, several: list[tuple[Put, PullWhileDispatching]]) -> None:
+        """Start a pull while the message that it waits for is dispatched."""
         for put, pull in several:
             self.carry_out(put)
             self._commit()
@@ -189,10 +188,10 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(pulls=_SOME_PULLS, several=_SOME_TAGGED, here=_MOSTLY, looked=_MOSTLY, back=_MOSTLY)
-    def what_somebody_waits_for_is_deleted(
+    def delete_topics_of_held_pulls(
         self, pulls: list[PullHeld], several: list[Put], here: bool, looked: bool, back: bool
     ) -> None:
-        """The topics that consumers wait for go, all of them `here` in one queue or not, and come back, or some do."""
+        """Delete the topics of held pulls, in one queue (`here`) or several; some come back."""
         if here:
             pulls = [replace(pull, topic=pulls[0].topic, queue_id=pulls[0].queue_id) for pull in pulls]
             several = [replace(put, topic=pulls[0].topic, queue_id=pulls[0].queue_id) for put in several]
@@ -206,14 +205,14 @@ class ConsumerMachine(TrialMachine):
         self._put(several if back else several[1:])
         self.carry_out(Step(service="pull-hold"))
 
-    # ---- what becomes of it --------------------------------------------------------------------------------------
+    # ---- after that --------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, commits=_SOMECOMMITS, data=st.data())
-    def what_was_read_is_lost(self, several: list[Put], commits: list[CommitOffset], data: st.DataObject) -> None:
-        """A group reads all there is, durable or not, others some; that is saved, the power fails, other messages come.
+    def unsynced_reads_are_lost(self, several: list[Put], commits: list[CommitOffset], data: st.DataObject) -> None:
+        """Commit and save offsets of messages that are then lost with the power; put others.
 
-        Nobody waits for the disk there, so that it is so in stores that answer by the disk too.
+        No put waits for the disk here, so that un-synced messages exist in stores with synchronous flush too.
         """
         self._put([replace(put, properties="WAIT\x01false") for put in several])
         everything = [CommitOffset(queue=queue) for queue in range(len(self.trial.memory.derived.queues))]
@@ -226,10 +225,10 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(commits=_SOMECOMMITS, later=_SOMECOMMITS, data=st.data(), kill=st.booleans())
-    def a_save_breaks_off(
+    def abort_save(
         self, commits: list[CommitOffset], later: list[CommitOffset], data: st.DataObject, kill: bool
     ) -> None:
-        """Power fails, or the process dies, inside of a save; and inside of the next one."""
+        """Lose power or kill the process inside a save, and inside the next one."""
         for each in (commits, later):
             self._commit_and_save(each)
             self._break_off(data, back=self._somewhere_inside(data), kill=kill)
@@ -241,8 +240,8 @@ class ConsumerMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(commits=_SOMECOMMITS, closes=st.booleans())
-    def the_disk_refuses_a_save(self, commits: list[CommitOffset], closes: bool) -> None:
-        """A save fails; the next one, or the close, writes what it has not."""
+    def save_fails(self, commits: list[CommitOffset], closes: bool) -> None:
+        """Let a save fail. The next save, or the close, writes the missing changes."""
         for commit in commits:
             self.carry_out(commit)
         self.carry_out(FailSync())
@@ -252,23 +251,23 @@ class ConsumerMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, commits=_SOMECOMMITS, in_use=st.sampled_from(((), ("T",), ("U",))),
           back=st.integers(0, 30), data=st.data())  # fmt: skip
-    def topics_are_deleted(
+    def delete_topics(
         self, several: list[Put], commits: list[CommitOffset], in_use: tuple[str, ...], back: int, data: st.DataObject
     ) -> None:
-        """Topics go that groups have read, and come back with new messages; or the power fails before or after that."""
+        """Delete topics that groups have read, put new messages, and lose power around that."""
         self._put(several)
         self.carry_out(Flush())
         self._commit_and_save(commits)
         self.carry_out(DeleteTopics(in_use=in_use))
         self._put(several[:2])
         self.carry_out(Flush())
-        window = self.trial.spans[-1]
-        self._lose_power(data, back=min(back, window.last - window.first))
+        span = self.trial.spans[-1]
+        self._lose_power(data, back=min(back, span.last - span.first))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(commits=_SOMECOMMITS)
-    def the_store_is_opened_again(self, commits: list[CommitOffset]) -> None:
-        """Groups commit, and the store is closed at once and opened again: everything is known."""
+    def store_reopens(self, commits: list[CommitOffset]) -> None:
+        """Commit offsets, close at once and open again; every offset must be known."""
         for commit in commits:
             self.carry_out(commit)
         self.carry_out(Close())
@@ -278,10 +277,10 @@ class ConsumerMachine(TrialMachine):
     @precondition(lambda self: not self.trial.log.poisoned)
     @rule(harm=st.sampled_from(("lost", "empty", "torn", "both", "both")), commits=_SOMECOMMITS, later=_SOMECOMMITS,
           data=st.data())  # fmt: skip
-    def the_backup_counts(
+    def start_from_backup(
         self, harm: str, commits: list[CommitOffset], later: list[CommitOffset], data: st.DataObject
     ) -> None:
-        """The file says nothing, the store begins with the backup, and the power fails in its first save."""
+        """Corrupt the progress file, start from the backup, and lose power in the first save."""
         if not self.trial.closed:
             self._commit_and_save(commits)
         self.carry_out(HarmProgress(harm=harm))  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""The delay machine: delayed messages come when they are due, each in its order, whatever happens meanwhile (12, 13).
+"""Test delayed delivery: messages come when due and in order, whatever happens (12, 13).
 
-Clocks are set forward and back, puts of copies are refused, power fails between two copies and inside of a save, files
-expire in front of a level, somebody else writes the progress, and a slave becomes a master. Where delivery is
-asynchronous, copies wait for disk and replica.
+Clocks are set forward and back. Puts of copies are refused. Power fails between two copies and inside a save. Files
+expire at the head of a level. The progress file is replaced from outside, and a slave becomes a master. With
+asynchronous delivery, copies wait for disk and replica.
 """
 
 from typing import ClassVar, Literal
@@ -53,7 +53,7 @@ _PAUSES_MS = (0, 1, 100, 900, 999, 1_000, 2_000, 3_000, 10_000)
 
 
 def _settings() -> st.SearchStrategy[Settings]:
-    """Small files of everything; three levels of one, two and three seconds."""
+    """Draw stores with small files and three levels of one, two and three seconds."""
     return st.builds(
         Settings,
         file_bytes=st.sampled_from((4096, 1024, 2048)),
@@ -77,7 +77,10 @@ def _settings() -> st.SearchStrategy[Settings]:
 
 
 def _puts() -> st.SearchStrategy[Put]:
-    """Messages of which most are delayed; a few are so long that their copy is too long, or are for no one."""
+    """Draw messages, most of them delayed.
+
+    The copies of a few are too long or have no destination.
+    """
     return st.builds(
         Put,
         topic=one_of((*("T",) * 4, *_TOPICS)),
@@ -95,7 +98,7 @@ _SOME_PUTS = st.lists(_puts(), min_size=1, max_size=8)
 
 
 class DelayMachine(TrialMachine):
-    """One store that delivers, beside its model."""
+    """Run one store that delivers, beside its model."""
 
     must_run: ClassVar[tuple[str, ...]] = (
         "put",
@@ -143,20 +146,20 @@ class DelayMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, flushed=st.booleans())
     def put_several(self, several: list[Put], flushed: bool) -> None:
-        """Put a few messages in a row; they are in their queues then."""
+        """Put a few messages in a row and dispatch them."""
         self._put(several)
         if flushed:
             self.carry_out(Flush())
 
     @rule(after_ms=st.sampled_from(_PAUSES_MS))
     def time_passes(self, after_ms: int) -> None:
-        """Deliver what is due by then."""
+        """Let time pass and deliver what is due."""
         self._deliver(after_ms)
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, after_ms=st.sampled_from((1_000, 3_000)), saved=st.booleans())
-    def messages_come_when_they_are_due(self, several: list[Put], after_ms: int, saved: bool) -> None:
-        """Put, wait, and read what has come."""
+    def messages_become_due(self, several: list[Put], after_ms: int, saved: bool) -> None:
+        """Put, wait, deliver, and read the delivered messages."""
         self._put(several)
         self._deliver(after_ms)
         self.carry_out(REPUT)
@@ -167,25 +170,25 @@ class DelayMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(after_ms=st.sampled_from((0, 1_000, 10_000)), fails=st.sampled_from(("", "", "sync", "write")))
     def progress_is_saved(self, after_ms: int, fails: str) -> None:
-        """The service that saves comes round, on a disk that may fail under it."""
+        """Save progress on a disk that may fail."""
         if fails:
             self.carry_out(FailSync() if fails == "sync" else FailWrite())
         self.carry_out(Step(service="progress", after_ms=after_ms))
 
     @rule(by_ms=st.sampled_from((-1, -1_000, -3_600_000, 500, 1_000, 3_600_000)), several=_SOME_PUTS)
-    def the_clock_is_set(self, by_ms: int, several: list[Put]) -> None:
-        """Somebody sets the clock; what waits, and what comes then, is delivered by the new time."""
+    def set_clock(self, by_ms: int, several: list[Put]) -> None:
+        """Set the clock. Earlier and later messages are delivered by the new time."""
         if not self.trial.closed:
             self._put(several)
         self.carry_out(ClockStep(by_ms=by_ms))
         self._deliver(0)
 
-    # ---- what stands in the way ----------------------------------------------------------------------------------
+    # ---- obstacles ---------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, trouble=st.sampled_from(("append", "append", "disk", "flag")), tries=st.integers(0, 3))
     def copies_are_refused(self, several: list[Put], trouble: str, tries: int) -> None:
-        """A copy cannot be put for now, nor when it is tried again; a while later it can."""
+        """Refuse the put of a copy and its retries for some time, then allow it."""
         self._put(several)
         match trouble:
             case "append":
@@ -204,15 +207,18 @@ class DelayMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and self.settings.java_delays)
     @rule(put=_puts(), refused=st.sampled_from(_NO_COPY))
-    def copies_no_store_takes(self, put: Put, refused: Put) -> None:
-        """RocketMQ has taken in a message whose copy nobody takes; its level goes on behind it."""
+    def copy_is_never_storable(self, put: Put, refused: Put) -> None:
+        """Put a message whose copy no store accepts, as RocketMQ does.
+
+        Its level must continue after it.
+        """
         self._put([refused, put])
         self._deliver(3_000)
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, delivered=st.booleans(), put=_puts())
     def messages_expire(self, several: list[Put], delivered: bool, put: Put) -> None:
-        """The disk is too full, and log files go, with messages that were delivered or not."""
+        """Fill the disk, so that log files with delivered or undelivered messages are deleted."""
         self._put(several * 2)
         if delivered:
             self._deliver(3_000)
@@ -224,8 +230,8 @@ class DelayMachine(TrialMachine):
     @precondition(lambda self: not self.trial.log.poisoned)
     @rule(several=_SOME_PUTS, kind=st.sampled_from(("moved", "moved", "lost", "garbage")),
           by=st.sampled_from((1, 2, 100, -1, -100)))  # fmt: skip
-    def somebody_else_writes_progress(self, several: list[Put], **drawn: int) -> None:
-        """The file of the progress is another one; what comes from then on comes."""
+    def progress_is_replaced(self, several: list[Put], **drawn: int) -> None:
+        """Replace the progress file from outside, then put messages, which must be delivered."""
         self.carry_out(DelayOffsetsAre(**drawn))  # type: ignore[arg-type]
         if not self.trial.closed:
             self._put(several)
@@ -233,8 +239,8 @@ class DelayMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.log.poisoned and not self.trial.waits_for_answers)
     @rule(several=_SOME_PUTS, by=st.sampled_from((1, 2, 100, -1)))
-    def a_slave_takes_over(self, several: list[Put], by: int) -> None:
-        """A slave gets the progress of its master, and becomes one."""
+    def become_master(self, several: list[Put], by: int) -> None:
+        """Send a slave the progress of its master, then promote it."""
         if not self.trial.closed:
             self._put(several)
             self._deliver(3_000)
@@ -246,10 +252,10 @@ class DelayMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, replica=st.sampled_from(("hangs", "hangs", "silent", "behind", "none")),
           late=st.booleans())  # fmt: skip
-    def copies_wait_for_their_answers(
+    def copies_wait_for_answers(
         self, several: list[Put], replica: Literal["hangs", "silent", "behind", "none"], late: bool
     ) -> None:
-        """Disk and replica take their time with a copy, or too much of it; then its level goes on."""
+        """Let disk and replica answer a copy late or never; then the level must continue."""
         self._put(several * 2)
         self.carry_out(ReplicaIs(replica))
         self._deliver(3_000)
@@ -258,14 +264,12 @@ class DelayMachine(TrialMachine):
         self.carry_out(ReplicaIs("confirms"))
         self._deliver(0)
 
-    # ---- what breaks it off --------------------------------------------------------------------------------------
+    # ---- crashes -----------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=_SOME_PUTS, saves=st.booleans(), fails=st.booleans(), kill=st.booleans())
-    def it_breaks_off_inside(
-        self, data: st.DataObject, several: list[Put], saves: bool, fails: bool, kill: bool
-    ) -> None:
-        """Power fails, or the process dies, between two copies, or inside of a save that may fail."""
+    def crash_inside(self, data: st.DataObject, several: list[Put], saves: bool, fails: bool, kill: bool) -> None:
+        """Lose power or kill the process between two copies, or inside a save that may fail."""
         self._put(several * 2)
         self.carry_out(Flush())
         self._deliver(3_000)
@@ -273,16 +277,16 @@ class DelayMachine(TrialMachine):
             if fails:
                 self.carry_out(FailSync())
             self.carry_out(_SAVE)
-        window = self.trial.spans[-1]
-        events = window.last - window.first
+        span = self.trial.spans[-1]
+        events = span.last - span.first
         back = data.draw(st.integers(0, events) | st.integers(events // 3, 2 * events // 3), label="back")
         self._break_off(data, back=back, kill=kill)
         self._deliver(3_000)
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS)
-    def the_store_is_opened_again(self, several: list[Put]) -> None:
-        """Nothing is delivered twice after a clean exit."""
+    def store_reopens(self, several: list[Put]) -> None:
+        """Restart cleanly; nothing may be delivered twice."""
         self._put(several)
         self._deliver(2_000)
         self.carry_out(Close())

@@ -1,17 +1,17 @@
-"""Draws of Hypothesis that hang on seeds alone."""
+"""Make Hypothesis examples depend on the seed only."""
 
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
-__all__ = ["draw_from_seeds_alone"]
+__all__ = ["use_seeds_only"]
 
 
-def draw_from_seeds_alone() -> None:
-    """Have Hypothesis mix no constants of our sources into its draws. Idempotent.
+def use_seeds_only() -> None:
+    """Stop Hypothesis from mixing constants of local sources into its draws. Idempotent.
 
-    It reads them from each local module that is loaded by then: other ones in each process of the tests, and none where
-    this project is installed. So equal seeds gave other examples. No setting says so; a version that does it by another
-    name is left as it is, which a test notices (docs/adr/0047).
+    Hypothesis reads constants from each local module loaded so far. Those differ between the processes of a test run,
+    and there are none where this project is installed, so equal seeds gave different examples. No setting controls
+    this. A version of Hypothesis that uses another name is left unchanged, which a test notices (docs/adr/0047).
     """
     if hasattr(providers, "_get_local_constants"):
         none = Constants()

@@ -1,8 +1,7 @@
-"""The failing-disk machine: calls of the disk fail, wherever a fault is aimed, and what was promised is
-kept (2, 3, 6 to 9, 13).
+"""Test a failing disk: calls fail by rules, and promises are kept (2, 3, 6 to 9, 13).
 
-Faults are drawn by effect, kind of file and count (docs/faults.md, "Aiming"). A time under them ends with an open, a
-kill or a power loss, and they may hit that recovery as well; the disaster is judged by what was promised meanwhile.
+Faults are drawn by effect, kind of file and count (docs/faults.md, "Aiming"). A time under faults ends with an open, a
+kill or a power loss. The faults may hit that recovery as well. The crash is judged by what was promised meanwhile.
 """
 
 from typing import ClassVar
@@ -52,7 +51,7 @@ __all__ = ["FailingDiskMachine"]
 
 
 class FailingDiskMachine(TrialMachine):
-    """One store on a disk that fails it, beside its model."""
+    """Run one store on a failing disk, beside its model."""
 
     must_run: ClassVar[tuple[str, ...]] = (
         "put",
@@ -91,31 +90,31 @@ class FailingDiskMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=SOME_PUTS, work=WORK)
     def store_works(self, several: list[Put], work: list[Operation]) -> None:
-        """Messages come, services take their turns, a group commits."""
+        """Put messages, let services take their turns, and commit offsets."""
         self._do(several, work)
 
     def _end(self, data: st.DataObject, ending: str) -> None:
-        """Open again, behind a close of its own or not, or be broken off inside of the last verb."""
+        """Open again, after a close or not, or crash inside the last operation."""
         if ending in ("open", "exit"):
             self._do([], [Close(), Open()] if ending == "exit" else [Open()])
         else:
             self._break_off(data, back=self._somewhere_inside(data), kill=ending == "kill")
 
-    # ---- what stands in the way ----------------------------------------------------------------------------------
+    # ---- obstacles ---------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)
     @rule(faults=FAULTS)
     def calls_fail(self, faults: list[AimFault]) -> None:
-        """From now on some calls fail."""
+        """Make some calls fail from now on."""
         for fault in faults:
             self.carry_out(fault)
 
     @precondition(lambda self: not self.trial.closed)
     @rule(faults=FAULTS, several=SOME_PUTS, work=WORK, closed=st.booleans())
-    def opens_on_a_disk_that_fails(
+    def open_on_failing_disk(
         self, faults: list[AimFault], several: list[Put], work: list[Operation], closed: bool
     ) -> None:
-        """Calls fail before and while a store is opened again, and then no longer."""
+        """Make calls fail before and during an open, and not afterwards."""
         self._do([], work)
         self.calls_fail(faults)
         self._do(several, work)
@@ -125,10 +124,10 @@ class FailingDiskMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=SOME_PUTS, faults=FAULTS, work=WORK, kill=st.booleans())
-    def recovers_on_a_disk_that_fails(
+    def recover_on_failing_disk(
         self, data: st.DataObject, several: list[Put], faults: list[AimFault], work: list[Operation], kill: bool
     ) -> None:
-        """A crash, and calls fail in the recovery as well."""
+        """Crash, and make calls fail in the recovery as well."""
         self._do(several, work)
         self.calls_fail(faults)
         self._break_off(data, back=0, kill=kill)
@@ -136,10 +135,10 @@ class FailingDiskMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @precondition(lambda self: self.settings.disk != "kill")
     @rule(data=st.data(), count=st.integers(2, 5), effect=st.sampled_from(OF_SYNCS), nth=st.sampled_from((1, 1, 2, 3)))
-    def a_cut_does_not_become_durable(self, data: st.DataObject, count: int, effect: str, nth: int) -> None:
-        """Pages behind a durable record are lost, others behind them are not, and the sync of the cut fails.
+    def cut_stays_unsynced(self, data: st.DataObject, count: int, effect: str, nth: int) -> None:
+        """Lose pages after a durable record but keep later ones, and fail the sync of the cut.
 
-        Nobody waits for the disk there, so that it is so in stores that answer by the disk too.
+        No put waits for the disk here, so that un-synced messages exist in stores with synchronous flush too.
         """
         put = Put(body_bytes=OF_A_FILE[self.settings.file_bytes], properties="WAIT\x01false")
         self._do([put], [Flush()])
@@ -150,8 +149,8 @@ class FailingDiskMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(data=st.data(), count=st.integers(3, 6), fault=REMOVALS, runs=st.integers(1, 3), kill=st.booleans())
-    def a_clean_up_fails(self, data: st.DataObject, count: int, fault: AimFault, runs: int, kill: bool) -> None:
-        """Log files expire, and some of them cannot be removed, or not durably."""
+    def clean_up_fails(self, data: st.DataObject, count: int, fault: AimFault, runs: int, kill: bool) -> None:
+        """Expire log files, some of which cannot be removed, or not durably."""
         self._do([Put(body_bytes=OF_SOME_FILES[self.settings.file_bytes])] * count, [Flush()])
         self._bring_into_queues()
         self._do([], [fault, *[CLEAN] * runs])
@@ -168,7 +167,7 @@ class FailingDiskMachine(TrialMachine):
         work=WORK,
         ending=ENDINGS,
     )
-    def a_deletion_fails(
+    def deletion_fails(
         self,
         data: st.DataObject,
         several: list[Put],
@@ -179,7 +178,7 @@ class FailingDiskMachine(TrialMachine):
         work: list[Operation],
         ending: str,
     ) -> None:
-        """Topics go while the disk refuses to remember it, or to remove their queues; new messages come."""
+        """Delete topics while recording it or removing queues fails; then put new messages."""
         self._do([Put(), *several], [])
         self._bring_into_queues()
         self._do([], [CommitOffset(), SAVE] if read else [])
@@ -196,7 +195,7 @@ class FailingDiskMachine(TrialMachine):
         work=WORK,
         ending=ENDINGS,
     )
-    def a_delivery_fails(
+    def delivery_fails(
         self,
         data: st.DataObject,
         delayed: list[Put],
@@ -205,7 +204,7 @@ class FailingDiskMachine(TrialMachine):
         work: list[Operation],
         ending: str,
     ) -> None:
-        """Delayed messages are due while the disk refuses files for their copies, or to save who was delivered."""
+        """Deliver delayed messages while files for their copies, or saves of progress, fail."""
         self._do(delayed, [])
         self._bring_into_queues()
         self._do([], [fault, *(Step(service="schedule", after_ms=pause_ms) for pause_ms in rounds), *work])
@@ -213,10 +212,10 @@ class FailingDiskMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(data=st.data(), several=SOME_PUTS, harm=MADE_ANEW, fault=NOT_DURABLE, opens=st.integers(1, 2), ending=ENDINGS)
-    def what_is_made_anew_fails(
+    def rebuilt_files_fail(
         self, data: st.DataObject, several: list[Put], harm: HarmDerived, fault: AimFault, opens: int, ending: str
     ) -> None:
-        """Queues or index are harmed, and what an open makes in their place does not become durable."""
+        """Corrupt queues or index, and prevent the rebuilt files from becoming durable."""
         self._do([KEYED, *several], [harm])
         if not self.trial.closed and not self.trial.log.poisoned:
             self._do([], [fault, *[Open()] * opens])
@@ -224,10 +223,10 @@ class FailingDiskMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(data=st.data(), fault=NO_INDEX_FILE, stays=st.booleans(), several=SOME_PUTS, work=WORK, ending=ENDINGS)
-    def an_index_file_fails(
+    def index_file_fails(
         self, data: st.DataObject, fault: AimFault, stays: bool, several: list[Put], work: list[Operation], ending: str
     ) -> None:
-        """The index gets no file, and what is left of that may not go."""
+        """Prevent the creation of an index file, and perhaps the removal of its remains."""
         self._do([], [fault, *([INDEX_FILE_STAYS] if stays else [])])
         self._do([KEYED, *several], [REPUT, *work])
         self._end(data, ending)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the failing-disk machine: faults by where they are aimed, and what is done under them."""
+"""Define Hypothesis strategies of the failing-disk machine: fault rules and operations."""
 
 from hypothesis import strategies as st
 
@@ -41,7 +41,8 @@ _FILES: dict[str, tuple[str, ...]] = {
     "rename-error": ("kind=progress", "kind=progress", "kind=derived-floor"),
     "unlink-error": ("kind=marker", "kind=log", "kind=queue,extension", "kind=progress"),
 }
-"""What is aimed at, by what happens there: kinds of calls that come in a life of a store, and not all at one rate."""
+"""The calls that a rule selects, by effect. They are kinds of calls that occur in a session of a store, some of them
+often and some rarely."""
 
 _COUNTS = ("nth=1", "nth=1", "", "nth=2", "nth=3", "every=2")
 SAVE = Step(service="progress", after_ms=10_000)
@@ -49,7 +50,10 @@ _FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
 
 
 def settings_of_failing_disks() -> st.SearchStrategy[Settings]:
-    """Files of one page and of four, so that what a failed sync has dropped may lie in front of what is there."""
+    """Draw files of one page and of four.
+
+    Pages dropped by a failed sync may then precede others.
+    """
     return st.builds(
         Settings,
         file_bytes=st.sampled_from((1024, 16_384)),
@@ -68,7 +72,7 @@ def _aims() -> st.SearchStrategy[AimFault]:
 
 
 def _aims_of(effect: str) -> st.SearchStrategy[AimFault]:
-    """Draw where calls fail in one way: at all of a kind, or at some of them."""
+    """Draw a rule by which calls fail in one way: all of a kind, or some of them."""
 
     def aim(file: str, count: str) -> AimFault:
         return AimFault(effect, f"{file} and {count}" if count else file)
@@ -77,7 +81,7 @@ def _aims_of(effect: str) -> st.SearchStrategy[AimFault]:
 
 
 def _aims_at(places: dict[str, tuple[str, ...]]) -> st.SearchStrategy[AimFault]:
-    """Draw from places by what happens there: at each call, or at one of the first two."""
+    """Draw a rule from places by effect: each call fails, or one of the first two."""
     counts = ("", " and nth=1", " and nth=2")
     wheres = [(effect, where) for effect, several in places.items() for where in several]
     return st.sampled_from([AimFault(effect, f"{where}{count}") for effect, where in wheres for count in counts])
@@ -96,9 +100,9 @@ SOME_PUTS = st.lists(_puts(), min_size=1, max_size=4)
 _BACKGROUND: tuple[Operation, ...] = (Flush(), REPUT, _FLUSH_QUEUES, CommitOffset(), SAVE)
 WORK = st.lists(st.sampled_from(_BACKGROUND), max_size=5)
 OF_A_FILE = {1024: 200, 16_384: 3_000}
-"""Bodies by the size of a file: of their records some fit into one, and each is of more sectors or pages than one."""
+"""Body sizes by file size. Some of these records fit into one file, and each takes more than one sector or page."""
 OF_SOME_FILES = {1024: 700, 16_384: 7_000}
-"""Bodies by the size of a file: no more than two records fit into one."""
+"""Body sizes by file size. No more than two of these records fit into one file."""
 CLEAN = Clean(after_hours=73, manual=True)
 _OF_REMOVALS = ("unlink-error", "directory-sync-error")
 OF_SYNCS = ("sync-lost", "sync-error")
@@ -117,7 +121,8 @@ DELETIONS = _aims_at(
         "no-space": ("kind=topics", "kind=progress"),
     }
 )
-"""Where a deletion of topics writes: offsets of consumers first, then the list of deleted topics; then files go."""
+"""Where a deletion of topics writes: offsets of consumers, then the list of deleted topics. Files are removed after
+that."""
 DELIVERIES = _aims_at(
     {
         "no-space": ("op=create and kind=log", "op=allocate and kind=log"),
@@ -146,7 +151,7 @@ MADE_ANEW = st.builds(
     harm=st.sampled_from(("zeroed", "lost", "torn")),
     number=st.integers(0, 3),
 )
-"""Harm to what an open makes anew from the log."""
+"""Corruptions of files that an open rebuilds from the log."""
 NOT_DURABLE = _aims_at({"sync-lost": ("op=sync", "kind=queue", "kind=index"), "sync-error": ("kind=queue",)})
 NO_INDEX_FILE = _aims_at({"short-write": ("kind=index",), "no-space": ("kind=index",)})
 INDEX_FILE_STAYS = AimFault("unlink-error", "kind=index and nth=1")

@@ -1,7 +1,7 @@
-"""The flush machine: what happens between an answer and the disk, in all three durability modes.
+"""Test everything between an answer and the disk, in all three durability modes.
 
-Timed flushes and commits with and without a page rule, group commit and its time-outs, the transient store pool and
-its end, files made ahead; each with disks that fail and crashes inside it (contract 2, 9, 16, 17).
+The subjects are timed flushes and commits with and without a page rule, group commit and its time-outs, the transient
+store pool and its exhaustion, and prepared files. Each meets failing disks and crashes (contract 2, 9, 16, 17).
 """
 
 from typing import ClassVar
@@ -44,7 +44,7 @@ _FLUSHERS: tuple[ServiceName, ...] = ("group-commit", "flush")
 
 
 class FlushMachine(TrialMachine):
-    """One store, its services stepped by hand, beside its model."""
+    """Run one store with its services stepped by hand, beside its model."""
 
     must_run: ClassVar[tuple[str, ...]] = (
         "put",
@@ -100,7 +100,7 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(record=st.integers(0, 40))
     def get(self, record: int) -> None:
-        """Get a message: it is served once it is committed, and not before."""
+        """Get a message. It is served once it is committed, and not before."""
         self.carry_out(Get(record=record))
 
     def _put(self, *puts: Put) -> None:
@@ -110,11 +110,11 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=meetings(), put=plain_puts())
     def producers_meet(self, several: tuple[Concurrent, ...], put: Put) -> None:
-        """Two producers put at once; they wait for one flush, or commit at once what lies in buffers."""
+        """Let two producers put at once. They wait for one flush, or commit their buffers at once."""
         self._make_sound()
         if self._has("commit"):
             self._go_on_in_a_buffer()
-        self.carry_out(ReplicaIs(state="confirms"))  # what hides the disk's answer otherwise
+        self.carry_out(ReplicaIs(state="confirms"))  # otherwise the replica's answer would hide the disk's answer
         self._put(put)
         for meeting in several:
             self.carry_out(meeting)
@@ -124,7 +124,7 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data())
     def a_service_steps(self, data: st.DataObject) -> None:
-        """Any service takes its turn, at any time."""
+        """Let any service take a step, at any time."""
         step = data.draw(steps_of(self.trial.services), label="step")
         self.carry_out(step)
         event("step", payload=step.service)
@@ -132,7 +132,7 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: self._has("flush"))
     @rule(several=_SOME_PUTS, rounds=st.integers(1, 4), after_ms=st.sampled_from((500, 500, 10_000)))
     def the_timer_flushes(self, several: list[Put], rounds: int, after_ms: int) -> None:
-        """Rounds of the timed flush behind a few puts; a late one is thorough."""
+        """Run rounds of the timed flush after a few puts; a late round flushes everything."""
         self._make_sound()
         for _ in range(rounds):
             self._put(*several)
@@ -143,7 +143,7 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: self._has("commit"))
     @rule(data=st.data(), several=_SOME_PUTS, after_ms=st.sampled_from((0, 100, 0, 200)))
     def the_pool_is_committed(self, data: st.DataObject, several: list[Put], after_ms: int) -> None:
-        """Rounds of the timed commit; one soon after another goes by the page rule."""
+        """Run rounds of the timed commit; a round soon after another follows the page rule."""
         self._make_sound()
         large = data.draw(large_puts(self.settings), label="put")
         for puts in (several, (large,), (large,), several):
@@ -153,7 +153,7 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: self._has("commit"))
     @rule()
     def the_pool_runs_out(self) -> None:
-        """Files fill and nothing is committed, until no buffer is left for the next one."""
+        """Fill files without committing, until no buffer is left for the next one."""
         self._make_sound()
         for _ in range(2 * self.settings.pool_buffers + 2):
             self._put(Put(body_bytes=self.settings.file_bytes // 2 - 100))
@@ -161,7 +161,7 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: self._has("allocate"))
     @rule(data=st.data(), steps=st.integers(1, 3), after_ms=st.sampled_from((0, 1_000)))
     def a_file_is_prepared(self, data: st.DataObject, steps: int, after_ms: int) -> None:
-        """The next file is made before it is needed, then needed."""
+        """Prepare the next file before it is needed, then use it."""
         self._make_sound()
         self._put(Put())
         for _ in range(steps):
@@ -171,7 +171,7 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, after_ms=st.sampled_from((0, 60_000)))
     def the_checkpoint_is_written(self, several: list[Put], after_ms: int) -> None:
-        """The log is flushed but for a little; then the checkpoint says how far."""
+        """Flush all but the newest part of the log, then write the checkpoint."""
         self._put(*several)
         if self._has("flush"):
             self.carry_out(Step(service="flush", after_ms=after_ms))
@@ -182,9 +182,9 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: self._has("group-commit"))
     @rule(several=_SOME_PUTS, late_ms=st.sampled_from((5_000, 5_000, 4_999)))
     def puts_time_out(self, several: list[Put], late_ms: int) -> None:
-        """Puts wait for the disk until their patience ends, some perhaps a little less; the flush comes after that.
+        """Let puts wait for the disk until they time out, or almost, and flush after that.
 
-        Later ones are answered by another's flush, and by a close.
+        Later puts are answered by the flush of another put, and by a close.
         """
         self._make_sound()
         self._put(*map(_later, several))
@@ -196,24 +196,24 @@ class FlushMachine(TrialMachine):
 
     @rule(replica=st.builds(ReplicaIs, state=st.sampled_from(("hangs", "confirms", "silent", "none"))))
     def a_replica_changes(self, replica: ReplicaIs) -> None:
-        """The best replica comes, goes, gives up or never answers."""
+        """Change the best replica: it confirms, disappears, gives up or never answers."""
         self.carry_out(replica)
 
     @precondition(lambda self: self.settings.role == "SYNC_MASTER")
     @rule(put=plain_puts(), late_ms=st.sampled_from((3_000, 2_999, 5_000)))
     def a_replica_never_answers(self, put: Put, late_ms: int) -> None:
-        """A put waits for a replica until its patience ends; the disk may have answered before."""
+        """Let a put wait for a replica until it times out; the disk may have answered before."""
         self._make_sound()
         self.carry_out(ReplicaIs(state="hangs"))
         self._put(_later(put))
         self.carry_out(Step(service="time-outs", after_ms=late_ms))
         self.carry_out(Step())
 
-    # ---- what stands in the way ----------------------------------------------------------------------------------
+    # ---- obstacles ---------------------------------------------------------------------------------------------------
 
     @rule(data=st.data(), several=_SOME_PUTS)
     def a_sync_fails_under_some(self, data: st.DataObject, several: list[Put]) -> None:
-        """The disk answers EIO to the next sync, whoever makes it: a service, a flush or a close."""
+        """Fail the next sync with EIO, whichever caller makes it: a service, a flush or a close."""
         self._make_sound()
         flushers = [Step(service=name, after_ms=10_000) for name in _FLUSHERS if self._has(name)]
         for flusher in data.draw(st.permutations((*flushers, *_ENDINGS)), label="flushers")[:2]:
@@ -227,7 +227,7 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: self._has("commit"))
     @rule(data=st.data(), several=_SOME_PUTS)
     def a_commit_fails_under_some(self, data: st.DataObject, several: list[Put]) -> None:
-        """The write of a commit ends half way; the next one writes all of it, unless there is no next one."""
+        """End the write of a commit half-way. The next commit, if there is one, writes everything."""
         self._make_sound()
         self._go_on_in_a_buffer()
         committers = (Step(service="commit", after_ms=200), *_ENDINGS)
@@ -239,13 +239,13 @@ class FlushMachine(TrialMachine):
                 self.carry_out(Open())
 
     def _go_on_in_a_buffer(self) -> None:
-        """Roll over to a file with a buffer, if one is free: a file that was found at open has none."""
+        """Roll over to a file with a buffer, if one is free. A file found at an open has none."""
         for _ in range(2):
             if not self.trial.log.buffers:
                 self._put(Put(body_bytes=self.settings.file_bytes * 3 // 4))
 
     def _close_and_open(self) -> None:
-        """Close, unless that has happened, and open again."""
+        """Close the store if it is open, and open it again."""
         if not self.trial.closed:
             self.carry_out(Close())
         self.carry_out(Open())
@@ -253,7 +253,10 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: self._has("allocate"))
     @rule(data=st.data(), full=st.booleans())
     def a_file_cannot_be_prepared(self, data: st.DataObject, full: bool) -> None:
-        """The disk is full, or refuses a sync, while the next file is made; it is tried again a second later."""
+        """Fill the disk or fail a sync while the next file is created.
+
+        It is retried a second later.
+        """
         self._make_sound()
         self._put(data.draw(large_puts(self.settings), label="put"))
         self.carry_out(DiskUsed(percent=100) if full else FailSync())
@@ -265,7 +268,7 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=_SOME_PUTS)
     def power_fails_inside_a_step(self, data: st.DataObject, several: list[Put]) -> None:
-        """Power loss while a service works."""
+        """Lose power while a service works."""
         self._put(*several)
         self.carry_out(data.draw(steps_of(self.trial.services), label="step"))
         self._lose_power(data, back=self._somewhere_inside(data))
@@ -273,7 +276,10 @@ class FlushMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=_SOME_PUTS, back=st.integers(0, 10))
     def process_dies_inside_a_step(self, data: st.DataObject, several: list[Put], back: int) -> None:
-        """SIGKILL while a service works: what it has committed stays, what is in a buffer goes."""
+        """Kill the process while a service works.
+
+        Committed bytes stay, bytes in a buffer are lost.
+        """
         self._put(*several)
         self.carry_out(data.draw(steps_of(self.trial.services), label="step"))
         self.carry_out(Crash(kill=True, back=back))
@@ -282,7 +288,7 @@ class FlushMachine(TrialMachine):
         return service in self.trial.services
 
     def _make_sound(self) -> None:
-        """Open a store that is closed; close and open one that a failed sync has made read-only."""
+        """Open a closed store; close and reopen one that a failed sync made read-only."""
         if self.trial.closed:
             self.carry_out(Open())
         elif self.trial.log.poisoned:

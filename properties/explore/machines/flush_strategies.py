@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the flush machine: durability modes, and operations of the services."""
+"""Define Hypothesis strategies of the flush machine: durability modes and service steps."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ _WAITING_MS = (0, 1, 200, 500, 1_000, 5_000, 10_000, 60_000)
 
 
 def settings_of_flushes() -> st.SearchStrategy[Settings]:
-    """Stores of all three durability modes: synchronous, asynchronous, and with a small pool."""
+    """Draw stores of all durability modes: synchronous, asynchronous, with a small pool."""
     disk = st.sampled_from(("posix-strict", "journal"))
     files_max = st.sampled_from((1000, 1000, 4))
     file_bytes = st.sampled_from((16384, 4096, 65536, 1024))
@@ -37,13 +37,13 @@ def settings_of_flushes() -> st.SearchStrategy[Settings]:
         least_pages=st.sampled_from((1, 2, 4, 1, 0)),
         disk=disk,
     )
-    pools = st.sampled_from(((1, False), (2, True), (2, False)))  # one buffer and fast fail is no setting
+    pools = st.sampled_from(((1, False), (2, True), (2, False)))  # one buffer with fast fail is not a valid setting
     pooled = st.builds(lambda one, pool: replace(one, pool_buffers=pool[0], fast_fail=pool[1]), asynchronous, pools)
     return st.sampled_from((synchronous, pooled, synchronous, asynchronous, pooled)).flatmap(lambda mode: mode)
 
 
 def plain_puts() -> st.SearchStrategy[Put]:
-    """Messages that any store with room accepts, at once or later, a few without waiting for the disk."""
+    """Draw messages that any store with room accepts; a few do not wait for the disk."""
     return st.builds(
         Put,
         queue_id=st.sampled_from((0, 1)),
@@ -56,7 +56,7 @@ def plain_puts() -> st.SearchStrategy[Put]:
 
 
 def large_puts(settings: Settings) -> st.SearchStrategy[Put]:
-    """Messages of which two or three fill a file."""
+    """Draw messages of which two or three fill a file."""
     return st.builds(
         Put,
         body_bytes=st.sampled_from(
@@ -68,8 +68,9 @@ def large_puts(settings: Settings) -> st.SearchStrategy[Put]:
 
 
 def meetings() -> st.SearchStrategy[tuple[Concurrent, ...]]:
-    """Two producers who meet a few times; the second comes a line later each time, in the put of the first or while
-    that waits. In a store with a pool both commit.
+    """Draw two producers that meet a few times, the second one line later each time.
+
+    The second starts during the put of the first, or while that put waits. In a store with a pool both commit.
     """
     put = st.builds(Put, body_bytes=st.sampled_from((40, 0, 300)), advance_ms=st.just(0))
     return st.builds(_meetings, put, put, st.sampled_from((60, 50, 70, 80)))
@@ -81,5 +82,5 @@ def _meetings(first: Put, second: Put, lines: int) -> tuple[Concurrent, ...]:
 
 
 def steps_of(services: tuple[str, ...]) -> st.SearchStrategy[Step]:
-    """A step of one of the services a store has, at once or after a while."""
+    """Draw a step of one of the services of a store, at once or after a while."""
     return st.builds(Step, service=st.sampled_from(services), after_ms=st.sampled_from(_WAITING_MS))

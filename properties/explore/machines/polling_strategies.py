@@ -1,4 +1,7 @@
-"""Hypothesis strategies for consumers that wait: queues that fill and queues that never do, tags, and schedules."""
+"""Define Hypothesis strategies of waiting consumers: queues, tags and schedules.
+
+Some queues fill, others never do.
+"""
 
 from hypothesis import strategies as st
 
@@ -12,7 +15,7 @@ _PROPERTIES = ("TAGS\x01TagA", "TAGS\x01BB", "", "INNER_MULTI_DISPATCH\x01%LMQ%a
 
 
 def held_pulls() -> st.SearchStrategy[PullHeld]:
-    """Pulls at the end of a queue and beside it, most of which wait."""
+    """Draw pulls at or near the end of a queue, most of which wait."""
     return st.builds(
         PullHeld,
         topic=st.sampled_from(_TOPICS),
@@ -25,7 +28,7 @@ def held_pulls() -> st.SearchStrategy[PullHeld]:
 
 
 def tagged_puts() -> st.SearchStrategy[Put]:
-    """Small messages, of which some are wanted by some of those who wait."""
+    """Draw small messages, some of which match some of the held pulls."""
     return st.builds(
         Put,
         topic=st.sampled_from(_TOPICS),
@@ -36,7 +39,10 @@ def tagged_puts() -> st.SearchStrategy[Put]:
 
 
 def pulls_beside_dispatch() -> st.SearchStrategy[PullWhileDispatching]:
-    """A consumer and dispatch that change over once, twice, or often: after so many yield points each time."""
+    """Draw a consumer and dispatch that switch once, twice or often.
+
+    Each switch comes after a drawn number of yield points.
+    """
     once = st.tuples(st.integers(0, 60))
     twice = st.tuples(st.sampled_from((0, 0, 1, 5)), st.integers(0, 60))
     often = st.lists(st.integers(0, 15), max_size=6)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the put machine: properties that change a message, batches, and schedules."""
+"""Define Hypothesis strategies of the put machine: special properties, batches, schedules."""
 
 from hypothesis import strategies as st
 
@@ -53,7 +53,7 @@ _BATCH_PROPERTIES = ("", "WAIT\x01true\x02CLUSTER\x01C", "WAIT\x01false", "UNIQ_
 
 
 def settings_of_puts() -> st.SearchStrategy[Settings]:
-    """Small stores of every role, most with light queues and few levels."""
+    """Draw small stores of every role, most with light queues and few levels."""
     return st.builds(
         Settings,
         file_bytes=st.sampled_from((4096, 16384, 1024, 65536)),
@@ -70,7 +70,7 @@ def settings_of_puts() -> st.SearchStrategy[Settings]:
 
 
 def special_puts() -> st.SearchStrategy[Put]:
-    """Messages that are changed on their way into the log, or refused for what they ask; half messages among them."""
+    """Draw messages that the put changes or refuses, including half messages."""
     half = st.builds(
         Put,
         topic=st.just("RMQ_SYS_TRANS_HALF_TOPIC"),
@@ -105,7 +105,7 @@ def _members() -> st.SearchStrategy[Member]:
 
 
 def batches() -> st.SearchStrategy[PutBatch]:
-    """Batches that a store with room accepts."""
+    """Draw batches that a store with room accepts."""
     return st.builds(
         PutBatch,
         topic=one_of(_TOPICS[:3]),
@@ -121,12 +121,12 @@ def batches() -> st.SearchStrategy[PutBatch]:
 
 
 def any_puts() -> st.SearchStrategy[Put | PutBatch]:
-    """Whatever a store with room accepts, and a little that it refuses."""
+    """Draw messages and batches that a store with room accepts, and a few that it refuses."""
     return puts() | special_puts() | batches()
 
 
 def odd_batches() -> st.SearchStrategy[PutBatch]:
-    """Batches that are spoilt, too long, or ask for what no batch gets."""
+    """Draw batches that are malformed, too long, or request what no batch can have."""
     large = st.builds(
         Member,
         body_bytes=st.sampled_from((0, 16_000)),
@@ -146,7 +146,7 @@ def odd_batches() -> st.SearchStrategy[PutBatch]:
 
 
 def wide_batches() -> st.SearchStrategy[PutBatch]:
-    """Batches whose properties fit on their own, and together just fit, just do not, or are far too long."""
+    """Draw batches whose merged properties just fit, just do not, or are far too long."""
 
     def batch(merged_bytes: int, own_bytes: int, members: int) -> PutBatch:
         own, common = "m\x01" + "v" * (own_bytes - 2), "b\x01" + "w" * (merged_bytes - own_bytes - 3)
@@ -157,7 +157,7 @@ def wide_batches() -> st.SearchStrategy[PutBatch]:
 
 
 def concurrent_puts() -> st.SearchStrategy[Concurrent]:
-    """Two producers with one to three puts each, and who goes on at each step; most switch now and then."""
+    """Draw two producers with one to three puts each, and a schedule with some switches."""
     put = st.builds(
         Put,
         topic=one_of(("T", "U")),
@@ -183,6 +183,9 @@ def concurrent_puts() -> st.SearchStrategy[Concurrent]:
 
 
 def _comes_late(first: tuple[Put, ...], second: tuple[Put, ...], lines: int, behind: int, jump_ms: int) -> Concurrent:
-    """The second producer comes after so many lines of the first, and the clock jumps as it comes, or a line later."""
+    """Start the second producer after `lines` lines of the first.
+
+    The clock jumps then, or one line later.
+    """
     schedule = (*(0,) * lines, 1)
     return Concurrent(first=first, second=second, schedule=schedule, jump_step=lines + behind, jump_ms=jump_ms)

@@ -1,7 +1,7 @@
-"""The queue machine: what the log becomes in consume queues and index, and who reads there (contract 4, 5, 7, 16, 17).
+"""Test consume queues, index and their readers (contract 4, 5, 7, 16, 17).
 
-Dispatch takes its steps between puts, commits and failed syncs; queues and index are flushed, lost, harmed and made
-anew; readers pull, query and look times up all the while.
+Dispatch takes its steps between puts, commits and failed syncs. Queues and index are flushed, lost, corrupted and
+rebuilt. Readers pull, query keys and look up times meanwhile.
 """
 
 from dataclasses import replace
@@ -50,16 +50,14 @@ _SOME_PUTS = st.lists(queued_puts(), min_size=2, max_size=8)
 _FILES: tuple[DerivedFile, ...] = get_args(DerivedFile)
 _HARMED: tuple[DerivedFile, ...] = ("queue", "checkpoint", "index", "floor", "queue", "extension", "derived-floor",
                                     "queue", "index", "extension")  # fmt: skip
-"""Which files are harmed, in turn: those of units and entries more often, since they can be wrong in more ways.
-
-The marker, which can only be there when it should not, comes last.
-"""
+"""The files corrupted in turn. Those with units and entries come more often, since they can be wrong in more ways. The
+marker comes last, because its only corruption is to exist when it should not."""
 _HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
 _FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
 
 
 class QueueMachine(TrialMachine):
-    """One store whose queues and index are read, beside its model."""
+    """Run one store whose queues and index are read, beside its model."""
 
     must_run: ClassVar[tuple[str, ...]] = (
         "put",
@@ -125,13 +123,13 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(pull=pulls())
     def pull(self, pull: GetMessage) -> None:
-        """Read a queue from anywhere."""
+        """Read a queue at any offset."""
         self.carry_out(pull)
 
     @precondition(lambda self: not self.trial.closed and self.trial.memory.derived.queues)
     @rule(queue=st.integers(0, 8), max_msg_nums=st.sampled_from((1, 2, 32)), tags=st.sampled_from(("", "TagA")))
-    def read_a_queue(self, queue: int, max_msg_nums: int, tags: str) -> None:
-        """Read a queue in pulls: in front of it, to its end, and behind it."""
+    def read_queue(self, queue: int, max_msg_nums: int, tags: str) -> None:
+        """Read a queue in pulls: before its start, up to its end, and past it."""
         count = max((len(memory.units) for memory in self.trial.memory.derived.queues.values()), default=0)
         for shift in (-1, *range(0, count + 2, max_msg_nums)):
             self.carry_out(GetMessage(queue=queue, shift=shift, max_msg_nums=max_msg_nums, tags=tags))
@@ -139,8 +137,11 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed and len(self.trial.log.records) < _LONG)
     @precondition(lambda self: self.settings.file_bytes == 65_536 and self.settings.queue_units >= 16)
     @rule()
-    def read_a_long_queue(self) -> None:
-        """Read a queue that is longer than any pull may look; in few stores, since each look at it takes its time."""
+    def read_long_queue(self) -> None:
+        """Read a queue that is longer than the scan limit of a pull.
+
+        Only few stores do this, since each such pull takes time.
+        """
         self._put(_MANY, _MANY)
         self._bring_into_queues()
         for tags in ("TagA", ""):
@@ -150,13 +151,13 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(query=key_queries())
     def query(self, query: QueryKey) -> None:
-        """Look a key up."""
+        """Query a key."""
         self.carry_out(query)
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, key=st.integers(0, 12))
-    def who_asks_for_a_key_gets_it(self, several: list[Put], key: int) -> None:
-        """Two messages at least have one key, and one of them lies outside of a window."""
+    def read_by_key(self, several: list[Put], key: int) -> None:
+        """Query a key of at least two messages, one of which is outside of a time window."""
         self._put(_KEYED, *several, replace(_KEYED, advance_ms=3_000))
         self._bring_into_queues()
         for window_ms in (-1, 1_000):
@@ -164,13 +165,13 @@ class QueueMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(look_up=time_look_ups())
-    def look_time_up(self, look_up: OffsetByTime) -> None:
-        """Look a time up."""
+    def look_up_time(self, look_up: OffsetByTime) -> None:
+        """Look up a time."""
         self.carry_out(look_up)
 
     @precondition(lambda self: not self.trial.closed and self.trial.memory.derived.queues)
     @rule(queue=st.integers(0, 8), shift_ms=st.sampled_from((0, 1, -1)))
-    def look_all_times_up(self, queue: int, shift_ms: int) -> None:
+    def look_up_all_times(self, queue: int, shift_ms: int) -> None:
         """Look up the time of each message of a queue."""
         queues = list(self.trial.memory.derived.queues.values())
         for record in range(len(queues[queue % len(queues)].units)):
@@ -181,7 +182,7 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), after_ms=st.sampled_from((0, 1000, 60_000)))
     def a_service_steps(self, data: st.DataObject, after_ms: int) -> None:
-        """Any service takes its turn."""
+        """Let any service take a step."""
         services: tuple[ServiceName, ...] = self.trial.services
         service = data.draw(st.sampled_from((*services, "reput", "flush-queues")), label="service")
         self.carry_out(Step(service=service, after_ms=after_ms))
@@ -189,17 +190,18 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule()
     def dispatch(self) -> None:
-        """Dispatch everything that can be read."""
+        """Dispatch everything that is readable."""
         self._bring_into_queues()
 
-    # ---- what stands in the way ----------------------------------------------------------------------------------
+    # ---- obstacles ---------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(several=_SOME_PUTS, known=st.booleans(), again=st.booleans())
-    def a_file_is_refused(self, several: list[Put], known: bool, again: bool) -> None:
-        """The disk is full for a queue or index file under dispatch; what it had begun it takes up again.
+    def file_is_refused(self, several: list[Put], known: bool, again: bool) -> None:
+        """Refuse a queue or index file to dispatch for lack of space; dispatch must resume later.
 
-        When the queues are known already it is a file of the index, or one further on in a queue.
+        With `known` the queues exist already, so that the refused file belongs to the index or is a later file of a
+        queue.
         """
         if known:
             self._put(*several)
@@ -214,8 +216,8 @@ class QueueMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, tags=st.sampled_from(("TagA", "TagB||TagA", "BB")))
-    def who_asks_for_tags_gets_them(self, several: list[Put], tags: str) -> None:
-        """One message at least has the tag, unless it is refused."""
+    def read_by_tags(self, several: list[Put], tags: str) -> None:
+        """Pull by tags; at least one message has the tag, unless it is refused."""
         self._put(*several, _TAGGED)
         self._bring_into_queues()
         for queue in range(len(self.trial.memory.derived.queues)):
@@ -224,8 +226,8 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @precondition(lambda self: not self.trial.settings.sync_flush)
     @rule(several=_SOME_PUTS, more=st.booleans(), pull=pulls(), query=key_queries())
-    def a_sync_fails_behind_dispatch(self, several: list[Put], more: bool, pull: GetMessage, query: QueryKey) -> None:
-        """What was dispatched and then not flushed: nobody reads it, and nobody is led past it."""
+    def a_sync_fails_after_dispatch(self, several: list[Put], more: bool, pull: GetMessage, query: QueryKey) -> None:
+        """Dispatch messages, then fail their flush. No reader may read them or be led past them."""
         self._put(*several)
         self.carry_out(Flush())
         self._put(_TAGGED, *several)
@@ -245,7 +247,7 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, fails=st.booleans())
     def queues_are_flushed(self, several: list[Put], fails: bool) -> None:
-        """Queues and index become durable, and the checkpoint says so; unless a sync fails."""
+        """Flush queues and index and write the checkpoint, or fail a sync."""
         self._put(*several)
         self._bring_into_queues()
         if fails:
@@ -256,10 +258,10 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.log.poisoned)
     @rule(first=st.integers(0, len(_HARMED) - 1), several=_SOME_PUTS, number=st.integers(0, 12),
           amount=st.integers(0, 40) | st.integers(0, 400) | st.integers(0, 4000))  # fmt: skip
-    def derived_files_are_harmed(self, first: int, several: list[Put], number: int, amount: int) -> None:
-        """After clean exits files of queues and index are not what they were, each in another way, one after the other.
+    def corrupt_derived_files(self, first: int, several: list[Put], number: int, amount: int) -> None:
+        """Corrupt files of queues and index after clean exits, one after the other, in all ways.
 
-        There is a derived floor once log and queues were flushed. What small files hold lies in their first bytes.
+        There is a derived floor once log and queues were flushed. The content of small files is in their first bytes.
         """
         if not self.trial.closed:
             self._put(*several)
@@ -275,7 +277,7 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=_SOME_PUTS, service=st.sampled_from(("reput", "flush-queues")))
     def power_fails_inside_a_step(self, data: st.DataObject, several: list[Put], service: ServiceName) -> None:
-        """Power loss while queues and index are written or flushed."""
+        """Lose power while queues and index are written or flushed."""
         self._put(*several)
         self._bring_into_queues()
         self._put(*several)
@@ -285,7 +287,7 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, back=st.integers(0, 40))
     def process_dies_inside_dispatch(self, several: list[Put], back: int) -> None:
-        """SIGKILL in the middle of dispatch: units of some queues are there, of others not."""
+        """Kill the process during dispatch. Some queues have their units, others do not."""
         self._put(*several)
         self._bring_into_queues()
         self.carry_out(Crash(kill=True, back=back))

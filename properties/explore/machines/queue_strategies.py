@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the queue machine: few keys that collide, several queues, tags, delays and light queues."""
+"""Define Hypothesis strategies of the queue machine: colliding keys, queues, tags, delays."""
 
 from hypothesis import strategies as st
 
@@ -11,7 +11,7 @@ __all__ = ["key_queries", "pulls", "queued_puts", "settings_of_queues", "time_lo
 _TOPICS = ("T", "U", "%RETRY%group", "SCHEDULE_TOPIC_XXXX", "%LMQ%a", "订单")
 _PROPERTIES = (
     "KEYS\x01Aa k\x02TAGS\x01TagA",
-    "KEYS\x01BB\x02TAGS\x01TagB",  # "Aa" and "BB" have one hash
+    "KEYS\x01BB\x02TAGS\x01TagB",  # "Aa" and "BB" have the same hash
     "UNIQ_KEY\x01u\x02KEYS\x01Aa",
     "TAGS\x01Aa",
     "TAGS\x01BB\x02KEYS\x01k  k",
@@ -22,12 +22,15 @@ _PROPERTIES = (
     "INNER_MULTI_DISPATCH\x01U,T\x02TAGS\x01TagA",
     "DELAY\x012\x02TAGS\x01TagA\x02KEYS\x01Aa",
     "DELAY\x0199",
-    "KEYS\x01polygenelubricants",  # a hash that has no absolute value
+    "KEYS\x01polygenelubricants",  # a hash without an absolute value
 )
 
 
 def settings_of_queues() -> st.SearchStrategy[Settings]:
-    """Small stores with small queue and index files, so that both roll over; with and without extension and index."""
+    """Draw small stores with small queue and index files, so that both roll over.
+
+    Extension and index may be off.
+    """
     return st.builds(
         Settings,
         file_bytes=st.sampled_from((16384, 4096, 65536)),
@@ -48,7 +51,7 @@ def settings_of_queues() -> st.SearchStrategy[Settings]:
 
 
 def queued_puts() -> st.SearchStrategy[Put]:
-    """Small messages, many to a file, that queues and index have to tell apart; transactions among them."""
+    """Draw small messages, many to a file, with various keys and tags, some transactional."""
     return st.builds(
         Put,
         topic=one_of(_TOPICS),
@@ -64,7 +67,7 @@ def queued_puts() -> st.SearchStrategy[Put]:
 
 
 def pulls() -> st.SearchStrategy[GetMessage]:
-    """Pulls from any queue and from none, inside it and at its edges."""
+    """Draw pulls from any queue and from none, inside it and at its edges."""
     return st.builds(
         GetMessage,
         queue=st.integers(-1, 8),
@@ -75,7 +78,7 @@ def pulls() -> st.SearchStrategy[GetMessage]:
 
 
 def key_queries() -> st.SearchStrategy[QueryKey]:
-    """Queries for any key and for none, in any window."""
+    """Draw queries for any key and for none, in any time window."""
     return st.builds(
         QueryKey,
         key=st.integers(-1, 12),
@@ -86,7 +89,7 @@ def key_queries() -> st.SearchStrategy[QueryKey]:
 
 
 def time_look_ups() -> st.SearchStrategy[OffsetByTime]:
-    """Times of messages, and times between and outside of them."""
+    """Draw times of messages, and times between and outside of them."""
     return st.builds(
         OffsetByTime,
         queue=st.integers(-1, 8),

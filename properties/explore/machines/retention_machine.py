@@ -1,7 +1,7 @@
-"""The retention machine: what a store deletes, who is in its way, and what is left when it breaks off (10, 11).
+"""Test retention: deleted files, what prevents deletion, and interruptions (10, 11).
 
-Messages grow old, disks get full, readers keep buffers, topics are deleted and come back; power fails in the middle of
-a clean-up. Queues and index follow the log, and are read all the while.
+Messages expire, disks fill, readers keep buffers, topics are deleted and come back. Power fails in the middle of a
+clean-up. Queues and index follow the log and are read meanwhile.
 """
 
 from dataclasses import replace
@@ -39,7 +39,7 @@ _PERCENTS = (0, 10, 75, 76, 80, 85, 86, 90, 91, 99)
 
 
 def _settings() -> st.SearchStrategy[Settings]:
-    """Small files of everything, so that all of them roll over and go."""
+    """Draw stores with small files, so that all kinds of files roll over and are deleted."""
     return st.builds(
         Settings,
         file_bytes=st.sampled_from((1024, 2048, 4096)),
@@ -59,7 +59,7 @@ def _settings() -> st.SearchStrategy[Settings]:
 
 
 def _puts() -> st.SearchStrategy[Put]:
-    """Messages of which a few fill a log file."""
+    """Draw messages of which a few fill a log file."""
     return st.builds(
         Put,
         topic=one_of(_TOPICS),
@@ -75,7 +75,7 @@ _SOME_PUTS = st.lists(_puts(), min_size=2, max_size=10)
 
 
 class RetentionMachine(TrialMachine):
-    """One store that deletes, beside its model."""
+    """Run one store that deletes, beside its model."""
 
     must_run: ClassVar[tuple[str, ...]] = (
         "put",
@@ -116,7 +116,7 @@ class RetentionMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, settled=st.booleans())
     def put_several(self, several: list[Put], settled: bool) -> None:
-        """Put a few messages in a row; they are dispatched and flushed, or that comes later."""
+        """Put a few messages in a row. They are dispatched and flushed now, or later."""
         self._put(several)
         if settled:
             self._settle()
@@ -132,7 +132,7 @@ class RetentionMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(queue=st.integers(-1, 5), shift=st.sampled_from((0, 0, 1, -1, -2, 5)), record=st.integers(0, 40))
     def read_something(self, queue: int, shift: int, record: int) -> None:
-        """Read a queue, a place of the log, and a key."""
+        """Read a queue, an offset of the log, and a key."""
         self.carry_out(GetMessage(queue=queue, shift=shift))
         self.carry_out(GetMessage(queue=queue, shift=-1))
         self.carry_out(Get(record=record))
@@ -140,26 +140,29 @@ class RetentionMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed and self.trial.log.retained)
     @rule(record=st.integers(0, 40))
-    def a_reader_keeps_a_buffer(self, record: int) -> None:
-        """Somebody takes a buffer and keeps it."""
+    def hold_buffer(self, record: int) -> None:
+        """Take a buffer and keep it."""
         self.carry_out(HoldBuffer(record=record))
 
     @rule()
-    def a_reader_gives_a_buffer_back(self) -> None:
-        """Somebody is done with his buffer."""
+    def buffer_is_released(self) -> None:
+        """Release a buffer."""
         self.carry_out(ReleaseBuffer())
 
     @precondition(lambda self: not self.trial.closed)
     @rule()
-    def the_store_is_opened_again(self) -> None:
-        """Everybody's buffers are taken back, and what hung is back."""
+    def reopen(self) -> None:
+        """Close and open again.
+
+        All buffers are taken back, and files that readers held are deleted.
+        """
         self.carry_out(Close())
         self.carry_out(Open())
 
     @precondition(lambda self: not self.trial.closed)
     @rule(percent=st.sampled_from((0, 80, 88, 95)), put=_puts())
-    def the_disk_fills_up(self, percent: int, put: Put) -> None:
-        """The disk is used by others; who puts then looks at it himself."""
+    def use_disk(self, percent: int, put: Put) -> None:
+        """Set the disk usage and put; the put checks the disk itself."""
         self.carry_out(DiskUsed(percent=percent))
         self.carry_out(put)
 
@@ -168,15 +171,16 @@ class RetentionMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(after_hours=st.sampled_from(_HOURS), manual=st.booleans(), percent=st.sampled_from(_PERCENTS))
     def clean(self, after_hours: int, manual: bool, percent: int) -> None:
-        """The clean-up makes a run, at any hour and on any disk."""
+        """Run the clean-up at any hour and on any disk."""
         self.carry_out(Clean(after_hours=after_hours, manual=manual, percent=percent))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, urgent=st.booleans(), held=st.sampled_from((-1, -1, 0, 3)), again=st.booleans(),
           query=st.sampled_from((-1, 0, 1)))  # fmt: skip
-    def files_are_deleted(self, several: list[Put], urgent: bool, held: int, again: bool, query: int) -> None:
-        """Everything is in its queues and on disk, and then it is old, or the disk is too full; a reader may stand in
-        the way, and lose his buffer in the end, or be in the middle of a query.
+    def expire_files(self, several: list[Put], urgent: bool, held: int, again: bool, query: int) -> None:
+        """Let flushed and dispatched files expire, or fill the disk, and clean up.
+
+        A reader may hold a file and lose its buffer at the end, or be in the middle of a query.
         """
         self._put(several * 2)
         self._settle()
@@ -191,8 +195,11 @@ class RetentionMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, runs=st.integers(0, RUNS))
-    def runs_are_asked_for(self, several: list[Put], runs: int) -> None:
-        """Who asks once has some runs made for him: what is old by the last of them goes, and stays with the next."""
+    def request_runs(self, several: list[Put], runs: int) -> None:
+        """Request a clean-up, which makes some runs.
+
+        Files that expire by the last run are deleted, later ones are kept.
+        """
         self._put(several * 2)
         self._settle()
         self.carry_out(Clean(manual=True, percent=10))
@@ -202,20 +209,20 @@ class RetentionMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, in_use=st.sampled_from(((), ("T",), ("U",), ("T", "U"))), settled=st.booleans())
-    def topics_are_deleted(self, several: list[Put], in_use: tuple[str, ...], settled: bool) -> None:
-        """Topics go, and come back with new messages."""
+    def topic_deletion(self, several: list[Put], in_use: tuple[str, ...], settled: bool) -> None:
+        """Delete topics, which come back with new messages."""
         self._put(several)
         if settled:
             self._settle()
         self.carry_out(DeleteTopics(in_use=in_use))
         self._put(several[:3])
 
-    # ---- what breaks it off --------------------------------------------------------------------------------------
+    # ---- crashes -----------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=_SOME_PUTS, topics=st.booleans(), kill=st.booleans())
-    def it_breaks_off_inside(self, data: st.DataObject, several: list[Put], topics: bool, kill: bool) -> None:
-        """Power fails, or the process dies, in the middle of a clean-up or of a deletion of topics."""
+    def crash_inside(self, data: st.DataObject, several: list[Put], topics: bool, kill: bool) -> None:
+        """Lose power or kill the process in the middle of a clean-up or of a deletion of topics."""
         self._put(several * 2)
         self._settle()
         self._put(several[:2])
@@ -225,16 +232,16 @@ class RetentionMachine(TrialMachine):
     @precondition(lambda self: not self.trial.log.poisoned)
     @rule(file=st.sampled_from(("queue", "index", "extension")), harm=st.sampled_from(("lost", "zeroed", "stale")),
           number=st.integers(0, 6), amount=st.integers(0, 400))  # fmt: skip
-    def derived_files_are_harmed(self, **drawn: int) -> None:
-        """What is left of queues and index is harmed, and made anew from what is left of the log."""
+    def corrupt_derived_files(self, **drawn: int) -> None:
+        """Corrupt the remaining queues and index, which are rebuilt from the remaining log."""
         self.carry_out(HarmDerived(**drawn))  # type: ignore[arg-type]
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(several=_SOME_PUTS, number=st.integers(0, 6))
-    def a_queue_is_lost_again_and_again(self, several: list[Put], number: int) -> None:
-        """A queue that begins in the middle of a file is lost and made anew; then it loses all but its first units.
+    def lose_queue_repeatedly(self, several: list[Put], number: int) -> None:
+        """Lose and rebuild a queue that begins inside a file, then cut it to its first units.
 
-        All messages go to one queue: no file is harmed where another queue has nothing left but its number.
+        All messages go to one queue, so that no other queue is corrupted of which only its number is left.
         """
         self._put([replace(put, topic="T", queue_id=0, properties="") for put in several * 2])
         self._settle()

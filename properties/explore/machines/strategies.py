@@ -1,4 +1,7 @@
-"""Hypothesis strategies for settings, messages and crashes; everything else is in explore/machines/machine.py."""
+"""Define Hypothesis strategies of settings, messages and crashes.
+
+Everything else is in explore/machines/machine.py.
+"""
 
 from collections.abc import Sequence
 from typing import TypeVar, get_args
@@ -6,7 +9,7 @@ from typing import TypeVar, get_args
 from hypothesis import strategies as st
 
 from tornpage.model.operations import Choice, Damage, DerivedHarm, Put
-from tornpage.properties.disk.images import Fact
+from tornpage.properties.disk.images import InFlightWrite
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import log_files
 
@@ -32,7 +35,7 @@ _TOPICS = ("T", "TopicTest", "%RETRY%group", "订单", "t" * 127, "", "a/b", "..
 
 
 def settings_of_trials() -> st.SearchStrategy[Settings]:
-    """Small files so that roll-overs come soon; few files so that the disk gets full."""
+    """Draw small files, so that roll-overs come soon, and few files, to fill the disk."""
     return st.builds(
         Settings,
         file_bytes=st.sampled_from((16384, 4096, 1024)),
@@ -75,19 +78,19 @@ def one_of(values: Sequence[Value]) -> st.SearchStrategy[Value]:
 
 
 def puts() -> st.SearchStrategy[Put]:
-    """Messages that a store with room accepts."""
+    """Draw messages that a store with room accepts."""
     return _put(topics=_TOPICS[:5], queue_ids=(0, 1, 2), sizes=_SIZES, properties=_PROPERTIES[:7])
 
 
 def odd_puts() -> st.SearchStrategy[Put]:
-    """Messages at and beyond every limit."""
+    """Draw messages at and beyond every limit."""
     return _put(topics=_TOPICS, queue_ids=(0, -1), sizes=(0, 813, 4000, 16_200, 33_000), properties=_PROPERTIES)
 
 
-def choices_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
-    """Draw what survives: some facts; all but a few; no name and all pages, of which one is lost or torn.
+def choices_of(facts: Sequence[InFlightWrite]) -> st.SearchStrategy[dict[str, Choice]]:
+    """Draw what survives: some in-flight writes, all but a few, or all pages but one.
 
-    The simplest is nothing.
+    In the last case no name survives, and the one page is lost or torn. The simplest choice is that nothing survives.
     """
     some = st.fixed_dictionaries({}, optional={fact.name: _choice(fact) for fact in facts})
     if not facts:
@@ -111,10 +114,10 @@ def choices_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
     return some | all_but_few | page.map(pages_but) | st.builds(pages_but_a_tear, page, _masks())
 
 
-def holes_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
-    """Draw a page of the log that is lost or torn while everything else survives, what lies behind it too.
+def holes_of(facts: Sequence[InFlightWrite]) -> st.SearchStrategy[dict[str, Choice]]:
+    """Draw a page of the log that is lost or torn while everything else survives.
 
-    Where no such page is open, what survives is drawn as ever.
+    Pages after it survive too. If no page of the log is in flight, draw as `choices_of` does.
     """
     pages = [fact.name for fact in facts if fact.kind == "page" and log_files([fact.name.split()[1]])]
     if not pages:
@@ -131,7 +134,7 @@ def holes_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
     return page.map(without) | st.builds(with_a_tear, page, _masks())
 
 
-def _choice(fact: Fact) -> st.SearchStrategy[Choice]:
+def _choice(fact: InFlightWrite) -> st.SearchStrategy[Choice]:
     whole: st.SearchStrategy[Choice] = st.integers(1, fact.alternatives - 1)
     if fact.kind != "page":
         return whole
@@ -140,12 +143,12 @@ def _choice(fact: Fact) -> st.SearchStrategy[Choice]:
 
 
 def _masks() -> st.SearchStrategy[int]:
-    """Which sectors of a page are of its second version; at least one, and not all."""
+    """Draw which sectors of a page are of its second version: at least one, but not all."""
     return st.integers(1, 254)
 
 
 def damages() -> st.SearchStrategy[Damage]:
-    """Damage of any kind at any record."""
+    """Draw damage of any kind at any record."""
     return st.builds(
         Damage,
         kind=st.sampled_from(("flip", "truncate", "misdirect")),

@@ -1,4 +1,4 @@
-"""The machine of foreign stores: what they promise holds beside the reference, disasters included.
+"""Test foreign stores: their promises hold beside the reference, including crash faults.
 
 It takes any store that properties/foreign/protocol.py describes; `check --target` runs it.
 """
@@ -20,7 +20,7 @@ _PROPERTIES = ("", "KEYS\x01k", "KEYS\x01k1 k2", "", "KEYS\x01k2")
 
 
 def target_puts() -> st.SearchStrategy[Put]:
-    """Messages of three queues, some longer than a page, some alike, some with keys."""
+    """Draw messages of three queues, some longer than a page, some alike, some with keys."""
     return st.builds(
         Put,
         topic=st.sampled_from(("T", "T", "U")),
@@ -32,13 +32,13 @@ def target_puts() -> st.SearchStrategy[Put]:
 
 
 class TargetMachine(TrialMachine):
-    """Puts, reads, flushes, restarts, kills and power losses; `fixed` names the target."""
+    """Run puts, reads, flushes, restarts, kills and power losses; `fixed` names the target."""
 
     must_run: ClassVar[tuple[str, ...]] = ("put", "flush", "close", "open", "crash")
-    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (("kill",), ("power", "power_left_out"))
+    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (("kill",), ("power", "kills_only"))
 
     next_sync_fails: Any = None  # the disk is a real one, and its syncs do not fail
-    trial: TargetTrial  # type: ignore[assignment]  # what rules use of it both trials have
+    trial: TargetTrial  # type: ignore[assignment]  # both trials have what the rules use
 
     @initialize()
     def open_store(self) -> None:
@@ -70,7 +70,7 @@ class TargetMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed and self.trial.promises.index)
     @rule(key=st.integers(0, 4))
     def find(self, key: int) -> None:
-        """Ask for the messages with a key."""
+        """Query the messages with a key."""
         self.carry_out(QueryKey(key=key))
 
     @precondition(lambda self: self.trial.closed)
@@ -80,10 +80,10 @@ class TargetMachine(TrialMachine):
         self.carry_out(Open())
 
     def _lose_power(self, data: st.DataObject, *, back: int) -> None:
-        """Where no power loss can be made, none is."""
-        if self.trial.why_no_power_loss:
-            self.effects["power_left_out"] += 1
-        else:
+        """Lose power if the recording allows it. The disk `kill` asks for kills only."""
+        if self.trial.settings.disk == "kill":
+            self.effects["kills_only"] += 1
+        if not self.trial.why_no_power_loss:
             super()._lose_power(data, back=back)
 
     def teardown(self) -> None:

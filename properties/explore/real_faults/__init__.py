@@ -1,5 +1,6 @@
-"""Real faults of real disks, on the real store in real processes: a full disk, a sync that fails, a write cut short.
+"""Run the real store in real processes on disks with real faults.
 
-Each fault runs in a stage, a process with mounts of its own (`mounts`), which forks the processes that hold the store
-(`children`, `writer`) and judges what they leave. `run` runs them all. What each of them shows: docs/faults.md.
+The faults are a full disk, a failing sync and a short write. Each runs in a stage, a process with its own mounts
+(`mounts`). The stage forks the processes that hold the store (`children`, `writer`) and judges what they leave. `run`
+runs all faults. docs/faults.md says what each of them shows.
 """

@@ -1,8 +1,8 @@
-"""A forked process that carries out one piece of work, and the page on which it tells its parent how far it got.
+"""Run work in a forked process that reports its progress on a shared page.
 
-What it was answered is on the page before it asks for more, so whatever ends it, the parent knows what was promised.
-How it ended is the parent's to say: by itself, by a broken promise that it found, or by a signal. It dies with its
-parent, ignores the interrupt key (the parent answers that), and is killed when it hangs.
+Answers of the store are on the page before the child continues, so the parent knows what was promised, however the
+child ends. The parent determines how it ended: by itself, by a broken promise that it found, or by a signal. The child
+dies with its parent, ignores the interrupt key (the parent handles it), and is killed if it hangs.
 """
 
 import faulthandler
@@ -35,7 +35,10 @@ _PAGE_BYTES = _ENTRIES_AT + _ENTRIES_MAX * _ENTRY.size
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A put that was answered with a place in the log; `promised` says that the answer was PUT_OK."""
+    """Record a put that was answered with a place in the log.
+
+    `promised` means that the answer was PUT_OK.
+    """
 
     number: int
     offset: int
@@ -44,57 +47,63 @@ class Stored:
 
 
 class Page:
-    """What a child says, in memory that outlives it. One child writes at a time."""
+    """Share memory in which a child reports and which outlives it. One child writes at a time."""
 
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, _PAGE_BYTES)
         self._facts: dict[str, Any] = {}
 
     def _head(self) -> tuple[int, int, int]:
-        """Return the number of entries, the bytes of the facts, and the number of the put under way, 0 for none."""
+        """Return the number of entries, the bytes of the facts, and the running put or 0."""
         entries, facts_bytes, putting = _HEAD.unpack_from(self._page, 0)
         return entries, facts_bytes, putting
 
     @property
     def stored(self) -> list[Stored]:
-        """Every put that was stored, in the order of the answers."""
+        """Return every stored put in the order of the answers."""
         entries, _, _ = self._head()
         rows = (_ENTRY.unpack_from(self._page, _ENTRIES_AT + row * _ENTRY.size) for row in range(entries))
         return [Stored(number, offset, end, bool(promised)) for number, offset, end, promised in rows]
 
     @property
     def promised(self) -> list[Stored]:
-        """Those that must not be lost: answered PUT_OK, and not behind the fact `promised_end`, if that was told."""
+        """Return the puts that must not be lost.
+
+        They were answered PUT_OK and do not end past the fact `promised_end`, if that was reported.
+        """
         end = self.facts.get("promised_end")
         return [stored for stored in self.stored if stored.promised and (end is None or stored.end <= end)]
 
     @property
     def putting(self) -> int:
-        """The number of the put that has no answer yet, 0 if each has one."""
+        """Return the number of the put that has no answer yet, or 0."""
         return self._head()[2]
 
     @property
     def verb(self) -> str:
-        """What the child was about to do, or did, last."""
+        """Return the last action that the child started."""
         return self._page[_VERB_AT : _VERB_AT + _VERB_BYTES].rstrip(b"\0").decode("utf-8", "replace")
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Everything told so far."""
+        """Return everything reported so far."""
         _, facts_bytes, _ = self._head()
         told = json.loads(self._page[_FACTS_AT : _FACTS_AT + facts_bytes] or b"{}")
         assert isinstance(told, dict)
         return told
 
     def begin(self, verb: str, *, putting: int = 0) -> None:
-        """Say what comes next, and which message it puts; a put that got no answer stays noted through other verbs."""
+        """Report the next action, and the message that it puts.
+
+        A put without an answer stays noted during later actions.
+        """
         text = verb.encode()[:_VERB_BYTES]
         self._page[_VERB_AT : _VERB_AT + _VERB_BYTES] = text.ljust(_VERB_BYTES, b"\0")
         entries, facts_bytes, before = self._head()
         _HEAD.pack_into(self._page, 0, entries, facts_bytes, putting or before)
 
     def store(self, stored: Stored) -> None:
-        """Note a put that was stored; the count comes last, so that an entry is whole or not there."""
+        """Record a stored put. The count is written last, so that an entry is complete or absent."""
         entries, facts_bytes, _ = self._head()
         if entries == _ENTRIES_MAX:
             raise HarnessError(f"more than {_ENTRIES_MAX:,} puts in one fault")
@@ -108,14 +117,14 @@ class Page:
         )
         _HEAD.pack_into(self._page, 0, entries + 1, facts_bytes, 0)
 
-    def forget_behind(self, end: int) -> None:
-        """Drop the puts behind the offset at which a recovery ended the log."""
+    def forget_after(self, end: int) -> None:
+        """Drop the puts past the offset at which a recovery ended the log."""
         kept = sum(stored.end <= end for stored in self.stored)
         _, facts_bytes, putting = self._head()
         _HEAD.pack_into(self._page, 0, kept, facts_bytes, putting)
 
     def answered(self) -> None:
-        """Note that the put under way was answered and stored nothing."""
+        """Record that the running put was answered and stored nothing."""
         entries, facts_bytes, _ = self._head()
         _HEAD.pack_into(self._page, 0, entries, facts_bytes, 0)
 
@@ -124,14 +133,14 @@ class Page:
         self._facts = {**self.facts, **facts}
         text = json.dumps(self._facts).encode()
         if len(text) > _FACTS_BYTES:
-            raise HarnessError("a child has more to tell than the page takes")
+            raise HarnessError("the facts of a child do not fit into its page")
         self._page[_FACTS_AT : _FACTS_AT + len(text)] = text
         entries, _, putting = self._head()
         _HEAD.pack_into(self._page, 0, entries, len(text), putting)
 
     @contextmanager
     def asking(self, verb: str, *, putting: int = 0) -> Iterator[None]:
-        """Ask the store for something: an exception that is no verdict is an answer it must not give (contract 8)."""
+        """Call the store. An exception that is not a verdict is a forbidden answer (contract 8)."""
         self.begin(verb, putting=putting)
         try:
             yield
@@ -143,20 +152,20 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a process ended: by itself, or by the signal named."""
+    """Describe how a process ended: by itself, or by the named signal."""
 
     signal: str | None
 
 
 def in_child(page: Page, work: Callable[[Page], None], *, hang_seconds: int = HANG_SECONDS) -> Ending:
-    """Carry out work in a forked process and wait for its end.
+    """Run work in a forked process and wait for its end.
 
-    Raises what it found out there: GuaranteeBroken, Unavailable, and HarnessError for any other exception and for a
-    signal from outside. A process that hangs broke contract 16; with 0 seconds none does.
+    Raises what it found there: GuaranteeBroken, Unavailable, and HarnessError for any other exception and for a signal
+    from outside. A process that hangs broke contract 16; with 0 seconds there is no limit.
     """
     page.tell(raised=None)
     parent = os.getpid()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it must not unwind our stack in the child
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it must not unwind this stack in the child
     try:
         pid = os.fork()
         if pid == 0:
@@ -176,7 +185,7 @@ def in_child(page: Page, work: Callable[[Page], None], *, hang_seconds: int = HA
         if number is signal.SIGALRM:
             raise GuaranteeBroken(16, f"{page.verb} did not return within {hang_seconds} s")
         if number in (signal.SIGKILL, signal.SIGTERM):
-            raise HarnessError(f"somebody else killed the process in {page.verb}; is memory short?")
+            raise HarnessError(f"another process killed the process in {page.verb}; is memory short?")
         return Ending(number.name)
     _raise(page.facts.get("raised"))
     if status != 0:
@@ -185,16 +194,16 @@ def in_child(page: Page, work: Callable[[Page], None], *, hang_seconds: int = HA
 
 
 def _live(page: Page, work: Callable[[Page], None], parent: int, hang_seconds: int) -> NoReturn:
-    """Work and leave; nothing of the parent's is cleaned up here."""
+    """Work and exit; clean up nothing of the parent."""
     status = 1
     try:
         die_with_parent()
-        if os.getppid() != parent:  # it was gone before we asked to be told
+        if os.getppid() != parent:  # the parent ended before the request for its death signal
             os._exit(1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(hang_seconds)
-        faulthandler.disable()  # a death by signal is looked for here, and needs no stack on the terminal
+        faulthandler.disable()  # a death by signal is expected here, and needs no stack on the terminal
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         work(page)
         status = 0

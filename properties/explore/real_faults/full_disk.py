@@ -1,10 +1,10 @@
-"""A disk without room: the store says so with a status, serves what it has, and goes on when there is room again.
+"""Fill a disk: the store must answer with a status, keep serving, and resume with room.
 
-On a small disk, a memory file system or an ext4, a store puts until the disk is full to the last block; it reads,
-flushes, and puts again after a ballast file is gone, without a restart; then the disk is filled again and the store
-closed, opened, read and closed on it. RocketMQ's answers for this are CREATE_MAPEDFILE_FAILED and SERVICE_NOT_AVAILABLE
-(docs/statuses.md). A store that stores into a page without a block under it dies by SIGBUS instead, which the parent
-would see.
+On a small disk, a memory file system or an ext4, a store puts until the last block is used. It reads, flushes, and puts
+again after a ballast file is removed, without a restart. Then the disk is filled again, and the store is closed,
+opened, read and closed on it. RocketMQ's answers for this are CREATE_MAPEDFILE_FAILED and SERVICE_NOT_AVAILABLE
+(docs/statuses.md). A store that writes to a mapped page without a block dies by SIGBUS instead, which the parent would
+see.
 """
 
 import random
@@ -28,16 +28,16 @@ FILE_BYTES = (64 << 10, 128 << 10, 256 << 10)
 PUTS_MAX = 10_000
 LARGE_BODY_BYTES = 8_000
 REFUSALS = 5
-"""Puts asked for once the disk is full to the last block; small ones might still fit into the file in use."""
+"""Puts requested after the last block is used. Small ones might still fit into the current file."""
 
 _FULL = (PutStatus.CREATE_MAPEDFILE_FAILED, PutStatus.SERVICE_NOT_AVAILABLE)
 UNWATCHED = {"disk_space_warning_level_ratio": 1.0}
-"""No disk is fuller than full, so that the log runs into the end of it."""
+"""No disk is fuller than full, so that the log reaches the end of the disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One configuration that meets the full disk."""
+    """Describe one configuration that meets the full disk."""
 
     name: str
     config: MessageStoreConfig
@@ -45,7 +45,7 @@ class Variant:
 
 
 def variants(file_bytes: int) -> list[Variant]:
-    """Return the configurations; those that name a setting this store does not have are left out."""
+    """Return the configurations, without those that need a setting this store does not have."""
     found = [
         Variant("sync", config_of(file_bytes=file_bytes, sync=True, **UNWATCHED)),
         Variant("async", config_of(file_bytes=file_bytes, sync=False, **UNWATCHED)),
@@ -63,12 +63,15 @@ def variants(file_bytes: int) -> list[Variant]:
 
 
 def full_disk(report: FaultReport, directory: str, rng: random.Random, *, files: Callable[[], Files] = OsFiles) -> None:
-    """Fill a disk under each variant. Fired: a put was refused for want of room. Mattered: with room it was stored."""
+    """Fill a disk under each variant.
+
+    The fault is hit when a put was refused for lack of space, and effective when a put succeeded after space was freed.
+    """
     for variant in variants(rng.choice(FILE_BYTES)):
         seed = rng.randrange(1 << 32)
         try:
             with small_disk(directory, variant.name.replace(" ", "-"), kind=variant.kind) as disk:
-                _fill_and_judge(report, variant.name, _Life(variant.config, disk, files, seed))
+                _fill_and_judge(report, variant.name, _Processes(variant.config, disk, files, seed))
         except GuaranteeBroken as broken:
             broken.sentence = f"{broken.sentence} ({variant.name})"
             raise
@@ -78,8 +81,8 @@ def full_disk(report: FaultReport, directory: str, rng: random.Random, *, files:
             report.seen.append(f"{variant.name}: skipped, {missing}")
 
 
-def _fill_and_judge(report: FaultReport, name: str, life: "_Life") -> None:
-    report.armed += 1
+def _fill_and_judge(report: FaultReport, name: str, life: "_Processes") -> None:
+    report.enabled += 1
     page, disk = Page(), life.disk
     try:
         _live(page, life.fills_up)
@@ -90,22 +93,22 @@ def _fill_and_judge(report: FaultReport, name: str, life: "_Life") -> None:
         judge_log(disk.store, page)
     finally:
         told = page.facts
-        report.fired += bool(told.get("refused_as"))
-        report.mattered += bool(told.get("stored_again"))
+        report.hit += bool(told.get("refused_as"))
+        report.effective += bool(told.get("stored_again"))
         answers = ", ".join(told.get("refused_as", ())) or "nothing refused"
         report.seen.append(f"{name}: {len(page.stored)} puts stored, then {answers}")
 
 
 def _live(page: Page, work: Callable[[Page], None]) -> None:
-    """Carry out one life; on a full disk it has to end by itself (contract 8)."""
+    """Run one process, which has to end by itself on a full disk (contract 8)."""
     ending = in_child(page, work)
     if ending.signal is not None:
         raise GuaranteeBroken(8, f"the process died by {ending.signal} in {page.verb}", "a status", ending.signal)
 
 
 @dataclass(frozen=True, slots=True)
-class _Life:
-    """What the processes of one variant do."""
+class _Processes:
+    """Define what the processes of one variant do."""
 
     config: MessageStoreConfig
     disk: SmallDisk
@@ -118,11 +121,11 @@ class _Life:
         )
 
     def fills_up(self, page: Page) -> None:
-        """Put until nothing goes any more, twice, with room made in between; close on the full disk."""
+        """Put until the disk is full, twice, freeing space in between; close on the full disk."""
         writer = self._writer(page)
         refused_as = self._fill(writer)
         page.tell(refused_as=sorted(refused_as))
-        writer.reads_what_was_promised("while the disk is full")
+        writer.check_promised_messages("while the disk is full")
         self.disk.unload()
         result = writer.put_until_stored()
         if result.status is not PutStatus.PUT_OK:
@@ -132,40 +135,44 @@ class _Life:
         self._close(writer)
 
     def opens_without_room(self, page: Page) -> None:
-        """Open what was closed, on the full disk."""
+        """Open the closed store on the full disk."""
         writer = self._writer(page)
-        writer.reads_what_was_promised("after an open on the full disk")
+        writer.check_promised_messages("after an open on the full disk")
         self._expect_status(writer.put())
         self._close(writer)
 
     def opens_with_room(self, page: Page) -> None:
-        """Open it with room, and go on."""
+        """Open the store with space and continue."""
         writer = self._writer(page)
-        writer.reads_what_was_promised("after the last open")
+        writer.check_promised_messages("after the last open")
         result = writer.put_until_stored()
         if result.status is not PutStatus.PUT_OK:
             raise GuaranteeBroken(8, "puts are refused although there is room", "PUT_OK", result.status.name)
         self._close(writer)
 
     def _fill(self, writer: Writer) -> set[str]:
-        """Put until refused and take what is left; return how the store refuses."""
+        """Put until refused and take the remaining space; return how the store refuses."""
         answers = [writer.put_until(lambda result: not result.stored, tries=PUTS_MAX)]
         self.disk.fill()
         answers += [writer.put(LARGE_BODY_BYTES) for _ in range(REFUSALS)]
         refused_as = {self._expect_status(answer).name for answer in answers}
         if not writer.flush():
-            raise GuaranteeBroken(8, "a flush on the full disk fails although every block is there", "durable", "not")
+            raise GuaranteeBroken(
+                8, "a flush on the full disk fails although every block is allocated", "durable", "not"
+            )
         return refused_as - {PutStatus.PUT_OK.name}
 
     @staticmethod
     def _expect_status(result: PutResult) -> PutStatus:
         if not result.stored and result.status not in _FULL:
             expected = " or ".join(status.name for status in _FULL)
-            raise GuaranteeBroken(8, "a put on the full disk gets another answer", expected, result.status.name)
+            raise GuaranteeBroken(8, "a put on the full disk gets an unexpected answer", expected, result.status.name)
         return result.status
 
     @staticmethod
     def _close(writer: Writer) -> None:
         reason = writer.close()
         if reason is not None:
-            raise GuaranteeBroken(8, "close on the full disk is not clean although every block is there", "", reason)
+            raise GuaranteeBroken(
+                8, "close on the full disk is not clean although every block is allocated", "", reason
+            )

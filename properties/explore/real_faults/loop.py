@@ -1,10 +1,11 @@
-"""A small ext4 disk whose medium is memory of ours, and that begins to fail when we say so.
+"""Provide a small ext4 disk on memory that starts to fail on request.
 
-The medium is a memfd behind a loop device. `fail_from` cuts it at a byte and forbids it to grow again: the kernel then
-answers every write behind that byte with EIO, and every other one as before. `copy` is what a power cut would leave.
+The medium is a memfd behind a loop device. `fail_from` cuts it at a byte and forbids it to grow again. The kernel then
+fails every write past that byte with EIO, and does every other write as before. `copy` returns what a power cut would
+leave.
 
-A request that begins in front of the cut and ends behind it is no good: the loop driver of Linux writes the first part
-and calls it a success. So whoever cuts does so where no write will reach across.
+A request that crosses the cut gives a wrong result: the loop driver of Linux writes the first part and reports success.
+The cut must therefore be where no write will cross it.
 """
 
 import errno
@@ -43,7 +44,10 @@ _EXTENTS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where a range of a file lies on the device, all in bytes; `written` is False for a mere reservation."""
+    """Describe where a range of a file is on the device, in bytes.
+
+    `written` is False for reserved blocks.
+    """
 
     position: int
     physical: int
@@ -52,7 +56,7 @@ class Extent:
 
 
 def extents_of(path: str) -> list[Extent]:
-    """Return where a file lies on its device. Source: fiemap in the kernel's documentation."""
+    """Return where a file is on its device. Source: fiemap in the kernel's documentation."""
     answer = bytearray(_FIEMAP_HEAD.size + _EXTENTS_MAX * _FIEMAP_EXTENT.size)
     _FIEMAP_HEAD.pack_into(answer, 0, 0, (1 << 64) - 1, _FIEMAP_SYNC, 0, _EXTENTS_MAX, 0)
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -69,13 +73,13 @@ def extents_of(path: str) -> list[Extent]:
 
 
 def why_no_loop() -> str | None:
-    """Return why no ext4 image can be made and attached here, or None; nothing is attached."""
+    """Return why no ext4 image can be created and attached here, or None. Nothing is attached."""
     if _mkfs() is None:
         return "mkfs.ext4 is not installed (Debian: e2fsprogs)"
     if not os.access(CONTROL, os.R_OK | os.W_OK):
-        return f"{CONTROL} is not there or not open to this user"
+        return f"{CONTROL} does not exist or is not accessible to this user"
     if mmap.PAGESIZE > BLOCK_BYTES:
-        return f"memory pages of {mmap.PAGESIZE} bytes: a write would reach across the place that is to fail"
+        return f"memory pages of {mmap.PAGESIZE} bytes: a write would cross the failing position"
     return None if may_mount_disks() else "no right to mount an ext4 (CAP_SYS_ADMIN)"
 
 
@@ -84,7 +88,7 @@ def _mkfs() -> str | None:
 
 
 class Medium:
-    """The bytes below a file system; they live as long as this object or a mount of them."""
+    """Hold the bytes below a file system while this object or a mount of them exists."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -113,12 +117,12 @@ class Medium:
         return medium
 
     def fail_from(self, physical: int) -> None:
-        """From now on no byte at or behind `physical` can be written; the bytes that were there are gone."""
+        """Fail every later write at or past `physical`. The bytes there are lost."""
         os.ftruncate(self._fd, physical)
         fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
 
     def copy(self) -> "Medium":
-        """Return a sound medium with the bytes of this one, zeros where it was cut."""
+        """Return a sound medium with the bytes of this one, and zeros past the cut."""
         copied = Medium(os.memfd_create("tornpage-medium", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
         position = 0
         while piece := os.pread(self._fd, 1 << 20, position):
@@ -129,7 +133,10 @@ class Medium:
 
     @contextmanager
     def mounted(self, directory: str) -> Iterator[str]:
-        """Mount the file system on a new directory; its device detaches itself with the mount. Raises Unavailable."""
+        """Mount the file system on a new directory.
+
+        Its device detaches with the mount. Raises Unavailable.
+        """
         name, device = self._attach()
         with ExitStack() as stack:
             try:
@@ -139,7 +146,10 @@ class Medium:
             yield yielded
 
     def _attach(self) -> tuple[str, int]:
-        """Attach a loop device that detaches itself when its last user is gone; return its name and a descriptor."""
+        """Attach a loop device that detaches after its last user.
+
+        Return its name and a descriptor.
+        """
         info = bytearray(_INFO_BYTES)
         struct.pack_into("=I", info, _INFO_FLAGS, _LO_FLAGS_AUTOCLEAR)
         request = struct.pack("=II", self._fd, 0) + bytes(info) + bytes(_RESERVED_BYTES)
@@ -158,7 +168,7 @@ class Medium:
         raise Unavailable(f"no loop device: taken by others {TRIES} times")
 
     def close(self) -> None:
-        """Give the bytes up; a mount keeps them for itself."""
+        """Release the bytes; a mount keeps them for itself."""
         os.close(self._fd)
 
 

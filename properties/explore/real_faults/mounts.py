@@ -1,8 +1,8 @@
-"""Mounts that only the process that made them sees, and that go away with it, however it ends.
+"""Make mounts that only this process sees and that end with it.
 
-A stage enters a mount namespace of its own before it mounts anything: the kernel takes its mounts down when its last
-process is gone, after SIGKILL too, and no other process ever sees them. Who is not root gets a user namespace along
-with it, where tmpfs may be mounted and loop devices may not.
+A stage enters its own mount namespace before it mounts anything. The kernel removes its mounts when its last process is
+gone, after SIGKILL too, and no other process ever sees them. Without root privileges it gets a user namespace as well,
+in which tmpfs may be mounted and loop devices may not.
 """
 
 import ctypes
@@ -28,25 +28,25 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Unavailable(Exception):
-    """This machine does not offer what a fault needs; the text says what is missing."""
+    """Raise this if the machine lacks what a fault needs; the text says what is missing."""
 
 
 def _call(function: Callable[..., int], *arguments: object, about: str) -> None:
-    """Call into the C library, which Python 3.11 wraps none of these of. Raises OSError."""
+    """Call a function of the C library that Python 3.11 does not wrap. Raises OSError."""
     if function(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), about)
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends, so that nobody is left behind."""
+    """Make the kernel kill this process when its parent ends, so that none is left over."""
     _call(_libc.prctl, _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0, about="prctl")
 
 
 def enter_private_mounts(directory: str) -> None:
-    """Give this process mounts of its own, and an empty memory file system on `directory`. Raises Unavailable.
+    """Give this process its own mounts, and an empty memory file system on `directory`.
 
-    The process must have one thread.
+    The process must have one thread. Raises Unavailable.
     """
     try:
         _unshare()
@@ -57,14 +57,17 @@ def enter_private_mounts(directory: str) -> None:
 
 
 def may_mount_disks() -> bool:
-    """Return whether this process may mount a file system with a disk: CAP_SYS_ADMIN, and in no user namespace."""
+    """Return whether this process may mount a file system with a disk.
+
+    It needs CAP_SYS_ADMIN and must not be in a user namespace.
+    """
     with open("/proc/self/status") as status, open("/proc/self/uid_map") as uid_map:
         effective = next(line for line in status if line.startswith("CapEff:"))
         return bool(int(effective.split()[1], 16) & 1 << _CAP_SYS_ADMIN) and uid_map.read().split() == _ALL_USERS
 
 
 def _unshare() -> None:
-    """Leave the mounts of the others; without the right to do so, as root of a user namespace."""
+    """Leave the mounts of other processes, as root of a user namespace if necessary."""
     user, group = os.geteuid(), os.getegid()
     try:
         _call(_libc.unshare, _CLONE_NEWNS, about="unshare")
@@ -82,9 +85,9 @@ def _mount(source: str, directory: str, kind: str, options: str) -> None:
 
 @contextmanager
 def mounted(source: str, directory: str, kind: str, options: str) -> Iterator[str]:
-    """Mount on a new directory, and unmount it again; lazily when somebody still has a file open there.
+    """Mount on a new directory, and unmount it again, lazily if a file is still open there.
 
-    Only for a process in `enter_private_mounts`. Raises Unavailable where the kernel refuses.
+    Only for a process in `enter_private_mounts`. Raises Unavailable if the mount fails.
     """
     os.mkdir(directory)
     try:
@@ -101,7 +104,10 @@ def mounted(source: str, directory: str, kind: str, options: str) -> Iterator[st
 
 
 def why_no_mounts(directory: str) -> str | None:
-    """Return why no memory file system can be mounted on an existing directory, or None; nothing stays mounted."""
+    """Return why no memory file system can be mounted on a directory, or None.
+
+    Nothing stays mounted.
+    """
     read_end, write_end = os.pipe()
     with held_interrupts():
         pid = os.fork()

@@ -1,7 +1,7 @@
-"""What a run of the faults found: one row each, and a verdict of all.
+"""Report a run of the faults: one row for each, and a verdict for all.
 
-A fault is *armed* when the disk was made to misbehave, it *fired* when the store met that, and it *mattered* when the
-outcome would have been another without it (docs/faults.md says how each is told).
+A fault is *enabled* when the disk was made to misbehave, *hit* when the store met the fault, and *effective* when the
+outcome depended on it (docs/faults.md says how each is determined). The JSON keys are `armed`, `fired` and `mattered`.
 """
 
 from dataclasses import dataclass, field
@@ -14,12 +14,15 @@ __all__ = ["FaultReport", "FaultsReport"]
 
 @dataclass
 class FaultReport:
-    """One fault. `skipped` is the reason why it could not run here, `harness` what went wrong with our own tooling."""
+    """Report one fault.
+
+    `skipped` is the reason why it could not run here, `harness` what went wrong in the harness.
+    """
 
     name: str
-    armed: int = 0
-    fired: int = 0
-    mattered: int = 0
+    enabled: int = 0
+    hit: int = 0
+    effective: int = 0
     seen: list[str] = field(default_factory=list)
     broken: GuaranteeBroken | None = None
     skipped: str = ""
@@ -28,23 +31,26 @@ class FaultReport:
 
     @property
     def verdict(self) -> Verdict | None:
-        """None for a fault that was skipped; vacuous when what was armed never fired or never mattered."""
+        """Return the verdict, or None for a skipped fault.
+
+        It is vacuous when an enabled fault was never hit or never effective.
+        """
         if self.harness:
             return Verdict.HARNESS
         if self.broken is not None:
             return Verdict.BROKEN
         if self.skipped:
             return None
-        return Verdict.HOLDS if self.armed and self.fired and self.mattered else Verdict.VACUOUS
+        return Verdict.HOLDS if self.enabled and self.hit and self.effective else Verdict.VACUOUS
 
     def row(self) -> dict[str, Any]:
         """Return the fault as a row of a table."""
         verdict = self.verdict
         return {
             "fault": self.name,
-            "armed": self.armed,
-            "fired": self.fired,
-            "mattered": self.mattered,
+            "armed": self.enabled,
+            "fired": self.hit,
+            "mattered": self.effective,
             "verdict": "skipped" if verdict is None else verdict.value,
             "contract": None if self.broken is None else self.broken.contract,
             "seen": list(self.seen),
@@ -54,7 +60,7 @@ class FaultReport:
 
 @dataclass
 class FaultsReport:
-    """All faults of a run, in order; `interrupted` when the user ended it before the last."""
+    """Report all faults of a run in order; `interrupted` if the user ended it early."""
 
     seed: int
     faults: list[FaultReport] = field(default_factory=list)
@@ -62,7 +68,7 @@ class FaultsReport:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the worst verdict; a run in which nothing could run is vacuous."""
+        """Return the worst verdict. A run in which no fault could run is vacuous."""
         found = [fault.verdict for fault in self.faults]
         for verdict in (Verdict.HARNESS, Verdict.BROKEN, Verdict.VACUOUS):
             if verdict in found:

@@ -1,7 +1,7 @@
-"""Runs the faults, each in a stage: a process with mounts of its own, whose end takes down what it mounted.
+"""Run the faults, each in a stage: a process with its own mounts, which end with it.
 
-The parent mounts nothing. It makes one empty directory as the place to mount on, waits, and removes it again; a run
-that is interrupted kills its stage, and the kernel does the rest. Several runs at once have nothing in common.
+The parent mounts nothing. It creates one empty directory as the mount point, waits, and removes it again. An
+interrupted run kills its stage, and the kernel removes the mounts. Concurrent runs share nothing.
 """
 
 import os
@@ -22,9 +22,8 @@ from tornpage.properties.scratch import scratch_directory
 __all__ = ["FAULTS", "run_faults"]
 
 Fault = Callable[[FaultReport, str, random.Random], None]
-"""Carries out one fault below an empty directory, with draws from a seed, and writes down what happened.
-
-Raises GuaranteeBroken, Unavailable or HarnessError."""
+"""Carries out one fault below an empty directory, with draws from a seed, and writes down what happened. Raises
+GuaranteeBroken, Unavailable or HarnessError."""
 
 FAULTS: dict[str, Fault] = {
     "full-disk": full_disk,
@@ -35,14 +34,14 @@ FAULTS: dict[str, Fault] = {
 """In the order in which they run."""
 
 _WITHOUT_MOUNTS = frozenset({"short-write"})
-"""These can do with a directory on any disk."""
-_COUNTS = ("armed", "fired", "mattered", "seen")
+"""These need only a directory on any disk."""
+_COUNTS = ("enabled", "hit", "effective", "seen")
 
 
 def run_faults(
     names: Sequence[str] = (), *, seed: int = 0, faults: dict[str, Fault] | None = None, progress: Callable[[str], None]
 ) -> FaultsReport:
-    """Run the faults named, or all. Ends at an interrupt with what is known by then.
+    """Run the named faults, or all. An interrupt ends the run and keeps the results so far.
 
     Raises HarnessError in a process with several threads, which must not fork.
     """
@@ -76,7 +75,7 @@ def _on_stage(name: str, fault: Fault, seed: int, base: str) -> FaultReport:
             page.tell(**{count: getattr(report, count) for count in _COUNTS})
 
     try:
-        ending = in_child(page, stage, hang_seconds=0)  # what it forks has a limit of its own
+        ending = in_child(page, stage, hang_seconds=0)  # the processes that it forks have their own limit
         if ending.signal is not None:
             raise HarnessError(f"the stage died by {ending.signal}")
     except GuaranteeBroken as broken:

@@ -1,9 +1,9 @@
-"""A commit whose write is cut short: the kernel takes a part, then refuses the rest.
+"""Cut the write of a commit short: the kernel writes a part, then refuses the rest.
 
-Only a store with write buffers (the transient store pool) writes records by a system call. A limit on the size of files
-(RLIMIT_FSIZE), set into the middle of a record that is still in a buffer, makes the kernel take the bytes up to the
-limit and answer EFBIG for the others. No flush may call the rest durable then; once the limit is gone, either
-everything becomes durable or the store is read-only and says why. Works without any right.
+Only a store with write buffers (the transient store pool) writes records with a system call. A limit on the size of
+files (RLIMIT_FSIZE) is set in the middle of a record that is still in a buffer. The kernel writes the bytes up to the
+limit and answers EFBIG for the rest. No flush may call the rest durable then. Once the limit is gone, either everything
+becomes durable or the store is read-only and says why. No privileges are needed.
 """
 
 import os
@@ -25,11 +25,14 @@ __all__ = ["short_write"]
 POOL = "transient_store_pool_enable"
 FILE_BYTES = 256 << 10
 PUTS_BEFORE, PUTS_AFTER = 12, 8
-"""Together with the longest bodies they stay in one log file: a new one would break the limit on its own."""
+"""With the longest bodies they fit into one log file. A new file would exceed the limit by itself."""
 
 
 def short_write(report: FaultReport, directory: str, rng: random.Random) -> None:
-    """Cut a commit short. Fired: the kernel took a part. Mattered: a flush was not durable until the limit was gone."""
+    """Cut a commit short.
+
+    The fault is hit when the kernel wrote a part, and effective when a flush was not durable until the limit was gone.
+    """
     if not knows(POOL):
         raise Unavailable(f"this store writes no log by system call ({POOL})")
     config = config_of(file_bytes=FILE_BYTES, sync=False, **{POOL: True})
@@ -44,7 +47,7 @@ def short_write(report: FaultReport, directory: str, rng: random.Random) -> None
             raise GuaranteeBroken(8, "a flush fails on a sound disk", "durable", str(writer.store.read_only_reason))
         durable_end = writer.store.flushed_offset
         page.tell(armed=True, promised_end=durable_end)
-        limit_bytes = durable_end + 100  # no record is that short, so it falls into the next one
+        limit_bytes = durable_end + 100  # every record is longer than that, so the limit is inside the next one
         with _size_limit(limit_bytes):
             for _ in range(PUTS_AFTER):
                 writer.put()
@@ -54,13 +57,13 @@ def short_write(report: FaultReport, directory: str, rng: random.Random) -> None
         end = writer.store.max_offset
         if writer.flush():
             page.tell(promised_end=end)
-            writer.reads_what_was_promised("after the limit is gone")
+            writer.check_promised_messages("after the limit is gone")
         reason = writer.close()
         page.tell(outcome=reason or "everything durable once the limit was gone")
 
     def opens_again(page: Page) -> None:
         writer = Writer(page, store, config, rng=random.Random(seed + 1))
-        writer.reads_what_was_promised("after the short write")
+        writer.check_promised_messages("after the short write")
         writer.close()
 
     ending = None
@@ -68,9 +71,9 @@ def short_write(report: FaultReport, directory: str, rng: random.Random) -> None
         ending = in_child(page, meets_the_limit)
     finally:
         told = page.facts
-        report.armed += bool(told.get("armed"))
-        report.fired += bool(told.get("cut"))
-        report.mattered += bool(told.get("late"))
+        report.enabled += bool(told.get("armed"))
+        report.hit += bool(told.get("cut"))
+        report.effective += bool(told.get("late"))
         report.seen += [f"write of {name}: {error}" for name, error in told.get("cut", ())[:1]]
         report.seen += [told["outcome"]] if "outcome" in told else []
     if ending.signal is not None:
@@ -82,7 +85,10 @@ def short_write(report: FaultReport, directory: str, rng: random.Random) -> None
 
 @contextmanager
 def _size_limit(size_bytes: int) -> Iterator[None]:
-    """Let no file of this process grow or be written beyond a size; Python ignores the signal that goes with it."""
+    """Limit the size of files that this process writes.
+
+    Python ignores the signal of the limit.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
     try:
@@ -92,13 +98,13 @@ def _size_limit(size_bytes: int) -> Iterator[None]:
 
 
 class WatchedFiles(OsFiles):
-    """The real disk, and a note of each write that was refused behind its first part."""
+    """Use the real disk, and record each write that failed after its first part."""
 
     def __init__(self) -> None:
         self.cut: list[tuple[str, str]] = []
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
-        """Note a write that ended early and pass its error on."""
+        """Record a write that ended early, and pass its error on."""
         try:
             super().pwrite(file, data, offset)
         except OSError as error:

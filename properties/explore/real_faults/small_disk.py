@@ -1,4 +1,4 @@
-"""A disk of a few MiB to fill up: a memory file system, or an ext4 over memory where that can be had."""
+"""Provide a disk of a few MiB to fill up: a memory file system, or an ext4 on memory."""
 
 import contextlib
 import errno
@@ -19,24 +19,26 @@ Kind = Literal["tmpfs", "ext4"]
 DISK_BYTES = 4 << 20
 BALLAST_BYTES = 3 << 18
 BALLASTS = 2
-"""One for each time that room is made; each is more than a store keeps free that watches how full its disk is."""
+"""One ballast for each time that space is freed. Each is more than the space that a store with a disk watch keeps free.
+"""
 FILLS = 100
-"""A thread of the store that asks for a file and is refused holds blocks that it gives back: each time it gets less."""
+"""Number of attempts to fill the disk. A thread of the store that is refused a file frees some blocks again, fewer each
+time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallDisk:
-    """A mounted file system with a store, and files that only take room."""
+    """Represent a mounted file system with a store, and files that only take space."""
 
     directory: str
 
     @property
     def store(self) -> str:
-        """Where the store is."""
+        """Return the directory of the store."""
         return f"{self.directory}/store"
 
     def load(self) -> None:
-        """Put the ballasts on board, and whatever makes a larger disk a small one."""
+        """Create the ballast files, and a file that makes a larger disk small."""
         found = os.statvfs(self.directory)
         too_many_bytes = found.f_bavail * found.f_frsize - DISK_BYTES
         if too_many_bytes > 0:
@@ -49,13 +51,16 @@ class SmallDisk:
             os.posix_fallocate(file.fileno(), 0, size_bytes)
 
     def unload(self) -> None:
-        """Make room: one ballast, and what `fill` took."""
+        """Free the space of one ballast file and of what `fill` took."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self.directory}/rest")
         os.unlink(min(glob.glob(f"{glob.escape(self.directory)}/ballast*")))
 
     def fill(self) -> None:
-        """Take every block that is left, also those that others held for a moment. Raises HarnessError."""
+        """Take every remaining block, also those that others held for a moment.
+
+        Raises HarnessError.
+        """
         for _ in range(FILLS):
             self._take_until_refused()
             if not os.statvfs(self.directory).f_bavail:
@@ -74,7 +79,7 @@ class SmallDisk:
 
 @contextlib.contextmanager
 def small_disk(directory: str, name: str, *, kind: Kind = "tmpfs") -> Iterator[SmallDisk]:
-    """Mount a small disk below a directory, with its ballasts on board. Raises Unavailable."""
+    """Mount a small disk with its ballast files below a directory. Raises Unavailable."""
     with contextlib.ExitStack() as stack:
         if kind == "ext4":
             medium = stack.enter_context(contextlib.closing(Medium.formatted()))

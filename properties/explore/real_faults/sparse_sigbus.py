@@ -1,7 +1,7 @@
-"""The death that the other faults look for: a store whose log has no blocks stores into a full disk.
+"""Produce the death that other faults check for: a write to a sparse log on a full disk.
 
-That is no fault of the store, which reserves its files: here the disk only claims to, for those of the log. It shows
-that a death by SIGBUS is seen, and what it leaves.
+This is not a fault of the store, which reserves its files. Here the disk only pretends to reserve those of the log. It
+shows that a death by SIGBUS is detected, and what it leaves.
 """
 
 import os
@@ -22,14 +22,14 @@ PUTS_BEFORE_MIN, PUTS_BEFORE_MAX = 10, 40
 
 
 class SparseLog(OsFiles):
-    """A disk on which nobody reserved the log: the mistake that full disks punish with SIGBUS.
+    """Skip the reservation of log files, which a full disk punishes with SIGBUS.
 
-    Everything else is reserved. A page of a queue or of the index would kill the thread that dispatches, maybe between
-    two puts, and the death would have taken nothing.
+    All other files are reserved. A missing page of a queue or of the index would kill the dispatching thread, perhaps
+    between two puts, and the death would then lose nothing.
     """
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
-        """Only claim the size of a log file."""
+        """Set the size of a log file without reserving blocks."""
         if os.path.basename(os.path.dirname(file.path)) == "commitlog":
             os.truncate(file.path, size_bytes)
         else:
@@ -37,9 +37,10 @@ class SparseLog(OsFiles):
 
 
 def sparse_sigbus(report: FaultReport, directory: str, rng: random.Random) -> None:
-    """Die by SIGBUS; what was answered before is in the page cache and has to be there afterwards (contract 2).
+    """Die by SIGBUS.
 
-    Fired: the signal. Mattered: it took a put that was never answered.
+    Everything answered before is in the page cache and must be there afterwards (contract 2). The fault is hit when the
+    signal comes, and effective when it interrupted a put that was never answered.
     """
     config = config_of(file_bytes=rng.choice(FILE_BYTES), sync=False, populate_ahead_bytes=0, **UNWATCHED)
     puts, seed, page = rng.randrange(PUTS_BEFORE_MIN, PUTS_BEFORE_MAX), rng.randrange(1 << 32), Page()
@@ -53,17 +54,17 @@ def sparse_sigbus(report: FaultReport, directory: str, rng: random.Random) -> No
 
     def recovers(page: Page) -> None:
         writer = Writer(page, disk.store, config, rng=random.Random(seed))
-        writer.reads_what_was_promised("after the death of the process")
+        writer.check_promised_messages("after the death of the process")
         writer.close()
 
     with small_disk(directory, "sparse") as disk:
-        report.armed += 1
+        report.enabled += 1
         ending = in_child(page, dies)
         if ending.signal != "SIGBUS":
             report.seen.append(f"the process ended by {ending.signal or 'itself'}")
             return
-        report.fired += 1
-        report.mattered += bool(page.putting)
+        report.hit += 1
+        report.effective += bool(page.putting)
         report.seen.append(f"{ending.signal} in {page.verb}, {len(page.stored)} puts answered before")
         disk.unload()
         if in_child(page, recovers).signal is not None:

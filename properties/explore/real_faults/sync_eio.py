@@ -1,9 +1,10 @@
-"""A sync that fails with a real EIO: never acknowledged, never trusted again, nothing lost that was promised.
+"""Fail a sync with a real EIO.
 
-A synchronous store runs on an ext4 of ours (`loop`) whose medium begins to refuse writes right behind what is
-acknowledged. The next put has to be answered FLUSH_DISK_TIMEOUT, and the store is read-only from then on. The trap:
-the kernel reports the error once, drops the pages, and calls the next sync of the same file a success. Afterwards the
-medium is copied as it is, as if the power had gone, and everything answered PUT_OK has to be on the copy.
+It must not be acknowledged or trusted, and no promise is lost. A synchronous store runs on an ext4 (`loop`) whose
+medium starts to refuse writes right after the acknowledged bytes. The next put has to be answered FLUSH_DISK_TIMEOUT,
+and the store is read-only from then on. The trap is that the kernel reports the error once, drops the pages, and
+reports success for the next sync of the same file. Afterwards the medium is copied as it is, as if the power had
+failed, and everything answered PUT_OK has to be on the copy.
 """
 
 import os
@@ -27,12 +28,15 @@ FILE_BYTES = (64 << 10, 128 << 10)
 PUTS_BEFORE_MIN, PUTS_BEFORE_MAX = 20, 60
 FAILING_BODY_BYTES = 3 * BLOCK_BYTES
 ROOM_BYTES = FAILING_BODY_BYTES + 4 * BLOCK_BYTES
-"""What must be left of the file in use: the record that fails may not begin a new one."""
+"""Bytes that must remain in the current file, because the failing record may not begin a new file."""
 LATER_PUTS = 3
 
 
 def sync_eio(report: FaultReport, directory: str, rng: random.Random, *, components: Parts | None = None) -> None:
-    """Let a sync fail. Fired: the kernel answered the store EIO. Mattered: the record is not on the medium."""
+    """Let a sync fail.
+
+    The fault is hit when the kernel answered EIO to the store, and effective when the record is not on the medium.
+    """
     config = config_of(file_bytes=rng.choice(FILE_BYTES), sync=True)
     puts, seed, page = rng.randrange(PUTS_BEFORE_MIN, PUTS_BEFORE_MAX), rng.randrange(1 << 32), Page()
     with closing(Medium.formatted()) as medium:
@@ -53,7 +57,7 @@ def sync_eio(report: FaultReport, directory: str, rng: random.Random, *, compone
 
         def goes_on(page: Page) -> None:
             writer = Writer(page, store, config, rng=random.Random(seed + 1))
-            writer.reads_what_was_promised("after the power loss")
+            writer.check_promised_messages("after the power loss")
             if writer.put().status is not PutStatus.PUT_OK:
                 raise GuaranteeBroken(8, "the store does not go on on a sound medium")
             writer.close()
@@ -64,8 +68,8 @@ def sync_eio(report: FaultReport, directory: str, rng: random.Random, *, compone
                 ending = in_child(page, meets_the_error)
             finally:
                 told = page.facts
-                report.armed += "log_end" in told
-                report.fired += bool(told.get("errors"))
+                report.enabled += "log_end" in told
+                report.hit += bool(told.get("errors"))
                 report.seen += [f"sync of {path}: {error}" for path, error in told.get("errors", ())[:1]]
                 report.seen += list(told.get("seen", ()))
             if ending.signal is not None:
@@ -73,20 +77,20 @@ def sync_eio(report: FaultReport, directory: str, rng: random.Random, *, compone
             left = medium.copy()
     with closing(left), left.mounted(f"{directory}/after") as where:
         store = f"{where}/store"
-        report.mattered += judge_log(store, page) <= told["log_end"] and bool(report.fired)
+        report.effective += judge_log(store, page) <= told["log_end"] and bool(report.hit)
         if in_child(page, goes_on).signal is not None:
             raise GuaranteeBroken(7, f"the process died in {page.verb} after the power loss")
         judge_log(store, page)
 
 
 class WatchedFiles(OsFiles):
-    """The real disk, and a note of each sync that it refused."""
+    """Use the real disk, and record each failed sync."""
 
     def __init__(self) -> None:
         self.errors: list[tuple[str, str]] = []
 
     def sync(self, file: OpenFile) -> None:
-        """Note a failure and pass it on."""
+        """Record a failure and pass it on."""
         try:
             super().sync(file)
         except OSError as error:
@@ -95,12 +99,18 @@ class WatchedFiles(OsFiles):
 
 
 def _stay_on_one_processor() -> None:
-    """Let files lie in the order in which they are made: for small ones ext4 gives each processor blocks of its own."""
+    """Make files adjacent in the order of creation.
+
+    For small files ext4 gives each processor its own blocks.
+    """
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def _align(writer: Writer, file_bytes: int) -> None:
-    """Put until the log ends at a block, with room in its file: no write may reach across the cut that comes."""
+    """Put until the log ends at a block, with space left in its file.
+
+    No write may cross the cut that follows.
+    """
     result = writer.put(BLOCK_BYTES)
     overhead = result.size_bytes - BLOCK_BYTES
     while file_bytes - writer.store.max_offset % file_bytes < ROOM_BYTES + 2 * BLOCK_BYTES:
@@ -112,7 +122,10 @@ def _align(writer: Writer, file_bytes: int) -> None:
 
 
 def _arm(medium: Medium, writer: Writer, file_bytes: int) -> None:
-    """Make the medium fail behind what is durable: in the log file in use, and wherever else lies behind it."""
+    """Make the medium fail past the durable bytes of the current log file.
+
+    All later positions on the medium fail too.
+    """
     end = writer.store.max_offset
     position = end % file_bytes
     path = f"{writer.store.directory}/commitlog/{end - position:020d}"
@@ -126,23 +139,23 @@ def _arm(medium: Medium, writer: Writer, file_bytes: int) -> None:
         for extent in extents_of(name):
             kept_bytes = position - extent.position if name == path else extent.size_bytes
             if extent.written and extent.physical + min(extent.size_bytes, kept_bytes) > cut:
-                raise HarnessError(f"{os.path.basename(name)} lies behind the place that is to fail")
+                raise HarnessError(f"{os.path.basename(name)} is past the failing position")
     medium.fail_from(cut)
 
 
 def _fail_and_look(writer: Writer, files: WatchedFiles) -> None:
-    """Meet the error and look at everything the store says from then on."""
+    """Let the put fail, and check everything that the store answers afterwards."""
     store, page = writer.store, writer.page
     end = store.max_offset
     failed = writer.put(FAILING_BODY_BYTES)
-    if not files.errors:  # no store can know what its disk does not say
+    if not files.errors:  # a store cannot know an error that its disk does not report
         page.tell(promised_end=end)
         return
     if failed.status is not PutStatus.FLUSH_DISK_TIMEOUT:
         raise GuaranteeBroken(9, "a put whose sync failed", PutStatus.FLUSH_DISK_TIMEOUT.name, failed.status.name)
     seen = [f"the put: {failed.status.name}", f"the store: {store.read_only_reason}"]
     _stays_poisoned(writer, end, "after the failed sync")
-    writer.reads_what_was_promised("after the failed sync")
+    writer.check_promised_messages("after the failed sync")
     with page.asking("get of the record that is not durable"):
         found = store.get(failed.offset)
     if found.status is GetStatus.FOUND:
@@ -157,7 +170,7 @@ def _fail_and_look(writer: Writer, files: WatchedFiles) -> None:
 
 
 def _stays_poisoned(writer: Writer, end: int, when: str) -> None:
-    """Nothing is accepted, called durable or moved behind the error (contract 9)."""
+    """Check that nothing is accepted, called durable, or moved after the error (contract 9)."""
     store = writer.store
     if store.read_only_reason is None or "/commitlog/" not in store.read_only_reason:
         raise GuaranteeBroken(9, f"the store does not name the file {when}", "read-only", str(store.read_only_reason))
@@ -170,7 +183,7 @@ def _stays_poisoned(writer: Writer, end: int, when: str) -> None:
 
 
 def _kernel_says_durable(directory: str) -> bool:
-    """Sync the store's own descriptors of log files once more, as a store that tries again would."""
+    """Sync the store's own descriptors of log files once more, like a store that retries."""
     synced = 0
     for name in os.listdir("/proc/self/fd"):
         try:

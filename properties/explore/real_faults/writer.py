@@ -1,7 +1,7 @@
-"""What the processes of all faults do with a store: put numbered messages, read them back, and judge a directory.
+"""Write, read and judge stores for all faults: numbered messages and their directory.
 
 A body is a function of its message's number and its own length, so parent and children agree on every byte without
-telling. What the log holds is read with the judge's own decoder.
+communication. The log is read with the judge's own decoder.
 """
 
 import random
@@ -31,18 +31,18 @@ BODY_BYTES_MIN, BODY_BYTES_MAX = 200, 8000
 QUEUE_UNITS = 20_000
 
 PATIENCE_S = 15.0
-"""How long a store may take to notice that a disk has room again."""
+"""Seconds that a store may take to notice that a disk has space again."""
 
 
 def knows(name: str) -> bool:
-    """Return whether a store can be configured with a setting."""
+    """Return whether a store has a setting of this name."""
     return name in {field.name for field in fields(MessageStoreConfig)}
 
 
 def config_of(*, file_bytes: int, sync: bool, **settings: Any) -> MessageStoreConfig:
     """Return the configuration of a store under a fault.
 
-    The one queue there is has a file for all that is ever put: a disk that is full then lacks nothing but log files.
+    The only queue has one file for everything that is ever put, so that a full disk can lack nothing but log files.
     """
     return MessageStoreConfig(
         mapped_file_size_commit_log=file_bytes,
@@ -62,7 +62,10 @@ def body_of_message(number: int, size_bytes: int) -> bytes:
 
 
 class Writer:
-    """One open store in this process. Numbers go on where the page says that others stopped; `rng` draws the sizes."""
+    """Hold one open store in this process.
+
+    Message numbers continue where the page says that earlier processes stopped. `rng` draws the sizes.
+    """
 
     def __init__(
         self,
@@ -74,7 +77,7 @@ class Writer:
         files: Files | None = None,
         components: Parts | None = None,
     ) -> None:
-        """Open the store; it has to open for writing (contract 7)."""
+        """Open the store, which must open for writing (contract 7)."""
         self.page = page
         self._rng = rng
         self._last = max((stored.number for stored in page.stored), default=0) + bool(page.putting)
@@ -83,10 +86,10 @@ class Writer:
         if self.store.read_only_reason is not None:
             raise GuaranteeBroken(7, "the store opens read-only", "read-write", self.store.read_only_reason)
         _require_promised(page, self.store.max_offset)
-        page.forget_behind(self.store.max_offset)
+        page.forget_after(self.store.max_offset)
 
     def put(self, body_bytes: int | None = None) -> PutResult:
-        """Put the next message, of a drawn size unless one is given; note what is answered."""
+        """Put the next message, of a drawn size unless one is given; record the answer."""
         number = self._last + 1
         size_bytes = body_bytes or self._rng.randrange(BODY_BYTES_MIN, BODY_BYTES_MAX)
         message = Message(TOPIC, body_of_message(number, size_bytes), born_timestamp=BORN_TIMESTAMP)
@@ -106,22 +109,25 @@ class Writer:
         return result
 
     def put_until(self, ended: Callable[[PutResult], bool], *, tries: int) -> PutResult:
-        """Put until an answer is the one wanted, or so many times; return the last answer."""
+        """Put until an answer matches, or `tries` times; return the last answer."""
         result = self.put()
         while not ended(result) and (tries := tries - 1):
             result = self.put()
         return result
 
     def put_until_stored(self) -> PutResult:
-        """Put until one is stored: what refused it may be looked at again only from time to time."""
+        """Put until a message is stored.
+
+        The store may check the cause of a refusal only from time to time.
+        """
         given_up_s = monotonic() + PATIENCE_S
         result = self.put()
         while not result.stored and monotonic() < given_up_s:
             result = self.put()
         return result
 
-    def reads_what_was_promised(self, when: str) -> None:
-        """Get every message that was promised and compare its body (contracts 1 and 2)."""
+    def check_promised_messages(self, when: str) -> None:
+        """Get every promised message and compare its body (contracts 1 and 2)."""
         for stored in self.page.promised:
             with self.page.asking(f"get of message {stored.number} {when}"):
                 found = self.store.get(stored.offset)
@@ -133,12 +139,12 @@ class Writer:
                 raise GuaranteeBroken(1, f"message {stored.number} comes back with other bytes {when}")
 
     def flush(self) -> bool:
-        """Flush; return whether the store says that everything is durable."""
+        """Flush; return whether the store reports everything as durable."""
         with self.page.asking("flush"):
             return self.store.flush().durable
 
     def close(self) -> str | None:
-        """Close; return why the exit was not clean, or None. The marker has to say the same (contract 8)."""
+        """Close; return why the exit was not clean, or None. The marker must agree (contract 8)."""
         with self.page.asking("close"):
             self.store.close()
         reason = self.store.read_only_reason
@@ -151,10 +157,10 @@ class Writer:
 
 
 def judge_log(directory: str, page: Page) -> int:
-    """Judge the log of a closed store or of a copied disk; return the end offset of its last whole record.
+    """Judge the log of a closed store or copied disk; return the end of its last record.
 
-    Every record is one that was put, in that order and without a gap (contract 1), the last one may be a put that was
-    never answered; and everything that was promised is there (contract 2).
+    Every record must be one that was put, in that order and without a gap (contract 1). The last one may be a put that
+    was never answered. Everything promised must be there (contract 2).
     """
     stored = page.stored
     found = _records(directory)
@@ -177,7 +183,7 @@ def _require_promised(page: Page, end: int) -> None:
 
 
 def _records(directory: str) -> Sequence[Record]:
-    """Return the valid records from the begin of the log on, up to the first place that is neither record nor blank."""
+    """Return the valid records up to the first place without record or blank."""
     records: list[Record] = []
     for located in iter_items(look(Path(directory))):
         if isinstance(located.item, Record):

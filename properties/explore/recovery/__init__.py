@@ -1,1 +1,1 @@
-"""Crash recovery itself at each of its file operations, for stores of many layouts (contract 6)."""
+"""Crash recovery at each of its file operations, for many store layouts (contract 6)."""

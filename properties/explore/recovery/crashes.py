@@ -1,7 +1,7 @@
-"""Recovery itself, crashed at each of its file operations, for many shapes of store (contract 6).
+"""Crash recovery at each of its file operations, for many sample layouts (contract 6).
 
-Each shape is judged as any crash image is, with all its places taken: a kill, a power loss that keeps nothing, and
-drawn ones; what is left is recovered again and has to come out the same.
+Each layout is judged like any crash image, with all its crash points: a kill, a power loss that keeps nothing, and
+drawn ones. What is left is recovered again and must come out the same.
 """
 
 from __future__ import annotations
@@ -14,44 +14,44 @@ from tornpage.impl.parts import Parts
 from tornpage.properties.contract import Verdict
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.disk.dirty import choose_tracker
-from tornpage.properties.explore.recovery.shapes import SHAPES, RecoveryShape
+from tornpage.properties.explore.recovery.layouts import SAMPLE_LAYOUTS, SampleLayout
 from tornpage.properties.judge.image import read_image, write_image
 from tornpage.properties.judge.judgement import Judgement, judge_image
-from tornpage.properties.judge.shape import Given
+from tornpage.properties.judge.shape import SettingsOverride
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.scratch import scratch_directory
 
-__all__ = ["RecoveryReport", "ShapeReport", "crash_recoveries"]
+__all__ = ["LayoutReport", "RecoveryReport", "crash_recoveries"]
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeReport:
-    """One shape: what its recovery is made of, how often it was crashed, and what was ruled."""
+class LayoutReport:
+    """Report one layout: how often its recovery was crashed, and the rulings."""
 
-    shape: RecoveryShape
+    shape: SampleLayout
     judgement: Judgement
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is broken and the store opens as it has to."""
+        """Return whether nothing is broken and the store opens as it has to."""
         return not self.judgement.numbers("broken") and self.judgement.mode == self.shape.mode
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether recovery had no operation that it could be crashed at."""
+        """Return whether recovery had no operation at which to crash it."""
         return not self.judgement.crashes.kinds
 
 
 @dataclass
 class RecoveryReport:
-    """All shapes of a run; `interrupted` when the user ended it before the last."""
+    """Report all layouts of a run; `interrupted` if the user ended it early."""
 
-    shapes: list[ShapeReport] = field(default_factory=list)
+    shapes: list[LayoutReport] = field(default_factory=list)
     interrupted: bool = False
 
     @property
     def verdict(self) -> Verdict:
-        """Broken if one shape is; vacuous if nothing was crashed."""
+        """Return the verdict. It is broken if one layout is, and vacuous if nothing was crashed."""
         if not all(shape.is_right for shape in self.shapes):
             return Verdict.BROKEN
         is_vacuous = not self.shapes or any(shape.is_vacuous for shape in self.shapes)
@@ -59,7 +59,7 @@ class RecoveryReport:
 
 
 def crash_recoveries(
-    shapes: Sequence[RecoveryShape] = SHAPES,
+    shapes: Sequence[SampleLayout] = SAMPLE_LAYOUTS,
     *,
     components: Parts | None = None,
     disk: Disk = "posix-strict",
@@ -68,29 +68,32 @@ def crash_recoveries(
     seed: int = 0,
     progress: Callable[[str], None] = lambda name: None,
 ) -> RecoveryReport:
-    """Crash the recovery of each shape at all of its file operations, or at `samples` of them."""
+    """Crash the recovery of each layout at all its file operations, or at `samples` of them."""
     report = RecoveryReport()
     try:
         for shape in shapes:
             progress(shape.name)
             judgement = _judged(shape, components, disk=disk, losses=losses, samples=samples, seed=seed)
-            report.shapes.append(ShapeReport(shape, judgement))
+            report.shapes.append(LayoutReport(shape, judgement))
     except KeyboardInterrupt:
         report.interrupted = True
     return report
 
 
 def _judged(
-    shape: RecoveryShape, components: Parts | None, *, disk: Disk, losses: int, samples: int | None, seed: int
+    shape: SampleLayout, components: Parts | None, *, disk: Disk, losses: int, samples: int | None, seed: int
 ) -> Judgement:
-    """Write the image of a shape into a directory, and judge that. What no image tells was given as a setting."""
+    """Write the image of a layout into a directory and judge it.
+
+    Settings that an image does not show are given.
+    """
     with choose_tracker("auto") as tracker, scratch_directory("tornpage-recovery-") as directory:
         path = Path(directory) / "store"
         made = shape.make(tracker)
         write_image(made.image, path)
         return judge_image(
             read_image(path),
-            given=_given(shape.settings),
+            override=_given(shape.settings),
             truth=made.truth,
             components=components,
             disk=disk,
@@ -100,9 +103,9 @@ def _judged(
         )
 
 
-def _given(settings: Settings) -> Given:
+def _given(settings: Settings) -> SettingsOverride:
     levels = " ".join(f"{level}s" for level in range(1, settings.delay_levels + 1))
-    return Given(
+    return SettingsOverride(
         {
             "mappedFileSizeCommitLog": settings.file_bytes,
             "mappedFileSizeConsumeQueue": settings.queue_units * UNIT_BYTES,

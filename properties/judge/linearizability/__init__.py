@@ -1,1 +1,1 @@
-"""Histories of concurrent calls, and whether one order of them explains every answer (contract 17)."""
+"""Check whether one order of concurrent calls explains all their answers (contract 17)."""

@@ -1,11 +1,10 @@
-"""An operation of a client carried out by a store, and its answer in the words of the model."""
+"""Run an operation of a client on a store and return its answer in terms of the model."""
 
 from tornpage.impl.errors import BufferReleased, StoreClosed
 from tornpage.impl.message.message import PutResult
 from tornpage.impl.read.read_buffer import RecordBuffer
 from tornpage.impl.store import MessageStore
 from tornpage.model.answers import Answer, Got, PutAnswer, QueueRead, RecordRead
-from tornpage.model.client_reads import GROUP
 from tornpage.model.message import Batch
 from tornpage.model.operations import (
     AnyOperation,
@@ -23,15 +22,19 @@ from tornpage.model.operations import (
     QueryProgress,
 )
 from tornpage.model.payloads import given_of
+from tornpage.model.step_reads import GROUP
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.judge.linearizability.calls import CLOSED, Call, Recorder
 from tornpage.properties.program.translation import store_batch, store_message
 
-__all__ = ["asked"]
+__all__ = ["ask"]
 
 
-def asked(store: MessageStore, history: Recorder, task: int, operation: AnyOperation) -> Call:
-    """Ask, record when, and return the call. A close takes the buffers of its readers back: that is its answer too."""
+def ask(store: MessageStore, history: Recorder, task: int, operation: AnyOperation) -> Call:
+    """Run an operation, record its times, and return the call.
+
+    A close takes buffers back from its readers; such a read is answered with CLOSED too.
+    """
     call = history.begin(task, operation)
     try:
         answer = _answer(store, operation)
@@ -70,7 +73,7 @@ def _answer(store: MessageStore, operation: AnyOperation) -> Answer:
             store.close()
             return Answer()
         case _:
-            raise HarnessError(f"no store is asked for {operation!r}")
+            raise HarnessError(f"a store has no operation for {operation!r}")
 
 
 def _put(store: MessageStore, operation: Put | PutBatch) -> PutAnswer:

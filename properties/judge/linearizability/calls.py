@@ -1,8 +1,8 @@
-"""Calls as they happened: who asked what, what was answered, and the logical times between which that was.
+"""Calls as they happened: task, request, answer, and the logical times of begin and end.
 
-A logical time is a number from one counter that all tasks share. A call that ended before another one began came first;
-of two calls that overlap nobody knows. Threads of the operating system may share a recorder: taking the next number and
-appending to a list are one step each for the interpreter.
+A logical time is a number from one counter that all tasks share. A call that ended before another one began came first.
+The order of two overlapping calls is not known. Threads of the operating system may share a recorder, because taking
+the next number and appending to a list are each one step of the interpreter.
 """
 
 import itertools
@@ -27,15 +27,18 @@ from tornpage.model.operations import (
 )
 from tornpage.model.payloads import given_of
 
-__all__ = ["CLOSED", "Call", "Recorder", "asked_text", "told_text"]
+__all__ = ["CLOSED", "Call", "Recorder", "answer_text", "request_text"]
 
 CLOSED = Answer(client="closed")
-"""The answer to a call that comes after a close."""
+"""The answer to a call after a close."""
 
 
 @dataclass(slots=True)
 class Call:
-    """One call of one task. `ended` is None while there is no answer; the call may or may not have had an effect."""
+    """One call of one task.
+
+    `ended` is None without an answer; the call may then have had an effect or not.
+    """
 
     task: int
     request: AnyOperation
@@ -44,36 +47,36 @@ class Call:
     ended: int | None = None
 
     def overlaps(self, other: "Call") -> bool:
-        """Whether some moment belongs to both."""
+        """Whether two calls overlap in time."""
         return (other.ended is None or self.began < other.ended) and (self.ended is None or other.began < self.ended)
 
     def __str__(self) -> str:
-        answered = "no answer" if self.ended is None else told_text(self.answer)
+        answered = "no answer" if self.ended is None else answer_text(self.answer)
         times = f"[{self.began}, {'…' if self.ended is None else self.ended}]"
-        return f"task {self.task} {times} {asked_text(self.request)}: {answered}"
+        return f"task {self.task} {times} {request_text(self.request)}: {answered}"
 
 
 @dataclass(slots=True)
 class Recorder:
-    """The history of one run, in the order in which the calls began."""
+    """The history of one run, in the order in which its calls began."""
 
     calls: list[Call] = field(default_factory=list)
     _times: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def begin(self, task: int, request: AnyOperation) -> Call:
-        """Note that a task is about to ask."""
+        """Record that a task begins a call."""
         call = Call(task, request, next(self._times))
         self.calls.append(call)
         return call
 
     def end(self, call: Call, answer: Answer) -> None:
-        """Note what was answered."""
+        """Record the answer to a call."""
         call.answer = answer
         call.ended = next(self._times)
 
 
-def asked_text(request: AnyOperation) -> str:
-    """Return an operation as a client asks for it, in short."""
+def request_text(request: AnyOperation) -> str:
+    """Return a short text of a client's operation."""
     match request:
         case Put() | PutBatch():
             given = given_of(request)
@@ -102,8 +105,8 @@ def asked_text(request: AnyOperation) -> str:
             return f"{request}"
 
 
-def told_text(answer: Answer | None) -> str:
-    """Return an answer in short; to a put: where its record is, and its number."""
+def answer_text(answer: Answer | None) -> str:
+    """Return a short text of an answer; for a put, its offset and queue offset."""
     if answer is None:
         return "done"
     if isinstance(answer.put, PutAnswer):

@@ -1,12 +1,13 @@
-"""Can concurrent calls be put into one order that a sequential specification allows, and that time allows too?
+"""Search for an order of concurrent calls that a sequential specification allows.
 
 1. Each call is one or several *moments*: points inside its time at which it takes effect, in the order of the call. An
-   order is right when it keeps what time says (a call that ended before another one began comes first) and when the
-   specification lets each moment follow the state that those before it lead to.
-2. A specification may answer with several states where it cannot know; with none where the answer cannot be.
+   order is right if a call that ended before another one began comes first, and if the specification lets each moment
+   follow the state that the moments before it lead to.
+2. A specification may answer with several states if it does not know which one follows, and with none if the answer of
+   the call is impossible.
 3. A call without an answer may have had its moments or not.
-4. `holds` comes with such an order; `broken` says that all orders were tried; `unknown` that the search was broken off
-   after so many steps, which proves nothing.
+4. `holds` comes with such an order. `broken` means that all orders were tried. `unknown` means that the search stopped
+   after `steps_max` steps and proves nothing.
 
 Source: the algorithm of Wing and Gong with Lowe's memory of what was tried (Testing for linearizability, 2016).
 """
@@ -15,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
-__all__ = ["STEPS_MAX", "Found", "Moment", "linearise"]
+__all__ = ["STEPS_MAX", "Found", "Point", "linearise"]
 
 State = TypeVar("State", bound=Hashable)
 
@@ -23,10 +24,10 @@ STEPS_MAX: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Moment(Generic[State]):
-    """A point in the time of a call, between `began` and `ended` (None: no answer came).
+class Point(Generic[State]):
+    """A point in the time of a call, between `began` and `ended` (None: no answer).
 
-    `apply` returns the states that may follow; `after` is the number of the moment that has to come before it, -1 none.
+    `apply` returns the states that may follow; `after` is the number of the moment that has to come before it, or -1.
     """
 
     name: str
@@ -38,7 +39,10 @@ class Moment(Generic[State]):
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[State]):
-    """The outcome: an order (the longest one, if none is whole), the state behind it, and the steps it took."""
+    """The result of a search: an order, the state after it, and the number of steps.
+
+    If no order is complete, it is the longest one found.
+    """
 
     verdict: Literal["holds", "broken", "unknown"]
     order: tuple[int, ...]
@@ -48,7 +52,7 @@ class Found(Generic[State]):
 
 @dataclass(slots=True)
 class _Frame(Generic[State]):
-    """A place in the search: what is done, where that led, and what is still to be tried from here."""
+    """One node of the search: moments done, the state after them, moments left to try."""
 
     done: int
     state: State
@@ -56,14 +60,17 @@ class _Frame(Generic[State]):
 
 
 class _Search(Generic[State]):
-    """Depth first, those that ended first tried first: that is mostly the order in which they took effect."""
+    """Depth-first search.
 
-    def __init__(self, moments: Sequence[Moment[State]], steps_max: int) -> None:
-        self._moments = moments
+    Calls that ended first are tried first, because they mostly took effect in that order.
+    """
+
+    def __init__(self, points: Sequence[Point[State]], steps_max: int) -> None:
+        self._points = points
         never = 1 << 62
-        self._ends = [never if moment.ended is None else moment.ended for moment in moments]
-        self._by_end = sorted(range(len(moments)), key=lambda number: (self._ends[number], number))
-        self._wanted = sum(1 << number for number, moment in enumerate(moments) if moment.ended is not None)
+        self._ends = [never if point.ended is None else point.ended for point in points]
+        self._by_end = sorted(range(len(points)), key=lambda number: (self._ends[number], number))
+        self._wanted = sum(1 << number for number, point in enumerate(points) if point.ended is not None)
         self._steps_max = steps_max
         self.steps = 0
 
@@ -97,19 +104,22 @@ class _Search(Generic[State]):
         return Found("broken", *best, self.steps)
 
     def _moves(self, done: int, state: State) -> Iterator[tuple[int, State]]:
-        """Yield each moment that may be the next one, with each state behind it."""
-        moments = self._moments
+        """Yield each moment that may be the next one, with each state after it."""
+        points = self._points
         left = [number for number in self._by_end if not done >> number & 1]
         first_end = self._ends[left[0]] if left else 0
         for number in left:
-            moment = moments[number]
-            if moment.began > first_end or (moment.after >= 0 and not done >> moment.after & 1):
+            point = points[number]
+            if point.began > first_end or (point.after >= 0 and not done >> point.after & 1):
                 continue
             self.steps += 1
-            for following in moment.apply(state):
+            for following in point.apply(state):
                 yield number, following
 
 
-def linearise(moments: Sequence[Moment[State]], initial: State, *, steps_max: int = STEPS_MAX) -> Found[State]:
-    """Look for an order of the moments. Cost: exponential at worst, about linear where the answers tell the order."""
-    return _Search(moments, steps_max).run(initial)
+def linearise(points: Sequence[Point[State]], initial: State, *, steps_max: int = STEPS_MAX) -> Found[State]:
+    """Search for an order of the moments.
+
+    Cost: exponential at worst, about linear if the answers fix the order.
+    """
+    return _Search(points, steps_max).run(initial)

@@ -1,7 +1,9 @@
-"""The holes of RocketMQ 4.9.3: ways to lose, invent or mix up messages in a crash, or not to start after one.
+"""Define the known defects (holes) of RocketMQ 4.9.3 around crashes and restarts.
 
-Found by reading and running its store. Each is a planted bug of ours where our design can have it
-(properties/planted), hunted by machines and campaigns; the others say why not. docs/holes.md has the table of a run.
+A hole loses, invents or mixes up messages in a crash, or keeps the store from starting after one. They were found by
+reading and running RocketMQ's store. Each hole that the design of tornpage's store could have is a planted bug
+(properties/planted), searched for by machines and campaigns. The others give the reason why they cannot occur.
+docs/holes.md has the table of a run.
 """
 
 from tornpage.properties.score.holes import index, log, queues, starting
@@ -15,14 +17,17 @@ HOLES: dict[str, Hole] = {
 
 
 class UnknownHole(ValueError):
-    """There is no hole of this id."""
+    """Raise this if no hole has the given id."""
 
     def __init__(self, hole_id: str) -> None:
         super().__init__(f"no hole {hole_id!r}; there are: {', '.join(HOLES)}")
 
 
 def holes_named(ids: str) -> tuple[Hole, ...]:
-    """Return the holes that a list of ids with commas between names, all for an empty one. Raises UnknownHole."""
+    """Return the holes in a comma-separated list of ids, or all for an empty list.
+
+    Raises UnknownHole.
+    """
     wanted = [each.strip().upper() for each in ids.split(",") if each.strip()]
     for each in wanted:
         if each not in HOLES:

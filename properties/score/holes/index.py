@@ -1,56 +1,56 @@
-"""Holes of the index (I1 to I7)."""
+"""Define the holes of the index (I1 to I7)."""
 
 from tornpage.properties.score.holes.hole import Hole
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Search
 
 __all__ = ["HOLES"]
 
-_INDEX = "tests/regressions/test_holes_index.py::"
-_QUEUE = Hunt("queue")
+_INDEX = "tests/regressions/holes/test_holes_index.py::"
+_QUEUE = Search("queue")
 
 
 HOLES = (
     Hole(
         "I1",
-        "each unclean exit drops the newest index file, of which the log is indexed again only in part",
+        "each unclean exit drops the newest index file, and only part of its records are indexed again",
         (5, 6),
-        "the index is compared with the log; what is right stays, what is missing is put",
+        "the index is compared with the log; correct entries are kept and missing entries are added",
         hunt=_QUEUE,
     ),
     Hole(
         "I2",
-        "the last index file is not flushed at a clean exit",
+        "the last index file is not flushed at a clean close",
         (5,),
-        "all files are, before the abort marker goes",
+        "all index files are flushed before the abort marker is removed",
         hunt=_QUEUE,
     ),
     Hole(
         "I3",
-        "entries of records that the log lost stay, and hide those of new records at lower offsets",
+        "entries of records that the log lost are kept, and hide new records at lower offsets",
         (5,),
-        "entries that the log does not ask for are erased",
+        "entries without a record in the log are erased",
         hunt=_QUEUE,
         pinned_by=_INDEX + "test_i3_index_does_not_outlive_the_log",
     ),
     Hole(
         "I4",
-        "when the log lost everything the queues go and the index stays",
+        "when the log lost everything, the queues are removed but the index is kept",
         (5,),
         "an empty log has an empty index",
-        hunt=Hunt("queue", 6, fixed={"sync_flush": False, "pool_buffers": 0, "index": True, "disk": "journal"}),
+        hunt=Search("queue", 6, fixed={"sync_flush": False, "pool_buffers": 0, "index": True, "disk": "journal"}),
         pinned_by=_INDEX + "test_i4_empty_log_has_an_empty_index",
     ),
     Hole(
         "I5",
-        "a header that is older than its file counts: slots lead to entries that are overwritten",
+        "a header older than its file is trusted: slots lead to entries that were overwritten",
         (5,),
-        "slots are what the entries ask for, and nothing lies behind the last entry",
+        "slots follow from the entries, and bytes past the last entry are erased",
         hunt=_QUEUE,
         pinned_by=_INDEX + "test_i5_header_is_not_believed",
     ),
     Hole(
         "I6",
-        "a kill between unit and entry: the record has its unit and counts as indexed",
+        "after a kill between unit and index entry the record counts as indexed",
         (5,),
         "queues and index are each compared with the log",
         hunt=_QUEUE,
@@ -58,9 +58,9 @@ HOLES = (
     ),
     Hole(
         "I7",
-        "the last record that was indexed is indexed again when it is told again",
+        "dispatching the last indexed record again adds a second index entry",
         (5,),
-        "entries at the end of the index are known, one by one",
-        hunt=Hunt("queue", fixed={"index": True, "index_entries": 3, "queue_units": 60}),
+        "entries at the end of the index are recognised one by one",
+        hunt=Search("queue", fixed={"index": True, "index_entries": 3, "queue_units": 60}),
     ),
 )

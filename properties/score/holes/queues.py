@@ -1,12 +1,12 @@
-"""Holes of consume queues and their extension (C1 to C17)."""
+"""Define the holes of consume queues and their extension (C1 to C17)."""
 
 from tornpage.properties.score.holes.hole import Hole
-from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.search import Search
 
 __all__ = ["HOLES"]
 
-_QUEUES = "tests/regressions/test_holes_queues.py::"
-_QUEUE, _RETENTION = Hunt("queue"), Hunt("retention")
+_QUEUES = "tests/regressions/holes/test_holes_queues.py::"
+_QUEUE, _RETENTION = Search("queue"), Search("retention")
 
 
 HOLES = (
@@ -14,8 +14,8 @@ HOLES = (
         "C1",
         "units of records that the log lost stay in their file and count again once the log is longer",
         (3, 4),
-        "what the log does not say is erased, durably with the next flush",
-        hunt=Hunt(
+        "units without a record in the log are erased, durably with the next flush",
+        hunt=Search(
             "queue",
             fixed={"sync_flush": False, "pool_buffers": 0, "queue_units": 16, "index": False, "queue_ext": False},
         ),
@@ -24,48 +24,48 @@ HOLES = (
         "C2",
         "a unit that lost its tags code in a tear counts: consumers by tag never see the message",
         (4, 17),
-        "each unit that is not proved by a checksum is compared with its record, tags code too",
-        hunt=Hunt("queue", 6, fixed={"index": False, "queue_ext": False}),
+        "each unit that no checksum proves is compared with its record, including the tags code",
+        hunt=Search("queue", 6, fixed={"index": False, "queue_ext": False}),
     ),
     Hole(
         "C3",
-        "a full index file has the checkpoint written, for queues too that nobody flushed",
+        "a full index file writes the checkpoint, which then covers queues that are not flushed",
         (9,),
-        "only a thorough flush of queues and index writes it",
-        hunt=Hunt(fixed={"index": True, "index_entries": 4}),
+        "only a complete flush of queues and index writes the checkpoint",
+        hunt=Search(fixed={"index": True, "index_entries": 4}),
         pinned_by=_QUEUES + "test_c3_index_does_not_speak_for_queues",
     ),
     Hole(
         "C4",
-        "a flush covers one file of each queue, and the checkpoint speaks for all",
+        "a flush covers one file of each queue, and the checkpoint covers all of them",
         (9,),
-        "all files of all queues, then the checkpoint",
+        "all files of all queues are flushed before the checkpoint",
         hunt=_QUEUE,
     ),
     Hole(
         "C5",
         "pre-fill counts as the furthest record: until the log is 2 GiB long no queue gets a message",
         (4, 16),
-        "pre-fill has no end; dispatch begins where the log says",
-        hunt=Hunt(
+        "pre-fill has no end offset; dispatch starts where the log says",
+        hunt=Search(
             "retention", 4, fixed={"file_bytes": 1024, "queue_units": 16, "queue_ext": False, "index": False}
         ),
         pinned_by=_QUEUES + "test_c5_prefill_is_not_the_furthest_record",
     ),
     Hole(
         "C6",
-        "after a restart pre-fill counts as messages: reads find nothing there and skip what is",
+        "after a restart pre-fill counts as messages: reads find nothing there and skip real messages",
         (4, 17),
-        "the minimum lies behind pre-fill",
+        "the minimum of a queue is after its pre-fill",
         hunt=_RETENTION,
         pinned_by=_QUEUES + "test_c6_prefill_is_no_message",
     ),
     Hole(
         "C7",
-        "the first unit of a new file of zeros counts: a message that there is not",
+        "the first unit of a new file of zeros counts as a message that does not exist",
         (4, 17),
-        "a unit counts if the log has its record",
-        hunt=Hunt(
+        "a unit counts only if the log has its record",
+        hunt=Search(
             fixed={"queue_units": 2, "sync_flush": False, "pool_buffers": 0, "multi_dispatch": False, "index": False,
                    "disk": "journal"}
         ),
@@ -73,75 +73,75 @@ HOLES = (
     ),
     Hole(
         "C8",
-        "dispatch goes on behind the furthest unit, behind the end of the log even: new messages are passed",
+        "dispatch resumes after the furthest unit, even past the end of the log: new messages are skipped",
         (16, 17),
-        "dispatch goes on where the proved part of the log ends",
-        hunt=Hunt("queue", 6, fixed={"sync_flush": False, "pool_buffers": 0, "index": False, "queue_ext": False}),
+        "dispatch resumes where the verified part of the log ends",
+        hunt=Search("queue", 6, fixed={"sync_flush": False, "pool_buffers": 0, "index": False, "queue_ext": False}),
         pinned_by=_QUEUES + "test_c8_dispatch_does_not_begin_behind_the_log",
     ),
     Hole(
         "C9",
-        "dispatch begins where the furthest queue ends: others lack what they lack",
+        "dispatch starts where the furthest queue ends: other queues keep missing units",
         (4, 17),
-        "each queue is proved for itself",
+        "each queue is verified separately",
         hunt=_QUEUE,
     ),
     Hole(
         "C10",
-        "a unit that the disk has no room for is logged and counts as written",
+        "a unit that does not fit on the disk is logged as an error but counts as written",
         (4, 17),
-        "it raises, and the batch is dispatched again",
+        "the write raises, and the batch is dispatched again",
         hunt=_QUEUE,
     ),
     Hole(
         "C11",
-        "the counters of light queues begin at 0 after a restart",
+        "the counters of light queues restart at 0 after a restart",
         (1, 4),
-        "they go on where log and queues end",
-        hunt=Hunt("put"),
+        "they continue where log and queues end",
+        hunt=Search("put"),
         pinned_by=_QUEUES + "test_c11_light_queues_go_on_counting",
     ),
     Hole(
         "C12",
         "queues are rebuilt before the delay levels are read: delayed messages are due at once",
         (4, 12),
-        "the levels are known first",
+        "the delay levels are read first",
         hunt=_QUEUE,
     ),
     Hole(
         "C13",
         "a lost queue is rebuilt from the newest log file on, or not at all",
         (4, 7),
-        "from the begin of the log on",
+        "it is rebuilt from the start of the log",
         pinned_by=_QUEUES + "test_c13_lost_queue_comes_back_whole",
     ),
     Hole(
         "C14",
-        "a topic that was deleted comes back with the next recovery",
+        "a deleted topic comes back with the next recovery",
         (10,),
-        "deleted topics are remembered, with the offset below which they are not dispatched",
+        "deleted topics are recorded with the offset below which they are not dispatched",
         hunt=_RETENTION,
     ),
     Hole(
         "C15",
-        "a record with queue offset 0 is never known to be there: it is appended again",
+        "a record with queue offset 0 never counts as queued: it is appended again",
         (4,),
-        "a number that is there is known, whichever it is",
+        "an existing number is recognised, whichever it is",
         hunt=_QUEUE,
     ),
     Hole(
         "C16",
-        "recovery looks at the last three files of a queue: damage in front stays",
+        "recovery checks the last three files of a queue: damage before them stays",
         (4,),
-        "all files are proved",
-        hunt=Hunt(fixed={"queue_units": 1}),
+        "all files are verified",
+        hunt=Search(fixed={"queue_units": 1}),
         pinned_by=_QUEUES + "test_c16_fourth_file_from_the_end_is_compared",
     ),
     Hole(
         "C17",
-        "units keep addresses of an extension that ends before them, and later units come to lie there",
+        "units keep addresses past the end of a cut extension, and later extension units are written there",
         (4, 17),
-        "an address counts if the extension has there what it should",
+        "an address counts only if the extension has the expected unit there",
         hunt=_QUEUE,
     ),
 )  # fmt: skip

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.handmade import HandmadeStore
-from tests.properties.decode.handmade import golden_dirs
+from tests.support.properties.handmade import golden_dirs
 from tornpage import Message, MessageStore, MessageStoreConfig
-from tornpage.pipeline.audit import audit_store
+from tornpage.pipeline.audit.audit import audit_store
 from tornpage.properties.inspect import Query, inspect_view
 from tornpage.properties.inspect.query import parse_times
 
@@ -33,7 +33,7 @@ def test_records_of_a_day_are_found() -> None:
     ("query", "said"),
     [
         (Query(topic="NoSuchTopic"), "no record of the topic 'NoSuchTopic' is in the log"),
-        (Query(tag="NoSuchTag"), "no record that was asked for"),
+        (Query(tag="NoSuchTag"), "no matching record"),
     ],
 )
 def test_look_up_without_an_answer_says_so(query: Query, said: str) -> None:

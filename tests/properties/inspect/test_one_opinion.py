@@ -10,7 +10,7 @@ import pytest
 
 from tests.pipeline.handmade import copied, overwrite
 from tornpage import MessageStore, MessageStoreConfig
-from tornpage.pipeline.audit import audit_store
+from tornpage.pipeline.audit.audit import audit_store
 from tornpage.properties.inspect import Query, inspect_view
 
 NAME = "03-rollover-blanks-retention"

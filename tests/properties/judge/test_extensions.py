@@ -1,4 +1,4 @@
-"""The judge of the extension of consume queues says no when it must: one recovered store, one thing wrong at a time."""
+"""Test that the judge of queue extensions refuses a recovered store with one mistake."""
 
 import struct
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tornpage.model.operations import Crash, Flush, HarmDerived, Operation, Put
-from tornpage.properties.campaign.coverage import OF_SOME_STORES, Tally, armed_judges
+from tornpage.properties.campaign.coverage import OF_SOME_STORES, Tally, enabled_judges
 from tornpage.properties.campaign.replay import replay
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -43,7 +43,7 @@ def found(tracker: DirtyTracker) -> Recovered:
 
 
 def content_of(found: Recovered) -> Content:
-    """What the process has of queues and extension, by name below the store."""
+    """The process view of queues and extension, by name below the store."""
     paths = [path for path in found.files.paths() if is_derived(path)]
     return {path.removeprefix(f"{ROOT}/"): found.files.peek(path, 0, 1 << 20) for path in paths}
 
@@ -96,7 +96,7 @@ def test_the_unit_of_an_earlier_message_is_noticed(found: Recovered) -> None:
     """The address of message 0 in the unit of message 1."""
     content = content_of(found)
     units = content[QUEUE]
-    with pytest.raises(GuaranteeBroken, match="does not lie behind"):
+    with pytest.raises(GuaranteeBroken, match="is not past"):
         judge(found, {**content, QUEUE: units[:32] + units[12:20] + units[40:]})
 
 
@@ -132,13 +132,13 @@ def test_whatever_befalls_the_extension_it_says_what_the_log_says(tracker: Dirty
 
 def test_a_store_without_an_extension_does_not_arm_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     (name,) = OF_SOME_STORES
-    assert name not in armed_judges(Settings())
-    assert name in armed_judges(SETTINGS)
+    assert name not in enabled_judges(Settings())
+    assert name in enabled_judges(SETTINGS)
     monkeypatch.setattr(scheduling, "required", lambda disk: (name,))
     tally = Tally()
-    tally.mattered[name] += 1  # it has refused its violation
+    tally.effective[name] += 1  # it has refused its violation
     assert scheduling.silent(tally, "posix-strict") == []
-    tally.saw(armed_judges(SETTINGS), ())
+    tally.count_judges(enabled_judges(SETTINGS), ())
     assert scheduling.silent(tally, "posix-strict") == [name]
-    tally.saw(armed_judges(SETTINGS), (name,))
+    tally.count_judges(enabled_judges(SETTINGS), (name,))
     assert scheduling.silent(tally, "posix-strict") == []

@@ -1,11 +1,11 @@
-"""The crash images that RocketMQ 4.9.3 left, judged again: each has the row that docs/against-java.md says it has."""
+"""Judge the crash images of RocketMQ 4.9.3 and compare with docs/against-java.md."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.impl.golden import ROOT, golden
-from tests.impl.golden_figures import DAMAGED
+from tests.support.impl.golden import ROOT, golden
+from tests.support.impl.golden_figures import DAMAGED
 from tornpage.outcomes.judging import golden_text
 from tornpage.properties.judge.golden import GoldenImage, GoldenRow, golden_images, judged_golden
 from tornpage.properties.judge.rulings import NEVER_JUDGED
@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "against-java.md"
 
 
 def image_of(place: tuple[str, str | None]) -> GoldenImage:
-    """Return an image, or skip where it is not at hand."""
+    """Return an image, or skip if it is missing."""
     case, variant = place
     return GoldenImage(golden(case, f"variants/{variant}.json" if variant else "expected.json"), variant or "")
 
@@ -36,7 +36,10 @@ def test_the_page_has_the_row(place: tuple[str, str | None]) -> None:
 
 
 def _every_loss_has_a_reason(row: GoldenRow) -> None:
-    """Fewer records than RocketMQ keeps, or a number that is not judged, only where the image is no crash."""
+    """Some images are no crash.
+
+    Only these have fewer records than RocketMQ keeps, or an unjudged number.
+    """
     words = {ruling.contract: ruling.verdict for ruling in row.judgement.rulings}
     assert row.numbers == ()
     assert row.kept >= (row.rocketmq_kept or 0) or words[2] == "unknown"

@@ -1,4 +1,7 @@
-"""The judge of crash images: right images pass, each judged number can be found broken, what is not told is unknown."""
+"""Test the judge of crash images: right images pass, and each number can break.
+
+Without the facts that it needs, a number is unknown.
+"""
 
 import json
 import os
@@ -11,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.properties.decode.handmade import record
+from tests.support.properties.handmade import record
 from tornpage.impl.dispatch.derived import Derived
 from tornpage.impl.log.durable_floor import DurableFloor
 from tornpage.impl.parts import Parts
@@ -19,12 +22,12 @@ from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
 from tornpage.model.operations import Flush, Operation, Put
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.judge.golden import GoldenImage, judged_golden
 from tornpage.properties.judge.image import IMAGE_BYTES_MAX, read_image, read_truth, truth_of, write_image
 from tornpage.properties.judge.judgement import Judgement, judge_image
 from tornpage.properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
-from tornpage.properties.judge.shape import Given, delays_of, read_given
+from tornpage.properties.judge.shape import SettingsOverride, delays_of, read_override
 from tornpage.properties.planted import parts_of
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Settings
@@ -59,14 +62,14 @@ def files_of(directory: Path) -> Mapping[str, tuple[bytes, int]]:
 
 @pytest.fixture
 def made(tracker: DirtyTracker, tmp_path: Path) -> Callable[..., Path]:
-    """Make the image of a power loss in which everything, or nothing un-synced, survived."""
+    """Make the image of a power loss with all or no un-synced writes."""
 
     def make(operations: tuple[Operation, ...] = OPERATIONS, settings: Settings = SETTINGS, *, all_kept: bool) -> Path:
         trial = lockstep_of(settings, tracker=tracker)
         for operation in operations:
             trial.run(operation)
         state = disk_state(trial.files.base, trial.files.journal, len(trial.files.journal), disk="posix-strict")
-        choices = {fact.name: fact.alternatives - 1 for fact in facts_of(state)} if all_kept else {}
+        choices = {fact.name: fact.alternatives - 1 for fact in in_flight_writes(state)} if all_kept else {}
         directory = tmp_path / f"image-{all_kept}"
         write_image(compose(state, choices), directory)
         return directory
@@ -95,7 +98,11 @@ def test_an_image_of_our_own_holds_with_nothing_told(made: Callable[..., Path], 
     assert judgement.figures["crashed_recoveries"] >= 3
     assert files_of(directory) == before
     again = judged(directory, samples=3)
-    assert (again.rulings, again.figures, again.said) == (judgement.rulings, judgement.figures, judgement.said)
+    assert (again.rulings, again.figures, again.store_findings) == (
+        judgement.rulings,
+        judgement.figures,
+        judgement.store_findings,
+    )
 
 
 @pytest.mark.parametrize("folder", [STALE_TAIL, TORN, STALE_QUEUE], ids=lambda folder: folder.name)
@@ -166,7 +173,7 @@ class _CutsOneMore(Recovery):
 
 
 class _ForgetsToFlush(Recovery):
-    """What was recovered does not count as flushed."""
+    """Recovered records do not count as flushed."""
 
     def carry_out(self, plan: RecoveryPlan) -> None:
         super().carry_out(plan)
@@ -174,7 +181,7 @@ class _ForgetsToFlush(Recovery):
 
 
 class _CutsDamage(Recovery):
-    """Damage is a tear like any other."""
+    """Damage is treated as a tear."""
 
     def plan(self, load_findings: Any) -> RecoveryPlan:
         plan = super().plan(load_findings)
@@ -182,7 +189,7 @@ class _CutsDamage(Recovery):
 
 
 class _HalfAFloor(DurableFloor):
-    """The floor lies at its place with the wrong checksum."""
+    """The floor has its place and the wrong checksum."""
 
     def start(self, offset: int) -> None:
         super().start(offset)
@@ -192,7 +199,7 @@ class _HalfAFloor(DurableFloor):
 
 
 class _LeavesTheEnd(Derived):
-    """An open leaves what it has dispatched to the service once more."""
+    """An open passes its dispatched records to the service again."""
 
     def reconcile(self, *arguments: Any, **options: Any) -> None:
         super().reconcile(*arguments, **options)
@@ -202,10 +209,10 @@ class _LeavesTheEnd(Derived):
 @pytest.mark.parametrize(
     ("components", "number", "sentence"),
     [
-        (Parts({Recovery: _CutsOneMore}), 2, "none that may survive"),
+        (Parts({Recovery: _CutsOneMore}), 2, "records that had to survive are missing"),
         (Parts({Recovery: _ForgetsToFlush}), 9, "watermarks"),
         (Parts({DurableFloor: _HalfAFloor}), 13, "not whole"),
-        (Parts({Derived: _LeavesTheEnd}), 16, "left to dispatch"),
+        (Parts({Derived: _LeavesTheEnd}), 16, "not dispatched"),
     ],
 )
 def test_a_store_that_errs_breaks_the_number(components: Parts, number: int, sentence: str) -> None:
@@ -224,10 +231,10 @@ def test_damage_has_to_be_named_and_left_alone(made: Callable[..., Path]) -> Non
     assert (judgement.mode, judgement.numbers("broken")) == ("read-only", [])
     assert of(judgement, 7).verdict == "holds"
     assert judgement.figures["records_kept"] == 4
-    assert any(said["severity"] == "damage" for said in judgement.said)
+    assert any(said["severity"] == "damage" for said in judgement.store_findings)
     ruling = of(judged(directory, components=Parts({Recovery: _CutsDamage})), 7)
     assert (ruling.verdict, ruling.file, ruling.offset) == ("broken", f"commitlog/{0:020d}", 0)
-    assert "unnoticed" in ruling.sentence
+    assert "does not notice" in ruling.sentence
 
 
 def test_a_store_that_does_not_open_is_judged_and_the_rest_unknown() -> None:
@@ -256,7 +263,10 @@ def test_a_record_that_nobody_put_breaks_number_1(truth: dict[str, Any]) -> None
 
 
 def test_a_killed_process_loses_nothing_that_it_had_acknowledged(truth: dict[str, Any]) -> None:
-    """The image was damaged afterwards: as a kill it has lost more than a crash may, which no recovery can mend."""
+    """The image was damaged afterwards and has lost more than a kill may lose.
+
+    No recovery can repair that.
+    """
     assert of(judged(STALE_TAIL / "store", truth=truth_of(truth)), 2).verdict == "holds"
     ruling = of(judged(STALE_TAIL / "store", truth=truth_of(truth, power_loss=False)), 2)
     assert ruling.verdict == "unknown"
@@ -272,12 +282,12 @@ def test_an_acknowledged_record_that_was_there_and_is_cut_breaks_number_2(truth:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"records": [1]}', '{"records": [{"commitLogOffset": "x"}]}'])
 def test_a_file_that_is_no_truth_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "truth").write_text(text)
-    with pytest.raises(InspectError, match="is no truth") as refused:
+    with pytest.raises(InspectError, match="is not a truth") as refused:
         read_truth(str(tmp_path / "truth"))
     assert "\n" not in str(refused.value)
 
 
-# ---- what the bytes do not tell --------------------------------------------------------------------------------------
+# ---- facts that the bytes do not show ------------------------------------------------------------------------------
 
 
 def test_due_times_of_other_levels_leave_number_4_open() -> None:
@@ -287,7 +297,7 @@ def test_due_times_of_other_levels_leave_number_4_open() -> None:
     assert [finding.code for finding in judgement.findings] == ["CQ_DELAYS_UNKNOWN"]
     settings = json.loads((folder / "config.json").read_text())["store"]
     text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
-    told = judged(folder / "store", given=read_given(text, source="settings"))
+    told = judged(folder / "store", override=read_override(text, source="settings"))
     assert (of(told, 4).verdict, told.findings, told.numbers("broken")) == ("holds", (), [])
 
 
@@ -299,7 +309,7 @@ def test_an_index_file_whose_slots_cannot_be_told_leaves_number_5_open(tmp_path:
     judgement = judged(directory)
     assert of(judgement, 5).verdict == "unknown"
     assert "IX_SLOTS_UNKNOWN" in [finding.code for finding in judgement.findings]
-    slots = judged(directory, given=Given().with_numbers(maxHashSlotNum=1000))
+    slots = judged(directory, override=SettingsOverride().with_numbers(maxHashSlotNum=1000))
     assert of(slots, 5).verdict == "holds"
 
 
@@ -369,7 +379,7 @@ def test_what_a_store_leaves_alone_is_no_part_of_the_judgement(tmp_path: Path) -
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_bytes_make_the_judge_raise(seed: int, tmp_path: Path) -> None:
-    """Files overwritten, cut, lost and copied: whatever is ruled, it is a ruling, and one image is ruled once."""
+    """Files are overwritten, cut, lost and copied: each image gets one ruling."""
     draw = random.Random(seed)
     directory = copied(draw.choice([STALE_TAIL, TORN, STALE_QUEUE]), tmp_path)
     for path in draw.sample(sorted(path for path in directory.rglob("*") if path.is_file()), 3):
@@ -414,7 +424,7 @@ def test_progress_beyond_the_queues_has_to_be_brought_back(tmp_path: Path) -> No
     assert (ruling.verdict, ruling.file) == ("broken", "config/consumerOffset.json")
 
 
-# ---- what is no image ------------------------------------------------------------------------------------------------
+# ---- directories that are no image ---------------------------------------------------------------------------------
 
 
 def _file(directory: Path) -> Path:
@@ -503,19 +513,22 @@ def test_a_queue_whose_numbers_jump_is_not_judged(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_queue_that_no_file_can_have_is_not_judged(fields: dict[str, Any], tmp_path: Path) -> None:
-    """Logs of others may name one; the store says so and goes on."""
+    """A foreign log may name one; the store reports it and goes on."""
     log = tmp_path / "commitlog" / f"{0:020d}"
     log.parent.mkdir()
     log.write_bytes(record(0, **fields).ljust(65536, b"\0"))
     judgement = judged(tmp_path, samples=2)
     assert judgement.numbers("broken") == []
-    assert "no queue file can have it" in of(judgement, 4).sentence
+    assert "no queue file can hold" in of(judgement, 4).sentence
     assert {of(judgement, number).verdict for number in (4, 5, 17)} == {"unknown"}
 
 
 @pytest.mark.parametrize("queue_id", [-1, -(2**31), 2**31 - 1])
 def test_a_queue_of_any_number_is_judged(queue_id: int, tmp_path: Path) -> None:
-    """RocketMQ stores negative ones. Their files were left out, and no queue of such a store was judged."""
+    """RocketMQ stores negative ones.
+
+    Their files were left out, and no queue of such a store was judged.
+    """
     log = tmp_path / "commitlog" / f"{0:020d}"
     log.parent.mkdir()
     first = record(0, topic=b"T", queue_id=queue_id, properties=b"KEYS\x01k")

@@ -1,4 +1,4 @@
-"""Every judge says no when it must: one recovered store, one thing wrong at a time."""
+"""Test that every judge refuses a recovered store with one mistake at a time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,19 +28,19 @@ FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 
 @dataclass
 class Harmed:
-    """A right recovery, and what a test changes about it."""
+    """A right recovery, and the change of a test."""
 
     found: Recovered
 
     def store(self, **says: object) -> Recovered:
-        """The store says something else about itself."""
+        """The store gives another answer about itself."""
         names = ("min_offset", "flushed_offset", "committed_offset", "max_offset", "read_only_reason")
         answers = {name: getattr(self.found.store, name) for name in names}
         fake: Any = SimpleNamespace(**{**answers, **says})
         return replace(self.found, store=fake)
 
     def live(self, change: Callable[[dict[str, bytes]], object]) -> Recovered:
-        """The page cache holds something else."""
+        """The page cache has another content."""
         content = {path: self.found.files.peek(path, 0, 1 << 20) for path in self.found.files.paths()}
         change(content)
         fake: Any = SimpleNamespace(
@@ -49,7 +49,7 @@ class Harmed:
         return replace(self.found, files=fake)
 
     def durable(self, change: Callable[[dict[str, bytes]], object]) -> Recovered:
-        """The disk holds something else."""
+        """The disk has another content."""
         content = dict(self.found.durable.files)
         change(content)
         return replace(self.found, durable=Image(self.found.durable.directories, content))
@@ -157,7 +157,7 @@ def test_a_checkpoint_that_was_ahead_when_the_crash_came_is_noticed_though_recov
     found = replace(harmed.found, files=files)
     with pytest.raises(GuaranteeBroken, match="contract 9: the checkpoint is newer"):
         require(checkpoint_is_not_ahead(found))
-    require(checkpoint_is_not_ahead(replace(found, was_harmed=True)))
+    require(checkpoint_is_not_ahead(replace(found, was_corrupted=True)))
 
 
 @pytest.mark.parametrize("says", [{"flushed_offset": 0}, {"min_offset": 1 << 40}, {"committed_offset": 5}])
@@ -187,5 +187,5 @@ def test_the_ledger_refuses_what_is_no_record_of_the_model(tracker: DirtyTracker
     for wrong in (replace(record, queue_offset=5), replace(record, store_timestamp=5)):
         with pytest.raises(GuaranteeBroken, match="contract 1"):
             Ledger(file_bytes=4096).note(wrong, end_before=0, peek=peek)
-    with pytest.raises(GuaranteeBroken, match="no record"):
+    with pytest.raises(GuaranteeBroken, match="no valid record"):
         Ledger(file_bytes=4096).note(record, end_before=0, peek=lambda name, at, size: bytes(size))

@@ -1,4 +1,7 @@
-"""The judges of progress files say so when something is wrong, and the ledger knows what was legal when."""
+"""Test that judges of progress files refuse mistakes, and that the ledger is right.
+
+The ledger has the legal versions of each moment.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +22,7 @@ from tornpage.properties.judge.ledgers import (
     DELAY_OFFSETS,
     LIGHT_CONSUMER_OFFSETS,
     ProgressLedger,
-    said_by,
+    versions_in,
 )
 from tornpage.properties.judge.progress import files_are_old_or_new, nobody_is_led_past, progress_effects
 from tornpage.properties.judge.rulings import require
@@ -46,18 +49,18 @@ def found(tracker: DirtyTracker) -> Recovered:
 
 
 def test_what_was_saved_is_what_is_there(found: Recovered) -> None:
-    assert found.said_before[CONSUMER_OFFSETS] == SAID
+    assert found.versions_before[CONSUMER_OFFSETS] == SAID
     assert progress_effects(found) >= {"progress_saved"}
 
 
 @pytest.mark.parametrize("said", [(), ((("T", "g", 0), 2),), ("unreadable", "[]")])
 def test_a_version_that_nobody_saved_is_noticed(found: Recovered, said: Any) -> None:
     with pytest.raises(GuaranteeBroken, match=r"consumerOffset\.json is neither"):
-        require(files_are_old_or_new(replace(found, said_before={CONSUMER_OFFSETS: said})))
+        require(files_are_old_or_new(replace(found, versions_before={CONSUMER_OFFSETS: said})))
 
 
 def on_disk(found: Recovered, name: str, content: bytes) -> Recovered:
-    """The crash has left something else on the disk."""
+    """The crash has left another content on the disk."""
     before = found.files.base
     files: Any = SimpleNamespace(base=Image(before.directories, {**before.files, name: content}))
     return replace(found, files=files)
@@ -87,7 +90,7 @@ def test_a_torn_list_of_deleted_topics_is_noticed(found: Recovered) -> None:
 
 def test_delay_offsets_of_another_shape_are_judged_before_anybody_uses_them(found: Recovered) -> None:
     legal = {DELAY_OFFSETS: frozenset({()})}
-    spoken = replace(found, said_before={DELAY_OFFSETS: ("unreadable", "[]")}, legal_versions=legal)
+    spoken = replace(found, versions_before={DELAY_OFFSETS: ("unreadable", "[]")}, legal_versions=legal)
     with pytest.raises(GuaranteeBroken, match=r"contract 13: delayOffset\.json is neither"):
         all_judge(spoken)
 
@@ -95,25 +98,25 @@ def test_delay_offsets_of_another_shape_are_judged_before_anybody_uses_them(foun
 def test_delay_offsets_that_recovery_has_not_made_durable_are_noticed(found: Recovered) -> None:
     durable = Image(found.durable.directories, {**found.durable.files, DELAY_OFFSETS: b'{"offsetTable":{1:5}}'})
     spoken = replace(found, durable=durable)
-    with pytest.raises(GuaranteeBroken, match=r"contract 12: delayOffset\.json on disk says otherwise"):
+    with pytest.raises(GuaranteeBroken, match=r"contract 12: delayOffset\.json on disk has other progress"):
         require(delivery_goes_on_where_it_was_saved(spoken))
 
 
 def test_an_offset_that_was_not_brought_back_is_noticed(found: Recovered) -> None:
     with pytest.raises(GuaranteeBroken, match="not those that the recovered queues allow"):
-        require(nobody_is_led_past(replace(found, said_before={CONSUMER_OFFSETS: ((("T", "g", 0), 9),)})))
+        require(nobody_is_led_past(replace(found, versions_before={CONSUMER_OFFSETS: ((("T", "g", 0), 9),)})))
 
 
 def test_a_store_that_answers_otherwise_than_its_file_is_noticed(found: Recovered) -> None:
     found.store.commit_offset("g", "T", 0, 0)
-    with pytest.raises(GuaranteeBroken, match="a group goes on elsewhere"):
+    with pytest.raises(GuaranteeBroken, match="a group continues at another offset"):
         require(nobody_is_led_past(found))
 
 
 @pytest.mark.parametrize("says", [0, 2])
-@pytest.mark.parametrize("queues_came_late", [False, True])
+@pytest.mark.parametrize("queues_created_late", [False, True])
 def test_a_level_that_goes_on_elsewhere_is_noticed(
-    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch, says: int, queues_came_late: bool
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch, says: int, queues_created_late: bool
 ) -> None:
     put, due = Put(properties="DELAY\x011"), Step(service="schedule", after_ms=2_000)
     trial = carried_out(tracker, put, Step(service="reput"), due, due, due, Close(), Open())
@@ -123,8 +126,8 @@ def test_a_level_that_goes_on_elsewhere_is_noticed(
     )
     assert dict(found.store.delay_offsets()) == {1: 1}
     monkeypatch.setattr(found.store, "delay_offsets", lambda: {1: says})
-    with pytest.raises(GuaranteeBroken, match="contract 12: delivery goes on elsewhere"):
-        require(delivery_goes_on_where_it_was_saved(replace(found, queues_came_late=queues_came_late)))
+    with pytest.raises(GuaranteeBroken, match="contract 12: delivery continues at the wrong place"):
+        require(delivery_goes_on_where_it_was_saved(replace(found, queues_created_late=queues_created_late)))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,7 @@ def test_inside_a_verb_two_versions_are_legal_and_behind_it_one() -> None:
 
 def test_what_files_say_is_read_without_the_store() -> None:
     stored = b'{\n\t"lmqOffsetTable":{"T@%LMQ%g":4},"offsetTable":{"T@g":{0:1,1:2\n\t\t}\n\t}\n}'
-    said = said_by({LIGHT_CONSUMER_OFFSETS: stored}, (CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS))
+    said = versions_in({LIGHT_CONSUMER_OFFSETS: stored}, (CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS))
     assert said[CONSUMER_OFFSETS] == ()
     assert said[LIGHT_CONSUMER_OFFSETS] == ((("T", "%LMQ%g", 0), 4), (("T", "g", 0), 1), (("T", "g", 1), 2))
 
@@ -171,11 +174,11 @@ def test_what_files_say_is_read_without_the_store() -> None:
 @pytest.mark.parametrize("main", [b"", b"\0\0", b"{"])
 def test_a_backup_speaks_for_a_file_that_says_nothing(main: bytes) -> None:
     files = {CONSUMER_OFFSETS: main, f"{CONSUMER_OFFSETS}.bak": b'{"offsetTable":{"T@g":{0:1}}}'}
-    assert said_by(files, (CONSUMER_OFFSETS,)) == {CONSUMER_OFFSETS: SAID}
+    assert versions_in(files, (CONSUMER_OFFSETS,)) == {CONSUMER_OFFSETS: SAID}
 
 
 @pytest.mark.parametrize(
     "text", [b"[]", b'{"offsetTable":[]}', b'{"offsetTable":{"T":{"0":1}}}', b'{"offsetTable":{"T@g":7}}']
 )
 def test_a_document_of_another_shape_is_no_version(text: bytes) -> None:
-    assert said_by({CONSUMER_OFFSETS: text}, (CONSUMER_OFFSETS,))[CONSUMER_OFFSETS][:1] == ("unreadable",)  # type: ignore[index]
+    assert versions_in({CONSUMER_OFFSETS: text}, (CONSUMER_OFFSETS,))[CONSUMER_OFFSETS][:1] == ("unreadable",)  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""Every judge of queues and index says no when it must: one recovered store, one thing wrong at a time."""
+"""Test that every judge of queues and index refuses one mistake at a time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -48,12 +48,12 @@ SETTINGS = Settings(file_bytes=16384, queue_units=4, index_entries=6)
 
 @dataclass
 class Harmed:
-    """A right recovery, and what a test changes about it."""
+    """A right recovery, and the change of a test."""
 
     found: Recovered
 
     def live(self, change: Callable[[dict[str, bytes]], object]) -> Recovered:
-        """The page cache holds something else."""
+        """The page cache has another content."""
         files = self.found.files
         content = {path: files.peek(path, 0, 1 << 20) for path in files.paths()}
         change(content)
@@ -63,13 +63,13 @@ class Harmed:
         return replace(self.found, files=fake)
 
     def durable(self, change: Callable[[dict[str, bytes]], object]) -> Recovered:
-        """The disk holds something else."""
+        """The disk has another content."""
         content = dict(self.found.durable.files)
         change(content)
         return replace(self.found, durable=Image(self.found.durable.directories, content))
 
     def store(self, **methods: object) -> Recovered:
-        """The store answers something else."""
+        """The store gives another answer."""
         store = self.found.store
 
         class Lying:
@@ -192,7 +192,7 @@ def test_a_checkpoint_ahead_of_queues_or_index_is_noticed(harmed: Harmed, what: 
 
     def change(content: dict[str, bytes]) -> None:
         checkpoint = f"{ROOT}/checkpoint"
-        assert checkpoint_times(harmed.found.durable) == (0, 0)  # whoever opens a store says nothing, to begin with
+        assert checkpoint_times(harmed.found.durable) == (0, 0)  # an opened store reports nothing at first
         content[checkpoint] = content[checkpoint][:8] + newest_ms.to_bytes(8, "big") * 2 + content[checkpoint][24:]
 
     require(checkpoint_is_not_ahead_of_queues(harmed.durable(change)))
@@ -204,7 +204,7 @@ def test_a_checkpoint_ahead_of_queues_or_index_is_noticed(harmed: Harmed, what: 
     broken = harmed.durable(change_and_lose)
     with pytest.raises(GuaranteeBroken, match="contract 9"):
         require(checkpoint_is_not_ahead_of_queues(broken))
-    require(checkpoint_is_not_ahead_of_queues(replace(broken, was_harmed=True)))
+    require(checkpoint_is_not_ahead_of_queues(replace(broken, was_corrupted=True)))
 
 
 # ---- the trial -------------------------------------------------------------------------------------------------------

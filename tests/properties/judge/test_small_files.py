@@ -1,4 +1,4 @@
-"""The judges of small files say no when they must: one recovered store, one thing wrong on a disk at a time."""
+"""Test that the judges of small files refuse one mistake on the disk at a time."""
 
 import struct
 import zlib
@@ -33,7 +33,7 @@ Change = Callable[[bytes], bytes | None]
 
 @pytest.fixture
 def found(tracker: DirtyTracker) -> Recovered:
-    """A store that was recovered from a power loss behind a clean round, so that all small files are there."""
+    """A store recovered from a power loss after a clean round, with all small files."""
     trial = lockstep_of(Settings(file_bytes=FILE_BYTES), tracker=tracker)
     dispatched = (Step(service="reput"), Step(service="flush-queues", after_ms=60_000))
     for operation in (Put(), Put(), Flush(), *dispatched, Crash(), *dispatched):
@@ -42,7 +42,7 @@ def found(tracker: DirtyTracker) -> Recovered:
 
 
 def on_disk(found: Recovered, path: str, change: Change) -> list[Recovered]:
-    """The disk as the crash left it, then the disk as the recovery leaves it, holds something else."""
+    """The disk has another content after the crash, then after the recovery."""
     return [
         replace(found, durable=_changed(found.durable, path, change)),
         _seen_as(found, base=_changed(found.files.base, path, change)),
@@ -56,7 +56,7 @@ def _changed(image: Image, path: str, change: Change) -> Image:
 
 
 def _seen_as(found: Recovered, **changes: object) -> Recovered:
-    """The disk of the process is another one."""
+    """The process uses another disk."""
     files: Any = SimpleNamespace(
         **{"paths": found.files.paths, "peek": found.files.peek, "base": found.files.base} | changes
     )
@@ -115,7 +115,7 @@ def test_process_without_a_whole_small_file_is_noticed(found: Recovered, lost: s
     def peek(path: str, offset: int, size_bytes: int) -> bytes:
         return bytes(24) if path == lost else found.files.peek(path, offset, size_bytes)
 
-    with pytest.raises(GuaranteeBroken, match=f"contract 13: a process that has recovered has no whole {name}"):
+    with pytest.raises(GuaranteeBroken, match=f"contract 13: the recovered store has no whole {name}"):
         require(small_files_are_whole(_seen_as(found, peek=peek)))
 
 
@@ -124,7 +124,7 @@ def test_checkpoint_of_another_store_needs_its_times_alone(found: Recovered) -> 
         stored = found.files.peek(path, offset, size_bytes)
         return first + stored[1:-1] + b"x" if path == CHECKPOINT else stored
 
-    harmed = replace(_seen_as(found, peek=peek), was_harmed=True)
+    harmed = replace(_seen_as(found, peek=peek), was_corrupted=True)
     first = b"\0"
     require(small_files_are_whole(harmed))
     first = b"\x80"

@@ -1,8 +1,11 @@
-"""Each judge has something to compare in the right recovery, passes it, and refuses the violation planted for it."""
+"""Test that each judge passes the right recovery and refuses its planted violation.
+
+It has to have something to compare.
+"""
 
 import pytest
 
-from tornpage.properties.campaign.coverage import NEEDS, fired_judges
+from tornpage.properties.campaign.coverage import NEEDS, hit_judges
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.crashes.violations import judges_that_go_red, right_recovery
@@ -28,7 +31,7 @@ def test_every_judge_has_a_violation_and_a_need() -> None:
 def test_a_right_recovery_is_compared_by_all_and_passes_all(found: Recovered) -> None:
     for judge in JUDGES:
         require(judge(found))
-    assert set(fired_judges(found)) == {f"judge_{name}" for name in NAMES}
+    assert set(hit_judges(found)) == {f"judge_{name}" for name in NAMES}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -49,4 +52,4 @@ def test_a_judge_that_agrees_with_everything_is_not_among_the_red(
 def test_in_an_empty_store_hardly_any_judge_has_something_to_compare(tracker: DirtyTracker) -> None:
     trial = lockstep_of(Settings(), tracker=tracker)
     empty = trial.recovery.judged_at_rest()
-    assert fired_judges(empty) == ("judge_opens_for_writing",)
+    assert hit_judges(empty) == ("judge_opens_for_writing",)

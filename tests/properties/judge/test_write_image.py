@@ -1,4 +1,4 @@
-"""Images as directories: recovery on a real disk presents what recovery in memory presents."""
+"""Test that recovery of an image on a real disk equals recovery in memory."""
 
 import random
 from pathlib import Path
@@ -12,7 +12,7 @@ from tornpage.model.operations import AimFault, Choice, Clean, Crash, Flush, Ope
 from tornpage.properties.campaign.replay import replay
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.explain.evidence import Witness
 from tornpage.properties.judge.image import write_image
@@ -42,7 +42,7 @@ def test_a_real_disk_and_the_recorded_one_recover_alike(tracker: DirtyTracker, t
     for number in range(40):
         position = rng.choice(trial.files.events)
         state = disk_state(trial.files.base, trial.files.journal, position, disk="posix-strict")
-        image = compose(state, draw(facts_of(state), rng))
+        image = compose(state, draw(in_flight_writes(state), rng))
         directory = tmp_path / str(number)
         write_image(image, directory)
         on_disk = recovered(OsFiles(), str(directory))

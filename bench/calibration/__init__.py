@@ -1,0 +1,1 @@
+"""Slices that measure a disk, and the calibration built from them."""

@@ -1,0 +1,1 @@
+"""The real store under power losses and process kills, beside the simulator."""

@@ -1,0 +1,1 @@
+"""Validation: predictions of the simulator compared with measurements of the real store."""

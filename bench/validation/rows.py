@@ -1,0 +1,83 @@
+"""A validation as rows of plain values, for files, documents and figures.
+
+Times are us, errors are shares.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from tornpage.bench.calibration.driven import Driven
+from tornpage.bench.validation.rounds import Round
+from tornpage.bench.validation.scores import Observed
+from tornpage.bench.validation.validation import Case, Validation
+from tornpage.sim.results.tables import quantile
+
+__all__ = ["SHARES", "quantile_rows", "score_rows", "slice_rows"]
+
+US = 1000.0
+SHARES = (*(number / 100 for number in range(1, 100)), 0.995, 0.998, 0.999)
+"""The shares of messages that a row of `quantile_rows` bounds."""
+
+Row = dict[str, Any]
+
+
+def score_rows(validation: Validation) -> list[Row]:
+    """Return a row for each held-out case: measurement, error of the prediction, floor."""
+    return [_score_row(case) for case in validation.cases]
+
+
+def _score_row(case: Case) -> Row:
+    measured, predicted = case.measured, case.predicted
+    ordered = np.sort(measured.latency_ns)
+    row: Row = {"case": case.name, "messages": len(ordered)}
+    row |= {f"measured_p{share:g}_us": quantile(ordered, share / 100) / US for share in (50, 90, 99)}
+    row |= {f"error_{name}": value for name, value in asdict(case.error).items()}
+    row |= {f"floor_{name}": value for name, value in asdict(case.floor).items()}
+    row |= {
+        "measured_flushes_per_s": measured.flushes_per_s,
+        "predicted_flushes_per_s": predicted.flushes_per_s,
+        "measured_at_risk_messages": measured.at_risk,
+        "predicted_at_risk_messages": predicted.at_risk,
+    }
+    return row | {"passes": case.passes, "passes_without_floor": case.passes_without_floor}
+
+
+def quantile_rows(validation: Validation) -> Iterator[Row]:
+    """Yield latency quantiles of each held-out case: all, predicted, both halves."""
+    for case in validation.cases:
+        sides = {name: np.sort(_side(case, name).latency_ns) for name in ("measured", "predicted", "even", "odd")}
+        for share in SHARES:
+            yield {"case": case.name, "share": share} | {
+                f"{name}_us": quantile(ordered, share) / US for name, ordered in sides.items()
+            }
+
+
+def _side(case: Case, name: str) -> Observed:
+    side: Observed = getattr(case, name)
+    return side
+
+
+def slice_rows(rounds: Sequence[Round]) -> Iterator[Row]:
+    """Yield a row for each slice that drove a store."""
+    for one in rounds:
+        for role, slices in (("calibrating", one.calibrating), ("held out", one.held_out)):
+            for name, driven in slices.items():
+                yield {"round": one.number, "role": role, "case": name, **_slice_row(driven)}
+
+
+def _slice_row(driven: Driven) -> Row:
+    parts = {
+        "late": driven.began_ns - driven.due_ns,
+        "put": driven.written_ns - driven.began_ns,
+        "latency": driven.latency_ns,
+        "flush": driven.flushes["end_ns"] - driven.flushes["start_ns"],
+    }
+    row: Row = {"seed": driven.seed, "messages": len(driven.due_ns), "flushes": len(driven.flushes)}
+    row["commits"] = len(driven.commits)
+    for name, values in parts.items():
+        ordered = np.sort(values)
+        row |= {f"{name}_p{share:g}_us": quantile(ordered, share / 100) / US for share in (50, 90, 99)}
+    return row

@@ -1,0 +1,1 @@
+"""Crash campaigns in Spark tasks, and their sums."""

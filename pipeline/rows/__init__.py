@@ -1,0 +1,1 @@
+"""Rows of store files, and the columns of every table."""

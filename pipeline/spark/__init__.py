@@ -1,0 +1,4 @@
+"""Sessions, jobs and workers of Spark.
+
+Importing this package loads neither Java nor Spark.
+"""

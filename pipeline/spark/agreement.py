@@ -1,0 +1,72 @@
+"""Compare the code of driver and workers: rows depend on it, so both must run the same."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from tornpage.pipeline.spark.session import SparkUnavailable
+
+__all__ = ["VersionsDiffer", "differing", "missing_module", "versions"]
+
+_ROOMS = ("impl", "model", "pipeline", "properties", "sim")
+"""The code that tasks run."""
+_PACKAGES = ("tornpage", "numpy", "pyarrow")
+
+
+class VersionsDiffer(SparkUnavailable):
+    """Driver and workers run different versions; the message is one line with the remedy."""
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return versions of Python and packages, and a digest of the project's code.
+
+    They are those of this process, taken once.
+    """
+    found = {"Python": ".".join(map(str, sys.version_info[:2]))}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return {**found, "code of tornpage": _digest()}
+
+
+def differing(workers: Mapping[str, str], driver: Mapping[str, str]) -> VersionsDiffer | None:
+    """Return the error of workers that differ from the driver, or None.
+
+    Only the code counts, not how it is installed: a tree that is run in place has no package versions.
+    """
+    counted = [name for name in driver if name != "tornpage" and workers.get(name) != driver[name]]
+    if not counted:
+        return None
+    shown = [name for name in driver if workers.get(name) != driver[name]]
+    said = ", ".join(f"{name} {workers.get(name, 'unknown')}, here {driver[name]}" for name in shown)
+    return VersionsDiffer(f"workers have other versions: {said}; install there what is installed here")
+
+
+def missing_module(error: BaseException) -> VersionsDiffer | None:
+    """Return the error of a job that failed because workers lack a module, or None."""
+    said = str(error)
+    if "PYTHON_VERSION_MISMATCH" in said:
+        return VersionsDiffer("workers run another version of Python; set PYSPARK_PYTHON to one like the driver's")
+    names = re.findall(r"No module named '([^']+)'", said)
+    if not names:
+        return None
+    return VersionsDiffer(f"workers have no module {names[-1]}; install there what is installed here")
+
+
+def _digest() -> str:
+    """Return a digest of the sources of the rooms, equal in a checkout and an installation."""
+    home = Path(__file__).absolute().parents[2]
+    digest = hashlib.sha256()
+    for room in _ROOMS:
+        for path in sorted((home / room).rglob("*.py")):
+            digest.update(str(path.relative_to(home)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,145 @@
+"""Run Spark jobs of one task each, so that a dead worker costs one piece of work.
+
+If all pieces were tasks of one job, the death of one would fail the job, and Spark would end its other tasks. Jobs wait
+in Spark's own queue, so that all cores have work. Between two pieces of seconds the cost of a job is not measurable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from tornpage.pipeline.spark.agreement import differing, missing_module, versions
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+__all__ = ["Death", "do_each", "reason_of", "spark_failures"]
+
+_QUEUED_MIN = 16
+"""The least number of waiting jobs, for cores of workers that join late."""
+
+_DEATHS = (
+    (re.compile(r"Python worker exited unexpectedly"), "its process ended"),
+    (re.compile(r"Python worker failed to connect back"), "its process did not start"),
+    (re.compile(r"ExecutorLostFailure"), "its executor was lost"),
+)
+
+_REASON = re.compile(r"(?:Caused by: )?([\w.]*(?:Error|Exception): .+)")
+
+Piece = TypeVar("Piece")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The reason why a piece of work failed: its worker died, or the work raised."""
+
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """The worker runs other code than the driver."""
+
+    versions: dict[str, str]
+
+
+def do_each(
+    spark: SparkSession,
+    pieces: Sequence[Piece],
+    do: Callable[[Piece], Answer],
+    done: Callable[[Piece, Answer | Death], None],
+) -> None:
+    """Run each piece in a Spark task of its own; call `done` with each result as it comes.
+
+    `done` is called in this thread. When anything ends this early, jobs are cancelled and workers stop. Raises
+    VersionsDiffer if workers run other code, the errors of `done`, and Py4JError or PySparkException if Spark itself
+    fails.
+    """
+    context = spark.sparkContext
+    is_over = threading.Event()
+    threads = min(len(pieces), max(_QUEUED_MIN, 2 * context.defaultParallelism)) or 1
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="job")
+    try:
+        under_way = {pool.submit(_submit, context, piece, do, is_over): piece for piece in pieces}
+        for future in as_completed(under_way):
+            answer = future.result()
+            if isinstance(answer, _Other):
+                raise differing(answer.versions, versions()) or AssertionError("equal versions")
+            done(under_way.pop(future), answer)
+    finally:
+        is_over.set()
+        _end(context, pool)
+
+
+def spark_failures() -> tuple[type[Exception], ...]:
+    """Return the errors of calls to Spark when Spark itself fails, for example if it died."""
+    try:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+    except ImportError:  # a missing package is reported as such
+        return ()
+    return (Py4JError, PySparkException, ConnectionError)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the reason of a failed job in one line, without tracebacks."""
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        return f"the Java process of Spark has ended or does not answer ({type(error).__name__})"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    reasons = (_REASON.fullmatch(line) for line in lines)
+    told = [found[1] for found in reasons if found is not None]
+    return next((each for each in told if "SparkException" not in each and "Py4J" not in each), lines[0])[:300]
+
+
+def _task(do: Callable[[Piece], Answer], wanted: Mapping[str, str], piece: Piece) -> Answer | Death | _Other:
+    """Run a piece in a worker that runs the driver's code.
+
+    Workers import this function by its name, so it is their own.
+    """
+    mine = versions()
+    if differing(mine, wanted) is not None:
+        return _Other(mine)
+    try:
+        return do(piece)
+    except Exception as error:
+        return Death(f"{type(error).__name__}: {error}")
+
+
+def _submit(
+    context: SparkContext, piece: Piece, do: Callable[[Piece], Answer], is_over: threading.Event
+) -> Answer | Death | _Other:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    if is_over.is_set():
+        return Death("it was not started")
+    task = partial(_task, do, versions())
+    try:
+        [answer] = context.parallelize([piece], 1).map(task).collect()
+    except (Py4JJavaError, PySparkException) as error:
+        if (other := missing_module(error)) is not None:
+            raise other from error
+        said = str(error)
+        how = next((how for pattern, how in _DEATHS if pattern.search(said)), None)
+        if how is None:
+            raise
+        return Death(how)
+    return answer
+
+
+def _end(context: SparkContext, pool: ThreadPoolExecutor) -> None:
+    """Cancel the remaining jobs, and wait for the threads: none may outlive the session."""
+    from py4j.protocol import Py4JError
+
+    with contextlib.suppress(Py4JError):
+        context.cancelAllJobs()
+    pool.shutdown(wait=True, cancel_futures=True)

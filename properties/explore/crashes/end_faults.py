@@ -1,0 +1,245 @@
+"""Inject faults at the end of a run: corrupt files of the closed store, or fail its I/O.
+
+One fault of each class is injected in turn. `end_fault_classes` lists the classes. A campaign in which one of them was
+never hit is vacuous.
+"""
+
+import random
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Literal, get_args
+
+from tornpage.model.operations import (
+    AimFault,
+    ClockStep,
+    CommitOffset,
+    Crash,
+    Damage,
+    DamageKind,
+    DelayOffsetsAre,
+    DerivedFile,
+    DerivedHarm,
+    DiskUsed,
+    Flush,
+    HarmDerived,
+    HarmProgress,
+    Open,
+    OpenTwice,
+    Operation,
+    ProgressHarm,
+    Put,
+    Step,
+)
+from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.disk.images import in_flight_writes
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.program.case import Disk
+from tornpage.properties.program.fault_effects import EFFECTS
+from tornpage.properties.program.fault_stories import story
+
+__all__ = ["EndFaults", "count_fault_rules", "end_fault_classes"]
+
+DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
+HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
+HARMED: tuple[DerivedFile, ...] = get_args(DerivedFile)
+PROGRESS_HARMS: tuple[ProgressHarm, ...] = get_args(ProgressHarm)
+_BESIDE: tuple[Literal["", "queue", "index"], ...] = ("", "", "queue", "index")
+"""The file corrupted together with the log. If there is none, everything that verifies must be served."""
+_DELAY_HARMS: tuple[Literal["lost", "garbage"], ...] = ("lost", "garbage")
+_AIMED = {name: f"aimed_{name.replace('-', '_')}" for name in EFFECTS}
+_CLOCKS_MS = {"clock_forward": 90_000, "clock_back": -90_000}
+_TRIES = 3
+_FAR_MS = 60_000
+
+
+def end_fault_classes(disk: Disk) -> tuple[str, ...]:
+    """Return the fault classes that `EndFaults` counts on a disk.
+
+    All apply to each disk (docs/faults.md).
+    """
+    return (
+        *DAMAGES,
+        *(f"derived_{harm}" for harm in HARMS),
+        *(f"progress_file_{harm}" for harm in PROGRESS_HARMS),
+        *(f"delay_offsets_{harm}" for harm in _DELAY_HARMS),
+        *_AIMED.values(),
+        *_CLOCKS_MS,
+        "second_opener",
+    )
+
+
+def count_fault_rules(
+    trial: Lockstep, before: Mapping[str, int], tally: Tally, *, fault_rules: Iterable[AimFault] = ()
+) -> None:
+    """Add the counts of I/O fault rules, by class and by rule, since `before` to a tally."""
+    for name in (*_AIMED.values(), *(each.text for each in fault_rules)):
+        for what, counter in (("armed", tally.enabled), ("fired", tally.hit), ("mattered", tally.effective)):
+            if more := trial.coverage[f"{name}_{what}"] - before.get(f"{name}_{what}", 0):
+                counter[name] += more
+
+
+class EndFaults:
+    """Inject one fault of each class that is `wanted`, in turn.
+
+    `carry_out` runs an operation on the lockstep run and records it.
+    """
+
+    def __init__(
+        self,
+        trial: Lockstep,
+        carry_out: Callable[[Operation], None],
+        *,
+        rng: random.Random,
+        tally: Tally,
+        wanted: Callable[[str], bool] = lambda name: True,
+    ) -> None:
+        self._trial = trial
+        self._carry_out = carry_out
+        self._rng = rng
+        self._tally = tally
+        self._wanted = wanted
+
+    def everything(self) -> Iterator[None]:
+        """Inject all of them; yield after each. Raises GuaranteeBroken."""
+        for name, harm in self._fault_functions():
+            if self._wanted(name):
+                harm()
+                yield
+
+    def make_up(self, names: Container[str]) -> Iterator[None]:
+        """Inject those of some classes once more on a log of several files; yield after each.
+
+        Raises GuaranteeBroken.
+        """
+        for name, harm in self._fault_functions():
+            if name in names and self._wanted(name):
+                self._opened()
+                room = self._trial.settings.file_bytes // 3
+                puts = [Put(body_bytes=room, fill=number) for number in range(5)]
+                operations: list[Operation] = [DiskUsed(percent=10), *puts, Flush()]
+                for operation in operations:
+                    self._carry_out(operation)
+                harm()
+                yield
+
+    def _fault_functions(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Yield all fault classes in order, each with its function."""
+        for effect in EFFECTS:
+            yield _AIMED[effect], partial(self._fail_calls, effect)
+        yield "second_opener", self._second_opener
+        for harm in HARMS:
+            yield f"derived_{harm}", partial(self._corrupt, harm)
+        for lost in PROGRESS_HARMS:
+            yield f"progress_file_{lost}", partial(self._corrupt_progress, lost)
+        for delays in _DELAY_HARMS:
+            yield f"delay_offsets_{delays}", partial(self._corrupt_delays, delays)
+        for clock in _CLOCKS_MS:
+            yield clock, partial(self._set_clock, clock)
+        for kind in DAMAGES:
+            yield kind, partial(self._damage, kind)
+
+    def _count(self, name: str, *, happened: bool) -> None:
+        self._tally.enabled[name] += 1
+        self._tally.hit[name] += happened
+        self._tally.effective[name] += happened
+
+    def _tried(self, operations: Iterable[Operation], effect: str) -> bool:
+        """Carry out operations; return whether they hit a coverage point."""
+        before = self._trial.coverage[effect]
+        for operation in operations:
+            self._carry_out(operation)
+        return self._trial.coverage[effect] > before
+
+    # ---- a failing disk, a changed clock, a second opener ------------------------------------------------------------
+
+    def _fail_calls(self, effect: str) -> None:
+        """Make drawn calls fail, or any call if the drawn ones do not occur."""
+        for number in range(_TRIES):
+            before = dict(self._trial.coverage)
+            self._opened()
+            for operation in story(effect, random.Random(self._rng.random()), anywhere=number == _TRIES - 1):
+                self._carry_out(operation)
+            self._carry_out(self._ending(effect))
+            count_fault_rules(self._trial, before, self._tally)
+            if self._trial.coverage[f"{_AIMED[effect]}_fired"] > before.get(f"{_AIMED[effect]}_fired", 0):
+                break
+
+    def _ending(self, effect: str) -> Operation:
+        """Draw the end of a time under a fault. Read errors need an open."""
+        drawn = self._rng.random()
+        if drawn < 0.4 or effect == "read-error":
+            return Open()
+        if drawn < 0.6 or self._trial.settings.disk == "kill":
+            return Crash(kill=True)
+        return self._power_loss()
+
+    def _power_loss(self) -> Crash:
+        trial = self._trial
+        state = DiskState(trial.files.base, disk=trial.settings.disk)
+        state.apply_all(trial.files.journal)
+        return Crash(survived=draw(in_flight_writes(state), self._rng))
+
+    def _opened(self) -> None:
+        if self._trial.closed or self._trial.log.poisoned:
+            self._carry_out(Open())
+
+    def _second_opener(self) -> None:
+        self._opened()
+        self._carry_out(OpenTwice())
+        self._count("second_opener", happened=not self._trial.closed)
+
+    def _set_clock(self, name: str) -> None:
+        """Set the clock between an append and its checkpoint.
+
+        Every message must be found afterwards.
+        """
+        self._opened()
+        self._carry_out(Put(body_bytes=300))
+        self._carry_out(ClockStep(by_ms=_CLOCKS_MS[name]))
+        for operation in (Put(body_bytes=300), Flush(), Step("reput"), Step("flush-queues", _FAR_MS), Put()):
+            self._carry_out(operation)
+        self._carry_out(self._power_loss())
+        self._count(name, happened=True)
+
+    # ---- files of a closed store ---------------------------------------------------------------------------------
+
+    def _corrupt(self, harm: DerivedHarm) -> None:
+        """Corrupt files in turn until one has changed."""
+        number, happened = self._rng.randrange(64), False
+        for index, file in enumerate(self._rng.sample(HARMED, len(HARMED)) * 2):
+            amount = self._rng.randrange(1 << 12) if index < len(HARMED) else 0
+            operation = HarmDerived(file, harm, number=number, amount=amount)
+            if self._tried([operation], f"{file}_{harm}"):
+                happened = True
+                self._count(f"harmed_{file}", happened=True)
+                break
+        self._count(f"derived_{harm}", happened=happened)
+
+    def _corrupt_progress(self, harm: ProgressHarm) -> None:
+        """Corrupt saved progress. Two versions are saved so that an older one exists."""
+        self._opened()
+        saved = (CommitOffset(queue=self._rng.randrange(8)), Step("progress", _FAR_MS))
+        commits = (*saved, CommitOffset(queue=self._rng.randrange(8), behind=1)) if harm == "stale" else saved[:1]
+        name = f"progress_file_{harm}"
+        self._count(name, happened=self._tried((*commits, HarmProgress(harm)), name))
+
+    def _corrupt_delays(self, kind: Literal["lost", "garbage"]) -> None:
+        self._carry_out(DelayOffsetsAre(kind=kind))
+        self._count(f"delay_offsets_{kind}", happened=True)
+
+    def _damage(self, kind: DamageKind) -> None:
+        """Damage the log until something has changed. The last try uses two equal new messages."""
+        happened = False
+        for number in range(_TRIES):
+            record, amount = self._rng.randrange(1 << 10), self._rng.randrange(1 << 20)
+            puts: tuple[Operation, ...] = ()
+            if number or kind == "stale_page":
+                record, puts = -1, (Open(), Put(body_bytes=700), Put(body_bytes=700))
+            beside, harm = self._rng.choice(_BESIDE), self._rng.choice(HARMS)
+            damage = Damage(kind, record=record, amount=amount, beside=beside, beside_harm=harm)
+            happened = self._tried((*puts, damage), f"damaged_{kind}")
+            if happened:
+                break
+        self._count(kind, happened=happened)

@@ -1,0 +1,1 @@
+"""The HTML pages: run, counterexample, simulation, store, trends."""

@@ -1,0 +1,1 @@
+"""Figures of pages, drawn from results."""

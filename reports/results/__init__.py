@@ -1,0 +1,1 @@
+"""Results as frozen values: the content of a run directory, checked field by field."""

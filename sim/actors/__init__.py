@@ -1,0 +1,1 @@
+"""The actors of a run, one generator each: producers, flushers, committer, allocator."""

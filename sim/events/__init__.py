@@ -1,0 +1,1 @@
+"""Simulated time, repeated events, and the observer of waits."""

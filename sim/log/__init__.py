@@ -1,0 +1,1 @@
+"""The simulated commit log: messages as rows of arrays, and the watermarks over them."""
