@@ -182,7 +182,7 @@ def problem_of(settings: Mapping[str, str]) -> str | None:
         if name not in KNOWN:
             near = get_close_matches(name, sorted(KNOWN), n=3, cutoff=0.6)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            return f"no broker knows the setting {name!r}{hint}"
+            return f"unknown broker setting {name!r}{hint}"
         if name in NUMBERS and not _NUMBER.fullmatch(value):
             return f"{name} is {value[:_SHOWN]!r}; it has to be a whole number"
         if name in FRACTIONS and not _FRACTION.fullmatch(value):

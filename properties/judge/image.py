@@ -249,7 +249,7 @@ def read_truth(path: str, *, power_loss: bool | None = None) -> Truth:
         return truth_of(document, power_loss=power_loss)
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InspectError(
-            f"{path!r} is no truth: it is no JSON text; give the truth.json of a golden store"
+            f"{path!r} is not a truth file: it is no JSON text; give the truth.json of a golden store"
         ) from error
     except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)[:200]

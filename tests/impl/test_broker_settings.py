@@ -36,7 +36,7 @@ def test_malformed_line_is_named(line: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("noSuchThing", "1", "no broker knows the setting 'noSuchThing'"),
+        ("noSuchThing", "1", "unknown broker setting 'noSuchThing'"),
         ("maxHashSlotNumm", "1", "did you mean maxHashSlotNum"),
         ("maxHashSlotNum", "many", "it has to be a whole number"),
         ("enableLmq", "yes", "it has to be true or false"),

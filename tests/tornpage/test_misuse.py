@@ -35,7 +35,7 @@ def refused(*arguments: str) -> str:
     [
         (b"\x00\xff\xfe\x01garbage", "line 1 is no name=value"),
         (b"flushDiskType=NOPE\n", "it has to be ASYNC_FLUSH or SYNC_FLUSH"),
-        (b"noSuchThing=1\n", "no broker knows the setting 'noSuchThing'"),
+        (b"noSuchThing=1\n", "unknown broker setting 'noSuchThing'"),
         (b"maxHashSlotNumm=100\n", "did you mean maxHashSlotNum"),
     ],
 )
@@ -103,7 +103,7 @@ def test_misspelt_command_and_code_in_small_letters() -> None:
 def test_truth_that_is_no_text_is_refused_in_plain_words(tmp_path: Path) -> None:
     (tmp_path / "truth").write_bytes(b"\xfa\xfb")
     said = refused("judge", STORE, "--truth", str(tmp_path / "truth"))
-    assert "is no truth: it is no JSON text" in said
+    assert "is not a truth file: it is no JSON text" in said
     assert "codec" not in said
 
 
