@@ -88,7 +88,7 @@ def audit_rows(plan: StorePlan, rows: StoreRows) -> tuple[StoreAudit, StoreFacts
 
 
 def without_reused(plan: StorePlan, facts: StoreFacts, rows: StoreRows) -> StoreRows:
-    """Leave out the units of topics that were deleted and used again, with a note about each topic."""
+    """Leave out units of topics that were deleted and used again; add a note about each."""
     reused = reused_topics(rows.wanted, rows.units, rows.numbers.keys)
     if not reused:
         return rows

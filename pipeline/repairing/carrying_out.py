@@ -159,7 +159,10 @@ def _make(plan: RepairPlan, rows: StoreRows, copy: Path, tell: Tell) -> dict[str
 
 
 def _keys(plan: RepairPlan, rows: StoreRows, copy: Path) -> NDArray[Any]:
-    """Return the keys of the copy; they are read from its log if a topic was corrected, which is part of their hash."""
+    """Return the keys of the copy.
+
+    They are read from its log if a topic was corrected, because their hashes depend on the topic.
+    """
     if all(each.before[0] == each.after[0] for each in plan.salvage.corrections):
         return rows.keys
     numbers, like = QueueNumbers(), plan.store.log_parts[0]
@@ -181,7 +184,7 @@ def _refuse_changed(plan: RepairPlan) -> None:
 
 
 def _keep_quarantine(plan: RepairPlan, copy: Path) -> int:
-    """Take over the store's own `quarantine/`, unless all its records are back; return how many files."""
+    """Copy the quarantine of the store, unless all its records are back; return the files."""
     files = quarantine_files(plan.store.view.store_dir)
     if plan.salvage.restored and not plan.salvage.left_in_quarantine:
         return 0

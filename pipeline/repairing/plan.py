@@ -244,7 +244,10 @@ def plan_repair(
     given: SettingsOverride,
     salvage: Salvage,
 ) -> RepairPlan:
-    """Decide what to do with the rows and findings of a store; `rows` are those of the copy. Raises RepairRefused."""
+    """Decide what to do with the rows and findings of a store.
+
+    `rows` are those of the copy. Raises RepairRefused.
+    """
     queue_file_bytes = store.queue_file_bytes or _queue_file_bytes(given)
     notes: list[str] = []
     config_files, set_aside = _config_files(store, found)

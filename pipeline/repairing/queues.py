@@ -39,7 +39,7 @@ def write_queues(
     delays_ms: Mapping[QueueKey, int],
     names: Mapping[QueueKey, Path],
 ) -> tuple[int, int]:
-    """Write all queues of `rows.wanted` below `directory`; return the numbers of queues and units.
+    """Write all queues of `rows.wanted`; return the numbers of queues and units.
 
 
     `names` are the directories of the queues, for topics that are not text.

@@ -38,7 +38,7 @@ _AGAIN = "look again when the store is closed"
 
 
 def flushed_until_ms(view: StoreView) -> int:
-    """Return the store time up to which the checkpoint proves that records were flushed; -1 without a proof."""
+    """Return the store time (ms) up to which the checkpoint proves a flush; -1 without."""
     return -1 if view.checkpoint is None else view.checkpoint.physic_timestamp - _RECOVERY_MARGIN_MS
 
 
@@ -111,7 +111,7 @@ class LogJudge:
             self.unreadable_bytes += item.size_bytes
 
     def note_flushed(self) -> None:
-        """Note that the checkpoint proves the last record flushed, and with it all bytes before it."""
+        """Note that the checkpoint proves the last record, and all before it, flushed."""
         self._flushed_breaks = len(self._breaks)
 
     def see_file_end(self, file: LogFile, has_changed: bool, error: OSError | None) -> None:
@@ -212,7 +212,7 @@ class LogJudge:
             return False
 
     def _judge_risk(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Name the valid records that a recovery cuts: those past the first place where it ends the log."""
+        """Name the valid records past the first place where a recovery cuts the log."""
         cut = [each for each in findings if each.severity == "tear" and each.code in _CUTTING]
         places = [each for each in self._breaks if any(each.offset == found.offset for found in cut)]
         if not places or not (behind := self.record_count - places[0].records_before):

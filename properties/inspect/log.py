@@ -93,7 +93,10 @@ def _collect(
     with_hex: bool,
     progress: Progress,
 ) -> tuple[list[Row], int, bool]:
-    """Feed the judge; return the rows, how many more there are, and whether the whole log was read."""
+    """Feed the judge; return the rows, and how many more there are.
+
+    The third value tells whether the whole log was read.
+    """
     rows: list[Row] = []
     left_out = 0
     start = 0 if whole else from_offset
@@ -124,7 +127,7 @@ def _matches(located: LocatedItem, from_offset: int, accepts: Callable[[Record],
 
 
 def more_or_none(rows: list[Row], limit: int | None) -> int | None:
-    """Return 0 where all rows are shown, None where reading ended with the last row that `limit` allows."""
+    """Return 0 if all rows are shown, None if reading ended with the last allowed row."""
     return None if limit is not None and 0 < limit <= len(rows) else 0
 
 

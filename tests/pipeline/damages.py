@@ -1,4 +1,4 @@
-"""Damage of all kinds at places drawn from a seed: bytes, fields, pages, whole files, their names and sizes."""
+"""Damage stores at places drawn from a seed: bytes, fields, pages and whole files."""
 
 from __future__ import annotations
 

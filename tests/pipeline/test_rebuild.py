@@ -1,4 +1,4 @@
-"""Queues and index are rebuilt in place from a sound log; the old files are kept, anything doubtful is refused."""
+"""Test rebuilding queues and index in place from a sound log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy keeps every intact record of a damaged store at its offset, audits clean, and our store serves all of it."""
+"""Test that a mended copy keeps and serves every intact record of a damaged store."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def body_of(record: Record) -> tuple[int, bytes, bytes, bytes]:
 
 
 def served(copy: Path) -> int:
-    """Open a copy read-write and read every queue to its end; return how many messages were served."""
+    """Open a copy read-write and read every queue; return how many messages were served."""
     queue_files = sorted((copy / "consumequeue").glob("*/*/*"))
     config = MessageStoreConfig(
         mapped_file_size_commit_log=look(copy).file_bytes,
@@ -109,7 +109,7 @@ def test_copy_has_every_intact_record_over_500_damages(part: int) -> None:
 
 
 def put_many(root: Path, count: int = 12, **settings: int | str) -> list[int]:
-    """Make a store of ours with one queue, and close it; return the offsets of its records."""
+    """Make a store with two queues, and close it; return the offsets of its records."""
     config = MessageStoreConfig(mapped_file_size_commit_log=8192, mapped_file_size_consume_queue=400, **settings)  # type: ignore[arg-type]
     with MessageStore.open(root, config) as store:
         return [
@@ -146,7 +146,7 @@ def test_header_of_a_damaged_record_names_it_without_queues(tmp_path: Path, part
 
 
 def test_hole_of_unknown_records_is_filled_by_what_no_queue_shows(tmp_path: Path) -> None:
-    """Of a page of zeros in a store without queues only the numbers are known, and which hole they lay in."""
+    """Without queues only the numbers of lost messages and their hole are known."""
     offsets = put_many(tmp_path / "store")
     overwrite(tmp_path / "store" / LOG_FILE, offsets[4], bytes(offsets[7] - offsets[4]))
     shutil.rmtree(tmp_path / "store/consumequeue")
@@ -220,7 +220,7 @@ def test_log_file_with_a_foreign_name_stands_in_for_the_missing_one(tmp_path: Pa
 
 
 def test_topic_that_was_deleted_and_used_again_keeps_its_new_messages(tmp_path: Path) -> None:
-    """RocketMQ counts from 0 again while the log still holds the old records; the units are those of the new ones."""
+    """RocketMQ counts from 0 again while the log still holds the old records."""
     store = HandmadeStore(tmp_path / "store")
     for number in range(5):
         store.put("T", 0, number, dispatched=False)

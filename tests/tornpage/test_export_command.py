@@ -1,4 +1,4 @@
-"""`tornpage export` writes every intact message with body and properties, from damaged stores and quarantine too."""
+"""Test that `tornpage export` writes every intact message with body and properties."""
 
 from __future__ import annotations
 

@@ -54,7 +54,9 @@ def command(
     as_json: bool,
     **asked: str | int | bool | None,
 ) -> None:
-    """Check that log, queues and index of store directories agree. Changes nothing without --rebuild.
+    """Check that log, queues and index of store directories agree.
+
+    A store is changed by --rebuild only.
 
     \b
     auto    joins if a store has more than 2 GiB of log and queues, else plain up to 4 GiB in all, else tasks

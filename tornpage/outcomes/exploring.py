@@ -173,7 +173,10 @@ def explore_restarts(request: Request) -> tuple[Outcome, str]:
 
 
 def _require_room(directory: str | None) -> None:
-    """Refuse a directory whose disk is nearly full: a store that finds no room there would be called broken."""
+    """Refuse a directory whose disk is nearly full.
+
+    A store without room would fail there, and its failure would look like a broken promise.
+    """
     if directory is None or not os.path.isdir(directory):
         return
     free = shutil.disk_usage(directory).free

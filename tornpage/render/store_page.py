@@ -76,7 +76,10 @@ def audit_page(path: str, store: str, audited: Outcome, show: Showing, *, file_b
 def page_findings(
     store: str, findings: Sequence[Mapping[str, Any]], show: Showing, *, file_bytes: int | None
 ) -> list[Mapping[str, Any]]:
-    """Return the findings of an audit, and the notes of views that the audit does not have. Raises InspectError."""
+    """Return the findings of an audit, and the notes that only views have.
+
+    Raises InspectError.
+    """
     seen = _seen(store, file_bytes, None, show)
     known = {(finding["code"], finding["file"]) for finding in findings}
     more = [

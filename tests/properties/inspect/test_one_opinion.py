@@ -1,4 +1,4 @@
-"""Inspect, audit and the page of an audit name the same codes in the same files of one set of damaged stores."""
+"""Compare store, inspect, audit and page over one set of damaged stores."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ DAMAGES = (
 
 
 def by_file(found: set[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
-    """Return (code, severity, file) of what all readers can know: the files themselves, and the log."""
+    """Return (code, severity, file) of findings that every reader can make."""
     return {each for each in found if each[0].startswith(("CL_", "CP_")) or each[0] in FILE_CODES}
 
 
@@ -131,7 +131,7 @@ def test_audit_page_has_the_findings_of_the_audit(tmp_path: Path, damage: Callab
 
 
 def test_one_record_is_not_both_a_tear_and_a_damage(tmp_path: Path) -> None:
-    """After an unclean exit the log called it a needless tear, and the unit that points to it a damage."""
+    """The log once called it a tear, and the unit that points to it a damage."""
     root = copied(NAME, tmp_path / "store")
     bad_record(root)
     (root / "abort").touch()
