@@ -66,7 +66,9 @@ def first_unit_from(files: Sequence[QueueFile], *, physical_offset: int) -> int 
 def empty_runs(files: Sequence[QueueFile]) -> list[tuple[QueueFile, int, int]]:
     """Return the runs of empty units before the last unit of a queue.
 
-    A run is its file, the number of its first unit, and its count. Cost: one pass over the files. Raises OSError if one cannot be read.
+    A run is its file, the number of its first unit, and its count.
+
+    Cost: one pass over the files. Raises OSError if one cannot be read.
     """
     found: list[tuple[QueueFile, int, int]] = []
     waiting: list[tuple[QueueFile, int, int]] = []
