@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from tornpage.cli.document import Outcome, refuse
+from tornpage.pipeline.audit.advice import advice_of
 
 __all__ = ["code_of", "explain_code_outcome", "finding_codes", "is_code"]
 
@@ -52,6 +53,9 @@ def explain_code_outcome(code: str) -> tuple[Outcome, str]:
         for name, meaning, verdict in _SEVERITY.findall(_page())
         if name in found.severity
     ]
+    advice = advice_of(code)
+    if not code.startswith("LOOK_"):
+        lines += ["", f"  RocketMQ 4.9.3: {advice.rocketmq}", f"  tornpage: {advice.tornpage}"]
     outcome = Outcome("explain", None, {}, extra={"code": code, **found._asdict()})
     return outcome, "\n".join(lines).replace("`", "").rstrip()
 
