@@ -77,6 +77,7 @@ def test_page_never_replaces_a_foreign_file_or_lies_in_a_store(tmp_path: Path, c
         ("sim", "sweep", "--rate", "1000", "--messages", "100"),
         ("explore", "crashes", "--states", "1"),
         ("judge", STORE),
+        ("campaign", "--shards", "1"),
     ],
 )
 def test_results_never_go_into_a_store(tmp_path: Path, arguments: tuple[str, ...]) -> None:
@@ -85,6 +86,12 @@ def test_results_never_go_into_a_store(tmp_path: Path, arguments: tuple[str, ...
     assert "lies in the store directory" in refused(*arguments, "--out", str(store))
     assert "lies in the store directory" in refused(*arguments, "--out", str(store / "out"))
     assert sorted(store.rglob("*")) == before
+
+
+def test_calibration_never_goes_into_a_store(tmp_path: Path) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    out = str(store / "disk.calibration")
+    assert "lies in the store directory" in refused("sim", "calibrate", str(tmp_path), "--out", out)
 
 
 def test_sweep_never_writes_beside_foreign_files(tmp_path: Path) -> None:
