@@ -51,6 +51,7 @@ ADVICE: dict[str, Advice] = {
     "CL_FILE_GONE": _NOTHING,
     "CL_GAP": Advice("opens; reads past the gap fail", "read-only, and serves the rest"),
     "CL_MISALIGNED": Advice("opens; offsets lead to wrong places", "refuses to open with this file size"),
+    "CL_MISNAMED": Advice("opens; queues lead to wrong messages", "read-only, and serves the rest"),
     "CL_MISSING": Advice("opens with an empty log and old queues", "read-only if queues are there"),
     "CL_MIXED_SIZES": _NOT_STARTED,
     "CL_NO_ACCESS": _READ,

@@ -26,6 +26,7 @@ Code = Literal[
     "CL_FILE_GONE",
     "CL_GAP",
     "CL_MISALIGNED",
+    "CL_MISNAMED",
     "CL_MISSING",
     "CL_MIXED_SIZES",
     "CL_MORE_FINDINGS",

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from tornpage.properties.decode.files import FileSource
 from tornpage.properties.decode.findings import Code, Finding, Severity
+from tornpage.properties.decode.misnamed import stated_base
 from tornpage.properties.decode.record import Bad, Blank, Reason, Record
 from tornpage.properties.decode.store import RECORD_BYTES_MAX, LocatedItem, LogFile, StoreView
 from tornpage.properties.decode.walk import Unreadable, Zeros, walk_source
@@ -141,6 +142,7 @@ class LogJudge:
             worst: Severity = "damage" if any(finding.severity == "damage" for finding in findings) else "note"
             message = f"{self._breaks_left_out} more places without a valid record are not listed"
             findings.append(Finding("CL_MORE_FINDINGS", worst, "commitlog", None, message, "see the findings listed"))
+        findings += self._judge_names()
         if is_complete:
             findings += self._judge_risk(findings)
             findings += self._judge_end(findings)
@@ -210,6 +212,24 @@ class LogJudge:
                 return isinstance(next(items, None), Bad | Zeros | Unreadable)
         except OSError:
             return False
+
+    def _judge_names(self) -> list[Finding]:
+        """Name the log files whose records were written for another place in the log."""
+        starts = {each.file: each for each in reversed(self._breaks) if each.reason == "bad_position"}
+        found = []
+        for file in self._view.files:
+            if file.label not in starts or starts[file.label].offset != file.base_offset or self._may_move:
+                continue
+            try:
+                size = self._view.file_bytes
+                base = stated_base(file.path, size_bytes=file.size_bytes, file_bytes=size, named=file.base_offset)
+            except OSError:
+                continue
+            if base is not None and base != file.base_offset:
+                message = f"its records state that the file begins at offset {base}"
+                remedy = f"rename it to {base:020}, after moving a file of that name away"
+                found.append(Finding("CL_MISNAMED", "damage", file.label, file.base_offset, message, remedy))
+        return found
 
     def _judge_risk(self, findings: Sequence[Finding]) -> list[Finding]:
         """Name the valid records past the first place where a recovery cuts the log."""

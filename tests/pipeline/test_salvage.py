@@ -201,6 +201,8 @@ def test_swapped_log_files_are_read_at_the_offsets_of_their_records(tmp_path: Pa
     one.rename(aside)
     other.rename(one)
     aside.rename(other)
+    misnamed = [each.file for each in audit_store(tmp_path / "store").findings if each.code == "CL_MISNAMED"]
+    assert misnamed == [f"commitlog/{0:020}", f"commitlog/{8192:020}"]
     plan = prepare_repair(tmp_path / "store", tmp_path / "plan", SettingsOverride()).plan
     assert plan.document()["misnamedFiles"] == {
         f"commitlog/{0:020}": f"commitlog/{8192:020}",
