@@ -1,4 +1,4 @@
-"""Find the place in the log at which a log file was written, from the offsets that its records state."""
+"""Find where in the log a file was written, from the offsets that its records state."""
 
 from __future__ import annotations
 
