@@ -7,8 +7,8 @@ reported, not refused.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
+from tornpage.impl.config.broker_settings import KNOWN, parse_lines, problem_of
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
 from tornpage.sim.scenario import Pool
 
@@ -32,28 +32,7 @@ DEFAULTS: Mapping[str, str] = {
     "mappedFileSizeCommitLog": str(1 << 30),
 }
 """The settings that the simulator uses, with the store's defaults."""
-_OTHER_NAMES = """
-accessMessageInMemoryMaxRatio autoCreateSubscriptionGroup autoCreateTopicEnable brokerClusterName
-brokerFastFailureEnable brokerId brokerIP1 brokerIP2 brokerName brokerPermission brokerRole checkCRCOnRecover
-cleanFileForciblyEnable cleanResourceInterval clientManageThreadPoolNums clusterName debugLockEnable
-defaultTopicQueueNums deleteCommitLogFilesInterval deleteConsumeQueueFilesInterval deleteWhen
-destroyMapedFileIntervalForcibly diskFallRecorded diskMaxUsedSpaceRatio dispatchFromSenderThread duplicationEnable
-enableConsumeQueueExt enableDLegerCommitLog enableLmq enableMultiDispatch enablePropertyFilter
-enableScheduleMessageStats fetchNamesrvAddrByAddressServer fileReservedTime flushConsumeQueueLeastPages
-flushConsumeQueueThoroughInterval flushConsumerOffsetInterval flushDelayOffsetInterval flushIntervalConsumeQueue
-haHousekeepingInterval haListenPort haMasterAddress haSendHeartbeatInterval haSlaveFallbehindMax haTransferBatchSize
-listenPort longPollingEnable mappedFileSizeConsumeQueue mappedFileSizeConsumeQueueExt maxHashSlotNum maxIndexNum
-maxLmqConsumeQueueNum maxMessageSize maxMsgsNumBatch maxTransferBytesOnMessageInDisk
-maxTransferBytesOnMessageInMemory maxTransferCountOnMessageInDisk maxTransferCountOnMessageInMemory
-messageDelayLevel messageIndexEnable messageIndexSafe namesrvAddr notifyConsumerIdsChangedEnable offsetCheckInSlave
-osPageCacheBusyTimeOutMills pullMessageThreadPoolNums putMsgIndexHightWater readOnlyCommitLogStorePaths
-reDeleteHangedFileInterval redeleteHangedFileInterval rejectTransactionMessage rocketmqHome
-sendMessageThreadPoolNums shortPollingTimeMills slaveReadEnable slaveTimeout startAcceptSendRequestTimeStamp
-storePathCommitLog storePathConsumeQueue storePathDLedgerCommitLog storePathIndex storePathRootDir traceTopicEnable
-transferMsgByHeap useEpollNativeSelector useReentrantLockWhenPutMessage waitTimeMillsInSendQueue
-"""
-WITHOUT_EFFECT = frozenset(_OTHER_NAMES.split())
-KNOWN = frozenset(DEFAULTS) | WITHOUT_EFFECT
+WITHOUT_EFFECT = KNOWN - frozenset(DEFAULTS)
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -78,25 +57,17 @@ def parse_properties(text: str) -> dict[str, str]:
 
     Raises BadBrokerConfig.
     """
-    settings: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        stripped = line.strip()
-        if not stripped or stripped[0] in "#!":
-            continue
-        ends = [stripped.index(sign) for sign in "=:" if sign in stripped]
-        if not ends:
-            raise BadBrokerConfig(f"line {number} is no name=value: {stripped[:60]!r}")
-        settings[stripped[: min(ends)].strip()] = stripped[min(ends) + 1 :].strip()
+    settings, problem = parse_lines(text)
+    if problem is not None:
+        raise BadBrokerConfig(problem)
     return settings
 
 
 def require_known(names: Mapping[str, str]) -> None:
-    """Raise BadBrokerConfig for an unknown name, with the nearest known ones."""
-    for name in names:
-        if name not in KNOWN:
-            near = get_close_matches(name, sorted(KNOWN), n=3, cutoff=0.6)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise BadBrokerConfig(f"unknown broker setting {name!r}{hint}")
+    """Raise BadBrokerConfig for an unknown name, with the nearest known ones, or a bad value."""
+    problem = problem_of(names)
+    if problem is not None:
+        raise BadBrokerConfig(problem)
 
 
 def policies_of(settings: Mapping[str, str]) -> BrokerPolicies:

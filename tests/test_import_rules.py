@@ -4,7 +4,7 @@
 |---|---|
 | model | nothing, and nothing of others beyond the standard library |
 | impl, reports | nothing |
-| sim | impl.config.policy |
+| sim | impl.config.policy, impl.config.broker_settings (a table of names, without the store) |
 | properties | model, impl |
 | properties.decode | nothing |
 | a room of `ORDERS`, inside | its packages and modules of lower ranks |
@@ -48,7 +48,7 @@ OURS = ROOMS | {"tests", "tornpage"}
 RULES = {
     "tornpage.model": Rule(standard_library_only=True, literal_names_only=True),
     "tornpage.impl": Rule(),
-    "tornpage.sim": Rule(ours=frozenset({"tornpage.impl.config.policy"})),
+    "tornpage.sim": Rule(ours=frozenset({"tornpage.impl.config.broker_settings", "tornpage.impl.config.policy"})),
     "tornpage.properties": Rule(ours=frozenset({"tornpage.impl", "tornpage.model"})),
     "tornpage.properties.decode": Rule(literal_names_only=True),
     "tornpage.pipeline": Rule(ours=frozenset({"tornpage.model", "tornpage.properties", "tornpage.sim"})),

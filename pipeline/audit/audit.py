@@ -15,31 +15,39 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from tornpage.pipeline.audit.findings import AuditFinding, verdict_of
 from tornpage.pipeline.audit.index_compare import IndexSuspicion, compare_index
 from tornpage.pipeline.audit.index_judging import index_judged
 from tornpage.pipeline.audit.queue_compare import compare_queues
+from tornpage.pipeline.audit.reused_topics import reused_finding, reused_topics
 from tornpage.pipeline.audit.store_rows import Progress, StoreRows, read_store, without_progress
 from tornpage.pipeline.audit.stores import StoreFacts, StorePlan, facts_of, plan_store
+from tornpage.pipeline.audit.summary import StoreSummary, summary_of
 from tornpage.pipeline.audit.suspicions import Suspicion, holes, judged
 from tornpage.pipeline.rows.index_reading import IndexRow
 from tornpage.pipeline.rows.outline import QueueRow
 from tornpage.properties.decode.findings import Verdict
 
-__all__ = ["StoreAudit", "StorePath", "audit_plan", "audit_rows", "audit_store", "audited"]
+__all__ = ["StoreAudit", "StorePath", "audit_plan", "audit_rows", "audit_store", "audited", "without_reused"]
 
 StorePath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAudit:
-    """The result of the audit of one store: findings by file and place, and counts."""
+    """The result of the audit of one store: findings by file and place, and counts.
+
+    `summary` is None where rows are joined on Spark.
+    """
 
     store: str
     findings: tuple[AuditFinding, ...]
     figures: dict[str, int]
+    summary: StoreSummary | None = field(default=None, compare=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -64,6 +72,7 @@ def audit_plan(plan: StorePlan, progress: Progress = without_progress) -> StoreA
 def audit_rows(plan: StorePlan, rows: StoreRows) -> tuple[StoreAudit, StoreFacts]:
     """Audit the rows that were read of a store."""
     facts = facts_of(plan, rows.log_outline, rows.queue_outline)
+    rows = without_reused(plan, facts, rows)
     suspicions = _queue_suspicions(plan, facts, rows) if plan.has_queues else []
     index_suspicions = compare_index(
         plan.number,
@@ -74,7 +83,18 @@ def audit_rows(plan: StorePlan, rows: StoreRows) -> tuple[StoreAudit, StoreFacts
         keys=rows.keys,
         entries=rows.entries,
     )
-    return audited(plan, facts, rows.queue_outline, rows.index_outline, suspicions, index_suspicions), facts
+    found = audited(plan, facts, rows.queue_outline, rows.index_outline, suspicions, index_suspicions)
+    return replace(found, summary=summary_of(plan, facts, rows)), facts
+
+
+def without_reused(plan: StorePlan, facts: StoreFacts, rows: StoreRows) -> StoreRows:
+    """Leave out units of topics that were deleted and used again; add a note about each."""
+    reused = reused_topics(rows.wanted, rows.units, rows.numbers.keys)
+    if not reused:
+        return rows
+    facts.findings += [reused_finding(plan.name, topic, offset) for topic, offset in sorted(reused.items())]
+    below = np.array([reused.get(topic, 0) for topic, _ in rows.numbers.keys], "i8")
+    return replace(rows, wanted=rows.wanted[rows.wanted["offset"] >= below[rows.wanted["queue"]]])
 
 
 def audited(

@@ -17,6 +17,8 @@ from tornpage.pipeline.audit.audit import StoreAudit, audit_plan, audited
 from tornpage.pipeline.audit.index_compare import IndexSuspicion
 from tornpage.pipeline.audit.index_joins import index_suspicions_of
 from tornpage.pipeline.audit.queue_joins import suspicions_of
+from tornpage.pipeline.audit.reused_joins import reused_topics_of, without_reused_topics
+from tornpage.pipeline.audit.reused_topics import reused_finding
 from tornpage.pipeline.audit.stores import StorePlan, facts_of
 from tornpage.pipeline.audit.suspicions import Suspicion
 from tornpage.pipeline.audit.work import Outline, do_task, outlines, plan_tasks
@@ -70,7 +72,14 @@ def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path, st
         tables = {name: _table(spark, work, name) for name in TABLES}
         if any(plan.has_queues for plan in plans):
             stage("comparing queues", 0)
-            for queue_suspicion in suspicions_of(spark, tables, plans, facts):
+            queue_suspicions = suspicions_of(spark, tables, plans, facts)
+            if reused := reused_topics_of(tables, queue_suspicions):
+                for (number, topic), offset in sorted(reused.items()):
+                    at = [plan.number for plan in plans].index(number)
+                    facts[at].findings.append(reused_finding(plans[at].name, topic, offset))
+                kept = without_reused_topics(tables, reused)
+                queue_suspicions = suspicions_of(spark, kept, plans, facts)
+            for queue_suspicion in queue_suspicions:
                 suspicions[queue_suspicion.store].append(queue_suspicion)
         stage("comparing the index", 0)
         for index_suspicion in index_suspicions_of(spark, tables, plans, facts):

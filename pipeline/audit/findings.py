@@ -60,6 +60,10 @@ CODES: dict[str, tuple[str, str]] = {
     "CQ_SHORT_FILE": ("the file is shorter than the other queue files", _REBUILD),
     "CQ_STRAY_FILE": ("a file or directory that is not part of a queue", "move it out of consumequeue"),
     "CQ_TAIL_MOVING": ("the store is running, so log and queues were read at different moments", _AGAIN),
+    "CQ_TOPIC_REUSED": (
+        "the topic was deleted and used again, and the log still holds records of the deleted topic",
+        "none needed: the queues lead to the later messages",
+    ),
     "CQ_UNWANTED": (
         "the unit points to a record that must not have one: half of a transaction, or of a deleted topic",
         _REBUILD,
@@ -99,6 +103,7 @@ _LEAVES_OPEN = frozenset(
     {
         "CL_FILE_GONE",
         "CL_NO_ACCESS",
+        "CL_RECORDS_AT_RISK",
         "CL_TAIL_MOVING",
         "CQ_FILE_GONE",
         "CQ_NO_ACCESS",

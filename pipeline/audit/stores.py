@@ -21,7 +21,7 @@ from tornpage.pipeline.rows.dispatch import LIGHT_PREFIX
 from tornpage.pipeline.rows.outline import LogPartition, LogRow, QueuePartition, QueueRow
 from tornpage.properties.decode.consumequeue import UNIT_BYTES, QueueFile, list_queues
 from tornpage.properties.decode.findings import Finding, Severity
-from tornpage.properties.decode.judge import LogJudge
+from tornpage.properties.decode.judge import LogJudge, flushed_until_ms
 from tornpage.properties.decode.record import Bad, Blank, Record
 from tornpage.properties.decode.store import LocatedItem, LogFile, StoreView, look
 from tornpage.properties.decode.walk import Item, Unreadable, Zeros
@@ -69,16 +69,18 @@ class StorePlan:
 class StoreFacts:
     """Facts from the outline of a store.
 
-    `log_end` is after the last valid record or blank. Below `settled_end` the queues must have been flushed before the
-    last unclean exit; after a clean one all must have been. `first_current` and `next_offset` are per queue: its first
-    unit whose record is still in the log, and the queue offset after its last unit. `unread_log` (ranges of offsets)
-    and `unread_queues` (directories and files) could not be read, and their content is unknown.
+    `log_end` is after the last valid record or blank. `prefix_end` is the first place where the log does not go on,
+    NEVER without one. Below `settled_end` the queues must have been flushed before the last unclean exit; after a clean
+    one all must have been. `first_current` and `next_offset` are per queue: its first unit whose record is still in the
+    log, and the queue offset after its last unit. `unread_log` (ranges of offsets) and `unread_queues` (directories and
+    files) could not be read, and their content is unknown.
     """
 
     log_min: int
     log_end: int
     settled_end: int
     may_move: bool
+    prefix_end: int = NEVER
     first_current: dict[QueueKey, int] = field(default_factory=dict)
     next_offset: dict[QueueKey, int] = field(default_factory=dict)
     unread_log: list[range] = field(default_factory=list)
@@ -131,6 +133,7 @@ def plan_store(
                 settled_ms,
                 light,
                 tuple(sorted(deleted.items())),
+                flushed_until_ms(view),
             )
             for file in view.files
             if file.size_bytes
@@ -162,6 +165,7 @@ def facts_of(plan: StorePlan, log: Sequence[LogRow], queues: Iterable[QueueRow])
         log_min=plan.view.files[0].base_offset if plan.view.files else 0,
         log_end=judge.end_offset or 0,
         settled_end=settled_end if is_torn else NEVER,
+        prefix_end=NEVER if judge.prefix_end_offset is None else judge.prefix_end_offset,
         may_move=plan.view.live or log_changed or any(row.changed for row in ends) or _has_log_changed(plan.view),
         unread_log=[range(base, base + plan.view.file_bytes) for base in failed],
         unread_queues=[*plan.closed_queues, *(row.file for row in ends if row.error is not None)],
@@ -225,6 +229,8 @@ def _replay(judge: LogJudge, files: dict[str, LogFile], row: LogRow) -> None:
     if row.kind == "run":
         item = _record(row.offset, size, row.timestamp)
         judge.see(LocatedItem(row.file, item))
+        if row.flushed:
+            judge.note_flushed()
         judge.record_count += items - 1
         judge.record_bytes += row.bytes - size
         return

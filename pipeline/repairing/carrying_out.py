@@ -8,19 +8,26 @@ import os
 import shutil
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tornpage.pipeline.audit.audit import StoreAudit, audit_store
+from tornpage.pipeline.audit.small_files import DELETED_TOPICS
 from tornpage.pipeline.audit.store_rows import StoreRows
 from tornpage.pipeline.repairing.files import copy_bytes, copy_small, make_durable, write_file
 from tornpage.pipeline.repairing.index import write_index
+from tornpage.pipeline.repairing.log_writing import set_aside, write_log
+from tornpage.pipeline.repairing.pieces import quarantine_files
 from tornpage.pipeline.repairing.plan import RepairPlan, RepairRefused, unfinished_of
 from tornpage.pipeline.repairing.queues import write_queues
-from tornpage.pipeline.rows.columns import QueueKey
-from tornpage.properties.decode.files import FileSource
+from tornpage.pipeline.rows.columns import KEYS, LogBatch, QueueKey, QueueNumbers, joined
+from tornpage.pipeline.rows.log_reading import read_log
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["RepairDone", "carry_out"]
 
@@ -107,47 +114,64 @@ def _clear(copy: Path) -> None:
 
 
 def _make(plan: RepairPlan, rows: StoreRows, copy: Path, tell: Tell) -> dict[str, int]:
-    view, end = plan.store.view, plan.end.offset
-    (copy / "commitlog").mkdir()
-    for path, size in plan.log_files:
-        tell(f"copy {path.name}")
-        copy_bytes(path, copy / "commitlog" / path.name, size=size, file_bytes=view.file_bytes)
+    view, salvage = plan.store.view, plan.salvage
+    write_log(copy / "commitlog", salvage, tell)
     _refuse_changed(plan)
-    quarantined = _set_aside(plan, copy, tell) if plan.end.lost_records else 0
+    tell("keep what no record of the copy has")
+    aside = set_aside(copy / "quarantine", salvage) + _keep_quarantine(plan, copy)
     tell("build the consume queues")
     queues, units = write_queues(
         copy / "consumequeue",
         rows,
         log_min=plan.facts.log_min,
-        end_offset=end,
         file_bytes=plan.queue_file_bytes,
         delays_ms=plan.delays_ms,
         names=_names(plan),
     )
     if plan.store.has_queues:
         (copy / "consumequeue").mkdir(exist_ok=True)
-    keys = rows.keys[rows.keys["offset"] < end]
     index_files, indexed_ms = 0, 0
     if plan.index is not None:
         tell("make the index")
-        index_files, indexed_ms = write_index(copy / "index", keys, plan.index)
-    kept = rows.records[rows.records["offset"] < end]
-    last_ms = max(0, int(kept["timestamp"][-1])) if len(kept) else 0
+        index_files, indexed_ms = write_index(copy / "index", _keys(plan, rows, copy), plan.index)
+    last_ms = max(0, int(salvage.records["timestamp"][-1])) if len(salvage.records) else 0
     write_file(copy / "checkpoint", _CHECKPOINT.pack(last_ms, last_ms, min(indexed_ms, last_ms)))
     for label in plan.config_files:
         copy_small(view.store_dir / label, copy / label)
     for label in plan.set_aside:
         copy_small(view.store_dir / label, copy / "quarantine" / label)
+    if salvage.numbering.reused:
+        write_file(copy / DELETED_TOPICS, _deleted({**plan.deleted, **salvage.numbering.reused}))
     if plan.has_floor:
-        write_file(copy / "config" / "durableFloor", _floor(end, view.file_bytes))
+        write_file(copy / "config" / "durableFloor", _floor(salvage.end, view.file_bytes))
     return {
         "kept_records": plan.kept_records,
-        "quarantined_records": plan.end.lost_records,
-        "quarantine_files": quarantined,
+        "filler_records": len(salvage.fillers),
+        "lost_messages": salvage.losses.messages,
+        "corrected_records": len(salvage.corrections),
+        "records_without_queue": len(salvage.numbering.without_place),
+        "restored_records": salvage.restored,
+        "quarantine_files": aside,
         "made_queues": queues,
         "made_units": units,
         "made_index_files": index_files,
     }
+
+
+def _keys(plan: RepairPlan, rows: StoreRows, copy: Path) -> NDArray[Any]:
+    """Return the keys of the copy.
+
+    They are read from its log if a topic was corrected, because their hashes depend on the topic.
+    """
+    if all(each.before[0] == each.after[0] for each in plan.salvage.corrections):
+        return rows.keys
+    numbers, like = QueueNumbers(), plan.store.log_parts[0]
+    parts = [
+        replace(like, path=path, label=f"commitlog/{path.name}", base_offset=int(path.name))
+        for path in sorted((copy / "commitlog").iterdir())
+    ]
+    batches = (said for part in parts for said in read_log(part, numbers) if isinstance(said, LogBatch))
+    return joined((batch.keys for batch in batches), KEYS)
 
 
 def _refuse_changed(plan: RepairPlan) -> None:
@@ -159,26 +183,27 @@ def _refuse_changed(plan: RepairPlan) -> None:
             )
 
 
-def _set_aside(plan: RepairPlan, copy: Path, tell: Tell) -> int:
-    """Copy the bytes after the cut, each file named by the offset at which they begin.
+def _keep_quarantine(plan: RepairPlan, copy: Path) -> int:
+    """Copy the quarantine of the store, unless all its records are back; return the files."""
+    files = quarantine_files(plan.store.view.store_dir)
+    if plan.salvage.restored and not plan.salvage.left_in_quarantine:
+        return 0
+    directory = copy / "quarantine"
+    for file in files:
+        directory.mkdir(exist_ok=True)
+        number = next(n for n in range(len(files) + 2**20) if not (directory / f"{file.offset:020}.{n}").exists())
+        target = directory / f"{file.offset:020}.{number}"
+        copy_bytes(file.path, target, size=file.size_bytes, file_bytes=file.size_bytes)
+    return len(files)
 
-    Recovery of tornpage's store does the same.
-    """
-    target = copy / "quarantine"
-    target.mkdir(exist_ok=True)
-    made = 0
-    for file in plan.store.view.files:
-        start = max(0, plan.end.offset - file.base_offset)
-        if start >= min(file.size_bytes, plan.store.view.file_bytes):
-            continue
-        with FileSource(file.path, size_bytes_max=file.size_bytes) as source:
-            if source.next_nonzero(start) >= source.end:
-                continue
-        tell(f"keep what is after the cut in {file.name}")
-        size = file.size_bytes - start
-        copy_bytes(file.path, target / f"{file.base_offset + start:020}.0", start=start, size=size, file_bytes=size)
-        made += 1
-    return made
+
+def _deleted(topics: Mapping[str, int]) -> bytes:
+    """Return the list of deleted topics as our store keeps it (docs/format.md, section 14)."""
+    entries = b"".join(
+        struct.pack(">qh", offset, len(name.encode())) + name.encode() for name, offset in sorted(topics.items())
+    )
+    said = struct.pack(">8si", b"TPDELTP1", len(topics)) + entries
+    return said + zlib.crc32(said).to_bytes(4, "big")
 
 
 def _names(plan: RepairPlan) -> dict[QueueKey, Path]:

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +14,35 @@ import numpy as np
 
 from tornpage.model.state import DELAYS_MS
 from tornpage.pipeline.audit.audit import StoreAudit, audit_rows
-from tornpage.pipeline.audit.small_files import DELETED_TOPICS
+from tornpage.pipeline.audit.small_files import DELETED_TOPICS, deleted_topics
 from tornpage.pipeline.audit.store_rows import StoreRows, bytes_to_read, read_store
-from tornpage.pipeline.audit.stores import StoreFacts, StorePlan, plan_store
-from tornpage.pipeline.repairing.log_end import LogEnd, find_log_end
+from tornpage.pipeline.audit.stores import StoreFacts, StorePlan, facts_of, plan_store
+from tornpage.pipeline.repairing.pieces import renamed
+from tornpage.pipeline.repairing.salvage import Salvage, plan_salvage
 from tornpage.pipeline.rows.columns import QueueKey
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.index import index_file_bytes
 from tornpage.properties.judge.shape import SettingsOverride, delays_of
 
-__all__ = ["IndexShape", "Prepared", "RepairPlan", "RepairRefused", "plan_repair", "prepare_repair", "unfinished_of"]
+__all__ = [
+    "IndexShape",
+    "Prepared",
+    "RepairPlan",
+    "RepairRefused",
+    "plan_repair",
+    "prepare_repair",
+    "refuse_states",
+    "unfinished_of",
+]
 
 _DEFAULT_QUEUE_FILE_BYTES = 6_000_000
 _ENTRIES_MIN = 2
 """Entry 0 of an index file is never used."""
 _FILE_BYTES_MAX = 2**31 - 1
 """RocketMQ counts the bytes of these files in 32 bits."""
+_LISTED_MAX = 10_000
+"""Ranges and records of one kind in `repair.json`; the counts beside them are of all."""
+_SHOWN_MAX = 5
 _NOT_TAKEN_OVER = ("durableFloor", "derivedFloor", "derivedFloor.new", "deletedTopics.new")
 
 
@@ -47,7 +60,8 @@ class IndexShape:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """The plan of a repair; `end` is where the log is cut.
+    """The plan of a repair; `salvage` is the log of the copy.
+
 
     `delays_ms` is the delay of each queue of delayed messages. `bit_maps` counts, per queue (topic/number), the units
     that lose theirs. `index` is None if no index will be made. `notes` give the reasons.
@@ -56,41 +70,55 @@ class RepairPlan:
     store: StorePlan
     facts: StoreFacts
     target: Path
-    end: LogEnd
-    kept_records: int
-    kept_bytes: int
+    salvage: Salvage
     queue_file_bytes: int
     delays_ms: Mapping[QueueKey, int]
     index: IndexShape | None
     config_files: tuple[str, ...]
     set_aside: tuple[str, ...]
+    deleted: Mapping[str, int]
     bit_maps: Mapping[str, int]
     has_floor: bool
     notes: tuple[str, ...]
 
     @property
-    def log_files(self) -> tuple[tuple[Path, int], ...]:
-        """Return the log files of which something is kept: path and bytes."""
-        view = self.store.view
-        kept = [
-            (file.path, min(self.end.offset - file.base_offset, view.file_bytes))
-            for file in view.files
-            if file.base_offset < self.end.offset or (file.base_offset == self.end.offset and file is view.files[0])
-        ]
-        return tuple((path, size) for path, size in kept if size > 0 or int(path.name) > 0)
+    def kept_records(self) -> int:
+        """Return how many valid records stay."""
+        return len(self.salvage.records)
+
+    @property
+    def log_bytes(self) -> int:
+        """Return the length of the log of the copy."""
+        return self.salvage.end - self.salvage.layout.bases[0]
 
     def document(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
+        salvage = self.salvage
         return {
             "store": self.store.name,
             "target": os.fsencode(self.target).decode("utf-8", "replace"),
-            "cutOffset": self.end.offset if self.end.reason else None,
-            "reason": self.end.reason or None,
-            "logFiles": len(self.log_files),
+            "logBegin": salvage.layout.bases[0],
+            "logEnd": salvage.end,
             "records": self.kept_records,
-            "recordBytes": self.kept_bytes,
-            "quarantinedRecords": self.end.lost_records,
-            "quarantinedBytes": self.end.lost_bytes,
+            "recordBytes": int(salvage.records["size"].sum()),
+            "fillers": len(salvage.fillers),
+            "fillerBytes": salvage.lost_bytes,
+            "lostMessages": salvage.losses.messages,
+            "lost": [
+                {"topic": each.topic, "queueId": each.queue_id, "first": each.first, "last": each.last}
+                for each in salvage.lost[:_LISTED_MAX]
+            ],
+            "corrected": [
+                {"offset": each.offset, "before": list(each.before), "after": list(each.after)}
+                for each in salvage.corrections[:_LISTED_MAX]
+            ],
+            "correctedRecords": len(salvage.corrections),
+            "withoutQueue": salvage.numbering.without_place[:_LISTED_MAX],
+            "withoutQueueRecords": len(salvage.numbering.without_place),
+            "reusedTopics": dict(salvage.numbering.reused),
+            "misnamedFiles": {each.file: f"commitlog/{each.base_offset:020}" for each in salvage.misnamed},
+            "restoredRecords": salvage.restored,
+            "leftInQuarantine": salvage.left_in_quarantine,
             "index": None if self.index is None else {"slots": self.index.slots, "entries": self.index.entries_max},
             "configFiles": list(self.config_files),
             "setAside": list(self.set_aside),
@@ -99,13 +127,36 @@ class RepairPlan:
         }
 
     def lines(self) -> list[str]:
-        """Return the plan as sentences."""
-        said = [f"copy {self.kept_records:,} records in {len(self.log_files):,} log files to {self.target}"]
-        if self.end.reason:
-            said.append(f"cut the log at offset {self.end.offset}: {self.end.reason}")
-        if self.end.lost_records:
-            said.append(f"keep {self.end.lost_records:,} valid records after the cut in quarantine/")
-        said.append("rebuild all consume queues from the log")
+        """Return the plan for people, a sentence each."""
+        salvage = self.salvage
+        files = len([base for base in salvage.layout.bases if base < salvage.end]) or 1
+        said = [f"copy {self.kept_records:,} records in {files:,} log files to {self.target}, each at its offset"]
+        said += [
+            f"read {each.file} as commitlog/{each.base_offset:020}, which its records state"
+            for each in salvage.misnamed
+        ]
+        if salvage.fillers:
+            said.append(f"fill {salvage.lost_bytes:,} bytes of lost records with {len(salvage.fillers):,} fillers")
+        if salvage.losses.messages:
+            said.append(f"report {salvage.losses.messages:,} lost messages: {self._lost_text()}")
+        if salvage.corrections:
+            said.append(
+                f"correct topic, queue, queue offset or flags of {len(salvage.corrections):,} records, by their queues "
+                "and neighbours"
+            )
+        if salvage.numbering.without_place:
+            said.append(
+                f"keep {len(salvage.numbering.without_place):,} records in the log without a place in a queue: another "
+                "record has their number"
+            )
+        for topic, offset in sorted(salvage.numbering.reused.items()):
+            said.append(f"take the records of {topic} before offset {offset} for those of a deleted topic")
+        if salvage.restored or salvage.left_in_quarantine:
+            said.append(
+                f"put back {salvage.restored:,} records of quarantine/; {salvage.left_in_quarantine:,} stay there, "
+                "since later records have their place"
+            )
+        said.append("make all consume queues from the log")
         if self.index is not None:
             said.append(f"rebuild the index from the log, with {self.index.slots:,} slots a file")
         said.append("write a matching checkpoint")
@@ -120,6 +171,15 @@ class RepairPlan:
                 "a broker filters these messages by their properties"
             )
         return [*said, *self.notes]
+
+    def _lost_text(self) -> str:
+        lost = self.salvage.lost
+        shown = [
+            f"{each.topic}/{each.queue_id} {each.first}" + (f" to {each.last}" if each.last > each.first else "")
+            for each in lost[:_SHOWN_MAX]
+        ]
+        more = f", and {len(lost) - _SHOWN_MAX:,} more ranges" if len(lost) > _SHOWN_MAX else ""
+        return ", ".join(shown) + more
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +196,12 @@ def prepare_repair(
     target: Path,
     given: SettingsOverride,
     *,
+    with_quarantine: bool = False,
     progress: Callable[[int, int], None] = lambda read_bytes, total_bytes: None,
 ) -> Prepared:
     """Read and audit a store, and decide how to repair a copy of it.
 
+    With `with_quarantine`, records of the store's `quarantine/` go back where their place in the log is free.
     `progress` receives how many bytes of how many are read. Cost: memory for one row per record, unit and key, some 600
     bytes a record without keys. Raises properties.inspect.InspectError and RepairRefused.
     """
@@ -151,7 +213,26 @@ def prepare_repair(
     total_bytes = bytes_to_read(store)
     rows = read_store(store, lambda read_bytes: progress(read_bytes, total_bytes))
     audit, facts = audit_rows(store, rows)
-    return Prepared(plan_repair(store, rows, facts, audit, target, given), rows, audit)
+    refuse_states(store, facts, audit)
+    read, misnamed = renamed(store)
+    if misnamed:
+        rows = read_store(read)
+        facts = facts_of(read, rows.log_outline, rows.queue_outline)
+    queue_file_bytes = store.queue_file_bytes or _queue_file_bytes(given)
+    try:
+        salvage = plan_salvage(
+            read,
+            rows,
+            facts,
+            misnamed,
+            file_units=queue_file_bytes // UNIT_BYTES,
+            deleted=deleted_topics(store.name, store.view)[0],
+            with_quarantine=with_quarantine,
+        )
+    except OSError as error:
+        raise RepairRefused(f"the log of {store.name} cannot be read: {error.strerror or error}") from error
+    rows = replace(rows, wanted=salvage.wanted, keys=salvage.keys, records=salvage.records)
+    return Prepared(plan_repair(read, rows, facts, audit, target, given, salvage), rows, audit)
 
 
 def plan_repair(
@@ -161,32 +242,34 @@ def plan_repair(
     found: StoreAudit,
     target: Path,
     given: SettingsOverride,
+    salvage: Salvage,
 ) -> RepairPlan:
-    """Decide what to do with the rows and findings of a store. Raises RepairRefused."""
-    _refuse_states(store, facts, found)
+    """Decide what to do with the rows and findings of a store.
+
+    `rows` are those of the copy. Raises RepairRefused.
+    """
     queue_file_bytes = store.queue_file_bytes or _queue_file_bytes(given)
-    end = find_log_end(store.view, rows, queue_file_bytes // UNIT_BYTES)
     notes: list[str] = []
-    kept = rows.records["offset"] < end.offset
     config_files, set_aside = _config_files(store, found)
     index = _index_shape(store, given.numbers)
-    if index is None and bool((rows.keys["offset"] < end.offset).any()):
+    if index is None and len(rows.keys):
         notes.append(
             "make no index, since its number of slots is unknown (--broker-config); tornpage builds it at the next open"
         )
+    if salvage.losses.unfillable:
+        notes.append(f"leave {len(salvage.losses.unfillable):,} stretches that are too short for a record")
     plan = RepairPlan(
         store,
         facts,
         target,
-        end,
-        int(kept.sum()),
-        int(rows.records["size"][kept].sum()),
+        salvage,
         queue_file_bytes,
-        _delays(rows, end.offset, given),
+        _delays(rows, given),
         index,
         config_files,
         set_aside,
-        _bit_maps(rows, end.offset),
+        deleted_topics(store.name, store.view)[0],
+        _bit_maps(rows, salvage.end),
         store.view.floor is not None,
         tuple(notes),
     )
@@ -212,7 +295,8 @@ def _refuse_places(store: StorePlan, target: Path) -> None:
         raise RepairRefused(f"cannot write to {target.parent}; give another place for the copy")
 
 
-def _refuse_states(store: StorePlan, facts: StoreFacts, found: StoreAudit) -> None:
+def refuse_states(store: StorePlan, facts: StoreFacts, found: StoreAudit) -> None:
+    """Refuse a store that is open, changes or cannot be read. Raises RepairRefused."""
     if store.view.live:
         raise RepairRefused(f"{store.name} is open; close the store first")
     if facts.may_move:
@@ -225,7 +309,7 @@ def _refuse_states(store: StorePlan, facts: StoreFacts, found: StoreAudit) -> No
 
 
 def _refuse_full_disk(plan: RepairPlan, rows: StoreRows) -> None:
-    log_bytes = sum(size for _, size in plan.log_files) + plan.end.lost_bytes
+    log_bytes = plan.log_bytes + sum(hole.end - hole.start for hole in plan.salvage.layout.holes if not hole.is_tail)
     entry_bytes = 20 * len(rows.keys) + (4 * plan.index.slots if plan.index is not None else 0)
     needed = log_bytes + UNIT_BYTES * len(rows.wanted) + entry_bytes + (1 << 20)
     free = shutil.disk_usage(plan.target.parent).free
@@ -280,14 +364,14 @@ def _queue_file_bytes(given: SettingsOverride) -> int:
     return stated + -stated % UNIT_BYTES
 
 
-def _delays(rows: StoreRows, end_offset: int, given: SettingsOverride) -> dict[QueueKey, int]:
+def _delays(rows: StoreRows, given: SettingsOverride) -> dict[QueueKey, int]:
     """Return the delay of each queue of the schedule topic.
 
     It is that of the settings, or that of most of its units.
     """
     stated = None if given.delay_level is None else delays_of(given.delay_level, source="messageDelayLevel")
     table = stated or DELAYS_MS
-    wanted = rows.wanted[rows.wanted["is_delayed"] & (rows.wanted["offset"] < end_offset)]
+    wanted = rows.wanted[rows.wanted["is_delayed"]]
     delays: dict[QueueKey, int] = {}
     for number in np.unique(wanted["queue"]).tolist():
         key = rows.numbers.keys[number]

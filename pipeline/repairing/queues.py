@@ -1,8 +1,7 @@
 """Build consume queue files from the units that the log needs.
 
 1. A queue begins in the file with its first number. Pre-fill stands before it, and at numbers without a message.
-2. Of two records with one number the first counts, as in RocketMQ. After more missing numbers than a file has, a queue
-   does not continue. The audit of the copy names what is left out.
+2. Each number belongs to one record; `pipeline.repairing.numbering` has chosen it.
 3. A queue without any record left in the log keeps its last file, so that its numbers continue.
 4. Units have tags codes or due times, never an address: there is no extension.
 """
@@ -23,7 +22,7 @@ from tornpage.properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["has_place", "write_queues"]
+__all__ = ["write_queues"]
 
 _UNIT = np.dtype([("offset", ">i8"), ("size", ">i4"), ("code", ">i8")])
 _NUMBER_MAX = 2**40
@@ -36,23 +35,23 @@ def write_queues(
     rows: StoreRows,
     *,
     log_min: int,
-    end_offset: int,
     file_bytes: int,
     delays_ms: Mapping[QueueKey, int],
     names: Mapping[QueueKey, Path],
 ) -> tuple[int, int]:
-    """Write all queues of the log up to an offset; return the numbers of queues and units.
+    """Write all queues of `rows.wanted`; return the numbers of queues and units.
+
 
     `names` are the directories of the queues, for topics that are not text.
     """
-    wanted = rows.wanted[rows.wanted["offset"] < end_offset]
+    wanted = rows.wanted
     wanted = wanted[np.argsort(wanted["queue"], kind="stable")]
     queues = units = 0
     starts = np.searchsorted(wanted["queue"], np.arange(len(rows.numbers.keys) + 1))
     outlived = _outlived(rows, log_min)
     for number, key in enumerate(rows.numbers.keys):
         mine = wanted[starts[number] : starts[number + 1]]
-        numbers, stored = _units_of(mine, file_bytes // UNIT_BYTES, delays_ms.get(key, 0))
+        numbers, stored = _units_of(mine, delays_ms.get(key, 0))
         if not len(numbers):
             numbers, stored = outlived.get(number, (numbers, stored))
         if not len(numbers):
@@ -63,22 +62,9 @@ def write_queues(
     return queues, units
 
 
-def has_place(numbers: NDArray[Any], file_units: int) -> NDArray[Any]:
-    """Return which numbers, in the order of the log, continue their queue."""
-    possible = np.flatnonzero((numbers >= 0) & (numbers < _NUMBER_MAX))
-    highest = np.maximum.accumulate(numbers[possible])
-    goes_on = np.ones(len(possible), bool)
-    goes_on[1:] = (numbers[possible][1:] > highest[:-1]) & (np.diff(highest) <= file_units + 1)
-    if len(too_far := np.flatnonzero(np.diff(highest) > file_units + 1)):
-        goes_on[too_far[0] + 1 :] = False
-    found = np.zeros(len(numbers), bool)
-    found[possible] = goes_on
-    return found
-
-
-def _units_of(wanted: NDArray[Any], file_units: int, delay_ms: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the units of a queue with their numbers, ascending."""
-    wanted = wanted[has_place(wanted["queue_offset"], file_units)]
+def _units_of(wanted: NDArray[Any], delay_ms: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return numbers, ascending, and units of a queue."""
+    wanted = wanted[np.argsort(wanted["queue_offset"], kind="stable")]
     stored = np.empty(len(wanted), _UNIT)
     stored["offset"], stored["size"] = wanted["offset"], wanted["size"]
     stored["code"] = np.where(wanted["is_delayed"], wanted["timestamp"] + delay_ms, wanted["tags_code"])

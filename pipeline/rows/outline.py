@@ -18,7 +18,8 @@ class LogPartition:
     """One log file.
 
     Records up to store time `settled_ms` count as settled. `light_queues` is as in `dispatch_of`. `deleted` names
-    topics, each with the physical offset below which its records need no unit.
+    topics, each with the physical offset below which its records need no unit. `flushed_ms` is the store time up to
+    which the checkpoint proves that the log was flushed.
     """
 
     store: int
@@ -29,6 +30,7 @@ class LogPartition:
     settled_ms: int
     light_queues: bool
     deleted: tuple[tuple[str, int], ...] = ()
+    flushed_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class LogRow(NamedTuple):
 
     `kind` is `run` (consecutive records; offset, size and time are those of the last), `blank`, `bad`, `unreadable`,
     `zeros`, or `end`, the last row of a file. `settled_end` is the end of the last record of a run whose queues must
-    have been flushed.
+    have been flushed. `flushed`: the checkpoint proves that a record of the run was flushed.
     """
 
     store: int
@@ -63,6 +65,7 @@ class LogRow(NamedTuple):
     items: int = 0
     bytes: int = 0
     settled_end: int | None = None
+    flushed: bool = False
     reason: str | None = None
     field: str | None = None
     changed: bool = False

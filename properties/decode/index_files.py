@@ -129,6 +129,10 @@ class IndexReader:
         """The room for entries, with the unused entry 0; None while the slots are unknown."""
         return None if self.slots is None else self._room(self.slots)
 
+    def has_content(self) -> bool:
+        """Tell whether anything past the header is not zero. Raises OSError."""
+        return self._source.next_nonzero(HEADER_BYTES) < self._source.end
+
     def settle(self, stated: int | None) -> tuple[int, ...]:
         """Find the number of slots; return those that the bytes allow, the best first.
 

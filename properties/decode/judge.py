@@ -2,7 +2,7 @@
 
 The first rule that applies decides about a place without a valid record, if bytes follow:
 
-1. below the durable floor: damage;
+1. below the durable floor, or before a record that the checkpoint proves flushed: damage;
 2. live store, or a file that changed while it was read: a note if no valid record follows, because the tail is moving;
    else the place is read again, and it is damage if it is still bad;
 3. abort marker present (unclean exit): a tear, where recovery will cut;
@@ -14,15 +14,17 @@ Source: docs/format.md, section 9.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tornpage.properties.decode.files import FileSource
 from tornpage.properties.decode.findings import Code, Finding, Severity
+from tornpage.properties.decode.misnamed import stated_base
 from tornpage.properties.decode.record import Bad, Blank, Reason, Record
 from tornpage.properties.decode.store import RECORD_BYTES_MAX, LocatedItem, LogFile, StoreView
 from tornpage.properties.decode.walk import Unreadable, Zeros, walk_source
 
-__all__ = ["FINDINGS_MAX", "LogJudge"]
+__all__ = ["FINDINGS_MAX", "LogJudge", "flushed_until_ms"]
 
 FINDINGS_MAX = 1000
 """Bad places listed one by one; CL_MORE_FINDINGS counts the rest, with the severity of the worst of them."""
@@ -30,7 +32,15 @@ FINDINGS_MAX = 1000
 _END_LOST = "the log ends here, but bytes follow"
 _CUT = "none needed: recovery cuts the log here"
 _REPAIR = "keep a copy; restore the file from a replica, or cut a copy of the log before it"
+_SAVE = "export them (`tornpage export`), or keep them in a mended copy (`tornpage audit --repair-to`)"
+_CUTTING = ("CL_BAD_RECORD", "CL_BYTES_BEYOND_END")
+_RECOVERY_MARGIN_MS = 3000
 _AGAIN = "look again when the store is closed"
+
+
+def flushed_until_ms(view: StoreView) -> int:
+    """Return the store time (ms) up to which the checkpoint proves a flush; -1 without."""
+    return -1 if view.checkpoint is None else view.checkpoint.physic_timestamp - _RECOVERY_MARGIN_MS
 
 
 @dataclass(slots=True)
@@ -45,6 +55,7 @@ class _Break:
     reason: Reason | None  # None: zeros to the end of a file that is not the last file with bytes
     field: str
     records_before: int
+    number: int
 
 
 class LogJudge:
@@ -60,6 +71,8 @@ class LogJudge:
         self._record_bytes_max = record_bytes_max
         self._breaks: list[_Break] = []
         self._breaks_left_out = 0
+        self._flushed_ms = flushed_until_ms(view)
+        self._flushed_breaks = 0
         self._zeros: tuple[str, int] | None = None
         self._changed = False
         self._notes: list[Finding] = []
@@ -81,20 +94,26 @@ class LogJudge:
                 self._end_prefix(item.offset)
             return
         if self._zeros is not None:  # an earlier file ended in zeros, but more follows
-            self._break(_Break(*self._zeros, None, "size", self.record_count))
+            self._break(_Break(*self._zeros, None, "size", self.record_count, len(self._breaks)))
             self._zeros = None
         if isinstance(item, Record):
             self.record_count += 1
             self.record_bytes += item.size_bytes
             self.end_offset = item.end_offset
             self.last_store_timestamp = item.store_timestamp
+            if item.store_timestamp <= self._flushed_ms:
+                self.note_flushed()
         elif isinstance(item, Blank):
             self._see_blank(file, item)
         elif isinstance(item, Bad):
             self._end_prefix(item.offset)
-            self._break(_Break(file, item.offset, item.reason, item.field, self.record_count))
+            self._break(_Break(file, item.offset, item.reason, item.field, self.record_count, len(self._breaks)))
         else:
             self.unreadable_bytes += item.size_bytes
+
+    def note_flushed(self) -> None:
+        """Note that the checkpoint proves the last record, and all before it, flushed."""
+        self._flushed_breaks = len(self._breaks)
 
     def see_file_end(self, file: LogFile, has_changed: bool, error: OSError | None) -> None:
         """Take the report of `iter_items` after a file."""
@@ -123,7 +142,9 @@ class LogJudge:
             worst: Severity = "damage" if any(finding.severity == "damage" for finding in findings) else "note"
             message = f"{self._breaks_left_out} more places without a valid record are not listed"
             findings.append(Finding("CL_MORE_FINDINGS", worst, "commitlog", None, message, "see the findings listed"))
+        findings += self._judge_names()
         if is_complete:
+            findings += self._judge_risk(findings)
             findings += self._judge_end(findings)
         return tuple(sorted(findings, key=lambda finding: (finding.file, finding.offset or 0, finding.code)))
 
@@ -166,6 +187,8 @@ class LogJudge:
             if not later:
                 return Finding("CL_TAIL_MOVING", "note", place.file, place.offset, message, _AGAIN)
             return finding("damage", _REPAIR) if self._is_still_bad(place) else None
+        if self._view.is_unclean and place.number < self._flushed_breaks:
+            return finding("damage", _REPAIR)
         if self._view.is_unclean:
             remedy = f"{_CUT}; copy the {later} records after it first if you need them" if later else _CUT
             return finding("tear", remedy)
@@ -190,6 +213,33 @@ class LogJudge:
         except OSError:
             return False
 
+    def _judge_names(self) -> list[Finding]:
+        """Name the log files whose records were written for another place in the log."""
+        starts = {each.file: each for each in reversed(self._breaks) if each.reason == "bad_position"}
+        found = []
+        for file in self._view.files:
+            if file.label not in starts or starts[file.label].offset != file.base_offset or self._may_move:
+                continue
+            try:
+                size = self._view.file_bytes
+                base = stated_base(file.path, size_bytes=file.size_bytes, file_bytes=size, named=file.base_offset)
+            except OSError:
+                continue
+            if base is not None and base != file.base_offset:
+                message = f"its records state that the file begins at offset {base}"
+                remedy = f"rename it to {base:020}, after moving a file of that name away"
+                found.append(Finding("CL_MISNAMED", "damage", file.label, file.base_offset, message, remedy))
+        return found
+
+    def _judge_risk(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Name the valid records past the first place where a recovery cuts the log."""
+        cut = [each for each in findings if each.severity == "tear" and each.code in _CUTTING]
+        places = [each for each in self._breaks if any(each.offset == found.offset for found in cut)]
+        if not places or not (behind := self.record_count - places[0].records_before):
+            return []
+        message = f"{behind} valid records after this place are cut when a store recovers"
+        return [Finding("CL_RECORDS_AT_RISK", "note", places[0].file, places[0].offset, message, _SAVE)]
+
     def _judge_end(self, findings: list[Finding]) -> list[Finding]:
         """Judge what only the end of the log shows: floor, checkpoint, a moving tail."""
         end = self.end_offset or 0
@@ -197,7 +247,8 @@ class LogJudge:
         if self._may_move:
             if not any(finding.code == "CL_TAIL_MOVING" for finding in findings):
                 message = "the store is open or its files changed while they were read; its end may have moved"
-                file = self._view.files[-1].label if self._view.files else "commitlog"
+                holding = [file.label for file in self._view.files if file.base_offset <= end]
+                file = holding[-1] if holding else "commitlog"
                 found.append(Finding("CL_TAIL_MOVING", "note", file, self.end_offset, message, _AGAIN))
             return found
         floor, checkpoint = self._view.floor, self._view.checkpoint

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 from tornpage.properties.decode.store import StoreView, look
@@ -23,13 +25,28 @@ def open_view(path: str | os.PathLike[str], *, file_bytes: int | None = None) ->
     """Return the view of a store directory. Raises InspectError."""
     directory = _store_directory(path)
     try:
-        return look(directory, file_bytes=file_bytes)
+        view = look(directory, file_bytes=file_bytes)
     except PermissionError as error:
         raise _no_permission(Path(error.filename or directory)) from error
     except OSError as error:
         raise InspectError(
             f"cannot list {shown(directory)}: {error.strerror}; check the device and the path"
         ) from error
+    if file_bytes is not None:
+        _refuse_impossible_size(view, file_bytes)
+    return view
+
+
+def _refuse_impossible_size(view: StoreView, file_bytes: int) -> None:
+    """Refuse a size of log files that contradicts the names and sizes of all of them."""
+    sizes = [file.size_bytes for file in view.files if file.size_bytes]
+    apart = [second.base_offset - first.base_offset for first, second in pairwise(view.files)]
+    if (sizes and file_bytes < min(sizes)) or (apart and file_bytes > max(apart)):
+        usual = Counter(sizes).most_common(1)[0][0] if sizes else min(apart)
+        raise InspectError(
+            f"no log file of this store can have {file_bytes} bytes: the files have {usual} and are at most "
+            f"{max(apart, default=usual)} apart; correct the size (--file-bytes, mappedFileSizeCommitLog)"
+        )
 
 
 def shown(path: Path) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tornpage.properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES, QueueFile, QueueUnit, walk_units
 from tornpage.properties.decode.files import FileSource
 
-__all__ = ["QueueBounds", "first_unit_from", "queue_bounds"]
+__all__ = ["QueueBounds", "empty_runs", "first_unit_from", "queue_bounds"]
 
 _PIECE_BYTES = 1 << 20
 _ALIGNED_BYTES = _PIECE_BYTES - _PIECE_BYTES % UNIT_BYTES
@@ -61,6 +61,31 @@ def first_unit_from(files: Sequence[QueueFile], *, physical_offset: int) -> int 
                 if isinstance(item, QueueUnit) and not item.is_prefill and item.physical_offset >= physical_offset:
                     return item.queue_offset
     return None
+
+
+def empty_runs(files: Sequence[QueueFile]) -> list[tuple[QueueFile, int, int]]:
+    """Return the runs of empty units before the last unit of a queue.
+
+    A run is its file, the number of its first unit, and its count.
+
+    Cost: one pass over the files. Raises OSError if one cannot be read.
+    """
+    found: list[tuple[QueueFile, int, int]] = []
+    waiting: list[tuple[QueueFile, int, int]] = []
+    for file in files:
+        with FileSource(file.path, size_bytes_max=file.size_bytes, piece_bytes=_PIECE_BYTES) as source:
+            position, whole = 0, source.end - source.end % UNIT_BYTES
+            while position < whole:
+                empty = _first_empty(source, position, whole)
+                if empty > position:
+                    found += waiting
+                    waiting = []
+                if empty >= whole:
+                    break
+                position = source.next_nonzero(empty)
+                position = whole if position >= whole else position - position % UNIT_BYTES
+                waiting.append((file, (file.base + empty) // UNIT_BYTES, (position - empty) // UNIT_BYTES))
+    return found
 
 
 def _last_below(source: FileSource, physical_offset: int) -> bool:

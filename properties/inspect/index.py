@@ -21,6 +21,7 @@ from tornpage.properties.decode.lookup import RecordReader
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.decode.record import Record
 from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.file_sizes import index_sizes
 from tornpage.properties.inspect.place import Document, derived_severity, part_document
 from tornpage.properties.inspect.query import Query, keys_of
 from tornpage.properties.inspect.rows import Row, hex_of, wide
@@ -42,15 +43,11 @@ def index_files(view: StoreView, query: Query) -> Document:
     rows: list[Row] = []
     findings: list[Finding] = []
     files = entries = 0
-    sizes = Counter(file.size_bytes for file in list_index(view.store_dir)[0])
-    usual = max(sizes, key=lambda size: (sizes[size], size), default=0)
+    sizes: list[tuple[str, int]] = []
     for reader in opened_index(view.store_dir, query.slots, findings):
         files += 1
-        if reader.file.size_bytes != usual:
-            message = f"has {reader.file.size_bytes} bytes, others have {usual}"
-            severity = derived_severity(view)
-            findings.append(Finding("IX_MIXED_SIZES", severity, reader.file.label, None, message, REBUILD_INDEX))
         entries += reader.entry_count
+        sizes.append((reader.file.label, reader.file.size_bytes))
         if not query.has_room(len(rows)):
             continue
         row = _file_row(reader)
@@ -59,8 +56,7 @@ def index_files(view: StoreView, query: Query) -> Document:
         try:
             if reader.slots is None and reader.entry_count:
                 findings.append(unsettled(reader, query.slots))
-            is_studied = reader.file.size_bytes <= STUDIED_BYTES_MAX or query.limit is None
-            if not reader.entry_count and is_studied and any(reader.all_bytes()[HEADER_BYTES:]):
+            if reader.slots is None and not reader.entry_count and reader.has_content():
                 message = "the header counts no entry, but slots or entries are in use"
                 severity = derived_severity(view)
                 findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, message, REBUILD_INDEX))
@@ -72,6 +68,7 @@ def index_files(view: StoreView, query: Query) -> Document:
         except OSError as error:
             findings.append(no_access(reader.file.label, error))
         rows.append(row)
+    findings += index_sizes(view, sizes)
     return part_document({"index_files": files, "index_entries": entries}, rows, findings)
 
 
@@ -146,7 +143,8 @@ def index_chain(view: StoreView, query: Query) -> Document:
         "hash_collisions": sum(row["sameHash"] and not row["accepted"] for row in every),
         "slot_collisions": sum(not row["sameHash"] for row in every),
     }
-    return part_document(figures, every if query.limit is None else every[: query.limit], findings)
+    shown = every if query.limit is None else every[: query.limit]
+    return part_document(figures, shown, findings) | {"rowsLeftOut": len(every) - len(shown)}
 
 
 def entry_row(view: StoreView, reader: IndexReader, entry: IndexEntry, records: RecordReader, query: Query) -> Row:

@@ -13,11 +13,11 @@ from tornpage.properties.decode.lookup import RecordReader
 from tornpage.properties.decode.opening import InspectError, open_view
 from tornpage.properties.decode.record import RECORD_BYTES_MIN, Bad, Blank, Record
 from tornpage.properties.decode.store import LocatedItem, StoreView, iter_items
-from tornpage.properties.decode.walk import Unreadable
+from tornpage.properties.decode.walk import Unreadable, Zeros
 from tornpage.properties.inspect.place import Document, Progress, log_range, reading, without_progress
 from tornpage.properties.inspect.rows import Row, hex_of, row_of
 
-__all__ = ["inspect_store", "log_document", "shown_row"]
+__all__ = ["inspect_store", "log_document", "more_or_none", "shown_row"]
 
 
 def inspect_store(
@@ -59,13 +59,14 @@ def log_document(
 ) -> Document:
     """Do the work of `inspect_store` for a view; with `accepts`, rows are those records only."""
     judge = LogJudge(view)
-    rows, is_complete = _collect(view, judge, limit, from_offset, whole, accepts, with_hex, progress)
+    rows, left_out, is_complete = _collect(view, judge, limit, from_offset, whole, accepts, with_hex, progress)
     findings = judge.finish(is_complete=is_complete)
     verdict = verdict_of(findings)
     return {
         "verdict": verdict if is_complete or verdict == "broken" else None,
-        "figures": _figures(view, judge, [finding.severity for finding in findings]),
+        "figures": _figures(view, judge, [finding.severity for finding in findings], is_complete=is_complete),
         "rows": rows,
+        "rowsLeftOut": left_out if whole else more_or_none(rows, limit),
         "findings": [asdict(finding) for finding in findings],
     }
 
@@ -91,9 +92,13 @@ def _collect(
     accepts: Callable[[Record], bool] | None,
     with_hex: bool,
     progress: Progress,
-) -> tuple[list[Row], bool]:
-    """Feed the judge; return the rows, and whether the whole log was read."""
+) -> tuple[list[Row], int, bool]:
+    """Feed the judge; return the rows, and how many more there are.
+
+    The third value tells whether the whole log was read.
+    """
     rows: list[Row] = []
+    left_out = 0
     start = 0 if whole else from_offset
     begin, end = log_range(view)
     reached = reading(max(start, begin), end, progress)
@@ -101,13 +106,15 @@ def _collect(
         reader = bytes_reader if with_hex else None
         for located in iter_items(view, from_offset=start, on_file=judge.see_file_end, reached=reached):
             judge.see(located)
-            is_full = limit is not None and len(rows) >= limit
-            if not is_full and _matches(located, from_offset, accepts):
-                row = shown_row(located, reader)
-                rows += [] if row is None else [row]
+            if isinstance(located.item, Zeros) or not _matches(located, from_offset, accepts):
+                pass
+            elif limit is not None and len(rows) >= limit:
+                left_out += 1
+            elif (row := shown_row(located, reader)) is not None:
+                rows.append(row)
             if not whole and limit is not None and len(rows) >= limit and not isinstance(located.item, Bad):
-                return rows, False  # without reading the next item, which may be a file of zeros
-    return rows, start <= (view.files[0].base_offset if view.files else 0)
+                return rows, left_out, False  # without reading the next item, which may be a file of zeros
+    return rows, left_out, start <= (view.files[0].base_offset if view.files else 0)
 
 
 def _matches(located: LocatedItem, from_offset: int, accepts: Callable[[Record], bool] | None) -> bool:
@@ -119,9 +126,19 @@ def _matches(located: LocatedItem, from_offset: int, accepts: Callable[[Record],
     return isinstance(item, Record | Unreadable) and item.offset + item.size_bytes > from_offset
 
 
-def _figures(view: StoreView, judge: LogJudge, severities: list[str]) -> dict[str, int]:
+def more_or_none(rows: list[Row], limit: int | None) -> int | None:
+    """Return 0 if all rows are shown, None if reading ended with the last allowed row."""
+    return None if limit is not None and 0 < limit <= len(rows) else 0
+
+
+def _figures(view: StoreView, judge: LogJudge, severities: list[str], *, is_complete: bool) -> dict[str, int]:
     min_offset = view.files[0].base_offset if view.files else 0
     max_offset = min_offset if judge.end_offset is None else judge.end_offset
+    ends = {
+        "max_offset": max_offset,
+        "prefix_end_offset": max_offset if judge.prefix_end_offset is None else judge.prefix_end_offset,
+    }
+    is_seen = is_complete or judge.end_offset is not None
     return {
         "files": len(view.files),
         "file_bytes": view.file_bytes,
@@ -131,8 +148,7 @@ def _figures(view: StoreView, judge: LogJudge, severities: list[str]) -> dict[st
         "blanks": judge.blank_count,
         "unreadable_bytes": judge.unreadable_bytes,
         "min_offset": min_offset,
-        "max_offset": max_offset,
-        "prefix_end_offset": max_offset if judge.prefix_end_offset is None else judge.prefix_end_offset,
+        **(ends if is_seen else {}),
         "live": int(view.live),
         "unclean": int(view.is_unclean),
         "findings": len(severities),

@@ -28,12 +28,18 @@ def in_log(view: StoreView, query: Query, progress: Progress = without_progress)
 
     The verdict is that of the whole log if the query names no place.
     """
+    topics: set[str] = set()
+
+    def accepts(record: Record) -> bool:
+        topics.add(record.topic_text)
+        return query.accepts(record)
+
     document = log_document(
         view,
         limit=query.limit,
         from_offset=query.offset or 0,
         whole=query.offset is None,
-        accepts=query.accepts if query.has_filter else None,
+        accepts=accepts if query.has_filter else None,
         with_hex=query.hex,
         progress=progress,
     )
@@ -42,11 +48,18 @@ def in_log(view: StoreView, query: Query, progress: Progress = without_progress)
         begin = view.files[0].base_offset if view.files else 0
         what = "no matching record" if query.has_filter else "no record"
         message = f"{what} at or after offset {query.offset}; the log files hold the offsets {begin} to {end}"
-        missing = part_document({}, [], [nothing_found(message, query.offset)])
-        document["findings"] += missing["findings"]
-        document["figures"]["findings"] += 1
-        document["figures"]["notes"] += 1
+        _add_note(document, nothing_found(message, query.offset))
+    elif query.has_filter and not document["rows"] and query.limit != 0:
+        is_unknown = query.topic is not None and query.topic not in topics
+        unknown = f"no record of the topic {query.topic!r} is in the log"
+        _add_note(document, nothing_found(unknown if is_unknown else "no matching record", None))
     return document
+
+
+def _add_note(document: Document, note: Finding) -> None:
+    document["findings"] += part_document({}, [], [note])["findings"]
+    document["figures"]["findings"] += 1
+    document["figures"]["notes"] += 1
 
 
 def by_id(view: StoreView, query: Query) -> Document:

@@ -57,7 +57,8 @@ def progress_rows(view: StoreView, query: Query) -> Document:
         "delay_levels": len(delays),
         "delayed_waiting": sum(max(0, row["diff"]) for row in delays),
     }
-    return part_document(figures, rows if query.limit is None else rows[: query.limit], findings)
+    shown = rows if query.limit is None else rows[: query.limit]
+    return part_document(figures, shown, findings) | {"rowsLeftOut": len(rows) - len(shown)}
 
 
 def _table(

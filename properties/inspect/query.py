@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tornpage.properties.decode.config_files import parse_settings
+from tornpage.impl.config.broker_settings import parse_lines, problem_of
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.decode.record import Record, parse_properties
 
@@ -16,6 +16,8 @@ __all__ = ["I64_MAX", "Query", "keys_of", "offset_of_id", "parse_queue", "parse_
 I64_MAX = 2**63 - 1
 _SETTINGS_BYTES_MAX = 1 << 20
 _ROLLED_BACK = 0x0C
+_DAY_MS = 86_400_000
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MILLISECONDS = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
@@ -118,14 +120,14 @@ def offset_of_id(message_id: str) -> int:
 def parse_times(text: str) -> tuple[int, int]:
     """Return both ends, in ms, of `FROM..TO`.
 
-    A missing end is open, and a text without `..` is one moment.
+    A missing end is open. A date stands for its whole day in UTC. A text without `..` is one day or moment.
     """
     begin, dots, end = text.partition("..")
     if not dots:
         end = begin
     if not begin.strip() and not end.strip():
         raise InspectError(f"time {text!r} has no end; give FROM..TO, each as ms or ISO 8601")
-    times = (_time(begin, -I64_MAX - 1), _time(end, I64_MAX))
+    times = (_time(begin, -I64_MAX - 1), _time(end, I64_MAX) + (_DAY_MS - 1 if _DAY.fullmatch(end.strip()) else 0))
     if times[0] > times[1]:
         raise InspectError(f"time {text!r} ends before it begins; give the earlier one first")
     return times
@@ -149,7 +151,10 @@ def read_settings(path: str) -> dict[str, int]:
         raise InspectError(f"cannot read the broker's settings {path!r}: {reason}; check the path") from error
     if len(stored) > _SETTINGS_BYTES_MAX:
         raise InspectError(f"{path!r} is too long for a settings file; give the broker's name=value file")
-    said = parse_settings(stored.decode("utf-8", "replace"))
+    said, problem = parse_lines(stored.decode("utf-8", "replace"))
+    problem = problem or problem_of(said)
+    if problem is not None:
+        raise InspectError(f"the broker's settings {path!r}: {problem}")
     numbers: dict[str, int] = {}
     for name in ("maxHashSlotNum", "maxIndexNum", "mappedFileSizeCommitLog"):
         if name not in said:

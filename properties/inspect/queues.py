@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
 from tornpage.properties.decode.consumequeue import (
@@ -25,6 +25,7 @@ from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.decode.queue_bounds import QueueBounds, first_unit_from, queue_bounds
 from tornpage.properties.decode.record import Record
 from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.file_sizes import not_contiguous, queue_sizes, usual_size
 from tornpage.properties.inspect.place import Document, derived_severity, part_document
 from tornpage.properties.inspect.query import Query
 from tornpage.properties.inspect.rows import Row, hex_of, wide
@@ -46,45 +47,23 @@ def queue_list(view: StoreView, query: Query) -> Document:
         for label in strays
     ]
     findings += [_no_access(label, error) for label, error in closed if not isinstance(error, FileNotFoundError)]
-    findings += _short_files(view, files)
     rows: list[Row] = []
     messages = queues = 0
+    size = usual_size(file.size_bytes for file in files)
     for (topic, queue_id), group in groupby(files, key=lambda file: (file.topic, file.queue_id)):
         if query.topic not in (None, topic) or query.queue_id not in (None, queue_id):
             continue
         own = list(group)
         queues += 1
+        findings += queue_sizes(view, own, size)
         bounds = _bounds(view, own, findings)
         if bounds is None:
             continue
-        if bounds.after_gap is None:
-            findings += _holes(view, own)
+        findings += not_contiguous(view, own)
         messages += bounds.max_offset - bounds.min_offset
         if query.has_room(len(rows)):
             rows.append(_queue_row(view, own, bounds))
     return part_document({"queues": queues, "messages": messages}, rows, findings)
-
-
-def _short_files(view: StoreView, files: list[QueueFile]) -> Iterator[Finding]:
-    """Yield a finding for each file that is shorter than the longest."""
-    longest = max((file.size_bytes for file in files), default=0)
-    for file in files:
-        if file.size_bytes < longest:
-            message = f"has {file.size_bytes} bytes, others have {longest}"
-            yield Finding("CQ_SHORT_FILE", derived_severity(view), file.label, None, message, REBUILD)
-
-
-def _holes(view: StoreView, files: list[QueueFile]) -> Iterator[Finding]:
-    """Yield a finding for the first empty units of a queue that have a unit after them."""
-    findings: list[Finding] = []
-    empty: EmptyUnits | None = None
-    for file, item in _items(files, 0, findings):
-        if isinstance(item, EmptyUnits):
-            empty = empty or item
-        elif empty is not None:
-            message = f"empty units from unit {empty.queue_offset} on, then unit {item.queue_offset}"
-            yield Finding("CQ_NOT_CONTIGUOUS", derived_severity(view), file.label, None, message, REBUILD)
-            return
 
 
 def queue_units(view: StoreView, topic: str, queue_id: int, query: Query) -> Document:
@@ -95,7 +74,11 @@ def queue_units(view: StoreView, topic: str, queue_id: int, query: Query) -> Doc
     """
     files = _files_of(view, topic, queue_id)
     findings: list[Finding] = []
+    size = usual_size(file.size_bytes for file in list_queues(view.store_dir)[0])
+    findings += queue_sizes(view, files, size)
     bounds = _bounds(view, files, findings)
+    if bounds is not None:
+        findings += not_contiguous(view, files)
     start = 0 if bounds is None else bounds.min_offset
     if query.queue_offset is not None:
         start = query.queue_offset
@@ -214,22 +197,13 @@ def _queue_row(view: StoreView, files: list[QueueFile], bounds: QueueBounds) -> 
 
 def _bounds(view: StoreView, files: list[QueueFile], findings: list[Finding]) -> QueueBounds | None:
     """Return the range of a queue; obstacles become findings."""
-    for before, file in pairwise(files):
-        if before.base + before.size_bytes != file.base:
-            message = (
-                f"begins at byte {file.base} of the queue, the one before ends at {before.base + before.size_bytes}"
-            )
-            findings.append(Finding("CQ_GAP", derived_severity(view), file.label, None, message, REBUILD))
     log_min = view.files[0].base_offset if view.files else 0
     try:
         bounds = queue_bounds(files, log_min=log_min)
     except OSError as error:
         findings.append(_no_access(files[-1].label, error))
         return None
-    if bounds.after_gap is not None:
-        message = f"empty units after unit {bounds.max_offset - 1}, then unit {bounds.after_gap}"
-        severity = derived_severity(view)
-        findings.append(Finding("CQ_NOT_CONTIGUOUS", severity, files[-1].label, None, message, REBUILD))
+
     return bounds
 
 

@@ -53,7 +53,8 @@ def marker_files(view: StoreView, query: Query) -> Document:
             except OSError as error:
                 findings.append(_no_access(name, error))
     figures = {"live": int(view.live), "unclean": int(view.is_unclean)}
-    return part_document(figures, rows if query.limit is None else rows[: query.limit], findings)
+    shown = rows if query.limit is None else rows[: query.limit]
+    return part_document(figures, shown, findings) | {"rowsLeftOut": len(rows) - len(shown)}
 
 
 def config_files(view: StoreView, name: str | None, query: Query) -> Document:
@@ -79,7 +80,8 @@ def config_files(view: StoreView, name: str | None, query: Query) -> Document:
     rows = [row for path in paths if (row := _config_row(view, path, findings)) is not None]
     _judge_backups(view, rows, findings)
     figures = {"config_files": len(rows)}
-    return part_document(figures, rows if query.limit is None else rows[: query.limit], findings)
+    shown = rows if query.limit is None else rows[: query.limit]
+    return part_document(figures, shown, findings) | {"rowsLeftOut": len(rows) - len(shown)}
 
 
 def config_rows(view: StoreView, labels: Iterable[str], findings: list[Finding]) -> list[Row]:

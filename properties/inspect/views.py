@@ -6,8 +6,10 @@ import os
 from typing import Final
 
 from tornpage.properties.decode.opening import InspectError, open_view
+from tornpage.properties.decode.store import StoreView
 from tornpage.properties.inspect.index import index_chain, index_entries, index_files
 from tornpage.properties.inspect.keys import by_key
+from tornpage.properties.inspect.log import more_or_none
 from tornpage.properties.inspect.lookups import by_id, by_time, in_log
 from tornpage.properties.inspect.place import Document, Progress, without_progress
 from tornpage.properties.inspect.progress import progress_rows
@@ -53,14 +55,22 @@ def inspect_view(
 
     `what` is the queue (TOPIC/ID), the index file or the config file.
 
-    `progress` is called with the part of the log read so far. Raises InspectError if the directory cannot be inspected
-    or the query is not clear.
+    `rowsLeftOut` of the document is how many rows `limit` left out, None where that is not known. `progress` is called
+    with the part of the log read so far. Raises InspectError if the directory cannot be inspected or the query is not
+    clear.
     """
     if what is not None and name not in _NAMED:
         raise InspectError(f"the view {name!r} takes no name, but {what!r} was given; leave it out")
     _refuse_unused_fields(name, what, query)
     queue = _queue(name, what, query) if name in ("queue", "ext") else None
-    view = open_view(path, file_bytes=query.file_bytes)
+    document = _document(open_view(path, file_bytes=query.file_bytes), name, what, query, queue, progress)
+    document.setdefault("rowsLeftOut", more_or_none(document["rows"], query.limit))
+    return document
+
+
+def _document(
+    view: StoreView, name: str, what: str | None, query: Query, queue: tuple[str, int] | None, progress: Progress
+) -> Document:
     if queue is not None:
         return (queue_units if name == "queue" else queue_extension)(view, *queue, query)
     if name == "queues":

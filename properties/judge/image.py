@@ -247,8 +247,12 @@ def read_truth(path: str, *, power_loss: bool | None = None) -> Truth:
             raise ValueError("too long")
         document = json.loads(stored)
         return truth_of(document, power_loss=power_loss)
-    except (ValueError, RecursionError, OverflowError, KeyError, TypeError, AttributeError) as error:
-        what = f"{type(error).__name__}: {error}"[:200]
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise InspectError(
+            f"{path!r} is not a truth file: it is no JSON text; give the truth.json of a golden store"
+        ) from error
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)[:200]
         raise InspectError(
             f"{path!r} is not a truth ({what}); it needs `records` with commitLogOffset, storeSize, recordSha256"
         ) from error

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from tornpage.impl.config.broker_settings import parse_lines, problem_of
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.errors import BadConfig
 from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.state import DELAYS_MS, Layout
-from tornpage.properties.decode.config_files import parse_settings
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.findings import Finding
 from tornpage.properties.decode.index_files import opened_index, unsettled
@@ -120,7 +120,11 @@ def read_settings_file(path: str) -> SettingsOverride:
         raise InspectError(f"cannot read the broker's settings {path!r}: {reason}; check the path") from error
     if len(stored) > _BYTES_MAX:
         raise InspectError(f"{path!r} is too long for a settings file; give the broker's name=value file")
-    return read_override(parse_settings(stored.decode("utf-8", "replace")), source=path)
+    settings, problem = parse_lines(stored.decode("utf-8", "replace"))
+    problem = problem or problem_of(settings)
+    if problem is not None:
+        raise InspectError(f"the broker's settings {path!r}: {problem}")
+    return read_override(settings, source=path)
 
 
 def delays_of(level: str, *, source: str) -> tuple[int, ...]:

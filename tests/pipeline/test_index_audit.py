@@ -127,7 +127,7 @@ def test_records_of_a_deleted_topic_ask_for_no_unit_and_may_have_none(tmp_path: 
     store.put("Gone", 0, 0, dispatched=False)
     offset, _ = store.put("Gone", 0, 0)
     root = store.write()
-    assert {each.code for each in audit_store(root).findings} == {"CP_MISSING", "CQ_MISSING"}
+    assert {each.code for each in audit_store(root).findings} == {"CP_MISSING", "CQ_TOPIC_REUSED"}
     write_deleted(root, {"Gone": offset})
     assert {each.code for each in audit_store(root).findings} == {"CP_MISSING"}
     write_deleted(root, {"Gone": offset + 1})

@@ -163,6 +163,20 @@ def test_spark_and_plain_audit_agree(spark: SparkSession, tmp_path: Path) -> Non
     assert [audited.verdict for audited in plain] == ["broken"] * 3
 
 
+def test_spark_and_plain_audit_agree_on_a_topic_used_again(spark: SparkSession, tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path / "store")
+    for number in range(5):
+        store.put("T", 0, number, dispatched=False)
+    for number in range(3):
+        store.put("T", 0, number)
+    plans = [plan_store(0, store.write())]
+    plain = [audit_plan(plan) for plan in plans]
+    open_work(tmp_path / "work", plans, resume=False, overwrite=False)
+    assert audit_joined(spark, plans, tmp_path / "work").audits == plain
+    assert "CQ_TOPIC_REUSED" in {each.code for each in plain[0].findings}
+    assert plain[0].verdict == "holds"
+
+
 def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_path: Path) -> None:
     golden = [path / "store" for path in golden_dirs()]
     stores = [*golden, *damaged_stores(tmp_path), *planted_stores(tmp_path)]

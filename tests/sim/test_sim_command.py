@@ -208,7 +208,7 @@ def test_times_beyond_every_clock_are_refused(arguments: list[str], sentence: st
         (["run", "--crash-at-ms", "-1"], "--crash-at-ms has to lie between 0 and"),
         (["run", "--broker-config", "/nonexistent"], "cannot read --broker-config /nonexistent"),
         (["run", "--broker-config", "x", "--flush", "sync"], "leave out the options for policies"),
-        (["sweep", "--out", "/dev/null/x"], "cannot write to /dev/null/x"),
+        (["sweep", "--out", "/dev/null/x"], "cannot write /dev/null/x"),
     ],
 )
 def test_what_is_impossible_is_refused_in_one_line(arguments: list[str], sentence: str) -> None:

@@ -113,7 +113,7 @@ def test_explain_shows_how_it_shrank_if_it_may(case_file: Path, tmp_path: Path) 
 def test_a_page_that_cannot_be_written_is_refused(case_file: Path, tmp_path: Path) -> None:
     result = run("explain", str(case_file), "--out", str(tmp_path / "none" / "page.html"))
     assert result.exit_code == 2
-    assert "name another --out file" in result.stderr
+    assert "name another file with --out" in result.stderr
 
 
 # ---- promote ---------------------------------------------------------------------------------------------------------

@@ -123,9 +123,9 @@ def test_settings_come_from_the_broker(tmp_path: Path) -> None:
     (tmp_path / "broker.conf").write_text("mappedFileSizeConsumeQueue=5120\nmaxHashSlotNum=1000\nbrokerName=a\n")
     assert document(STORE, *FEW, "--broker-config", str(tmp_path / "broker.conf"))[1] == 0
     (tmp_path / "broker.conf").write_text("maxHashSlotNum=many\n")
-    assert "give a positive number" in refusal(STORE, "--broker-config", str(tmp_path / "broker.conf"))
+    assert "it has to be a whole number" in refusal(STORE, "--broker-config", str(tmp_path / "broker.conf"))
     (tmp_path / "broker.conf").write_text("enableLmq=perhaps\n")
-    assert "give true or false" in refusal(STORE, "--broker-config", str(tmp_path / "broker.conf"))
+    assert "it has to be true or false" in refusal(STORE, "--broker-config", str(tmp_path / "broker.conf"))
 
 
 def test_an_open_store_is_not_judged(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tornpage.cli.document import Outcome, emit, refuse
 from tornpage.cli.progress import counted_progress
 from tornpage.run.directory import write_run
 from tornpage.run.history import append_run, prepare_history
+from tornpage.run.writing import refuse_store_directory
 
 if TYPE_CHECKING:
     from tornpage.pipeline.campaign.aggregates import Counted
@@ -91,6 +92,8 @@ def command(
 
     if resume and out is None:
         refuse("--resume needs the --out directory of the campaign")
+    if out is not None:
+        refuse_store_directory(Path(out), option="--out")
     prepare_history(history)
     started = datetime.now(UTC)
     plan = Plan(

@@ -37,8 +37,9 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
     """
     from tornpage.outcomes.counterexamples import explain_outcome, given_case
     from tornpage.properties.planted import UnknownBug
-    from tornpage.render.finding_codes import explain_code_outcome, is_code
+    from tornpage.render.finding_codes import code_of, explain_code_outcome, is_code
 
+    case = code_of(case) or case
     if is_code(case):
         if out or seconds:
             refuse("--out and --seconds apply to a failing case; leave them out for the code of a finding")

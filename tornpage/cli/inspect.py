@@ -11,6 +11,7 @@ from tornpage.cli.progress import bytes_progress
 from tornpage.outcomes.inspecting import document_text
 from tornpage.render.redacting import AS_IT_IS, Showing, showing
 from tornpage.render.store_page import inspect_page_outcome
+from tornpage.run.writing import new_page
 
 if TYPE_CHECKING:
     from tornpage.properties.inspect import Query
@@ -45,9 +46,14 @@ _VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "pro
 @click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
 @click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
 @click.option(
-    "--file-bytes", metavar="BYTES", type=click.IntRange(min=1), default=None, help="Size of a log file, if unclear."
+    "--file-bytes",
+    metavar="BYTES",
+    type=click.IntRange(1, 2**40 - 1),
+    default=None,
+    help="Size of a log file, if unclear.",
 )
 @click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the whole store instead.")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --html if it exists.")
 @options.redact_option
 @options.json_option
 def command(
@@ -59,6 +65,7 @@ def command(
     follow: bool,
     broker_config: str | None,
     html: str | None,
+    overwrite: bool,
     redact: bool,
     as_json: bool,
     **asked: Any,
@@ -95,6 +102,7 @@ def command(
         if html is not None:
             if view != "log" or name is not None or follow:
                 refuse("--html shows the whole store; give it without VIEW and --follow")
+            new_page(html, option="--html", overwrite=overwrite)
             outcome, text = inspect_page_outcome(html, store, query, show)
             emit(outcome, as_json=as_json, text=text)
         if follow:
@@ -113,10 +121,11 @@ def inspect_outcome(
 
     try:
         with bytes_progress("inspecting") as read:
-            seen = show.document(inspect_view(store, view, name, query, progress=read))
+            found = inspect_view(store, view, name, query, progress=read)
     except InspectError as error:
         refuse(str(error))
-    extra = {"rows": seen["rows"], **show.extra}
+    seen = show.document(found) | {"rowsLeftOut": found["rowsLeftOut"]}
+    extra = {"rows": seen["rows"], "rowsLeftOut": seen["rowsLeftOut"], **show.extra}
     outcome = Outcome("inspect", seen["verdict"], seen["figures"], (), seen["findings"], extra=extra)
     return outcome, document_text(seen, view=view, everything=query.limit is None)
 

@@ -30,7 +30,11 @@ __all__ = ["command"]
 @click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
 @click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
 @click.option(
-    "--file-bytes", metavar="BYTES", type=click.IntRange(min=1), default=None, help="Size of a log file, if unclear."
+    "--file-bytes",
+    metavar="BYTES",
+    type=click.IntRange(1, 2**40 - 1),
+    default=None,
+    help="Size of a log file, if unclear.",
 )
 @click.option(
     "--crashes",

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -32,6 +33,7 @@ _COMMANDS = {
     "exhaust": "crash every short workload in every way within a bound",
     "explain": "explain a failing case as a page, or the code of a finding",
     "explore": "search for broken guarantees: crashes, kills, restarts, recovery, interleavings",
+    "export": "write the messages of a store as text, JSON lines, CSV or Parquet",
     "faults": "run the store on real disks that are full, fail or cut writes short",
     "inspect": "show the content of a store directory, changing nothing",
     "judge": "recover a copy of a crash image and rule on each guarantee",
@@ -84,6 +86,16 @@ class _LazyGroup(Commands):
         command = importlib.import_module(f"tornpage.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if near := get_close_matches(args[0], _COMMANDS, n=2):
+                raise click.UsageError(f"{error.message} Did you mean {' or '.join(near)}?", ctx=error.ctx) from error
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -7,6 +7,7 @@ import click
 from tornpage.cli import options
 from tornpage.cli.document import Outcome, emit, refuse
 from tornpage.cli.progress import steps_progress
+from tornpage.run.writing import unwritable
 
 __all__ = ["command"]
 
@@ -59,7 +60,7 @@ def command(directory: str | None, pages: int, history: str | None, out: str | N
     except ReportError as error:
         refuse(" ".join(str(error).splitlines()))
     except OSError as error:
-        refuse(f"cannot write {error.filename or directory}: {error.strerror}; make the directory writable")
+        refuse(unwritable(error, directory or history or "", option="another run directory"))
     outcome = Outcome("report", None, {**figures, "bytes": path.stat().st_size}, extra={"path": str(path)})
     emit(outcome, as_json=as_json, text=str(path))
 

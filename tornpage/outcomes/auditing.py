@@ -1,15 +1,17 @@
 """Run `tornpage audit`: choose the engine, read the stores, and print the findings."""
 
+import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.cli.progress import bytes_progress, tasks_progress
+from tornpage.outcomes.inspecting import time_text
 from tornpage.render.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
@@ -18,9 +20,12 @@ if TYPE_CHECKING:
     from tornpage.pipeline.repairing import Prepared, RepairDone
     from tornpage.properties.judge.shape import SettingsOverride
 
-__all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "repair_outcome"]
+__all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "rebuild_outcome", "repair_outcome"]
 
 ENGINES = ("auto", "plain", "tasks", "joins")
+_OPEN = ("CL_RECORDS_AT_RISK",)
+_ROWS_SHOWN = 10
+"""Queues and topics on the first screen."""
 _TIMINGS = ("seconds", "start_s", "read_s", "join_s")
 _PLAIN_BYTES = 4 << 30
 """Bytes of log and queues of all stores below which the start of Spark costs more than the audit."""
@@ -47,6 +52,7 @@ class Asked:
 
 def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing = AS_IT_IS) -> tuple[Outcome, str]:
     """Audit stores; return the outcome and its text. The verdict is the worst one of a store."""
+    from tornpage.pipeline.audit.advice import advice_of
     from tornpage.pipeline.audit.stores import plan_store
     from tornpage.pipeline.audit.work import WorkError
     from tornpage.pipeline.spark.session import SparkUnavailable
@@ -71,14 +77,20 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
             figures[name] = figures.get(name, 0) + count
     verdicts = [audited.verdict for audited in audits]
     verdict = next((worst for worst in ("broken", "unknown") if worst in verdicts), "holds")
-    findings = [asdict(finding) for audited in audits for finding in audited.findings]
-    extra = {"stores": [{"store": audited.store, "verdict": audited.verdict} for audited in audits], "engine": engine}
+    findings = [
+        asdict(finding) | advice_of(finding.code)._asdict() for audited in audits for finding in audited.findings
+    ]
+    stores_shown = [_summed(audited, show) for audited in audits]
+    extra = {"stores": stores_shown, "engine": engine}
     extra |= show.extra
     timings = [name for name in _TIMINGS if name in figures]
-    return Outcome("audit", verdict, figures, timings, findings, extra=extra), _text(audits, verdict, figures)
+    text = _text(audits, verdict, figures, stores_shown)
+    return Outcome("audit", verdict, figures, timings, findings, extra=extra), text
 
 
-def repair_outcome(store: str, target: str, asked: Asked, *, only_plan: bool) -> tuple[Outcome, str]:
+def repair_outcome(
+    store: str, target: str, asked: Asked, *, only_plan: bool, with_quarantine: bool = False
+) -> tuple[Outcome, str]:
     """Audit a store, plan the repair of a copy and, unless `only_plan`, write the copy."""
     from tornpage.pipeline.repairing import RepairRefused, carry_out, prepare_repair
     from tornpage.properties.inspect import InspectError
@@ -86,7 +98,9 @@ def repair_outcome(store: str, target: str, asked: Asked, *, only_plan: bool) ->
     started = perf_counter()
     try:
         with bytes_progress("auditing") as show:
-            prepared = prepare_repair(store, Path(target), _given(asked), progress=show)
+            prepared = prepare_repair(
+                store, Path(target), _given(asked), with_quarantine=with_quarantine, progress=show
+            )
         if only_plan:
             return _planned(prepared, perf_counter() - started)
         for line in prepared.plan.lines():
@@ -97,9 +111,59 @@ def repair_outcome(store: str, target: str, asked: Asked, *, only_plan: bool) ->
     return _repaired(prepared, done, perf_counter() - started)
 
 
+def rebuild_outcome(store: str, part: str, asked: Asked) -> tuple[Outcome, str]:
+    """Rebuild a part of a store in place, and audit the store afterwards."""
+    from tornpage.pipeline.repairing import RepairRefused, rebuild
+    from tornpage.properties.inspect import InspectError
+
+    started = perf_counter()
+    try:
+        with bytes_progress("auditing") as show:
+            done = rebuild(
+                store,
+                part,  # type: ignore[arg-type]
+                _given(asked),
+                tell=lambda what: warn(_printable(what)),
+                progress=show,
+            )
+    except (InspectError, RepairRefused) as error:
+        refuse(_printable(str(error)))
+    figures = {**done.audit.figures, **done.figures, "seconds": perf_counter() - started}
+    backup = os.fsencode(done.backup).decode("utf-8", "replace")
+    extra = {
+        "rebuilt": part,
+        "backup": backup,
+        "store_verdict": done.before.verdict,
+        "store_findings": [asdict(finding) for finding in done.before.findings],
+    }
+    made = ", ".join(
+        f"{name.removeprefix('made_').replace('_', ' ')} {count:,}" for name, count in done.figures.items()
+    )
+    lines = [
+        f"{_printable(done.before.store)}: {done.before.verdict} before",
+        f"rebuilt: {made}",
+        f"the old files are in {_printable(backup)}",
+        "",
+        f"verdict: {done.audit.verdict}",
+    ]
+    findings = [asdict(finding) for finding in done.audit.findings]
+    return Outcome("audit", done.audit.verdict, figures, ("seconds",), findings, extra=extra), "\n".join(lines)
+
+
 def _shown(audited: "StoreAudit", show: Showing) -> "StoreAudit":
     findings = tuple(replace(finding, **show.finding(asdict(finding))) for finding in audited.findings)
     return replace(audited, store=show.store(audited.store), findings=findings)
+
+
+def _summed(audited: "StoreAudit", show: Showing) -> dict[str, Any]:
+    """Return verdict and summary of one store."""
+    document: dict[str, Any] = {"store": audited.store, "verdict": audited.verdict}
+    if audited.summary is None:
+        return document
+    summary = audited.summary.document()
+    for row in (*summary["topics"], *summary["queues"]):
+        row["topic"] = show.row({"kind": "record", "topic": row["topic"]})["topic"]
+    return document | {"summary": summary}
 
 
 def _given(asked: Asked) -> "SettingsOverride":
@@ -228,21 +292,29 @@ def _repaired(prepared: "Prepared", done: "RepairDone", seconds: float) -> tuple
         f"{_printable(prepared.audit.store)}: {prepared.audit.verdict}",
         f"{_printable(document['target'])}: {done.audit.verdict}; {told['kept_records']:,} records, "
         f"{told['made_units']:,} units in {told['made_queues']:,} queues, {told['made_index_files']:,} index files; "
-        f"{told['quarantined_records']:,} records kept aside",
+        f"{told['lost_messages']:,} messages are lost, {told['filler_records']:,} fillers stand for what is lost",
         "",
         f"verdict of the copy: {done.audit.verdict}",
     ]
     return Outcome("audit", done.audit.verdict, figures, ("seconds",), findings, extra=extra), "\n".join(lines)
 
 
-def _text(audits: Sequence["StoreAudit"], verdict: str, figures: dict[str, float | int]) -> str:
+def _text(
+    audits: Sequence["StoreAudit"],
+    verdict: str,
+    figures: dict[str, float | int],
+    stores: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    from tornpage.pipeline.audit.advice import advice_of
+
     lines = []
-    for audited in audits:
+    for audited, store in zip(audits, stores, strict=True):
         told = audited.figures
         lines.append(
             f"{_printable(audited.store)}: {audited.verdict}; {told['records']:,} records in {told['log_files']:,} log "
             f"files, {told['units']:,} units in {told['queues']:,} queues"
         )
+        lines += _summary_lines(store.get("summary"))
         for finding in audited.findings:
             place = _printable(finding.file)
             if finding.position is not None:
@@ -250,9 +322,47 @@ def _text(audits: Sequence["StoreAudit"], verdict: str, figures: dict[str, float
             lines.append(
                 f"  {finding.severity}: {finding.code} {place}: {_printable(finding.message)}; {finding.remedy}"
             )
+        worst = dict.fromkeys(each.code for each in audited.findings if each.severity != "note" or each.code in _OPEN)
+        for code in worst:
+            advice = advice_of(code)
+            lines.append(f"  {code}: RocketMQ 4.9.3 {advice.rocketmq}")
+            lines.append(f"  {'':<{len(code)}}  tornpage {advice.tornpage}")
     damages, tears, notes = figures["damages"], figures["tears"], figures["notes"]
     lines += ["", f"{damages:,} damages, {tears:,} tears, {notes:,} notes in {figures['seconds']:.1f} s"]
     return "\n".join([*lines, f"verdict: {verdict}"])
+
+
+def _summary_lines(summary: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what an operator asks first: what is lost, of which queue, how large, how old."""
+    if summary is None:
+        return
+    if summary["first_ms"] is not None:
+        times = f"{time_text(summary['first_ms'])} to {time_text(summary['last_ms'])}"
+        yield f"  {summary['total_bytes']:,} bytes of files; messages stored {times}"
+    said = [f"{summary[name]:,} {name.replace('_', ' ')}" for name in ("lost", "unreachable", "at_risk")]
+    yield f"  messages: {', '.join(said)}"
+    if summary["queues"]:
+        yield f"  {'queue':<40} {'messages':>10} {'lost':>8} {'unreachable':>12} {'at risk':>8}"
+        for row in summary["queues"][:_ROWS_SHOWN]:
+            name = f"{_printable(row['topic'])}/{row['queue_id']}"
+            yield (
+                f"  {name:<40} {row['messages']:>10,} {row['lost']:>8,} {row['unreachable']:>12,} {row['at_risk']:>8,}"
+            )
+        yield from _more(len(summary["queues"]), "queues")
+    if summary["topics"]:
+        yield f"  {'topic':<40} {'records':>10} {'log bytes':>14} {'queue bytes':>12}  last stored"
+        for row in summary["topics"][:_ROWS_SHOWN]:
+            last = time_text(row["last_ms"]) if row["records"] else "never"
+            yield (
+                f"  {_printable(row['topic']):<40} {row['records']:>10,} {row['log_bytes']:>14,} "
+                f"{row['queue_bytes']:>12,}  {last}"
+            )
+        yield from _more(len(summary["topics"]), "topics")
+
+
+def _more(rows: int, what: str) -> Iterator[str]:
+    if rows > _ROWS_SHOWN:
+        yield f"  … {rows - _ROWS_SHOWN:,} more {what}; --json lists them"
 
 
 def _printable(text: str) -> str:

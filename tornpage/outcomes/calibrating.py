@@ -3,10 +3,12 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import time_progress
+from tornpage.run.writing import refuse_store_directory
 
 if TYPE_CHECKING:
     from tornpage.sim.device.calibration import Calibration
@@ -74,6 +76,7 @@ def _require_places(directory: str, out: str, *, overwrite: bool) -> None:
         refuse(f"--out {out!r} names no file; name one")
     if os.path.isdir(out):
         refuse(f"--out {out} is a directory; name a file")
+    refuse_store_directory(Path(out).parent, option="--out")
     if os.path.exists(out) and not overwrite:
         refuse(f"--out {out} exists; name another file, or give --overwrite")
     parent = os.path.dirname(os.path.abspath(out))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.cli.progress import shrinking_progress, steps_progress
 from tornpage.outcomes.inspecting import printable
+from tornpage.run.writing import new_page
 
 if TYPE_CHECKING:
     from tornpage.properties.campaign.replay import Failure, Shrunk
@@ -218,7 +219,7 @@ def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome
     if failure is None:
         return Outcome("explain", "holds", {"operations": len(case.operations)}), _HOLDS.format("explain")
     text = page_of(failure, how)
-    path = Path(page or f"counterexample-{failure.case.token()[4:12]}.html")
+    path = new_page(page or f"counterexample-{failure.case.token()[4:12]}.html", option="--out", overwrite=False)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -67,7 +67,7 @@ def examine(directory: str) -> list[Check]:
         ("python", lambda: check_python(sys.version_info[:3])),
         ("write-protect", lambda: check_write_protect(_write_protect_reason)),
         ("file system", lambda: check_file_system(directory, _read("/proc/self/mountinfo"))),
-        ("disk space", lambda: check_disk_space(directory, shutil.disk_usage(_existing(directory)).free)),
+        ("disk space", lambda: _disk_space(directory)),
         ("memory lock", lambda: check_memory_lock(resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])),
         ("java", lambda: check_java(os.environ, _java_version)),
         ("spark", lambda: check_spark(_installed_version)),
@@ -130,6 +130,15 @@ def check_disk_space(directory: str, free_bytes: int) -> Check:
         remedy = f"Free {_gib(FREE_DISK_BYTES_MIN)} for stores with files of 1 GiB; small files need less."
         return Check("disk space", "limited", detail, remedy)
     return Check("disk space", "ok", detail)
+
+
+def _disk_space(directory: str) -> Check:
+    """Return the disk space of a directory; one that does not exist is named as such."""
+    existing = _existing(directory)
+    check = check_disk_space(str(existing), shutil.disk_usage(existing).free)
+    if os.path.isdir(directory):
+        return check
+    return Check("disk space", "limited", f"{directory} is no directory; {check.detail}", "Name one that exists.")
 
 
 def check_memory_lock(limit_bytes: int) -> Check:

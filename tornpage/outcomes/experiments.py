@@ -127,11 +127,12 @@ def experiments_outcome(
         extra={"device": device.name, "effort": effort, "results": documents},
         interrupted=interrupted,
         tables={f"{TABLE_PREFIX}{name}": document for name, document in documents.items()},
-        unwritten=bool(findings),
     )
     if directory is not None:
         write_run(directory, outcome)
-    return outcome, _text(results, outcome, out)
+    text = _text(results, outcome, None if outcome.unwritten else out)
+    outcome.unwritten |= bool(findings)
+    return outcome, text
 
 
 def _step(show: Callable[[float, str], None], done: int, name: str, step: str) -> None:

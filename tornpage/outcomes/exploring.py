@@ -1,5 +1,7 @@
 """What each verb of `tornpage explore` runs."""
 
+import os
+import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,9 @@ __all__ = [
 
 _SECONDS = 10.0
 """How long to explore without --states and --seconds."""
+
+_ROOM_BYTES = 32 << 20
+"""Bytes that kills and restarts need in their directory at any time, with a margin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +131,7 @@ def explore_kills(request: Request) -> tuple[Outcome, str]:
 
     assert request.kills is not None
     mode = request.kill_at or "step"
+    _require_room(request.directory)
     try:
         with counted_progress("killing", total=request.kills, unit="writers") as show:
             report = run_kills(
@@ -173,6 +179,7 @@ def explore_restarts(request: Request) -> tuple[Outcome, str]:
     from tornpage.render.explorations import restarts_outcome
 
     assert request.restarts is not None
+    _require_room(request.directory)
     try:
         with counted_progress("restarting", total=request.restarts, unit="restarts") as show:
             result = run_restarts(
@@ -187,6 +194,21 @@ def explore_restarts(request: Request) -> tuple[Outcome, str]:
     except OSError as error:
         refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
     return restarts_outcome(result, seed=request.seed)
+
+
+def _require_room(directory: str | None) -> None:
+    """Refuse a directory whose disk is nearly full.
+
+    A store without room would fail there, and its failure would look like a broken promise.
+    """
+    if directory is None or not os.path.isdir(directory):
+        return
+    free = shutil.disk_usage(directory).free
+    if free < _ROOM_BYTES:
+        refuse(
+            f"{directory} has {free:,} bytes free, and stores under test need {_ROOM_BYTES:,}; make room there, or "
+            "name another --directory"
+        )
 
 
 def explore_recovery(request: Request) -> tuple[Outcome, str]:

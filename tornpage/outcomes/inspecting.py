@@ -27,7 +27,7 @@ from tornpage.render.redacting import Showing
 if TYPE_CHECKING:
     from tornpage.properties.inspect.follow import LogFollower
 
-__all__ = ["POLL_S", "document_text", "follow", "head_of", "printable", "row_lines"]
+__all__ = ["POLL_S", "document_text", "figures_text", "follow", "head_of", "printable", "row_lines", "time_text"]
 
 
 _FIELD_BYTES_SHOWN = 64
@@ -43,13 +43,23 @@ def document_text(seen: dict[str, Any], *, view: str, everything: bool) -> str:
             lines.append(head)
         lines += row_lines(row, everything=everything)
     figures = seen["figures"]
-    lines += ["", ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in sorted(figures.items()))]
+    if seen["rowsLeftOut"] is None:
+        lines.append("… more rows may follow; --limit N or --all shows them")
+    elif seen["rowsLeftOut"]:
+        lines.append(f"… {seen['rowsLeftOut']:,} more rows; --all shows them")
+    lines += ["", figures_text(figures)]
     for finding in seen["findings"]:
         place = f"{finding['file']}" + (f" at {finding['offset']}" if finding["offset"] is not None else "")
         said = f"{finding['severity']}: {finding['code']} {place}: {finding['message']}; {finding['remedy']}"
         lines.append(printable(said))
     verdict = f"verdict: {seen['verdict']}" if seen["verdict"] else "not judged: only a part of the store was read"
     return "\n".join([*lines, "", verdict])
+
+
+def figures_text(figures: dict[str, Any]) -> str:
+    """Return figures as one line, those that are 0 left out."""
+    said = [f"{name.replace('_', ' ')} {number:,}" for name, number in sorted(figures.items()) if number]
+    return ", ".join(said) or "nothing"
 
 
 def head_of(row: dict[str, Any]) -> str:
@@ -83,8 +93,11 @@ def _hex_lines(field: dict[str, Any], everything: bool) -> Iterator[str]:
 
 def _record(row: dict[str, Any]) -> Iterator[str]:
     queue = f"{printable(row['topic'])}/{row['queueId']}"
-    keys = printable(row.get("keys") or "")
-    yield f"{row['phy']:>16} {row['size']:>9}  {queue:<32} {row['queueOffset']:>12}  {keys}"
+    tags, keys = printable(row.get("tags") or ""), printable(row.get("keys") or "")
+    yield (
+        f"{row['phy']:>16} {row['size']:>9}  {queue:<32} {row['queueOffset']:>12}  "
+        f"{time_text(row['storeTimestamp']):<24}  {row['msgId']:<32}  {tags:<12}  {keys}"
+    ).rstrip()
 
 
 def _other(row: dict[str, Any]) -> Iterator[str]:
@@ -109,7 +122,7 @@ def _unit(row: dict[str, Any]) -> Iterator[str]:
     )
     if ext := row.get("ext"):
         bits = ext["bitMap"] or "none"
-        yield f"{'':>12}   extension: tags code {ext['tagsCode']}, {_time(ext['msgStoreTime'])}, bit map {bits}"
+        yield f"{'':>12}   extension: tags code {ext['tagsCode']}, {time_text(ext['msgStoreTime'])}, bit map {bits}"
 
 
 def _empty(row: dict[str, Any]) -> Iterator[str]:
@@ -119,7 +132,7 @@ def _empty(row: dict[str, Any]) -> Iterator[str]:
 def _extension(row: dict[str, Any]) -> Iterator[str]:
     yield (
         f"{row['place']:>16} {row['addressText']:>21} {row['size']:>6} {row['tagsCode']:>20} "
-        f"{_time(row['msgStoreTime'])}  {row['bitMap'] or ''}"
+        f"{time_text(row['msgStoreTime'])}  {row['bitMap'] or ''}"
     )
 
 
@@ -129,7 +142,7 @@ def _index(row: dict[str, Any]) -> Iterator[str]:
     room = "" if row["entriesMax"] is None else f" of {row['entriesMax'] - 1:,}"
     yield (
         f"{row['file']:<24} {row['entries']:>11,}{room:<14} {used:>10} of {slots:<10} {row['beginPhyOffset']:>16} "
-        f"{row['endPhyOffset']:>16}  {_time(row['beginTimestamp'])} .. {_time(row['endTimestamp'])}"
+        f"{row['endPhyOffset']:>16}  {time_text(row['beginTimestamp'])} .. {time_text(row['endTimestamp'])}"
     )
     if row["chainMax"] is not None:
         yield (
@@ -143,7 +156,7 @@ def _entry(row: dict[str, Any]) -> Iterator[str]:
     found = printable(f"{row['topic']} {' '.join(row['keys'])}") if "topic" in row else ""
     yield (
         f"{row['file']:<24} {row['number']:>9} {row['slot']:>9} {row['keyHash']:>11} {row['phy']:>16} "
-        f"{_time(row['time'])} {row['previous']:>9}  {row['points']}: {found}{same}"
+        f"{time_text(row['time'])} {row['previous']:>9}  {row['points']}: {found}{same}"
     )
 
 
@@ -151,7 +164,7 @@ def _checkpoint(row: dict[str, Any]) -> Iterator[str]:
     yield f"{row['file']:<22} {_file(row)}"
     if row["physicMsgTimestamp"] is not None:
         for name in ("physicMsgTimestamp", "logicsMsgTimestamp", "indexMsgTimestamp"):
-            yield f"  {name:<20} {row[name]:>14}  {_time(row[name]) if row[name] else 'never'}"
+            yield f"  {name:<20} {row[name]:>14}  {time_text(row[name]) if row[name] else 'never'}"
 
 
 def _floor(row: dict[str, Any]) -> Iterator[str]:
@@ -195,10 +208,10 @@ def _delay(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _file(row: dict[str, Any]) -> str:
-    return f"{row['size']} bytes, {_time(row['modified'])}" if row["present"] else "no such file"
+    return f"{row['size']} bytes, {time_text(row['modified'])}" if row["present"] else "no such file"
 
 
-def _time(milliseconds: int) -> str:
+def time_text(milliseconds: int) -> str:
     """Return a time as ISO 8601 in UTC; as a number where no calendar has it."""
     try:
         moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
@@ -207,7 +220,10 @@ def _time(milliseconds: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
 
 
-_LOG_HEAD = f"{'offset':>16} {'size':>9}  {'queue':<32} {'queue offset':>12}  keys"
+_LOG_HEAD = (
+    f"{'offset':>16} {'size':>9}  {'queue':<32} {'queue offset':>12}  {'store time':<24}  {'message id':<32}  "
+    f"{'tags':<12}  keys"
+)
 _PROGRESS_HEAD = f"{'':<53} {'stored':>12} {'end':>12} {'lag':>12}"
 _HEADS = {
     "record": _LOG_HEAD,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import counted_progress, simulation_progress
 from tornpage.outcomes.simulation_points import points_of
+from tornpage.run.writing import refuse_foreign, unwritable
 
 if TYPE_CHECKING:
     from tornpage.sim.sweep import Point, PointTables
@@ -215,6 +216,7 @@ def _writer(out: str | None) -> "Iterator[Callable[[PointTables], None]]":
     if out is None:
         yield lambda tables: None
         return
+    refuse_foreign(Path(out), [*(f"{name}.jsonl" for name in ("points", *TABLES)), "index.html"], option="--out")
     try:
         os.makedirs(out, exist_ok=True)
         with ExitStack() as stack:
@@ -230,7 +232,7 @@ def _writer(out: str | None) -> "Iterator[Callable[[PointTables], None]]":
 
             yield write
     except OSError as error:
-        refuse(f"cannot write to {out}: {error.strerror or error}")
+        refuse(unwritable(error, out, option="--out"))
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from tornpage.cli.document import Outcome, refuse
+from tornpage.pipeline.audit.advice import advice_of
 
-__all__ = ["explain_code_outcome", "finding_codes", "is_code"]
+__all__ = ["code_of", "explain_code_outcome", "finding_codes", "is_code"]
 
 _CODE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 _ROW = re.compile(rf"^\| `({_CODE.pattern})` \| (.*?) \| (.*?) \| (.*?) \|$", re.MULTILINE)
@@ -26,6 +27,12 @@ class FindingCode(NamedTuple):
 def is_code(text: str) -> bool:
     """Return whether a text looks like the code of a finding."""
     return _CODE.fullmatch(text) is not None
+
+
+def code_of(text: str) -> str | None:
+    """Return the code that a text names in any case, None for other texts."""
+    name = text.upper()
+    return name if name in finding_codes() else None
 
 
 @cache
@@ -46,6 +53,9 @@ def explain_code_outcome(code: str) -> tuple[Outcome, str]:
         for name, meaning, verdict in _SEVERITY.findall(_page())
         if name in found.severity
     ]
+    advice = advice_of(code)
+    if not code.startswith("LOOK_"):
+        lines += ["", f"  RocketMQ 4.9.3: {advice.rocketmq}", f"  tornpage: {advice.tornpage}"]
     outcome = Outcome("explain", None, {}, extra={"code": code, **found._asdict()})
     return outcome, "\n".join(lines).replace("`", "").rstrip()
 

@@ -12,11 +12,12 @@ from tornpage import __version__
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import bytes_progress
 from tornpage.render.redacting import AS_IT_IS, Showing
+from tornpage.run.writing import writing
 
 if TYPE_CHECKING:
     from tornpage.properties.inspect import Query
 
-__all__ = ["audit_page", "inspect_page_outcome", "write_store_page"]
+__all__ = ["audit_page", "inspect_page_outcome", "page_findings", "write_store_page"]
 
 _VIEWS = ("queues", "index", "checkpoint", "progress", "config")
 _ROWS_MAX = 2_000
@@ -62,21 +63,32 @@ def audit_page(path: str, store: str, audited: Outcome, show: Showing, *, file_b
 
     command = f"audit {shlex.quote(show.store(store))}" + _to_page(path, show)
     try:
-        seen = _seen(store, file_bytes, None, show)
-        known = {(finding["code"], finding["file"]) for finding in audited.findings}
-        more = [
-            finding
-            for view in ("index", "progress")
-            for finding in seen[view]["findings"]
-            if (finding["code"], finding["file"]) not in known
-        ]
+        findings = page_findings(store, audited.findings, show, file_bytes=file_bytes)
         write_store_page(
             path, store, show, command=command, verdict=audited.verdict, figures=audited.figures,
-            findings=[*audited.findings, *more], file_bytes=file_bytes,
+            findings=findings, file_bytes=file_bytes,
         )  # fmt: skip
     except InspectError as error:
         refuse(str(error))
     audited.extra = {**audited.extra, "page": path}
+
+
+def page_findings(
+    store: str, findings: Sequence[Mapping[str, Any]], show: Showing, *, file_bytes: int | None
+) -> list[Mapping[str, Any]]:
+    """Return the findings of an audit, and the notes that only views have.
+
+    Raises InspectError.
+    """
+    seen = _seen(store, file_bytes, None, show)
+    known = {(finding["code"], finding["file"]) for finding in findings}
+    more = [
+        finding
+        for view in ("index", "progress")
+        for finding in seen[view]["findings"]
+        if finding["severity"] == "note" and (finding["code"], finding["file"]) not in known
+    ]
+    return [*findings, *more]
 
 
 def write_store_page(
@@ -108,10 +120,8 @@ def write_store_page(
     }
     data = json.dumps(document, indent=1).encode()
     text = render_store_report(read_store_report(json.loads(data)), downloads=[inlined("store.json", data)])
-    try:
+    with writing(path, option="--html"):
         Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        refuse(f"cannot write the page to {path}: {error.strerror}; name another --html file")
 
 
 def _to_page(path: str, show: Showing) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tornpage.cli.document import Outcome, refuse, warn
+from tornpage.run.writing import refuse_store_directory
 
 __all__ = ["machine", "prepare", "temporary_directory", "write_run"]
 
@@ -47,6 +48,7 @@ def prepare(out: str) -> Path:
     what a run goes on from.
     """
     directory = Path(out)
+    refuse_store_directory(directory, option="--out")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         foreign = sorted(

@@ -125,10 +125,14 @@ def test_stale_tail_is_bad_where_the_page_is_lost() -> None:
     behind = [item.offset for item in found if isinstance(item, Record) and item.offset > 18000]
     assert behind[:4] == [27000, 36000, 45000, 54000]
     document = inspect_store(case / "store")
-    assert document["verdict"] == "holds"
+    assert document["verdict"] == "unknown"
     assert document["figures"]["prefix_end_offset"] == 18000
-    (finding,) = document["findings"]
+    finding, risk = document["findings"]
     assert (finding["code"], finding["severity"], finding["offset"]) == ("CL_BAD_RECORD", "tear", 18000)
+    assert (risk["code"], risk["message"]) == (
+        "CL_RECORDS_AT_RISK",
+        "9 valid records after this place are cut when a store recovers",
+    )
 
 
 def test_torn_properties_are_refused() -> None:

@@ -135,8 +135,8 @@ def test_looking_works_where_nothing_can_be_written(tmp_path: Path, monkeypatch:
     ("unclean", "floor", "severity", "verdict"),
     [
         (False, None, "damage", "broken"),
-        (True, None, "tear", "holds"),
-        (True, LAST_BASE + RECORD_BYTES, "tear", "holds"),
+        (True, None, "tear", "unknown"),
+        (True, LAST_BASE + RECORD_BYTES, "tear", "unknown"),
         (True, LAST_BASE + 2 * RECORD_BYTES, "damage", "broken"),
         (False, LAST_BASE + RECORD_BYTES, "damage", "broken"),
     ],
@@ -147,7 +147,8 @@ def test_bad_record_is_tear_or_damage(
     store = make_store(tmp_path / "store", unclean=unclean, floor=floor)
     poke(store, LAST, RECORD_BYTES + 100, b"YYYY")
     findings = judged(store)
-    assert brief(findings) == [("CL_BAD_RECORD", severity, LAST)]
+    at_risk = [("CL_RECORDS_AT_RISK", "note", LAST)] if severity == "tear" else []
+    assert brief(findings) == [("CL_BAD_RECORD", severity, LAST), *at_risk]
     assert findings[0].offset == LAST_BASE + RECORD_BYTES
     assert "3 valid records after it" in findings[0].message
     assert verdict_of(findings) == verdict
@@ -237,7 +238,7 @@ def test_zeros_inside_the_log_are_bytes_beyond_its_end(tmp_path: Path) -> None:
     findings = judged(store)
     assert brief(findings) == [("CL_BYTES_BEYOND_END", "damage", LAST)]
     (store / "abort").touch()
-    assert brief(judged(store)) == [("CL_BYTES_BEYOND_END", "tear", LAST)]
+    assert brief(judged(store)) == [("CL_BYTES_BEYOND_END", "tear", LAST), ("CL_RECORDS_AT_RISK", "note", LAST)]
 
 
 def test_left_overs_without_a_record_are_a_note(tmp_path: Path) -> None:

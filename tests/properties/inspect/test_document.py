@@ -17,7 +17,7 @@ STORE = DATA / "golden" / "03-rollover-blanks-retention" / "store"
 def test_document_is_json_and_complete() -> None:
     document = inspect_store(STORE, limit=5)
     assert json.loads(json.dumps(document)) == document
-    assert set(document) == {"verdict", "figures", "rows", "findings"}
+    assert set(document) == {"verdict", "figures", "rows", "rowsLeftOut", "findings"}
     assert len(document["rows"]) == 5
     figures = document["figures"]
     assert (figures["files"], figures["records"], figures["blanks"]) == (9, 176, 8)
