@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,6 @@ from tornpage.properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYT
 from tornpage.properties.decode.index_files import (
     BrokenChain,
     IndexReader,
-    list_index,
     no_access,
     opened_index,
     unsettled,
