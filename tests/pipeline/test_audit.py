@@ -15,7 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged, write_deleted
+from tests.support.pipeline.handmade import (
+    DUE_MS,
+    STORED_MS,
+    HandmadeStore,
+    copied,
+    overwrite,
+    undamaged,
+    write_deleted,
+)
 from tests.support.properties.handmade import golden_dirs, properties_of
 from tornpage.pipeline.audit.audit import StoreAudit, audit_plan, audit_store
 from tornpage.pipeline.audit.findings import CODES

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.pipeline.handmade import copied, overwrite, write_deleted
+from tests.support.pipeline.handmade import copied, overwrite, write_deleted
 from tornpage.pipeline.audit.audit_spark import JobFailed, _in_tasks, _one_line, audit_each
 from tornpage.pipeline.audit.store_rows import read_store
 from tornpage.pipeline.audit.stores import plan_store

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from tests.pipeline.following import Following, batch_rows
 from tests.support.impl.retained import Retained
+from tests.support.pipeline.following import Following, batch_rows
 
 CHECKPOINT = "rocketmq-checkpoint"
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import pytest
 from click.testing import CliRunner
 
-from tests.pipeline.handmade import copied, overwrite
+from tests.support.pipeline.handmade import copied, overwrite
 from tornpage.cli import audit, campaign, sim
 from tornpage.outcomes.auditing import engine_for
 from tornpage.pipeline.audit.stores import plan_store

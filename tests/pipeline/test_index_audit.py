@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pipeline.handmade import HandmadeStore, copied, overwrite, write_deleted
+from tests.support.pipeline.handmade import HandmadeStore, copied, overwrite, write_deleted
 from tests.support.properties.handmade import properties_of
 from tornpage.pipeline.audit.audit import audit_store
 from tornpage.pipeline.rows.columns import ENTRIES, joined

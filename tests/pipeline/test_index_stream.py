@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.following import Following, batch_rows, ordered
-from tests.pipeline.handmade import overwrite
 from tests.support.impl.retained import NIGHT_MS, Retained, names_in
 from tests.support.impl.stores import MESSAGE, config_of
+from tests.support.pipeline.following import Following, batch_rows, ordered
+from tests.support.pipeline.handmade import overwrite
 from tests.support.properties.handmade import golden_dirs
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.pipeline.readers.asking import ReaderError

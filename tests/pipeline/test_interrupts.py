@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tests.pipeline.handmade import copied
+from tests.support.pipeline.handmade import copied
 from tornpage.pipeline.spark.interrupts import apart, interruptible_start
 from tornpage.pipeline.spark.session import SparkUnavailable, require_java
 

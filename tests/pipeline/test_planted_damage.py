@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pipeline.handmade import copied
-from tests.pipeline.plants import PLANTS, Place, plant
+from tests.support.pipeline.handmade import copied
+from tests.support.pipeline.plants import PLANTS, Place, plant
 from tornpage.pipeline.audit.audit import StoreAudit, audit_store
 
 STORES = ("01-plain-ascii", "03-rollover-blanks-retention", "06-index-files-collisions")

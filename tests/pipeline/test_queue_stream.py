@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.pipeline.following import Following, batch_rows, ordered
-from tests.pipeline.handmade import copied, overwrite
 from tests.support.impl.retained import NIGHT_MS, Retained
 from tests.support.impl.stores import config_of
+from tests.support.pipeline.following import Following, batch_rows, ordered
+from tests.support.pipeline.handmade import copied, overwrite
 from tests.support.properties.handmade import golden_dirs
 from tornpage.pipeline.readers import queue_stream
 from tornpage.pipeline.readers.queue_stream import WINDOW_BYTES

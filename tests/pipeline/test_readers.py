@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pipeline.handmade import HandmadeStore, copied, overwrite
+from tests.support.pipeline.handmade import HandmadeStore, copied, overwrite
 from tests.support.properties.handmade import blank, golden_dirs, properties_of, record
 from tornpage.pipeline.readers.asking import Ask, ReaderError
 from tornpage.pipeline.readers.log_reader import read_log

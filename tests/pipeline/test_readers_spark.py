@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.pipeline.handmade import copied, overwrite
 from tests.support.impl.stores import caught_up
+from tests.support.pipeline.handmade import copied, overwrite
 from tests.support.properties.handmade import golden_dirs
 from tornpage.front import MessageStore
 from tornpage.impl.config.message_store_config import MessageStoreConfig

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.pipeline.handmade import copied, overwrite
 from tests.pipeline.test_repair import tree
+from tests.support.pipeline.handmade import copied, overwrite
 from tornpage import Message, MessageStore, MessageStoreConfig
 from tornpage.cli.main import cli
 from tornpage.pipeline.audit.audit import audit_store

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pipeline.handmade import HandmadeStore, copied, overwrite, undamaged
-from tests.pipeline.plants import PLANTS, plant
+from tests.support.pipeline.handmade import HandmadeStore, copied, overwrite, undamaged
+from tests.support.pipeline.plants import PLANTS, plant
 from tests.support.properties.handmade import golden_dirs, properties_of
 from tornpage import Message, MessageStore, MessageStoreConfig
 from tornpage.pipeline.audit.audit import audit_store

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.damages import damaged
-from tests.pipeline.handmade import HandmadeStore, copied, overwrite
 from tests.pipeline.test_repair import mended, records_of, tree
+from tests.support.pipeline.damages import damaged
+from tests.support.pipeline.handmade import HandmadeStore, copied, overwrite
 from tornpage import GetStatus, Message, MessageStore, MessageStoreConfig
 from tornpage.pipeline.audit.audit import audit_store
 from tornpage.pipeline.repairing import RepairDone, carry_out, prepare_repair

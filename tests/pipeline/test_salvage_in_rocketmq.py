@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.damages import damaged
-from tests.pipeline.handmade import copied
 from tests.pipeline.test_salvage import STORES
+from tests.support.pipeline.damages import damaged
+from tests.support.pipeline.handmade import copied
 from tornpage.pipeline.repairing import carry_out, prepare_repair
 from tornpage.properties.decode.store import look
 from tornpage.properties.judge.shape import SettingsOverride

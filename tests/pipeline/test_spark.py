@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pipeline.handmade import (
+from tests.support.pipeline.handmade import (
     DUE_MS,
     STORED_MS,
     HandmadeStore,
@@ -21,7 +21,7 @@ from tests.pipeline.handmade import (
     undamaged,
     write_deleted,
 )
-from tests.pipeline.plants import PLANTS, plant
+from tests.support.pipeline.plants import PLANTS, plant
 from tests.support.properties.handmade import golden_dirs, properties_of
 from tornpage.pipeline.audit.audit import audit_plan
 from tornpage.pipeline.audit.audit_spark import audit_each, audit_joined

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.pipeline.handmade import copied
+from tests.support.pipeline.handmade import copied
 from tests.support.properties.handmade import golden_dirs
 from tornpage.cli.main import cli
 from tornpage.outcomes.doctor import examine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.handmade import HandmadeStore
+from tests.support.pipeline.handmade import HandmadeStore
 from tests.support.properties.handmade import golden_dirs
 from tornpage import Message, MessageStore, MessageStoreConfig
 from tornpage.pipeline.audit.audit import audit_store

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.handmade import copied, overwrite
+from tests.support.pipeline.handmade import copied, overwrite
 from tornpage import MessageStore, MessageStoreConfig
 from tornpage.pipeline.audit.audit import audit_store
 from tornpage.properties.inspect import Query, inspect_view

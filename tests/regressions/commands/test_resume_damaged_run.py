@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.handmade import copied
+from tests.support.pipeline.handmade import copied
 from tornpage.pipeline.audit.stores import plan_store
 from tornpage.pipeline.audit.work import WorkError, do_task, open_work, plan_tasks
 from tornpage.pipeline.campaign.campaign import complete_shards

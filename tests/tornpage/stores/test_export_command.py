@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.pipeline.handmade import copied, overwrite
+from tests.support.pipeline.handmade import copied, overwrite
 from tests.support.properties.handmade import golden_dirs
 from tornpage import Message, MessageStore, MessageStoreConfig
 from tornpage.cli.main import cli

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.pipeline.handmade import overwrite
+from tests.support.pipeline.handmade import overwrite
 from tornpage.properties.decode.consumequeue import QueueUnit, list_queues, walk_units
 from tornpage.properties.decode.files import FileSource
 from tornpage.properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, decode_index

@@ -17,7 +17,7 @@ from tornpage.cli.audit import command as audit
 from tornpage.cli.inspect import command as inspect
 from tornpage.cli.report import command as report
 
-GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "08-halt-async" / "store"
+GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "08-halt-async" / "store"
 NASTY = "\x1b]0;x\x07\u202e<script>alert(1)</script>\x9b2J\r'\"&"
 
 

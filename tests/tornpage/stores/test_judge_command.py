@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from tornpage.cli.judge import command
 from tornpage.properties.judge.rulings import NAMES
 
-GOLDEN = Path(__file__).parents[1] / "data" / "golden"
+GOLDEN = Path(__file__).parents[2] / "data" / "golden"
 CASE = GOLDEN / "11-crash-stale-queue-tail"
 STORE = str(CASE / "store")
 FEW = ("--crashes", "2")

@@ -33,7 +33,7 @@ from tornpage.properties.inspect import VIEWS, Query, inspect_view
 from tornpage.render.finding_codes import finding_codes
 from tornpage.render.redacting import _COLUMNS, Redacted
 
-GOLDEN = Path(__file__).parents[1] / "data" / "golden"
+GOLDEN = Path(__file__).parents[2] / "data" / "golden"
 MARK = "SECRET"
 HOSTILE = (
     "\x1b]0;x\x07",

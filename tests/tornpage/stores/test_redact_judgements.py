@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tornpage.cli.main import cli
 from tornpage.render.redacting import LEFT_OUT, SENTENCES, harmless_sentence, harmless_value
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 GOLDEN = REPOSITORY / "tests" / "data" / "golden"
 CRASHED = sorted(path.parent for path in GOLDEN.glob("*crash*/truth.json"))
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from tests.support.properties.handmade import blank, record
 from tornpage.cli.inspect import _VIEWS, command
 
-GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "03-rollover-blanks-retention" / "store"
+GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "03-rollover-blanks-retention" / "store"
 
 
 def run(*arguments: str) -> Result:
