@@ -392,7 +392,9 @@ SENTENCES = (
     "the store opened with nothing left to dispatch; requests and services are not in an image",
     "all records of a queue are removed, and the log does not show its next queue offset",
     r"bounds of all queues are right; each queue read \(one in three\) returned every record in order",
-    # what an image can never tell
+    "each put to a queue is given to a consumer at the number of its answer",
+    "a read-only store takes no puts",
+    # what an image can never show
     "a status is the answer to a put, and an image has no puts",
     "an image does not show which files were due for removal",
     "buffers of readers end with the process",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tornpage.model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
-from tornpage.properties.campaign.replay import Failure, Shrunk, replay, shrink
+from tornpage.properties.campaign.replay import Failure, Shrunk, Tries, replay, shrink
 from tornpage.properties.contract import GuaranteeBroken, HarnessError, Verdict
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explore.foreign.campaign import TargetPlan, run_target_campaign
@@ -207,6 +207,9 @@ def test_a_campaign_that_catches_no_canary_is_vacuous(monkeypatch: pytest.Monkey
 
 def test_a_failure_that_does_not_show_again_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tornpage.properties.campaign.engine.replay", lambda case, tracker: None)
+    never = Tries(None, 0, 5)
+    module = "tornpage.properties.explore.foreign.campaign"
+    monkeypatch.setattr(f"{module}.replay_several", lambda case, tries, tracker: never)
     with choose_tracker("auto") as tracker, pytest.raises(HarnessError, match="does not replay"):
         run_target_campaign(TargetPlan(settings("CountsAnew"), states=50), tracker=tracker)
 
