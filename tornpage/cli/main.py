@@ -33,6 +33,7 @@ _COMMANDS = {
     "faults": "real faults of real disks: full, failing, cut short",
     "inspect": "look into a store directory, changing nothing",
     "judge": "recover a copy of a crash image and judge it number by number",
+    "peer": "install other implementations that open the same crash images",
     "promote": "keep a failing case as a regression test",
     "prove": "the main job: everything once, thin but real, with a report",
     "replay": "run one failure again, or judge all saved ones again",
