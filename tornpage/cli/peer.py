@@ -10,7 +10,9 @@ __all__ = ["command"]
 
 @click.group("peer")
 def command() -> None:
-    """Install other implementations, which `judge` and `explore crashes` open the same images with.
+    """Install other implementations of the store.
+
+    `judge` and `explore crashes` open the same images with them.
 
     \b
     tornpage peer install rocketmq 4.9.3
@@ -24,7 +26,7 @@ def command() -> None:
 @click.option("--offline", is_flag=True, help="Take jars from Maven's local repository only.")
 @options.json_option
 def _install(name: str, version: str, offline: bool, as_json: bool) -> None:
-    """Resolve the jars of a release with Maven into the cache directory, and compile our driver against them.
+    """Resolve the jars of a release with Maven, and compile our driver against them.
 
     The cache directory is $XDG_CACHE_HOME/tornpage, or ~/.cache/tornpage. Needs a JDK and Maven.
 
