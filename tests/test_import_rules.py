@@ -109,6 +109,7 @@ ORDERS = {
     "peers": (
         ("errors",),
         ("rocketmq",),
+        ("judging", "naming"),
     ),
     "pipeline": (
         ("readers", "rows", "spark"),
@@ -413,6 +414,7 @@ OUT_OF_ORDER = [
     ("sim/log/log.py", "from tornpage.sim.actors.flushers import flusher"),
     ("pipeline/rows/columns.py", "from tornpage.pipeline.audit import stores"),
     ("reports/results/tables.py", "from tornpage.reports.plots.svg import Drawing"),
+    ("peers/rocketmq/process.py", "from tornpage.peers.judging import ask"),
     ("bench/put.py", "from tornpage.bench import suite"),
 ]
 IN_ORDER = [

@@ -12,7 +12,7 @@ import select
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
@@ -80,7 +80,8 @@ class Process:
         """
         if self._child is None:
             self._start()
-        assert self._child is not None and self._child.stdin is not None
+        assert self._child is not None
+        assert self._child.stdin is not None
         line = json.dumps({"do": verb, **arguments}).encode() + b"\n"
         try:
             self._child.stdin.write(line)
@@ -134,7 +135,8 @@ class Process:
 
     def _line(self, deadline: float) -> bytes:
         """Return the next line of the driver. Raises TimeoutError, EOFError."""
-        assert self._child is not None and self._child.stdout is not None
+        assert self._child is not None
+        assert self._child.stdout is not None
         descriptor = self._child.stdout.fileno()
         pieces = [self._unread]
         while b"\n" not in pieces[-1]:
@@ -171,10 +173,8 @@ class Process:
             child.wait()
             for pipe in (child.stdin, child.stdout):
                 if pipe is not None:
-                    try:
+                    with suppress(OSError):  # a request that was not sent as a whole
                         pipe.close()
-                    except OSError:  # a request that was not sent as a whole
-                        pass
         if self._errors is not None:
             self._errors.close()
             self._errors = None

@@ -1,4 +1,7 @@
-"""A RocketMQ store opened by a driver on a directory: its log, queues, messages and answers to keys."""
+"""Open a RocketMQ store on a directory and read it through the driver.
+
+Readable are the bounds of the log, the queues, their messages, and records by key.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -62,7 +65,11 @@ Found = tuple[int, int, str]
 
 
 class PeerStore:
-    """An open store. `dispatched` is false if dispatch made no progress; `reason` then says where."""
+    """An open store.
+
+    `loaded` is false if the store refuses the directory. `dispatched` is false if dispatch makes no progress. `reason`
+    says why.
+    """
 
     def __init__(self, process: Process, answer: Mapping[str, Any]) -> None:
         self._process = process
@@ -81,7 +88,10 @@ class PeerStore:
         return [PeerQueue(row["topic"], row["queue"], row["min"], row["max"]) for row in rows]
 
     def messages(self, queue: PeerQueue) -> tuple[list[PeerMessage], list[tuple[int, str]]]:
-        """Return the messages of a queue, and the places without one, each with the status of its pull."""
+        """Return the messages of a queue and the places without one.
+
+        Such a place comes with the status of its pull.
+        """
         messages: list[PeerMessage] = []
         gaps: list[tuple[int, str]] = []
         for first in range(queue.begin, queue.end, _READ_MAX):

@@ -1,4 +1,7 @@
-"""Test a live Java store on golden stores: both modes give the same answers, which are those recorded."""
+"""Test a live Java store on golden stores.
+
+Both modes give the same answers.
+"""
 
 import json
 import os
@@ -100,7 +103,10 @@ def test_a_store_that_does_not_load_is_an_answer(process: Process, tmp_path: Pat
 
 
 def test_many_opens_leave_no_descriptor_and_no_thread(process: Process, tmp_path: Path) -> None:
-    """Descriptors of mapped files are closed by the garbage collector, so a few are left at any time."""
+    """The garbage collector closes the descriptors of mapped files.
+
+    A few are left at any time.
+    """
     case, home = GOLDEN / "11-crash-stale-queue-tail", Path(f"/proc/{process.pid}")
     before = len(list((home / "fd").iterdir())), len(list((home / "task").iterdir()))
     for number in range(100):
