@@ -183,7 +183,8 @@ def ask(process: Process, directory: str, settings: Mapping[str, Any], keys: Seq
             if not store.dispatched:
                 return PeerAnswers(log, failed=(16, store.reason))
             queues = {(queue.topic, queue.queue_id): (queue, *store.messages(queue)) for queue in store.queues()}
-            return PeerAnswers(log, queues, {key: store.query(*key, count=_QUERY_MAX) for key in keys})
+            found = store.query(keys, count=_QUERY_MAX) if keys else []
+            return PeerAnswers(log, queues, dict(zip(keys, found, strict=True)))
     except PeerTimeout as late:
         return PeerAnswers(failed=(16, str(late)))
     except PeerCrashed as crash:

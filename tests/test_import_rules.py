@@ -110,6 +110,7 @@ ORDERS = {
         ("errors",),
         ("rocketmq",),
         ("judging", "naming"),
+        ("exploring",),
     ),
     "pipeline": (
         ("readers", "rows", "spark"),

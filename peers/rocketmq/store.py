@@ -3,7 +3,7 @@
 Readable are the bounds of the log, the queues, their messages, and records by key.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -110,10 +110,10 @@ class PeerStore:
             ]
         return messages, gaps
 
-    def query(self, topic: str, key: str, *, count: int = 64) -> list[Found]:
-        """Return up to `count` records with a key."""
-        rows = self._process.ask("query", topic=topic, key=key, count=count)["found"]
-        return [(offset, size, sha256) for offset, size, sha256 in rows]
+    def query(self, keys: Sequence[tuple[str, str]], *, count: int = 64) -> list[list[Found]]:
+        """Return up to `count` records for each key of a topic."""
+        answers = self._process.ask("query", keys=[list(key) for key in keys], count=count)["found"]
+        return [[(offset, size, sha256) for offset, size, sha256 in rows] for rows in answers]
 
 
 @contextmanager

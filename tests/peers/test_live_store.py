@@ -52,7 +52,7 @@ def answers(store: PeerStore, keys: list[tuple[str, str]]) -> dict[str, Any]:
     return {
         "log": store.log(),
         "queues": [(queue, store.messages(queue)) for queue in store.queues()],
-        "found": [sorted(store.query(*key)) for key in keys],
+        "found": [sorted(found) for found in store.query(keys)],
     }
 
 

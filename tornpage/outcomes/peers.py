@@ -18,7 +18,10 @@ __all__ = ["judged_by_peers", "peer_rows", "peer_text", "releases_named"]
 
 
 def releases_named(names: Sequence[str]) -> "list[Release]":
-    """Return the installed releases of some peers; leave with one line if one of them cannot run."""
+    """Return the installed releases of some peers.
+
+    If one of them cannot run, the command ends with one line.
+    """
     from tornpage.peers.naming import release_named
 
     try:
@@ -69,7 +72,10 @@ def peer_rows(judged: "Sequence[PeerJudgement]") -> list[dict[str, Any]]:
 
 
 def peer_text(judged: "Sequence[PeerJudgement]") -> str:
-    """Return the rulings on each peer for people, without those that are unknown for every image."""
+    """Return the rulings on each peer as text.
+
+    Numbers that are unknown are left out.
+    """
     lines: list[str] = []
     for each in judged:
         kept = "does not start" if each.kept is None else f"keeps {each.kept:,} records"

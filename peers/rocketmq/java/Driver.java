@@ -84,8 +84,7 @@ public final class Driver {
                 return read((String) request.get("topic"), number(request, "queue"), number(request, "from"),
                         number(request, "count"));
             case "query":
-                return Json.object("found", query((String) request.get("topic"), (String) request.get("key"),
-                        number(request, "count")));
+                return Json.object("found", found((List<?>) request.get("keys"), number(request, "count")));
             case "close":
                 return close();
             default:
@@ -277,6 +276,15 @@ public final class Driver {
         told.put("tags", decoded == null ? null : decoded.getTags());
         told.put("number", decoded == null ? null : decoded.getQueueOffset());
         return told;
+    }
+
+    private List<Object> found(List<?> keys, int count) {
+        List<Object> answers = new ArrayList<>();
+        for (Object key : keys) {
+            List<?> pair = (List<?>) key; // topic and key
+            answers.add(query((String) pair.get(0), (String) pair.get(1), count));
+        }
+        return answers;
     }
 
     private List<Object> query(String topic, String key, int count) {
