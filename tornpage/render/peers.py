@@ -43,7 +43,8 @@ def interval(count: int, total: int) -> tuple[float, float]:
 def peer_outcome(result: PeerExploration, plan: PeerPlan, *, command: str, out: str | None) -> tuple[Outcome, str]:
     """Return the outcome and the text of a run with a peer.
 
-    With `out` the first image of each number that the peer breaks is written below it. The verdict is that of our store. What a peer breaks is a result.
+    With `out` the first image of each number that the peer breaks is written below it. The verdict is that of our
+    store. What a peer breaks is a result.
     """
     verdict = "broken" if result.own_states else "holds" if result.states else "vacuous"
     low, high = interval(result.peer_states, result.states)
