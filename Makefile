@@ -47,9 +47,10 @@ prove: $(STAMP) ## the main job: check, crash, judge and report (tornpage prove)
 test: $(STAMP) ## run the tests
 	$(BIN)/python -P -m pytest $(ARGS)
 
-lint: $(STAMP) ## check style, format and types
+lint: $(STAMP) ## check style, format, words and types
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet || { echo "not formatted; run $(BIN)/ruff format" >&2; exit 1; }
+	$(BIN)/python -P tests/support/prose.py
 	$(BIN)/mypy --no-error-summary
 
 bench: $(STAMP) ## measure (tornpage bench)

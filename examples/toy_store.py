@@ -1,4 +1,4 @@
-"""A message store in sixty lines. It has a bug that no ordinary test sees: docs/test-your-store.md finds it."""
+"""A message store in sixty lines, with a bug that docs/test-your-store.md finds."""
 
 import base64
 import json
@@ -7,7 +7,7 @@ import struct
 import sys
 import zlib
 
-HEAD = struct.Struct(">II")  # length and checksum of the message behind it
+HEAD = struct.Struct(">II")  # length and checksum of the message that follows
 
 
 class ToyStore:
@@ -21,7 +21,7 @@ class ToyStore:
         data = os.pread(self.file, os.fstat(self.file).st_size, 0)
         while message := self.message_at(data, self.end):
             self.remember(message)
-        os.ftruncate(self.file, self.end)  # whatever comes behind the last whole message was never answered
+        os.ftruncate(self.file, self.end)  # bytes after the last whole message were never acknowledged
         os.fsync(self.file)
 
     def message_at(self, data, start):
@@ -60,7 +60,7 @@ class ToyStore:
 
 
 def answer(store, ask):
-    """Return the answer to one request: only needed to speak JSON lines, as a store in any other language would."""
+    """Return the answer to one request of the JSON lines protocol."""
 
     def coded(body):
         return None if body is None else base64.b64encode(body).decode()

@@ -136,6 +136,7 @@ def _built(
         dispatch=held.dispatch,
         files=files,
         memory_bytes=memory_bytes,
+        is_damaged=held.damage is not None,
     )
     pull_hold = parts.of(PullHold)(
         StorePulls(reads),

@@ -48,6 +48,6 @@ def keys_of(record: Record) -> tuple[str, ...]:
 
 
 def last_update(log: CommitLog, layout: Layout) -> tuple[int, int] | None:
-    """Return store timestamp and physical offset of the last indexed record, None if there is none."""
+    """Return store timestamp and physical offset of the last indexed record, if any."""
     indexed = [record for record in dispatched(log) if layout.index and keys_of(record)]
     return (indexed[-1].store_timestamp, indexed[-1].offset) if indexed else None

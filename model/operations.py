@@ -6,7 +6,8 @@ an operation names a record, a queue or a key by number, the number is taken mod
 1. Clients: `Put`, `PutBatch`, `Concurrent`, reads, pulls that wait, consumer progress, buffers, deletions.
 2. The process: `Step` of a service, `Flush`, `Close`, `Open`, `OpenTwice`.
 3. The environment: `SwitchFlag`, `DiskUsed`, `ReplicaIs`, `ClockStep`, faults of the disk.
-4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmProgress`, `DelayOffsetsAre`, `ChangeRole`.
+4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmField`, `HarmProgress`, `DelayOffsetsAre`,
+   `ChangeRole`.
 5. Several clients at once, by physical or queue offset: `GetAt`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`,
    `QueryProgress`. A client that asks for a `GetRecord`, or for offset -1, computes the offset before it asks.
 
@@ -47,12 +48,14 @@ __all__ = [
     "FailAppend",
     "FailSync",
     "FailWrite",
+    "FieldName",
     "Flush",
     "Get",
     "GetAt",
     "GetMessage",
     "GetRecord",
     "HarmDerived",
+    "HarmField",
     "HarmProgress",
     "HoldBuffer",
     "InterleavedOperation",
@@ -488,6 +491,9 @@ Others = Literal["lost", "kept"]
 
 DamageKind = Literal["truncate", "flip", "misdirect", "zero_page", "stale_page", "misdirect_page", "missing"]
 DerivedFile = Literal["queue", "index", "extension", "checkpoint", "floor", "derived-floor", "marker"]
+FieldName = Literal["queue_offset", "queue_id", "topic", "body", "end"]
+"""What `HarmField` changes."""
+
 DerivedHarm = Literal["lost", "zeroed", "torn", "stale", "misdirected", "resized", "stray"]
 ProgressHarm = Literal["lost", "empty", "torn", "both", "stale", "misdirected"]
 
@@ -547,6 +553,25 @@ class HarmDerived:
     number: int = 0
     amount: int = 0
     op: Literal["harm_derived"] = "harm_derived"
+
+
+@dataclass(frozen=True, slots=True)
+class HarmField:
+    """Change one field of record `record` in a copy of the closed store, open the copy, then open the store itself.
+
+    The record claims the queue offset `value`, the queue id `value` (32 bits with a sign), or a topic whose first byte
+    is `value` (modulo 255, plus 1). No checksum of RocketMQ 4.9.3 covers these fields; where one does, nothing happens.
+    The copy serves every other message, and each put to it is reached (contract 18).
+
+    With `body` and `end` the copy has no floors, as a store of RocketMQ. `body` changes a byte of the body in a copy
+    that was killed; nothing happens unless the checkpoint proves that a later record was flushed. `end` takes away the
+    record and all that follow. The copy is read-only and serves what is left (contract 7).
+    """
+
+    field: FieldName = "queue_offset"
+    record: int = 0
+    value: int = 0
+    op: Literal["harm_field"] = "harm_field"
 
 
 @dataclass(frozen=True, slots=True)
@@ -691,6 +716,7 @@ Operation = (
     | Crash
     | Damage
     | HarmDerived
+    | HarmField
     | Clean
     | DeleteTopics
     | HoldBuffer

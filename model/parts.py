@@ -372,7 +372,7 @@ def _deletion(
     known = sorted({queue for queue in queues if names is None or queue[0] in names})
     return (
         Part("commits stop", partial(_commits_stop, operation=operation, layout=layout, found=found)),
-        _answered("numbers begin anew", begin_anew, found),
+        _answered("numbers restart", begin_anew, found),
         *(Part(f"{topic}/{number} is gone", partial(_gone, queue=(topic, number))) for topic, number in known),
         Part("progress is forgotten", _progress_forgotten),
     )

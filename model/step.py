@@ -286,7 +286,7 @@ def _applies_under_rules(state: State, operation: AnyOperation, layout: Layout) 
             if not state.is_open:
                 return False
             after, gone = retention.delete_topics(state.log, layout=layout, in_use=in_use)
-            # without a record in the log a later deletion of a topic cannot be told
+            # without a record in the log nothing shows a later deletion of a topic
             return not (gone and after.end_offset == after.min_offset)
         case CommitOffset(behind=behind):  # an unknown end of a queue bounds no commit
             return behind >= 0 and state.is_open and not state.broke_off

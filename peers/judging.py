@@ -47,6 +47,7 @@ _NOT_ASKED: Final[Mapping[int, str]] = {
     13: "the answers do not show progress files",
     14: "no second opener is tried",
     15: "the peer has no replica",
+    18: "nothing is put",
 }
 """Why answers to reads never decide these numbers."""
 

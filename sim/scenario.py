@@ -153,7 +153,7 @@ class Scenario:
             raise ImpossibleScenario("a run needs at least one message and some time")
         expected = self.expected_messages
         if expected == inf:
-            raise ImpossibleScenario("producers that need no time at all would send for ever; bound the messages")
+            raise ImpossibleScenario("producers that need no time at all would send forever; bound the messages")
         if expected > MESSAGES_MAX:
             raise ImpossibleScenario(f"about {expected:.3g} messages are too many for one run; at most {MESSAGES_MAX}")
 

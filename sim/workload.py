@@ -39,7 +39,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class OpenPoisson:
-    """Many independent producers: random arrivals, `rate_per_s` in the mean, whatever waits."""
+    """Many independent producers: random arrivals, `rate_per_s` on average, whatever waits."""
 
     rate_per_s: float
     sizes: Sizes

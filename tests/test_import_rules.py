@@ -82,7 +82,7 @@ ORDERS = {
     "properties": (
         ("contract", "decode", "interrupts", "promises"),
         ("findings",),
-        ("scheduler", "scratch"),
+        ("damage", "scheduler", "scratch"),
         ("program",),
         ("disk",),
         ("inspect",),

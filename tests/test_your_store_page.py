@@ -103,7 +103,7 @@ def test_over_json_lines_the_same_bug_is_found_and_the_mended_store_passes(toy: 
     [
         ("the `os.fsync` in `put`", "os.fsync(self.file)\n        return self.remember", "return self.remember"),
         ("the checksum", "message and zlib.crc32(message) == checksum", "message"),
-        ("the `os.fsync` behind the `ftruncate`", "answered\n        os.fsync(self.file)\n", "answered\n"),
+        ("the `os.fsync` after the `ftruncate`", "acknowledged\n        os.fsync(self.file)\n", "acknowledged\n"),
     ],
 )
 def test_what_the_page_says_to_leave_out_is_found(toy: Path, sentence: str, before: str, after: str) -> None:

@@ -1,7 +1,7 @@
-"""The front door: the names that a user of the store needs. Each is loaded when it is first used.
+"""Public names of the store; each is imported at its first use.
 
-Type checkers and editors read the imports below `TYPE_CHECKING`; at run time the import of `tornpage` loads no part of
-the store. Helpers for tests of other stores are in `tornpage.testing`.
+Type checkers and editors read the imports below `TYPE_CHECKING`. At run time the import of `tornpage` loads no part of
+the store. Helpers for tests of your store are in `tornpage.testing`.
 """
 
 import importlib
@@ -108,7 +108,7 @@ if TYPE_CHECKING:
     )
     from tornpage.impl.store import FlushResult
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "AllocationPolicy": "tornpage.impl.config.policy",
@@ -254,10 +254,10 @@ __all__ = [
 ]
 
 _MOVED = {"ReferenceStore": "tornpage.testing", "assert_store_holds": "tornpage.testing"}
-"""Names that moved in 0.2.0. They go on working here, with a DeprecationWarning, for one release."""
+"""Names that moved in 0.2.0. They still work here for one release, with a DeprecationWarning."""
 
 
-if not TYPE_CHECKING:  # a type checker would take this for a promise that every name exists
+if not TYPE_CHECKING:  # with this function a type checker would accept every name
 
     def __getattr__(name):
         """Load a public name from the module that defines it."""

@@ -1,4 +1,4 @@
-"""The store as users open it: on this machine's disk, with this machine's clock."""
+"""Open the store with the disk and the clock of this machine."""
 
 import os
 from collections.abc import Sequence
@@ -38,9 +38,10 @@ def _compiled_parts() -> Parts:
 
 
 class MessageStore(store.MessageStore):
-    """A message store in a directory, opened by `open`; one opener at a time, usable from several threads.
+    """A message store in a directory, opened by `open`.
 
-    Use it in a `with` statement, or call `close()`. `put` answers bad data with a status and raises nothing for it.
+    One process can have it open at a time, with several threads. Use it in a `with` statement, or call `close()`.
+    `put` answers bad data with a status and raises nothing for it.
     After `close()` every method raises StoreClosed; in a forked child process it raises ForkedStore.
     """
 
@@ -63,11 +64,11 @@ class MessageStore(store.MessageStore):
         `config` has the settings; None means the defaults of RocketMQ 4.9.3, which reserve gigabytes of disk space.
         `files` is the disk; None means the disk of this machine.
         `clock` returns the time in milliseconds since the epoch.
-        `parts` replaces parts of the store; None means the parts that users run, with compiled loops.
-        `listeners` are called, in the thread that dispatches, with each message that can be read from its queue.
+        `parts` replaces parts of the store; None means the default parts, with compiled loops.
+        `listeners` are called in the dispatching thread with each message that has become readable in its queue.
         `filter_bit_map` is called with topic and properties of a record and returns the bit map of consumer filters
-        for the extension of its queue (`FilterBitMaps.bit_map_of` is one); None means that bit maps are empty.
-        `memory_bytes` is the memory of the machine in bytes; None has the store ask the machine.
+        for the extension of its queue (see `FilterBitMaps.bit_map_of`); None means empty bit maps.
+        `memory_bytes` is the memory of the machine in bytes; None means that the store reads it from the system.
 
         A damaged store opens read-only: `findings` names each damage, and `read_only_reason` is not None.
 

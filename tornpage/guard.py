@@ -1,4 +1,4 @@
-"""Start of the command line: refuse what cannot work, in one line, before anything else is imported.
+"""Start the command line, after checks of system and Python version.
 
 1. Until the checks have passed, only the standard library is imported.
 2. The checks: Linux; Python 3.11 or newer.
@@ -21,9 +21,9 @@ HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def main() -> int:
-    """Run the command line, or say in one line why it cannot run and return 2; 130 if it is interrupted before that."""
+    """Run the command line. Return 2 if a check fails, 130 after an early interrupt."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # it was closed: a file of ours would be opened in its place, and printed to
+        if getattr(sys, name) is None:  # it was closed: the next opened file would take its number and get the output
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     try:
         refusal = unsupported(sys.platform, sys.version_info[:3])
@@ -45,18 +45,18 @@ def main() -> int:
 
 
 def _say(line: str) -> None:
-    """Print a line on standard error, as `tornpage.cli.document.say`, which must not be imported before the checks."""
+    """Print a line on standard error, without an import of `tornpage.cli.document`."""
     with contextlib.suppress(OSError):
         sys.stderr.write(line + "\n")
 
 
 def python_command(module: str, *args: str) -> list[str]:
-    """Return the command that runs `module` in a process of ours: this interpreter, with a safe path."""
+    """Return the command that runs `module` with this interpreter and a safe path."""
     return [sys.executable, "-P", "-m", module, *args]
 
 
 def unsupported(platform: str, version: tuple[int, ...]) -> str | None:
-    """Return why tornpage cannot run here, or None. `platform` and `version` are spelt as in `sys`."""
+    """Return why tornpage cannot run here, or None; arguments as in `sys`."""
     if platform != "linux":
         return f"runs on Linux only; this is {platform}"
     if version < (3, 11):

@@ -1,4 +1,4 @@
-"""Helpers for tests of other stores: a store in memory that does what the model says, and one assertion."""
+"""Helpers for tests of your store: an assertion, and a reference store in memory."""
 
 from tornpage.model.state import CommitLog
 from tornpage.outcomes.targets import assert_store_holds

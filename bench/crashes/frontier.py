@@ -117,7 +117,7 @@ def caption(rows: Sequence[Row]) -> str:
         takers = [row for row in kills if of(row, "lost_messages_max")]
         kept = [str(row["policy"]) for row in kills if not of(row, "lost_messages_max")]
         told += [
-            f"Kills lost {number(of(row, 'lost_messages_mean'))} messages from {row['policy']} in the mean of "
+            f"Kills lost {number(of(row, 'lost_messages_mean'))} messages from {row['policy']} on average of "
             f"{row['crashes']}" + _simulated_kill(by, str(row["policy"])) + "."
             for row in takers
         ]
@@ -148,7 +148,7 @@ def _agreement(pairs: Sequence[tuple[Row, Row]]) -> str:
     worst, row = max(far, key=lambda one: abs(one[0]))
     return (
         f"Over {crashes:g} power losses of each of {len(pairs)} policies, at the same moments: where at least "
-        "ten messages were lost in the mean, the real store lost as many as the simulator within "
+        "ten messages were lost on average, the real store lost as many as the simulator within "
         f"{100 * abs(worst):.1f} % (furthest: {row['policy']}, {100 * worst:+.1f} %)."
     )
 

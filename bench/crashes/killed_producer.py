@@ -45,7 +45,7 @@ SPIN_NS = 300_000
 
 
 def put_until_killed(directory: str, policy: str, file_bytes: int, rate_per_s: float, seed: int, page: str) -> None:
-    """Put for ever, or as long as the page has places."""
+    """Put forever, or as long as the page has places."""
     rng = random.Random(seed)
     with open(page, "r+b") as file, mmap.mmap(file.fileno(), PAGE_BYTES) as shared:
         try:

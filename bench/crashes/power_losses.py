@@ -129,7 +129,7 @@ class _Life:
                 return
             for own in woken:
                 own.step()
-        raise HarnessError("services of the store wake each other for ever")
+        raise HarnessError("services of the store wake each other forever")
 
     def _own(self) -> Iterator[tuple[str, HandDriven]]:
         for name in STEPPED:

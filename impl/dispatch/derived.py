@@ -12,12 +12,14 @@ Source: `DefaultMessageStore.ReputMessageService.doReput`, `recoverConsumeQueue`
 import logging
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tornpage.impl.dispatch.arriving import Arrival, MessageArrivingListener, arrivals_in, tell
 from tornpage.impl.dispatch.deleted_topics import DeletedTopics
 from tornpage.impl.dispatch.derived_floor import DerivedProof
 from tornpage.impl.dispatch.queue_flush import Flushable
+from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
 from tornpage.impl.index.index_file import NO_TIMES, IndexFile, Times
 from tornpage.impl.index.index_layout import IndexHeader
 from tornpage.impl.index.index_service import IndexService
@@ -75,6 +77,7 @@ class Derived:
         self._listeners = listeners
         self._followers: list[Callable[[Sequence[QueueRun]], object]] = []
         self._deleted = deleted
+        self._rulings = Rulings()
 
     def add_follower(self, follower: Callable[[Sequence[QueueRun]], object]) -> None:
         """Register a function to call with the runs of each batch once they are readable.
@@ -105,7 +108,8 @@ class Derived:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings about queues and index since the store was opened."""
-        return (*self.queues.findings, *(self.index.findings if self.index is not None else ()))
+        in_index = self.index.findings if self.index is not None else ()
+        return (*self._rulings.findings, *self.queues.findings, *in_index)
 
     @property
     def is_provable(self) -> bool:
@@ -113,9 +117,8 @@ class Derived:
 
         They cannot with bit maps, nor if the log has records that no queue can hold.
         """
-        return not self._rules.ext and not any(
-            finding.code in LOG_INCONSISTENCY_CODES for finding in self.queues.findings
-        )
+        findings = (*self._rulings.findings, *self.queues.findings)
+        return not self._rules.ext and not any(finding.code in LOG_INCONSISTENCY_CODES for finding in findings)
 
     def skip_all(self, log: MappedFileQueue) -> None:
         """Mark the whole log as dispatched, without changing queues or index.
@@ -143,6 +146,7 @@ class Derived:
                 table.learn_named((bytes.fromhex(name), queue_id))
         if self._deleted is not None:
             self.queues.erase_deleted(self._deleted.offsets, log.min_offset)
+        self._rulings = self._numbers_of(log, offset, end_offset)
         self._move_to(offset, 0 if proof is None else proof.store_timestamp)
         if self.index is not None:
             proofs = None if proof is None else proof.index_files
@@ -167,6 +171,17 @@ class Derived:
         self._move_to(self.reput_from_offset, self.store_timestamp)  # the index is complete only now
         for queue in self.queues.all():
             table.learn_maximum(queue.key, queue.max_offset)
+
+    def _numbers_of(self, log: MappedFileQueue, offset: int, end_offset: int) -> Rulings:
+        """Return what is decided about records whose numbers do not fit. Cost: one walk over the log without index."""
+        numbers = QueueNumbers(self.queues, log_min=log.min_offset)
+        rules = replace(self._rules, index=False, ext=False, bit_map_of=None)
+        error: str | None = None
+        while offset < end_offset and error is None:
+            batch = self._read(log, offset, end_offset, rules)
+            numbers.take(batch.given.runs)
+            offset, error = batch.next_offset, batch.error
+        return numbers.rulings()
 
     def _reconcile(self, given: Dispatched) -> None:
         for run in given.runs:
@@ -213,8 +228,12 @@ class Derived:
         header, times = (IndexHeader(), NO_TIMES) if last is None else (last.header, last.times)
         self.progress = Progress(offset, store_timestamp, last, header, times)
 
-    def _read(self, log: MappedFileQueue, offset: int, end_offset: int) -> "_Batch":
-        """Read the batch that begins at `offset`, which must be below `end_offset`."""
+    def _read(self, log: MappedFileQueue, offset: int, end_offset: int, rules: DispatchRules | None = None) -> "_Batch":
+        """Read the batch that begins at `offset`, which must be below `end_offset`.
+
+        `rules` are given by a walk that only asks what the records say of their numbers.
+        """
+        is_walk, rules = rules is not None, rules or self._rules
         file = log.find(offset)
         if file is None or not file.hold():
             return _Batch(_NOTHING, offset, (), _stopped(offset, "no_file"))
@@ -222,14 +241,15 @@ class Derived:
             position = offset - file.base_offset
             if not _has_own_position(file.view, position, offset):
                 return _Batch(_NOTHING, offset, (), _stopped(offset, "bad_position"))
-            given = self._dispatch(
-                file.view, position, min(end_offset - file.base_offset, file.size_bytes), self._rules
-            )
-            arrivals = arrivals_in(file.view, position, given.end_position, self._rules) if self._listeners else ()
+            given = self._dispatch(file.view, position, min(end_offset - file.base_offset, file.size_bytes), rules)
+            listens = bool(self._listeners) and not is_walk
+            arrivals = arrivals_in(file.view, position, given.end_position, rules) if listens else ()
         finally:
             file.release()
         if self._deleted is not None and self._deleted.offsets:
             given = self._deleted.without_deleted(given)
+        if not is_walk:
+            given = given._replace(runs=self._rulings.applied(given.runs))
         if given.reason == BLANK:
             return _Batch(given, file.end_offset, arrivals, None)
         next_offset = file.base_offset + given.end_position

@@ -29,10 +29,11 @@ class Checkpoint:
         self.physic_msg_timestamp = 0
         self.logics_msg_timestamp = 0
         self.index_msg_timestamp = 0
+        self.is_damaged = False
         self._keeps_index = keeps_index
 
     def load(self) -> None:
-        """Read the three times. Raises OSError."""
+        """Read the three times. A negative time is damage and reads as 0. Raises OSError."""
         if self._files.stat(self._path) is None:
             return
         file = self._files.open(self._path, writable=False)
@@ -41,7 +42,9 @@ class Checkpoint:
         finally:
             self._files.close(file)
         if len(data) == _TIMES.size:
-            self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = _TIMES.unpack(data)
+            times = _TIMES.unpack(data)
+            self.is_damaged = min(times) < 0
+            self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = (max(0, t) for t in times)
 
     def start(self) -> None:
         """Open the file for writing, at its full size. Raises OSError."""

@@ -194,7 +194,8 @@ class MappedFileQueue:
             file = files[number]
             if file.base_offset <= offset < file.base_offset + file.size_bytes:
                 return file
-        return next((mapped for mapped in files if mapped.holds(offset)), None)  # a damaged log has gaps
+        # a damaged log has gaps, and files that are too long
+        return next((mapped for mapped in reversed(files) if mapped.holds(offset)), None)
 
     def commit(self, least_pages: int = 0) -> bool:
         """Write buffers to their files by a page rule, oldest first; return whether bytes moved.

@@ -35,6 +35,8 @@ __all__ = [
     "place_record",
     "properties_of_record",
     "queue_of_record",
+    "size_of_record",
+    "store_timestamp_of_record",
 ]
 
 MESSAGE_MAGIC = 0xDAA320A7 - (1 << 32)
@@ -166,6 +168,18 @@ def queue_of_record(view: memoryview, position: int) -> tuple[bytes, int, int, i
     start = position + 88 + (12 if sys_flag & BORN_HOST_V6 else 0) + (12 if sys_flag & STORE_HOST_V6 else 0)
     topic_at = start + _I32.unpack_from(view, start - 4)[0]
     return bytes(view[topic_at + 1 : topic_at + 1 + view[topic_at]]), queue_id, queue_offset, sys_flag
+
+
+def size_of_record(view: memoryview, position: int) -> int:
+    """Return the size of the valid record at `position`, in bytes."""
+    size: int = _I32.unpack_from(view, position)[0]
+    return size
+
+
+def store_timestamp_of_record(view: memoryview, position: int) -> int:
+    """Return the store time of the valid record at `position`, in milliseconds."""
+    timestamp: int = _I64.unpack_from(view, position + (68 if view[position + 39] & BORN_HOST_V6 else 56))[0]
+    return timestamp
 
 
 def properties_of_record(view: memoryview, position: int) -> str:

@@ -23,14 +23,21 @@ from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt, is_address
 from tornpage.impl.queue.queue_files import POSITION_MAX, QueueFiles
 from tornpage.impl.queue.units import PREFILL, UNIT, Unit, count_possible, units_in
 
-__all__ = ["LOG_INCONSISTENCY_CODES", "ConsumeQueue", "tail_of"]
+__all__ = ["LOG_INCONSISTENCY_CODES", "NUMBER_MAX", "ConsumeQueue", "tail_of"]
 
 _LOG = logging.getLogger("tornpage.store")
 
-LOG_INCONSISTENCY_CODES = ("impossible_queue", "impossible_queue_offset", "queue_gap", "repeated_queue_offset")
-"""The codes of findings about records that a queue cannot hold."""
+LOG_INCONSISTENCY_CODES = (
+    "impossible_queue",
+    "impossible_queue_offset",
+    "queue_gap",
+    "queue_offset_outvoted",
+    "repeated_queue_offset",
+)
+"""The codes of findings about records that a queue cannot hold as the log has them."""
 
-_NUMBER_MAX = POSITION_MAX // UNIT_BYTES
+NUMBER_MAX = POSITION_MAX // UNIT_BYTES
+"""The greatest number that a unit can have."""
 _PREFILL_STEP = 1024
 
 
@@ -230,6 +237,15 @@ class ConsumeQueue:
             return b""
         return self._read(number, min(limit, self.max_offset - number))
 
+    def stored_bytes(self, number: int, count: int) -> bytes:
+        """Return the bytes of up to `count` units from a number on, also below the minimum. Cost: one copy."""
+        return self._read(number, min(count, self.max_offset - number))
+
+    @property
+    def proved_end(self) -> int:
+        """The number up to which units were taken for proved before the log is walked; 0 without any."""
+        return 0 if self._first_proved is None else self._proved
+
     def _read(self, number: int, count: int) -> bytes:
         return self._files.read(number * UNIT_BYTES, count * UNIT_BYTES)
 
@@ -262,7 +278,7 @@ class ConsumeQueue:
 
     def _may_begin(self, run: QueueRun) -> bool:
         """Return whether a queue can begin with a run; if not, note a finding."""
-        if 0 <= run.queue_offset <= _NUMBER_MAX:
+        if 0 <= run.queue_offset <= NUMBER_MAX:
             return True
         self._find("impossible_queue_offset", run, f"no unit can have the number {run.queue_offset}")
         return False

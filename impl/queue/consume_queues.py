@@ -177,6 +177,19 @@ class ConsumeQueues:
         except UnicodeEncodeError:
             return None
 
+    def stored(self, key: QueueKey) -> ConsumeQueue | None:
+        """Return the queue of a key, or None if there is none."""
+        return self._queues.get(key)
+
+    def directory_of(self, key: QueueKey) -> str:
+        """Return the directory in which the files of a queue lie, or would lie."""
+        return f"{self._root}/consumequeue/{os.fsdecode(key[0])}/{key[1]}"
+
+    @property
+    def file_units(self) -> int:
+        """The number of units in one file."""
+        return self._file_bytes // UNIT_BYTES
+
     def of(self, key: QueueKey) -> ConsumeQueue:
         """Return the queue of a key for appends, creating it if needed.
 

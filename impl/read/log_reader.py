@@ -21,16 +21,13 @@ _I64 = struct.Struct(">q")
 
 
 class LogReader:
-    """Opens sessions."""
+    """Opens sessions. `never_grows` says that the log is damaged: what it lacks does not come any more."""
 
     def __init__(
-        self,
-        log: MappedFileQueue,
-        *,
-        check: RecordChecker,
-        buffers: ReadBuffers,
+        self, log: MappedFileQueue, *, check: RecordChecker, buffers: ReadBuffers, never_grows: bool = False
     ) -> None:
         self.log = log
+        self.never_grows = never_grows
         self.check = check
         self.buffers = buffers
 
@@ -50,8 +47,8 @@ class LogSession:
     After `find` has returned a size, `view` and `position` say where the record is, until the next `find`.
     """
 
-    __slots__ = ("_buffers", "_check", "_file", "_file_bytes", "_lease", "_leases", "_log", "_taken", "position",
-                 "readable_end", "view")  # fmt: skip
+    __slots__ = ("_buffers", "_check", "_file", "_file_bytes", "_lease", "_leases", "_log", "_taken", "never_grows",
+                 "position", "readable_end", "view")  # fmt: skip
 
     view: memoryview
 
@@ -65,6 +62,7 @@ class LogSession:
         self._leases: list[BufferLease] = []
         self._taken: list[ReadBuffer] = []
         self.position = 0
+        self.never_grows = reader.never_grows
         self.readable_end = reader.readable_end
 
     @property
@@ -84,7 +82,7 @@ class LogSession:
         if offset >= self.readable_end:
             return 0
         lease = self._lease
-        if lease is None or not lease.base_offset <= offset < lease.end_offset:
+        if lease is None or not lease.base_offset <= offset < lease.base_offset + self._file_bytes:
             lease = self._turn_to(offset)
             if lease is None:
                 return 0
@@ -100,7 +98,7 @@ class LogSession:
         Files held earlier in the session stay held; they may be needed again.
         """
         for lease in self._leases:
-            if lease.base_offset <= offset < lease.end_offset:
+            if lease.base_offset <= offset < lease.base_offset + self._file_bytes:
                 break
         else:
             file = self._log.find(offset)

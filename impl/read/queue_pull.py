@@ -1,7 +1,8 @@
 """One pull: the matching messages of a queue from a number on, within the limits.
 
 The next offset never skips a message that may become readable: the pull ends at the readable end, and the next offset
-stays before it. A unit whose record has expired or fails a check is skipped. Source: `DefaultMessageStore.getMessage`.
+stays before it. A unit whose record has expired or fails a check is skipped. A damaged log does not grow, so a unit
+that points past its end is passed too. Source: `DefaultMessageStore.getMessage`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -132,6 +133,10 @@ class Pull:
                 self._next += 1
                 continue
             if offset >= readable_end:
+                if session.never_grows:
+                    self._status = GetStatus.MESSAGE_WAS_REMOVING
+                    self._next += 1
+                    continue
                 self._status = GetStatus.OFFSET_FOUND_NULL
                 return
             self._behind_bytes = behind_bytes = readable_end - offset

@@ -55,6 +55,7 @@ class ReadPath:
         dispatch: MultiDispatch | None,
         files: Files,
         memory_bytes: int | None = None,
+        is_damaged: bool = False,
     ) -> None:
         self.log = log
         self.buffers = parts.of(ReadBuffers)()
@@ -64,7 +65,7 @@ class ReadPath:
         self._files = files
         self._records_disk_fall = config.disk_fall_recorded
         self._statistics = ReadStatistics(started_ms=clock())
-        self.reader = LogReader(log, check=parts.of(check_record), buffers=self.buffers)
+        self.reader = LogReader(log, check=parts.of(check_record), buffers=self.buffers, never_grows=is_damaged)
         self.queues = parts.of(QueueReads)(
             queues,
             self.reader,

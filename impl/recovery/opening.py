@@ -40,6 +40,7 @@ from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.recovery.derived_floor_raising import RaiseDerivedFloor
 from tornpage.impl.recovery.derived_proof import checksums_hold
+from tornpage.impl.recovery.evidence import LastUnit, flushed_time, last_units
 from tornpage.impl.recovery.recovery import Recovery
 from tornpage.impl.service.runner import ThreadRunner
 
@@ -187,6 +188,7 @@ class OpenDirectory:
             self.log.adopt(path, writable=True)
         self.deleted_topics.load()
         proof = self._proof(found, floor, parts)
+        self.checkpoint.load()
         recovery = parts.of(Recovery)(
             self._files,
             self.log,
@@ -196,6 +198,8 @@ class OpenDirectory:
             check=parts.of(check_record),
             walk=parts.of(walk_log),
             proof=proof,
+            flushed_time=self._flushed_time(floor, parts),
+            last_units=self._last_units(parts) if floor is None and clean_exit else (),
         )
         plan = recovery.plan(found.findings)
         self.findings = plan.findings
@@ -222,6 +226,15 @@ class OpenDirectory:
             rewrite_unproved(derived, self.directory, proof)
         self._lower_log_time(derived.store_timestamp)
         self.findings += (*derived.findings, *self.deleted_topics.findings)
+
+    def _flushed_time(self, floor: Floor | None, parts: Parts) -> int:
+        """Return the store time up to which a log without a floor was flushed; 0 without proof."""
+        has_pool = self._config.transient_store_pool_enable
+        return parts.of(flushed_time)(self.checkpoint, has_pool=has_pool, now_ms=self._clock()) if floor is None else 0
+
+    def _last_units(self, parts: Parts) -> list[LastUnit]:
+        queue_file_bytes = self._config.consume_queue_file_bytes
+        return parts.of(last_units)(self._files, self.directory, queue_file_bytes=queue_file_bytes)
 
     def _lower_log_time(self, store_timestamp: int) -> None:
         """Lower the checkpoint's log time to the newest record.
@@ -259,7 +272,8 @@ class OpenDirectory:
         After an unclean exit the cleared checkpoint is written even if both times are zero already: an
         earlier open may have written that checkpoint without being able to sync it. Raises OSError.
         """
-        if not clean_exit or self.checkpoint.logics_msg_timestamp or self.checkpoint.index_msg_timestamp:
+        says_something = self.checkpoint.logics_msg_timestamp or self.checkpoint.index_msg_timestamp
+        if not clean_exit or says_something or self.checkpoint.is_damaged:
             self.checkpoint.note_dispatched(0)
             self.checkpoint.flush()
 
@@ -321,7 +335,6 @@ class OpenDirectory:
         """
         make_directories(self._files, f"{self.directory}/config")
         self.log.directories.prepare()
-        self.checkpoint.load()
         self.checkpoint.start()
         self.abort.create()
         for path in found.leftovers:

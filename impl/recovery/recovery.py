@@ -8,6 +8,7 @@ After an unclean exit, an invalid record at or above the durable floor is a tear
 and nothing is changed (contract 7). Source: `CommitLog.recoverNormally`, `recoverAbnormally`, without their defects.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,8 @@ from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_files import file_name
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
+from tornpage.impl.message import codec
+from tornpage.impl.recovery.evidence import LastUnit
 
 __all__ = ["Recovery", "RecoveryPlan", "quarantine"]
 
@@ -52,6 +55,8 @@ class Recovery:
         check: RecordChecker,
         walk: LogWalker,
         proof: DerivedProof | None = None,
+        flushed_time: int = 0,
+        last_units: Sequence[LastUnit] = (),
     ) -> None:
         self._files = files
         self._log = log
@@ -61,6 +66,8 @@ class Recovery:
         self._check = check
         self._walk = walk
         self._proof = proof
+        self._flushed_time = flushed_time
+        self._last_units = last_units
 
     def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
         """Scan the log and decide, without a write. Records covered by the proof are not scanned.
@@ -83,6 +90,13 @@ class Recovery:
             findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
         elif dirty_at is not None and self._clean_exit:
             what = f"{scan.reason} at {scan.end_offset} after a clean exit, with nonzero bytes from {dirty_at} on"
+            findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
+        elif self._floor is None and (missing := self._missing(scan)) is not None:
+            findings.append(self._finding("damage", "missing_records", scan.end_offset, missing))
+        elif dirty_at is not None and (proved := self._proved_by_time(scan)) is not None:
+            what = (
+                f"{scan.reason} at {scan.end_offset}, before the record at {proved} that the checkpoint says is durable"
+            )
             findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
         elif dirty_at is not None:
             what = f"{scan.reason} at {scan.end_offset}: the log is cut here"
@@ -148,6 +162,70 @@ class Recovery:
                 return file.base_offset + position
         return None
 
+    def _proved_by_time(self, scan: LogScan) -> int | None:
+        """Return the offset of a record past the bad one that was flushed, or None.
+
+        What lies before a flushed record was flushed too. Records past the bad one with older times than those before
+        it are left of a log that an earlier recovery cut.
+        """
+        if self._floor is not None or not self._flushed_time:
+            return None
+        newest = self._newest_time(scan)
+        for file in self._log.mapped[scan.file_index :]:
+            start = max(0, scan.end_offset - file.base_offset)
+            for position, _ in islands(file, start, self._check, file_bytes=self._log.file_bytes):
+                if newest <= codec.store_timestamp_of_record(file.view, position) <= self._flushed_time:
+                    return file.base_offset + position
+        return None
+
+    def _newest_time(self, scan: LogScan) -> int:
+        """Return the newest store time in the last file of the prefix that has a record.
+
+        It is 0 without a record.
+
+        Cost: one look at each record of that file.
+        """
+        for file in reversed(self._log.mapped[: scan.file_index + 1]):
+            times = (codec.store_timestamp_of_record(file.view, position) for position in self._positions(scan, file))
+            newest = max(times, default=0)
+            if newest:
+                return newest
+        return 0
+
+    def _has_record(self, scan: LogScan, last: LastUnit) -> bool:
+        """Return whether a record of the prefix has the number of a unit. Cost: one look at each record."""
+        for file in self._log.mapped[: scan.file_index + 1]:
+            for position in self._positions(scan, file):
+                topic, queue_id, number, _ = codec.queue_of_record(file.view, position)
+                if number == last.number and (topic, queue_id) == last.key:
+                    return True
+        return False
+
+    def _positions(self, scan: LogScan, file: MappedFile) -> Iterator[int]:
+        """Yield where the records of one file of the prefix begin."""
+        position = 0
+        end = min(scan.blank_positions.get(file.base_offset, file.size_bytes), scan.end_offset - file.base_offset)
+        while position < end and (size := codec.size_of_record(file.view, position)):
+            yield position
+            position += size
+
+    def _missing(self, scan: LogScan) -> str | None:
+        """Say what proves that a log without a floor ended later, after a clean exit; None without a proof.
+
+        After any other exit the time in the checkpoint may be that of a record which made the log roll and was lost.
+        """
+        if not self._clean_exit:
+            return None
+        past = [each for each in self._last_units if each.unit.offset >= scan.end_offset]
+        for last in past:
+            if not self._has_record(scan, last):
+                what = f"unit {last.number} of {last.path} points to {last.unit.offset}"
+                return f"the log ends at {scan.end_offset} after a clean exit, but {what}"
+        if self._flushed_time and self._flushed_time > (newest := self._newest_time(scan)):
+            what = f"the checkpoint says that it was durable up to the store time {self._flushed_time}"
+            return f"the log ends at {scan.end_offset}, store time {newest}, but {what}"
+        return None
+
     def _finding(self, severity: Literal["damage", "tear"], code: str, offset: int, message: str) -> Finding:
         file = self._log.find(offset)
         path = file.path if file is not None else self._log.directories.names
@@ -166,7 +244,7 @@ def readable_records(log: MappedFileQueue, check: RecordChecker) -> list[int]:
 def quarantine(files: Files, root: str, log: MappedFileQueue, *, cut: int, check: RecordChecker) -> list[str]:
     """Copy the bytes from `cut` on if they hold a valid record; return the paths written.
 
-    Without a durable floor (a store written by RocketMQ) a tear cannot be told from damage. Valid
+    Without a durable floor (a store written by RocketMQ) a tear looks like damage. Valid
     records after the cut are therefore kept in `<root>/quarantine/<cut offset>.<number>`, each copy durable (contract
     7).
 

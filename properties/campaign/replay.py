@@ -121,7 +121,7 @@ def replay(case: Case, *, tracker: DirtyTracker, witness: Witness | None = None)
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """Say how often a case failed: `shown` of `tries`. `failure` is the first failure, None if it never failed."""
+    """Count how often a case failed: in `shown` of `tries`. `failure` is the first one."""
 
     failure: Failure | None
     shown: int

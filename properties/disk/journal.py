@@ -79,7 +79,9 @@ class PageWritten:
 
 @dataclass(frozen=True, slots=True)
 class PageFreed(PageWritten):
-    """A page became zeros because its file was cut before it; the entry that sets the smaller size follows.
+    """A page became zeros because its file was cut before the page.
+
+    The entry that sets the smaller size follows.
 
     On the disk `journal` the cut is one operation: these zeros and all later contents of the page are seen only with
     that size or a later one.

@@ -47,7 +47,7 @@ class FileHistory:
     freed: dict[int, list[int]] = field(default_factory=dict)
 
     def cut_before(self, page: int, version: int) -> int | None:
-        """Return the size entry of the last cut that freed a page before or at one of its versions."""
+        """Return the size entry of the last cut that freed a page, up to a version of it."""
         frees = [n for n in self.freed.get(page, []) if n <= version]
         return next((n for n, _ in self.sizes if n > frees[-1]), None) if frees else None
 

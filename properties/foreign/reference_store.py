@@ -38,7 +38,7 @@ _HOST = ("192.0.2.1", 10_911)
 
 @dataclass(frozen=True, slots=True)
 class ReferenceState:
-    """Hold the state of the store: `log`, the bytes safe from a kill, and the bytes of answered puts.
+    """Hold the log, the bytes of it safe from a kill, and the bytes of answered puts.
 
     The bytes safe from a power loss are in the log itself (`flushed_offset`).
     """

@@ -190,7 +190,10 @@ class WatchedDirectory:
         self._content[number] = now
 
     def _note_pages(self, number: int, before: bytes, now: bytes, *, cut_at: int | None = None) -> None:
-        """Note the pages that differ. A cut frees the pages past its end; it zeroes the rest of the page it ends in."""
+        """Note the pages that differ.
+
+        A cut frees the pages after its end. It zeroes the rest of the page that it ends in.
+        """
         for start in range(0, len(now), PAGE_BYTES):
             content = now[start : start + PAGE_BYTES]
             if content != before[start : start + PAGE_BYTES]:

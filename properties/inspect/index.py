@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from tornpage.properties.decode.fields import entry_fields, header_fields
 from tornpage.properties.decode.findings import Finding
 from tornpage.properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexEntry, decode_index, index_hash
-from tornpage.properties.decode.index_files import BrokenChain, IndexReader, no_access, opened_index, unsettled
+from tornpage.properties.decode.index_files import (
+    BrokenChain,
+    IndexReader,
+    list_index,
+    no_access,
+    opened_index,
+    unsettled,
+)
 from tornpage.properties.decode.lookup import RecordReader
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.decode.record import Record
@@ -34,8 +42,14 @@ def index_files(view: StoreView, query: Query) -> Document:
     rows: list[Row] = []
     findings: list[Finding] = []
     files = entries = 0
+    sizes = Counter(file.size_bytes for file in list_index(view.store_dir)[0])
+    usual = max(sizes, key=lambda size: (sizes[size], size), default=0)
     for reader in opened_index(view.store_dir, query.slots, findings):
         files += 1
+        if reader.file.size_bytes != usual:
+            message = f"has {reader.file.size_bytes} bytes, others have {usual}"
+            severity = derived_severity(view)
+            findings.append(Finding("IX_MIXED_SIZES", severity, reader.file.label, None, message, REBUILD_INDEX))
         entries += reader.entry_count
         if not query.has_room(len(rows)):
             continue
@@ -45,6 +59,11 @@ def index_files(view: StoreView, query: Query) -> Document:
         try:
             if reader.slots is None and reader.entry_count:
                 findings.append(unsettled(reader, query.slots))
+            is_studied = reader.file.size_bytes <= STUDIED_BYTES_MAX or query.limit is None
+            if not reader.entry_count and is_studied and any(reader.all_bytes()[HEADER_BYTES:]):
+                message = "the header counts no entry, but slots or entries are in use"
+                severity = derived_severity(view)
+                findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, message, REBUILD_INDEX))
             if reader.slots is not None:
                 words = reader.slot_words()
                 row["slotsUsed"] = len(words) - words.count(0)

@@ -46,6 +46,7 @@ def queue_list(view: StoreView, query: Query) -> Document:
         for label in strays
     ]
     findings += [_no_access(label, error) for label, error in closed if not isinstance(error, FileNotFoundError)]
+    findings += _short_files(view, files)
     rows: list[Row] = []
     messages = queues = 0
     for (topic, queue_id), group in groupby(files, key=lambda file: (file.topic, file.queue_id)):
@@ -56,10 +57,34 @@ def queue_list(view: StoreView, query: Query) -> Document:
         bounds = _bounds(view, own, findings)
         if bounds is None:
             continue
+        if bounds.after_gap is None:
+            findings += _holes(view, own)
         messages += bounds.max_offset - bounds.min_offset
         if query.has_room(len(rows)):
             rows.append(_queue_row(view, own, bounds))
     return part_document({"queues": queues, "messages": messages}, rows, findings)
+
+
+def _short_files(view: StoreView, files: list[QueueFile]) -> Iterator[Finding]:
+    """Yield a finding for each file that is shorter than the longest."""
+    longest = max((file.size_bytes for file in files), default=0)
+    for file in files:
+        if file.size_bytes < longest:
+            message = f"has {file.size_bytes} bytes, others have {longest}"
+            yield Finding("CQ_SHORT_FILE", derived_severity(view), file.label, None, message, REBUILD)
+
+
+def _holes(view: StoreView, files: list[QueueFile]) -> Iterator[Finding]:
+    """Yield a finding for the first empty units of a queue that have a unit after them."""
+    findings: list[Finding] = []
+    empty: EmptyUnits | None = None
+    for file, item in _items(files, 0, findings):
+        if isinstance(item, EmptyUnits):
+            empty = empty or item
+        elif empty is not None:
+            message = f"empty units from unit {empty.queue_offset} on, then unit {item.queue_offset}"
+            yield Finding("CQ_NOT_CONTIGUOUS", derived_severity(view), file.label, None, message, REBUILD)
+            return
 
 
 def queue_units(view: StoreView, topic: str, queue_id: int, query: Query) -> Document:

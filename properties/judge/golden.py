@@ -144,7 +144,9 @@ def judged_golden(
         judgement.figures["records_in_quarantine"],
         judgement.mode,
         tuple(judgement.numbers("broken")),
-        tuple(number for number in judgement.numbers("unknown") if number in (1, 2, 3, 4, 5, 6, 7, 9, 13, 14, 16, 17)),
+        tuple(
+            number for number in judgement.numbers("unknown") if number in (1, 2, 3, 4, 5, 6, 7, 9, 13, 14, 16, 17, 18)
+        ),
         judgement,
     )
 

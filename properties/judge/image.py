@@ -359,7 +359,9 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
                 end = item.end_offset if is_open and item.offset == end else end
             elif isinstance(item, Blank):
                 stopped = ""
-                if is_open and item.offset == end:
+                if is_open and item.size_bytes != expected - item.offset:
+                    reason, is_open = "a blank of another length", False  # a recovery takes it for torn
+                elif is_open and item.offset == end:
                     end = expected
             elif is_open:
                 reason, is_open = ("zeros" if isinstance(item, Zeros) else str(item.reason)), False

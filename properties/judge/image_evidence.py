@@ -62,6 +62,7 @@ from tornpage.properties.judge.ledgers import (
 )
 from tornpage.properties.judge.rulings import CannotTell
 from tornpage.properties.judge.shape import StoreLayout
+from tornpage.properties.judge.without_floor import damage_without_floor
 from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.log_places import ROOT
@@ -304,14 +305,17 @@ def removed_entries(content: Mapping[str, bytes], settings: Settings, *, begin: 
 _NUMBER_MAX = (1 << 62) // UNIT_BYTES
 
 
-def is_damaged(seen: SeenImage, log: LogRead, floor: Floor | None) -> bool:
-    """Whether an image has what no crash leaves.
+def is_damaged(seen: SeenImage, log: LogRead, floor: Floor | None, *, has_pool: bool) -> bool:
+    """Return whether an image has what no crash leaves.
 
-    Examples: log files with wrong names or sizes, an end below the floor, bytes past a clean end.
+    Examples: log files with wrong names or sizes, an end below the floor, bytes past a clean end, and what
+    `damage_without_floor` finds.
     """
     is_clean = not seen.view.is_unclean
     below_floor = floor is not None and log.end < floor.offset
-    return bool(log.problems) or below_floor or (is_clean and log.dirty_at is not None)
+    if log.problems or below_floor or (is_clean and log.dirty_at is not None):
+        return True
+    return floor is None and bool(damage_without_floor(seen.content, log, is_clean=is_clean, has_pool=has_pool))
 
 
 def _has_a_file(queue: Queue, number: int) -> bool:
@@ -379,7 +383,8 @@ class ImageEvidence:
     @property
     def is_damaged(self) -> bool:
         """Whether the image has what no crash leaves, by the judges' own decoder."""
-        return is_damaged(self.seen, self.before, self.floor)
+        has_pool = self.store_layout.config.transient_store_pool_enable
+        return is_damaged(self.seen, self.before, self.floor, has_pool=has_pool)
 
     @property
     def damage(self) -> str:
@@ -388,6 +393,10 @@ class ImageEvidence:
             return ""
         if self.before.problems:
             return self.before.problems[0].sentence
+        if self.floor is None and (self.seen.view.is_unclean or self.before.dirty_at is None):
+            has_pool = self.store_layout.config.transient_store_pool_enable
+            is_clean = not self.seen.view.is_unclean
+            return damage_without_floor(self.seen.content, self.before, is_clean=is_clean, has_pool=has_pool)
         return f"{self.before.reason}, although the log was durable up to there"
 
     # ---- files -------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from tornpage.properties.judge.shape import SettingsOverride, first_look, store_
 from tornpage.properties.judge.start import (
     is_in_quarantine,
 )
+from tornpage.properties.judge.without_floor import CLOCK_AHEAD_MS, newest_time
 from tornpage.properties.program.case import Disk
 
 __all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]
@@ -43,6 +44,7 @@ _READ_ONLY: Mapping[int, str] = {
     9: "a read-only store moves no watermark",
     16: "a read-only store dispatches nothing",
     17: "a read-only store leaves queues and index as they are; number 7 judges what it serves",
+    18: "a read-only store takes no puts",
 }
 """Why a number cannot be judged in a read-only store."""
 
@@ -118,12 +120,12 @@ def evidence_of(
     progress("read")
     before, directories, file_bytes = first_look(seen, override)
     store_layout = store_layout_of(seen, override, before, directories=directories, file_bytes=file_bytes)
-    newest_ms = max((0, *(record.store_timestamp for record in (*before.records, *before.past_end))))
-    now_ms = 1000 + min(newest_ms, _LAST_MS)
+    now_ms = CLOCK_AHEAD_MS + min(newest_time(before), _LAST_MS)
     floor = read_floor(seen.directory)
     with recoveries_of(store_layout, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
         progress("recover")
-        recoveries.checks_whole_log = is_damaged(seen, before, floor)
+        has_pool = store_layout.config.transient_store_pool_enable
+        recoveries.checks_whole_log = is_damaged(seen, before, floor, has_pool=has_pool)
         evidence = ImageEvidence(seen, store_layout, before, recoveries.opened(seen.image), recoveries, truth, floor)
         if evidence.opened.refusal.startswith("WrongFileSize") and "mappedFileSizeCommitLog" in override.numbers:
             raise InspectError(f"no log file has the {file_bytes:,} bytes that were given; leave the size out")
@@ -227,6 +229,8 @@ def _what_holds(number: int, evidence: ImageEvidence) -> str:
             return "the store opened with nothing left to dispatch; requests and services are not in an image"
         case 17:
             return "bounds of all queues are right; each queue read (one in three) returned every record in order"
+        case 18:
+            return "each put to a queue is given to a consumer at the number of its answer"
         case _:
             return ""
 

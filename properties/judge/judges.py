@@ -34,6 +34,7 @@ from tornpage.properties.judge.queues import (
     queues_hold_the_log,
     times_are_found,
 )
+from tornpage.properties.judge.reachable import puts_are_reached
 from tornpage.properties.judge.rulings import Ruling
 from tornpage.properties.judge.small_files import (
     SMALL_FILE_JUDGES,
@@ -106,6 +107,7 @@ JUDGES_OF_IMAGES: Mapping[int, tuple[Callable[[ImageEvidence], Ruling], ...]] = 
     13: (progress_of_an_image_is_kept, small_files_are_whole, progress_of_an_image_is_whole),
     16: (nothing_is_left_to_dispatch,),
     17: (queues_have_their_bounds, queues_are_read_in_order, times_are_found),
+    18: (puts_are_reached,),
     14: (is_exclusive,),
 }
 """By number, in the order in which they run. Number 6 recovers again and runs last."""

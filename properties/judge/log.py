@@ -211,8 +211,13 @@ def _due_is_there(evidence: ImageEvidence, truth: Truth) -> Ruling | None:
 
 
 def due_in(evidence: ImageEvidence, truth: Truth) -> list[AcknowledgedRecord]:
-    """Return the records that have to be in the log of an image."""
-    return [acknowledged for acknowledged in truth.due if acknowledged.offset >= evidence.before.begin]
+    """Return the records that have to be in the log of an image.
+
+    A kill takes what a transient store pool holds, so that of such a store only flushed records are due.
+    """
+    has_pool = evidence.store_layout.config.transient_store_pool_enable
+    due = [acknowledged for acknowledged in truth.due if acknowledged.flushed or not has_pool]
+    return [told for told in due if told.offset >= evidence.before.begin]
 
 
 def why_due(truth: Truth) -> str:

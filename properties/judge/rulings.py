@@ -54,6 +54,7 @@ NAMES: Final[Mapping[int, str]] = {
     15: "Replication",
     16: "Liveness",
     17: "Visibility",
+    18: "Reachable",
 }
 
 NEVER_JUDGED: Final[Mapping[int, str]] = {

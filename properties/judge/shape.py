@@ -51,7 +51,13 @@ _NUMBERS = (
     "maxIndexNum",
 )
 
-_SWITCHES = ("enableConsumeQueueExt", "enableLmq", "enableMultiDispatch", "messageIndexEnable")
+_SWITCHES = (
+    "enableConsumeQueueExt",
+    "enableLmq",
+    "enableMultiDispatch",
+    "messageIndexEnable",
+    "transientStorePoolEnable",
+)
 
 _LEVELS, _LOG_PATHS = "messageDelayLevel", "storePathCommitLog"
 
@@ -242,6 +248,8 @@ def _config(
             max_index_num=settings.index_entries,
             disk_space_warning_level_ratio=1.0,
             disk_space_clean_forcibly_ratio=1.0,
+            transient_store_pool_enable=override.switches.get("transientStorePoolEnable", False),
+            transient_store_pool_size=1,
         )
         return config if override.delay_level is None else replace(config, message_delay_level=override.delay_level)
     except BadConfig as error:

@@ -182,14 +182,11 @@ def cached_walk(walk: LogWalker) -> LogWalker:
 
 
 def cached_dispatch(dispatch: Dispatcher) -> Dispatcher:
-    """Return a dispatcher with a cache by the bytes of the file.
-
-    Its rules are those of one configuration.
-    """
+    """Return a dispatcher that caches its answers by the bytes of the file and its rules."""
     answers = _CachedAnswers()
 
     def known(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
-        question = mmh3.mmh3_x64_128_digest(view), position, end, rules.batch_bytes_max
+        question = mmh3.mmh3_x64_128_digest(view), position, end, rules.batch_bytes_max, rules.index, rules.ext
         found: Dispatched = answers.to(question, lambda: dispatch(view, position, end, rules))
         return found
 

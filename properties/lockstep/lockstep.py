@@ -30,6 +30,7 @@ from tornpage.model.operations import (
     Get,
     GetMessage,
     HarmDerived,
+    HarmField,
     HarmProgress,
     HoldBuffer,
     OffsetByTime,
@@ -71,6 +72,7 @@ from tornpage.properties.lockstep.deleting import (
     release_buffer,
 )
 from tornpage.properties.lockstep.environment import Environment
+from tornpage.properties.lockstep.field_harm import harm_field
 from tornpage.properties.lockstep.io_faults import enable_rule, run_under_fault
 from tornpage.properties.lockstep.memory import Memory
 from tornpage.properties.lockstep.pair import Pair, Span
@@ -250,6 +252,8 @@ class Lockstep:
                 self._corruption.damage_log(operation)
             case HarmDerived():
                 self._corruption.corrupt_derived(operation)
+            case HarmField():
+                harm_field(self.pair, self.recovery, operation)
             case HarmProgress():
                 self._corruption.corrupt_progress(operation)
             case DelayOffsetsAre():

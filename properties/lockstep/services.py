@@ -1,7 +1,7 @@
 """Step the services of a store by hand, and compare each round with the model's.
 
 A round that says that the next one is due at once must have had work (contract 16; RMQ-B30), because a thread would run
-it for ever. A timed service that names no next round would never run again.
+it forever. A timed service that names no next round would never run again.
 
 A round of delivery puts several copies, and a crash may fall between any two of them.
 """
@@ -138,7 +138,7 @@ def _count(pair: Pair, name: ServiceName, before: State, after: State, note: Any
 
 
 def _goes_on(pair: Pair, name: ServiceName, found: Round, *, worked: bool) -> None:
-    """Contract 16: a service neither spins nor sleeps for ever."""
+    """Contract 16: a service neither spins nor sleeps forever."""
     due_ms, now_ms = found.due_ms, found.now_ms
     if due_ms is not None and due_ms <= now_ms and not worked:
         raise GuaranteeBroken(16, f"the service {name} spins", f"later than {now_ms}", f"due at {due_ms}")

@@ -336,7 +336,7 @@ ALONE = Settings(sync_flush=True, pending_copies=1)
 NARROW_RECORDS = Settings(record_bytes_max=320)
 
 BUGS = (
-    PlantedBug("RMQ-B22", "a delayed message whose copy is too large blocks its delay level for ever", 12,
+    PlantedBug("RMQ-B22", "a delayed message whose copy is too large blocks its delay level forever", 12,
         Parts({DeliverDelayedMessages: _EndlessRetry}),
         origin=Origin("RMQ-B22", "Message that fits once no longer fits when re-stored", "4.9.4", "yes"),
         machine="delay", program=(replace(NARROW_RECORDS, java_delays=True), (LONG, REPUT, ROUND_SOON))),

@@ -287,7 +287,7 @@ class _NeverThorough(FlushRealTime):
 
 
 class _NoTimeOut(TimeOuts):
-    """Ignore deadlines: a put that waits for a hanging disk waits for ever."""
+    """Ignore deadlines: a put that waits for a hanging disk waits forever."""
 
     def step(self, now_ms: int) -> int | None:
         return None

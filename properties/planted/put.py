@@ -262,7 +262,7 @@ LONGEST = 32_767
 """Bytes of properties."""
 
 BUGS = (
-    PlantedBug("RMQ-B16", "after a failed append the put lock seems held for ever", 8,
+    PlantedBug("RMQ-B16", "after a failed append the put lock seems held forever", 8,
         Parts({CommitLog: _BeginTimeStays}),
         origin=Origin("RMQ-B16", "Lock-begin time not cleared when an append throws", "4.9.3", "no"), machine="put",
         program=(SMALL, (FailAppend(), PUT, LATER))),

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from tornpage.impl.parts import Parts
 from tornpage.properties.planted import (
     delay,
+    doctor,
     groups,
     index,
     io,
@@ -24,7 +25,7 @@ __all__ = ["GROUPS", "PLANTED", "REPRODUCERS", "UnknownBug", "bug_of", "bugs_nam
 
 PLANTED: dict[str, PlantedBug] = {
     bug.id: bug
-    for module in (log, recovery, put, read, queue, index, delay, retention, groups, polling, races, io)
+    for module in (log, recovery, doctor, put, read, queue, index, delay, retention, groups, polling, races, io)
     for bug in module.BUGS
 }
 

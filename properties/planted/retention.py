@@ -223,7 +223,7 @@ TOO_FULL = Clean(percent=86)
 
 BUGS = (
     PlantedBug("RMQ-B04",
-        "log files are deleted before they are dispatched, and dispatch then waits for them for ever", 10,
+        "log files are deleted before they are dispatched, and dispatch then waits for them forever", 10,
         Parts({CleanCommitLog: _DispatchForgotten, Derived: _CursorStays}),
         origin=Origin("RMQ-B04", "Dispatch cursor below the oldest retained log byte", "4.5.0", "no"),
         machine="retention", program=(SMALL, (FULL, FULL, FLUSH, TOO_FULL))),

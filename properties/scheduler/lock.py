@@ -62,7 +62,7 @@ class CooperativeLock:
     def acquire(self, blocking: bool = True) -> bool:
         """Take the lock, waiting if needed; False if it is held and the call must not block.
 
-        Raises HarnessError outside a run if it would wait for ever.
+        Raises HarnessError outside a run if it would wait forever.
         """
         task = current_task()
         if task is not None:

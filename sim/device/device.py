@@ -225,7 +225,7 @@ def _here(
     | put_ns | 2.4 | CPython: 15 fields packed 275 ns, slice store of 1 KiB 156 to 244 ns (200) |
     | copy_ns_per_kib | 2.4, 3 | 15 GiB/s into a dirty mapping |
     | read_ahead | 0, 2.2, 3 | window 8 MiB; about 0.6 ms each where the host has backed the memory |
-    | touch_page_ns | 2.2 | fallocated file, quiet run: 643 ns per page in the mean, stalls above taken off |
+    | touch_page_ns | 2.2 | fallocated file, quiet run: 643 ns per page on average, stalls above taken off |
     | create_ns | 2.3 | 57 us create + 3.1 us size + 5.6 us map |
     | reserve_ns_per_gib | 2.3 | fallocate of 1 GiB 929 to 974 us |
     | sync_directory_ns | 2.3 | fsync of a new file 113 to 155 us; taken for the directory's too |

@@ -19,7 +19,7 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class StallLaw:
-    """Stalls at random moments, `per_s` in the mean, with lengths from the ordered `lasts_ns`."""
+    """Stalls at random moments, `per_s` on average, with lengths from the ordered `lasts_ns`."""
 
     per_s: float
     lasts_ns: tuple[int, ...]

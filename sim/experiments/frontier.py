@@ -105,7 +105,7 @@ def caption(rows: Sequence[Row]) -> str:
             [
                 f"{row['policy']} (put p99 {span_us(of(row, 'put_p99_us'))}, a power loss loses "
                 f"{number(of(row, 'lost_messages_mean'))} messages, the oldest {span_ms(of(row, 'lost_age_mean_ms'))} "
-                "old, in the mean)"
+                "old, on average)"
                 for row in best
             ]
         )
@@ -120,7 +120,7 @@ def caption(rows: Sequence[Row]) -> str:
     )
     kills = [row for row in rows if row["crash"] == f"{FAILURES['kill']}, simulated"]
     told += [
-        f"A process kill loses {number(of(row, 'lost_messages_mean'))} messages of {row['policy']} in the mean, "
+        f"A process kill loses {number(of(row, 'lost_messages_mean'))} messages of {row['policy']} on average, "
         "and none of the others."
         for row in kills
     ]

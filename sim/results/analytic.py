@@ -58,7 +58,7 @@ def mg1_mean_wait_ns(*, rate_per_ns: float, service: Distribution) -> float:
     """
     load = rate_per_ns * service.mean_ns
     if load >= 1:
-        raise ValueError(f"a load of {load:.3g} has no mean wait: the queue grows for ever")
+        raise ValueError(f"a load of {load:.3g} has no mean wait: the queue grows forever")
     return rate_per_ns * service.second_moment_ns2 / (2 * (1 - load))
 
 

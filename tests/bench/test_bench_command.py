@@ -74,7 +74,7 @@ def test_a_machine_without_room_for_temporary_files_is_one_line(
 
 
 def test_a_store_that_dispatches_no_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failed dispatch lags for ever: a full disk made the bench hang."""
+    """A failed dispatch lags forever: a full disk made the bench hang."""
 
     def waits(seconds: float) -> None:
         raise AssertionError(f"waits {seconds} s more")
@@ -88,9 +88,9 @@ def test_a_store_that_dispatches_no_more_is_not_waited_for(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("error", "code", "told"),
     [
-        (HarnessError("odd"), 4, "the harness is at fault in the room read, at fails: odd"),
+        (HarnessError("odd"), 4, "the harness failed in read, at fails: odd"),
         (ConnectionRefusedError(), 4, "at fails: the Java process of Spark has ended"),
-        (OSError(28, "No space left on device"), 2, "the room read ended at fails: cannot measure in"),
+        (OSError(28, "No space left on device"), 2, "bench read ended at fails: cannot measure in"),
         (StoreError("no store there"), 2, "no store there; name another --directory"),
     ],
     ids=repr,
@@ -148,7 +148,7 @@ def replace_name(measurement: Callable[..., Figure], name: str) -> Callable[...,
 def test_a_time_without_an_end_is_misuse(command: list[str], seconds: str) -> None:
     """A range of click accepts nan, and a measurement compared its time with it.
 
-    It then ran for ever or not at all.
+    It then ran forever or not at all.
     """
     run = CliRunner().invoke(cli, [*command, seconds])
     assert run.exit_code == 2

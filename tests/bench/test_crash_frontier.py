@@ -107,7 +107,7 @@ def test_the_caption_tells_how_far_off_the_simulation_is_and_who_lost_what() -> 
     assert "Of the real stores a lost no acknowledged message" in caption(near)
     assert "1 kills of a lost nothing" in caption(near)
     killed = [*near[:2], losing("a", SIMULATED["kill"], 7), losing("a", REAL["kill"], 9, answered=9)]
-    assert "Kills lost 9 messages from a in the mean of 1 (7 simulated)" in caption(killed)
+    assert "Kills lost 9 messages from a on average of 1 (7 simulated)" in caption(killed)
     assert "No policy lost enough" in caption([losing("a", SIMULATED["power"], 3), losing("a", REAL["power"], 5)])
 
 

@@ -216,7 +216,7 @@ def test_a_deletion_takes_numbers_before_the_queue() -> None:
     shared = shared_after(Put(), Step("reput"))
     order = parts(DeleteTopics(), PLAIN, queues=(("T", 0),))
     assert [part.name for part in order] == [
-        "commits stop", "numbers begin anew", "T/0 is gone", "progress is forgotten",
+        "commits stop", "numbers restart", "T/0 is gone", "progress is forgotten",
     ]  # fmt: skip
     ((after, _),) = carried_out(shared, order[:2])
     assert answers(after, AskMaximum()) == [1]

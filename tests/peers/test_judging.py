@@ -19,6 +19,7 @@ from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import Process
 from tornpage.peers.rocketmq.store import LogBounds, PeerMessage, PeerQueue
 from tornpage.properties.judge.image import read_image, read_truth
+from tornpage.properties.judge.rulings import NAMES
 from tornpage.properties.judge.shape import SettingsOverride, read_override
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
@@ -62,7 +63,7 @@ def right(expected: Expectation) -> PeerAnswers:
 
 def broken(expected: Expectation, first: PeerAnswers, second: PeerAnswers | None = None) -> list[int]:
     rulings, _ = rulings_on(expected, first, second or first, HALT / "store")
-    assert [ruling.contract for ruling in rulings] == list(range(1, 18))
+    assert [ruling.contract for ruling in rulings] == list(NAMES)
     return [ruling.contract for ruling in rulings if ruling.verdict == "broken"]
 
 

@@ -90,7 +90,7 @@ def test_bytes_that_are_read_are_told_up_to_the_last() -> None:
     assert audit_plan(plan, told.append) == audit_plan(plan)
     assert told == sorted(told)
     assert told[-1] == bytes_to_read(plan)
-    assert len(told) > len(plan.queue_parts) + len(plan.index.readable), "the log is told too"
+    assert len(told) > len(plan.queue_parts) + len(plan.index.readable), "progress counts the log too"
 
 
 def test_store_without_queues_is_audited_for_the_log_alone(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TellsAndWaits:
-    """Run a shard; the worker of shard 1 writes its process id into a pipe and waits for ever."""
+    """Run a shard; the worker of shard 1 writes its process id into a pipe and waits forever."""
 
     told: Path
     never: Path

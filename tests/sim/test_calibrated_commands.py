@@ -68,7 +68,7 @@ def test_the_calibration_of_another_machine_is_refused_unless_any_will_do(tmp_pa
     result = call("run", "--device", path, *SMALL)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "was measured on another machine (processor made up, here" in result.stderr
-    assert "calibrate here, or say --any-machine" in result.stderr
+    assert "calibrate here, or give --any-machine" in result.stderr
     found = document("run", "--device", path, "--any-machine", *SMALL)
     assert [finding["code"] for finding in found["findings"]] == ["other-machine"]
 
@@ -85,7 +85,7 @@ def test_the_calibration_of_another_machine_is_refused_unless_any_will_do(tmp_pa
         (["calibrate", ".", "--out", "."], "--out . is a directory; name a file"),
         (["calibrate", ".", "--out", ""], "--out '' names no file; name one"),
         (["calibrate", ".", "--out", "disk/"], "--out 'disk/' names no file; name one"),
-        (["calibrate", ".", "--out", "/dev/null"], "--out /dev/null is there already; name another file, or say"),
+        (["calibrate", ".", "--out", "/dev/null"], "--out /dev/null exists; name another file, or give"),
         (["calibrate", ".", "--out", "/nonexistent/x"], "cannot write to /nonexistent; name another --out"),
         (["calibrate", "/dev/shm", "--out", "calibration.of.memory"], "is on tmpfs, in memory"),
     ],

@@ -83,8 +83,8 @@ def test_people_read_question_and_answer() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("experiment",), "name experiments, or take --all of them"),
-        (("experiment", "knee", "--all"), "name experiments, or take --all of them"),
+        (("experiment",), "name experiments, or give --all"),
+        (("experiment", "knee", "--all"), "name experiments, or give --all"),
         (("experiment", "pol"), "no experiment 'pol'; did you mean pool"),
         (("experiment", "pool", "--device", "tape"), "no device 'tape'; there are vm-ext4"),
         (("experiment", "pool", "--effort", "0"), "0"),
@@ -131,7 +131,7 @@ def failing(error: Exception) -> tuple[Experiment, ...]:
     ("error", "code", "verdict", "told"),
     [
         (OSError("no room"), 2, None, "the real store cannot work here: no room; name a directory with room in TMPDIR"),
-        (HarnessError("odd"), 4, "harness", "the harness is at fault: odd"),
+        (HarnessError("odd"), 4, "harness", "the harness failed: odd"),
     ],
 )
 def test_an_experiment_that_cannot_be_keeps_those_that_are_done(

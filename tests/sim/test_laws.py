@@ -227,7 +227,7 @@ def test_laws_are_offered_only_where_they_are_exact() -> None:
     assert put_law(scenario(device=ideal, workload=ClosedLoop(3, Sizes.of(10)))) is None
     slow = DeviceTimes(name="slow", sync=Constant(0), put_ns=MS)
     assert put_law(scenario(flush=ASYNC, device=slow, workload=999.0)) is not None
-    assert put_law(scenario(flush=ASYNC, device=slow, workload=1000.0)) is None, "the queue grows for ever"
+    assert put_law(scenario(flush=ASYNC, device=slow, workload=1000.0)) is None, "the queue grows forever"
     assert put_law(scenario(flush=SYNC, device=slow, workload=10.0)) is None
-    with pytest.raises(ValueError, match="grows for ever"):
+    with pytest.raises(ValueError, match="grows forever"):
         mg1_mean_wait_ns(rate_per_ns=1.0, service=Constant(1))

@@ -166,7 +166,7 @@ def test_closed_loops_and_durations_are_taken() -> None:
     ids=lambda said: " ".join(said)[:40] if isinstance(said, list) else "",
 )
 def test_times_beyond_every_clock_are_refused(arguments: list[str], sentence: str) -> None:
-    """Some ended in a traceback; others ran for ever, because their times exceeded 64 bits."""
+    """Some ended in a traceback; others ran forever, because their times exceeded 64 bits."""
     result = call("run", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert sentence in result.stderr
@@ -207,7 +207,7 @@ def test_times_beyond_every_clock_are_refused(arguments: list[str], sentence: st
         (["run", "--burst-ms", "nan", "--rest-ms", "5"], "are impossible"),
         (["run", "--crash-at-ms", "-1"], "--crash-at-ms has to lie between 0 and"),
         (["run", "--broker-config", "/nonexistent"], "cannot read --broker-config /nonexistent"),
-        (["run", "--broker-config", "x", "--flush", "sync"], "leave the options for them out"),
+        (["run", "--broker-config", "x", "--flush", "sync"], "leave out the options for policies"),
         (["sweep", "--out", "/dev/null/x"], "cannot write to /dev/null/x"),
     ],
 )

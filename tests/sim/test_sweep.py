@@ -133,7 +133,7 @@ def test_names_say_what_the_policy_is() -> None:
                 "device": PRESETS["constant-1ms"],
                 "workload": ClosedLoop(1, Sizes.of(1)),
             },
-            "would send for ever",
+            "would send forever",
         ),
     ],
 )

@@ -78,7 +78,9 @@ def main(places: list[str]) -> int:
 
 
 def _pattern(words: dict[str, str]) -> re.Pattern[str]:
-    return re.compile(r"\b(" + "|".join(map(re.escape, sorted(words, key=len, reverse=True))) + r")\b", re.IGNORECASE)
+    """Return the pattern of the words; names with hyphens (ids of bugs, options) are skipped."""
+    listed = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+    return re.compile(rf"(?<![\w-])({listed})(?![\w-])", re.IGNORECASE)
 
 
 def _words(name: str, line: int, text: str, pattern: re.Pattern[str], words: dict[str, str]) -> Iterator[str]:

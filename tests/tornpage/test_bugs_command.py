@@ -38,7 +38,7 @@ def test_a_group_can_be_listed_kind_by_kind() -> None:
 def test_a_bug_is_shown_with_promise_and_origin() -> None:
     result = run("show", "no-erase-after-cut")
     assert result.exit_code == 0
-    assert "contract 3: What a recovery has cut stays gone" in result.stdout
+    assert "contract 3: Records that a recovery cut never come back" in result.stdout
     assert "hole H1" in result.stdout
     assert "durability: skip the erase" in result.stdout
 

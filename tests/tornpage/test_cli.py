@@ -27,6 +27,7 @@ from tornpage.run import directory as run_directory
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "01-plain-ascii"
 COMMAND = [sys.executable, "-P", "-m", "tornpage"]
 SMALL = MessageStoreConfig(mapped_file_size_commit_log=4096)
+FULL = "tornpage: the result was not printed: No space left on device; make room for standard output\n"
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -197,7 +198,7 @@ def test_a_full_disk_behind_standard_output_is_one_line() -> None:
             [*COMMAND, "inspect", str(GOLDEN / "store")], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 2
-    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+    assert done.stderr == FULL
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["explore", "--help"], ["--version"]], ids=" ".join)
@@ -206,7 +207,7 @@ def test_help_onto_a_full_disk_is_one_line(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+    assert done.stderr == FULL
 
 
 def test_following_onto_a_full_disk_is_one_line() -> None:
@@ -215,7 +216,7 @@ def test_following_onto_a_full_disk_is_one_line() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(follow, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+    assert done.stderr == FULL
 
 
 def test_a_closed_standard_output_is_nobody_who_reads() -> None:

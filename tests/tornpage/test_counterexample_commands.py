@@ -72,7 +72,7 @@ def test_a_case_that_holds_ends_well_and_writes_nothing(command: str, tmp_path: 
     out = tmp_path / "out"
     result = run(command, HOLDS.token(), "--out", str(out))
     assert result.exit_code == 0
-    assert "every promise holds" in result.stdout
+    assert "every guarantee holds" in result.stdout
     assert not out.exists()
 
 

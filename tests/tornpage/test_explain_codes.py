@@ -30,7 +30,7 @@ def test_the_document_has_the_fields() -> None:
     [
         (["CL_BAD_RECRD"], "there is no finding CL_BAD_RECRD; did you mean CL_BAD_RECORD"),
         (["NO_SUCH_THING_AT_ALL"], "there is no finding NO_SUCH_THING_AT_ALL"),
-        (["CL_GAP", "--seconds", "3"], "--out and --seconds are about a failing case"),
+        (["CL_GAP", "--seconds", "3"], "--out and --seconds apply to a failing case"),
     ],
 )
 def test_what_is_no_code_is_refused(arguments: list[str], why: str) -> None:

@@ -17,7 +17,7 @@ from tornpage.cli.main import cli
 from tornpage.outcomes import exploring
 from tornpage.outcomes.exploring import Request
 
-VERBS = ("crashes", "interleavings", "kills", "recovery", "restarts", "target")
+VERBS = ("crashes", "damage", "interleavings", "kills", "recovery", "restarts", "target")
 
 
 def run(*arguments: str) -> Result:
@@ -50,6 +50,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Request]]:
         (("kills",), "kills", Request(kills=200)),
         (("kills", "9", "--kill-at", "bytecode"), "kills", Request(kills=9, kill_at="bytecode")),
         (("restarts", "2"), "restarts", Request(restarts=2)),
+        (("damage", ".", "--damages", "9"), "damage", Request(stores=(".",), damages=9)),
         (("recovery", "--disk", "journal"), "recovery", Request(disk="journal")),
         (("interleavings", "--states", "4"), "interleavings", Request(states=4)),
         (("target", "a:b", "--answer-seconds", "3"), "target", Request(target="a:b", answer_seconds=3.0)),

@@ -359,9 +359,9 @@ def test_what_is_followed_is_redacted_too(form: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["inspect", ".", "--hex"], "--hex prints the bytes that --redact keeps back"),
+        (["inspect", ".", "--hex"], "--hex prints bytes that --redact leaves out"),
         (["audit", ".", "--repair-to", "x"], "without --repair-to"),
-        (["judge", ".", "--golden"], "golden stores were made to be shown"),
+        (["judge", ".", "--golden"], "golden stores are public"),
     ],
 )
 def test_what_cannot_be_redacted_is_refused(arguments: list[str], words: str) -> None:

@@ -49,8 +49,8 @@ def test_a_cause_that_fails_has_a_page_and_the_report_leads_to_it(run: Path) -> 
     assert (done.exit_code, done.stdout) == (0, f"{run / 'index.html'}\n")
     assert [path.name for path in run.glob("case-*")] == [name]
     assert f'<a href="{name}">See it explained</a>' in (run / "index.html").read_text(encoding="utf-8")
-    assert "a byte cut by recovery is still on disk" in (run / name).read_text(encoding="utf-8")
-    assert sum("every promise holds now" in line for line in done.stderr.splitlines()) == 1
+    assert "a byte that recovery cut is still on disk" in (run / name).read_text(encoding="utf-8")
+    assert sum("every guarantee holds now" in line for line in done.stderr.splitlines()) == 1
     assert len(done.stderr.splitlines()) == 2
 
 

@@ -76,7 +76,7 @@ def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: 
         (["check", "--target", "x"], "'x' is no target"),
         (["check", "--target", f"{BROKEN}:PromisesTheMoon"], "did you mean 'durable'?"),
         (["explore", "target", "cmd:true {dir}"], "exits with 0 instead of answering hello"),
-        (["check", "--target", f"{TOY}:ToyStore", "--machine", "put"], "--machine goes with our own store"),
+        (["check", "--target", f"{TOY}:ToyStore", "--machine", "put"], "--machine applies to tornpage's store"),
         (["check", "--disk", "journal"], "go with --target"),
         (["explore", "--answer-seconds", "3"], "goes with `explore target`, not with `explore crashes`"),
         (

@@ -122,7 +122,7 @@ def test_a_fault_of_the_harness_in_predicting_is_told_and_kept(on_disk: Path, mo
     monkeypatch.setattr("tornpage.bench.validation.validation.validate", differs)
     found = validate("/var/tmp", "--out", str(on_disk))
     assert found.exit_code == 4
-    assert found.stdout == "the harness is at fault: store and simulator were not asked for the same puts\n"
+    assert found.stdout == "the harness failed: store and simulator were not asked for the same puts\n"
     assert json.loads((on_disk / "run.json").read_text())["verdict"] == "harness"
 
 

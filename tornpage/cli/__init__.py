@@ -1,1 +1,4 @@
-"""The command line: `main` finds the command; one module per command has a click command named `command`."""
+"""The command line: `main` finds a command, and each command has its own module.
+
+Each module has a click command named `command`.
+"""

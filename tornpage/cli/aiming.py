@@ -1,4 +1,4 @@
-"""The option that aims faults, and the page that says what can be aimed."""
+"""The option `--fault` for I/O fault rules, and the list of rules."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,10 +17,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def fault_option(command: Command) -> Command:
-    """Add --fault, which gives the command `faults`, a tuple of aimed faults."""
+    """Add --fault, which passes `faults`, a tuple of fault operations, to the command."""
 
     def parsed(ctx: click.Context, _: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
-        if ctx.resilient_parsing:  # a shell asks what could follow
+        if ctx.resilient_parsing:  # completion in a shell
             return ()
         from tornpage.properties.program.fault_language import BadFaultRule, fault_rule_of
 
@@ -36,12 +36,13 @@ def fault_option(command: Command) -> Command:
         multiple=True,
         callback=parsed,
         shell_complete=fault_names,
-        help="Aim a fault, as 'sync-lost: kind=log and nth=3'; may be given again (`tornpage faults --list`).",
+        help="I/O fault rule, such as 'sync-lost: kind=log and nth=3'; can be repeated (`tornpage faults --list`).",
     )(command)
 
 
 def aims_outcome() -> tuple[Outcome, str]:
-    """Return what can be aimed and at what, as a document and as text."""
+    """Return the faults and their conditions, as a document and as text."""
+    from tornpage.properties.damage.by_field import CHANGES, FIELDS, FILE_CHANGES
     from tornpage.properties.program.fault_calls import KINDS, OPERATIONS
     from tornpage.properties.program.fault_effects import EFFECTS
     from tornpage.properties.program.fault_language import TESTS
@@ -52,6 +53,15 @@ def aims_outcome() -> tuple[Outcome, str]:
     lines += ["  sync-lost: kind=log and nth=3", "  no-space: (kind=queue or kind=index) and not every=2"]
     for title, words in parts.items():
         lines += ["", f"{title}:", *(f"  {name:<22}{sentence}" for name, sentence in words.items())]
+    damages = {
+        "damaged fields": {kind: ", ".join(names) for kind, names in FIELDS.items() if kind != "file"},
+        "changes of a field": CHANGES,
+        "changes of a file": FILE_CHANGES,
+    }
+    lines += ["", "`tornpage explore damage` changes one field, or one file, of a closed store at a time."]
+    for title, words in damages.items():
+        lines += ["", f"{title}:", *(f"  {name:<22}{sentence}" for name, sentence in words.items())]
+    parts |= {title.replace(" ", "_"): words for title, words in damages.items()}
     figures = {f"{title}_known": len(words) for title, words in parts.items()}
     tables = {title: {"rows": [{"name": n, "sentence": s} for n, s in words.items()]} for title, words in parts.items()}
     return Outcome("faults", None, figures, tables=tables), "\n".join(lines)

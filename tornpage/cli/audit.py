@@ -13,18 +13,24 @@ __all__ = ["command"]
 
 @click.command("audit")
 @click.argument("stores", nargs=-1, required=True, type=click.Path(), metavar="STORE...")
-@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True, help="Who reads and compares.")
-@click.option("--master", default="local[2]", show_default=True, help="Spark master, as Spark writes it.")
+@click.option(
+    "--engine", type=click.Choice(ENGINES), default="auto", show_default=True, help="How to read and compare (below)."
+)
+@click.option("--master", default="local[2]", show_default=True, help="Spark master URL.")
 @click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
 @click.option(
-    "--file-bytes", type=click.IntRange(1, 2**40 - 1), default=None, help="Size of a log file, if it cannot be seen."
+    "--file-bytes",
+    metavar="BYTES",
+    type=click.IntRange(1, 2**40 - 1),
+    default=None,
+    help="Size of a log file, if unclear.",
 )
 @click.option("--work", type=click.Path(), default=None, help="Keep the rows of engine joins in this directory.")
-@click.option("--resume", is_flag=True, help="Read again only what has changed since --work was written.")
-@click.option("--overwrite", is_flag=True, help="Begin anew in a --work directory that holds rows.")
+@click.option("--resume", is_flag=True, help="Read again only files that changed since --work was written.")
+@click.option("--overwrite", is_flag=True, help="Replace the rows in the --work directory.")
 @click.option("--repair-to", type=click.Path(), default=None, metavar="DIR", help="Write a mended copy of STORE.")
-@click.option("--plan", "only_plan", is_flag=True, help="Say what --repair-to would do, and write nothing.")
-@click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the one STORE, too.")
+@click.option("--plan", "only_plan", is_flag=True, help="Print the plan of --repair-to, and write nothing.")
+@click.option("--html", type=click.Path(dir_okay=False), default=None, help="Also write a page about the one STORE.")
 @options.redact_option
 @options.json_option
 def command(
@@ -36,12 +42,12 @@ def command(
     as_json: bool,
     **asked: str | int | bool | None,
 ) -> None:
-    """Check that log, consume queues and index of store directories agree. Locks and changes nothing.
+    """Check that log, queues and index of store directories agree. Locks and changes nothing.
 
     \b
     auto    joins if a store has more than 2 GiB of log and queues, else plain up to 4 GiB in all, else tasks
     plain   this process compares arrays; no Spark, no Java
-    tasks   Spark runs plain for many stores side by side
+    tasks   Spark runs plain for many stores in parallel
     joins   Spark writes rows to Parquet and joins them: any size, bounded memory
 
     \b
@@ -50,21 +56,21 @@ def command(
     tornpage audit STORE --engine joins --work /big/rows --master 'local-cluster[2,1,1024]'
     tornpage audit STORE --repair-to COPY --plan
     tornpage audit STORE --html store.html    (findings, a map of the files, queues, index)
-    tornpage audit STORE --html store.html --redact    (to be shared: no topics, keys, hosts)
+    tornpage audit STORE --html store.html --redact    (for sharing: no topics, keys, hosts)
     """
     given = Asked(**asked)  # type: ignore[arg-type]
     if repair_to is None and only_plan:
-        refuse("--plan is about --repair-to; give --repair-to DIR too")
+        refuse("--plan needs --repair-to; give --repair-to DIR too")
     if given.resume and given.overwrite:
         refuse("--resume and --overwrite exclude each other; give one of them")
     if given.work is None and (given.resume or given.overwrite):
-        refuse("--resume and --overwrite are about --work; give --work DIR too")
+        refuse("--resume and --overwrite need --work; give --work DIR too")
     if given.work is not None and given.engine in ("plain", "tasks"):
         refuse(f"engine {given.engine} writes no rows; give --engine joins, or leave --work out")
     if html is not None and (len(stores) != 1 or repair_to is not None):
         refuse("--html is the page of one store's audit; give one STORE, and no --repair-to")
     if redact and repair_to is not None:
-        refuse("--redact is about what an audit says; give it without --repair-to")
+        refuse("--redact applies to the output of an audit; give it without --repair-to")
     show = showing(redact=redact)
     if repair_to is None:
         outcome, text = audit_outcome(stores, given, show)

@@ -23,16 +23,20 @@ ROOMS = ("put", "read", "recover", "lab", "sim", "audit", "campaign")
 
 @click.command("bench")
 @click.argument("rooms", nargs=-1, type=click.Choice(ROOMS), metavar="[put|read|recover|lab|sim|audit|campaign]...")
-@click.option("--directory", type=click.Path(), default=None, help="Where stores are made (default: a temporary one).")
+@click.option("--directory", type=click.Path(), default=None, help="Directory for the stores (default: temporary).")
 @click.option(
-    "--seconds", type=options.Seconds(min=0.01), default=2.0, show_default=True, help="Time for each figure, about."
+    "--seconds",
+    type=options.Seconds(min=0.01),
+    default=2.0,
+    show_default=True,
+    help="Approximate time for each figure.",
 )
 @click.option("--quick", is_flag=True, help="Audit a store of 128 MiB, not 1 GiB; campaign shards of 3 s.")
 @click.option(
     "--shard-seconds",
     type=options.Seconds(min=0),
     default=None,
-    help="Length of campaign shards, about.  [default: 10]",
+    help="Approximate length of campaign shards.  [default: 10]",
 )
 @options.json_option
 def command(
@@ -43,7 +47,7 @@ def command(
     shard_seconds: float | None,
     as_json: bool,
 ) -> None:
-    """Measure the store, its recovery, the crash lab, the simulator, the audit and Spark; what is made is removed.
+    """Measure store, recovery, crash lab, simulator, audit and Spark. Removes its files.
 
     \b
     tornpage bench
@@ -63,7 +67,10 @@ def command(
 def bench_outcome(
     rooms: Sequence[str], *, directory: str | None, seconds: float, sizes: "Sizes | None" = None
 ) -> tuple[Outcome, str]:
-    """Measure the rooms, or all of them; return the outcome and its table. `sizes` is for tests."""
+    """Measure some rooms or all; return the outcome and its table.
+
+    `sizes` is for tests.
+    """
     from tornpage.bench.sizes import FULL
     from tornpage.bench.suite import SUITE, measure
 
@@ -98,10 +105,10 @@ def bench_outcome(
 
 def _failure(failed: "Failed", place: str) -> dict[str, str]:
     if failed.is_harness:
-        sentence = f"the harness is at fault in the room {failed.room}, at {failed.figure}: {failed.reason}"
+        sentence = f"the harness failed in {failed.room}, at {failed.figure}: {failed.reason}"
         return {"code": "harness", "severity": "harness", "sentence": sentence}
     sentence = (
-        f"the room {failed.room} ended at {failed.figure}: cannot measure in {place}: {failed.reason}; "
+        f"bench {failed.room} ended at {failed.figure}: cannot measure in {place}: {failed.reason}; "
         "name another --directory"
     )
     return {"code": "no-store", "severity": "warning", "sentence": sentence}
@@ -121,7 +128,7 @@ def _text(result: "SuiteResult", place: str, findings: Sequence[Mapping[str, str
         lines.append(f"{figure.name:<28}{median:>14} {figure.unit:<10}{low:>14}{high:>14}{len(figure.rounds):>8}")
     notes = [finding["sentence"] for finding in findings]
     if result.interrupted:
-        notes.append("interrupted: the figures above are complete, the others were not taken")
+        notes.append("interrupted: the figures above are complete, the others were not measured")
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
 

@@ -12,16 +12,16 @@ from tornpage.cli.progress import steps_progress
 __all__ = ["command"]
 
 
-@click.group("bugs")
+@click.group("bugs", cls=options.Commands)
 def command() -> None:
-    """Planted bugs: the store with one part broken, to prove that the tester notices."""
+    """Planted bugs: stores with one broken part, which the tests have to catch."""
 
 
 @command.command("list")
-@click.option("--group", type=click.Choice(["durability"]), default=None, help="Those of a named set alone.")
+@click.option("--group", type=click.Choice(["durability"]), default=None, help="Only bugs of this set.")
 @options.json_option
 def list_bugs(group: str | None, as_json: bool) -> None:
-    """List them: id, contract number, where it comes from, which strategies may see it, what is wrong.
+    """List planted bugs with contract number, origin, strategies and what is wrong.
 
     \b
     tornpage bugs list
@@ -43,7 +43,7 @@ def list_bugs(group: str | None, as_json: bool) -> None:
 )
 @options.json_option
 def show(bug_id: str, scores: Path | None, as_json: bool) -> None:
-    """Tell of one bug: the promise it breaks, where it comes from, and how fast it is killed.
+    """Show one bug: broken guarantee, origin, minimal reproducer, time to the kill.
 
     \b
     tornpage bugs show RMQ-B13
@@ -62,26 +62,32 @@ def show(bug_id: str, scores: Path | None, as_json: bool) -> None:
 
 @command.command("score")
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=bug_ids)
-@click.option("--trials", type=click.IntRange(1, 10_000), default=30, show_default=True, help="Of each with each.")
 @click.option(
-    "--budget", type=options.Seconds(min=0.1), default=60.0, show_default=True, help="Seconds of a trial at most."
+    "--trials",
+    type=click.IntRange(1, 10_000),
+    default=30,
+    show_default=True,
+    help="Trials of each bug with each strategy.",
+)
+@click.option(
+    "--budget", type=options.Seconds(min=0.1), default=60.0, show_default=True, help="Longest time of a trial."
 )
 @click.option(
     "--clock",
     type=click.Choice(["wall", "cpu"]),
     default="wall",
     show_default=True,
-    help="Which seconds: of the wall, or of the processor, on a machine with other work.",
+    help="Clock for the seconds: wall clock, or processor time on a machine with other work.",
 )
-@click.option("--strategy", default="", help="Names with commas between (default: all).")
-@click.option("--group", type=click.Choice(["durability"]), default=None, help="Bugs of a named set, besides IDS.")
-@click.option("--workers", type=click.IntRange(1, 256), default=2, show_default=True, help="Trials at once.")
+@click.option("--strategy", default="", metavar="NAMES", help="Strategies, separated by commas (default: all).")
+@click.option("--group", type=click.Choice(["durability"]), default=None, help="Also the bugs of this set.")
+@click.option("--workers", type=click.IntRange(1, 256), default=2, show_default=True, help="Trials in parallel.")
 @click.option(
     "--shrink",
     type=options.Seconds(min=0),
     default=20.0,
     show_default=True,
-    help="Seconds to make the shortest failure of a bug small; 0: it is left as it was met.",
+    help="Time to shrink the shortest failure of a bug; 0: no shrinking.",
 )
 @options.seed_option
 @options.out_option
@@ -99,14 +105,14 @@ def score(
     out: str | None,
     as_json: bool,
 ) -> None:
-    """Hunt each planted bug with each strategy, many times, and tell how soon it is killed.
+    """Measure how soon each strategy kills each planted bug, in many trials.
 
-    Killed is what breaks a promise that the store keeps without the bug. A trial ends with the kill or with its budget.
-    Then the shortest failure of each bug is made small. With --out each trial is kept as it ends, and a second call
-    does what is missing; docs/scoreboard.md says what the numbers mean.
+    A bug is killed when it breaks a guarantee that the store keeps without the bug. A trial ends with the kill or with
+    its budget. Then the shortest failure of each bug is shrunk. With --out each finished trial is kept, and a second
+    call runs the missing ones. docs/scoreboard.md explains the numbers.
 
     \b
-    tornpage bugs score --out out/score                  (all: hours, to be resumed)
+    tornpage bugs score --out out/score                  (all: hours; can be resumed)
     tornpage bugs score lying-flush RMQ-B13 --trials 5
     tornpage bugs score --group durability --trials 3 --budget 20
     """
@@ -121,11 +127,11 @@ def score(
     except (UnknownBug, UnknownStrategy) as error:
         refuse(str(error))
     directory = None if out is None else prepare(out)
-    temporary_directory("name another one in TMPDIR")  # trials are forked by a process that is spoken to through it
+    temporary_directory("name another one in TMPDIR")  # it has the socket of the process that forks trials
     again = f"tornpage bugs score {' '.join([*ids, *(['--group', group] if group else [])])}".rstrip()
     again += f" --trials {trials} --budget {budget:g} --clock {clock} --strategy {','.join(strategies)}"
     again += f" --shrink {shrink:g} --seed {seed}"
-    say(again)  # what runs now, defaults spelled out, before it can fail
+    say(again)  # the command with all defaults, before it can fail
     plan = Plan(tuple(bugs), tuple(strategies), trials, budget, "cpu" if clock == "cpu" else "wall", seed)
     outcome, text = score_outcome(plan, workers=workers, shrink_s=shrink, directory=directory, command=again)
     if directory is not None:
@@ -134,23 +140,23 @@ def score(
 
 
 @command.command("holes")
-@click.option("--hunt", is_flag=True, help="Hunt each hole that can be planted, one after the other.")
-@click.option("--only", default="", help="Ids with commas between, as H1,C3 (default: all).")
+@click.option("--hunt", is_flag=True, help="Search for each hole that can be planted, one after the other.")
+@click.option("--only", default="", metavar="IDS", help="Ids separated by commas, such as H1,C3 (default: all).")
 @click.option(
-    "--seconds", type=options.Seconds(min=0.1), default=60.0, show_default=True, help="For each hunt, with --hunt."
+    "--seconds", type=options.Seconds(min=0.1), default=60.0, show_default=True, help="Time of each search of --hunt."
 )
 @options.seed_option
 @options.out_option
 @options.json_option
 def holes(hunt: bool, only: str, seconds: float, seed: int, out: str | None, as_json: bool) -> None:
-    """List the holes of RocketMQ 4.9.3, or hunt them in a store that has them.
+    """List known crash defects (holes) of RocketMQ 4.9.3, or search for planted ones.
 
-    With --out each result is kept as a file, and a hunt that found its hole is not made again.
+    With --out each result is kept as a file, and a successful search is not repeated.
 
     \b
     tornpage bugs holes
     tornpage bugs holes --hunt --only H1,C3
-    tornpage bugs holes --hunt --out out/holes    (all: up to an hour, to be resumed)
+    tornpage bugs holes --hunt --out out/holes    (all: up to an hour; can be resumed)
     """
     from tornpage.outcomes.holes import hunt_outcome, list_outcome
     from tornpage.properties.score.holes import UnknownHole, holes_named

@@ -27,19 +27,38 @@ __all__ = ["campaign_outcome", "command"]
 
 
 @click.command("campaign")
-@click.option("--shards", type=click.IntRange(1, 1000), default=4, show_default=True, help="Tasks, each with a canary.")
 @click.option(
-    "--states-per-shard", type=click.IntRange(min=1), default=2500, show_default=True, help="Counted crash states."
+    "--shards", type=click.IntRange(1, 1000), default=4, show_default=True, help="Number of shards, each with a canary."
 )
-@click.option("--file-bytes", type=click.IntRange(1024, 1 << 20), default=16384, show_default=True)
+@click.option(
+    "--states-per-shard",
+    type=click.IntRange(min=1),
+    default=2500,
+    show_default=True,
+    help="Counted crash states of a shard.",
+)
+@click.option(
+    "--file-bytes",
+    metavar="BYTES",
+    type=click.IntRange(1024, 1 << 20),
+    default=16384,
+    show_default=True,
+    help="Size of a log file.",
+)
 @options.strategy_option
 @options.disk_option
 @options.bug_option
 @options.seed_option
-@click.option("--master", default="local[2]", show_default=True, help="Spark master, as Spark writes it.")
-@click.option("--engine", type=click.Choice(["spark", "serial"]), default="spark", show_default=True, help="Who runs.")
+@click.option("--master", default="local[2]", show_default=True, help="Spark master URL.")
+@click.option(
+    "--engine",
+    type=click.Choice(["spark", "serial"]),
+    default="spark",
+    show_default=True,
+    help="Spark, or this process.",
+)
 @click.option("--out", type=click.Path(file_okay=False), default=None, help="Directory for the rows, as Parquet.")
-@click.option("--resume", is_flag=True, help="Go on in --out: skip the shards whose rows are complete.")
+@click.option("--resume", is_flag=True, help="Continue in --out: skip shards with complete rows.")
 @options.history_option
 @options.json_option
 def command(
@@ -57,7 +76,7 @@ def command(
     history: str | None,
     as_json: bool,
 ) -> None:
-    """Run `explore` over seed ranges in Spark tasks; rows as Parquet, with the result hash of the serial run.
+    """Run `explore crashes` over seed ranges in Spark tasks, with rows as Parquet.
 
     \b
     tornpage campaign --shards 8 --out RUN
@@ -65,13 +84,13 @@ def command(
     tornpage campaign --shards 2 --engine serial      (the same rows, in this process)
     tornpage campaign --shards 8 --history RUNS       (then: tornpage report --history RUNS)
 
-    The result hash is that of `tornpage explore` for as many states, and as many of them per shard.
+    The result hash equals that of `tornpage explore` with equal states and states per shard.
     """
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.program.case import Settings
 
     if resume and out is None:
-        refuse("--resume needs the --out directory of the campaign to go on with")
+        refuse("--resume needs the --out directory of the campaign")
     prepare_history(history)
     started = datetime.now(UTC)
     plan = Plan(
@@ -120,8 +139,11 @@ def campaign_outcome(
 def _run(
     shards: list["Shard"], out: Path, engine: str, master: str, *, kept: bool
 ) -> tuple[list["Row"], "Counted | None", float, str]:
-    """Return the rows that count, what Spark made of them, the seconds that it took to start, and why it stopped early
-    (empty: it did not)."""
+    """Run the shards.
+
+    Return the rows that count, Spark's sums of them, the seconds of its start, and the reason of an early stop, or an
+    empty text.
+    """
     from tornpage.pipeline.campaign.aggregates import counted_in_spark
     from tornpage.pipeline.campaign.campaign import campaign, run_serial
     from tornpage.pipeline.spark.interrupts import apart
@@ -155,7 +177,7 @@ def _run(
 
 @contextmanager
 def _shards_progress(shards: list["Shard"]) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of shards that are done; states are what is counted for people."""
+    """Yield a function to call with the number of finished shards; the bar counts states."""
     states = sum(shard.states for shard in shards)
     with counted_progress("campaign", total=states, unit="states") as show:
         yield lambda done: show(states * done / len(shards), f"{done} of {len(shards)} shards")
@@ -163,7 +185,7 @@ def _shards_progress(shards: list["Shard"]) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def _directory(out: str | None) -> Iterator[Path]:
-    """Yield the directory for the rows; without a name it is gone afterwards."""
+    """Yield the directory for the rows; a temporary one without a name."""
     if out is not None:
         yield Path(out)
         return

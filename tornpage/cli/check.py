@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["check_outcome", "command"]
 
 HUNT_EXAMPLES = 10_000
-"""A planted bug is there to be found."""
+"""Most examples of a search for a planted bug."""
 
 
 @click.command("check")
@@ -25,23 +25,25 @@ HUNT_EXAMPLES = 10_000
     "--examples",
     type=click.IntRange(min=1),
     default=None,
-    help=f"Runs of the machines (default: the profile's; with --bug up to {HUNT_EXAMPLES:,}, until it is found).",
+    help=f"Runs of the machines (default: by profile; with --bug up to {HUNT_EXAMPLES:,}, until it is found).",
 )
 @click.option(
     "--machine",
     type=click.Choice(["all", "commit-log", "put", "flush", "queue", "retention", "delay", "consumer", "failing-disk"]),
     default="all",
     show_default=True,
-    help="Which machine; all take turns.",
+    help="The machine; with all they take turns.",
 )
-@click.option("--profile", type=click.Choice(["quick", "deep"]), default="quick", show_default=True)
+@click.option(
+    "--profile", type=click.Choice(["quick", "deep"]), default="quick", show_default=True, help="Number of examples."
+)
 @options.target_option
 @options.answer_option
 @click.option(
     "--disk",
     type=click.Choice(["posix-strict", "journal"]),
     default=None,
-    help="With --target: what a directory keeps without a barrier (posix-strict).",
+    help="With --target: unsynced names that survive a crash (posix-strict: any subset).",
 )
 @options.bug_option
 @options.seed_option
@@ -59,12 +61,12 @@ def command(
     out: str | None,
     as_json: bool,
 ) -> None:
-    """Drive store and model with Hypothesis machines and compare every answer.
+    """Run store and model in lockstep with Hypothesis machines, and compare every answer.
 
     \b
     tornpage check --seed 3
     tornpage check --machine put --bug RMQ-B76   (must be broken)
-    tornpage check --target mymodule:open_store  (a store of yours: docs/test-your-store.md)
+    tornpage check --target mymodule:open_store  (your store: docs/test-your-store.md)
     tornpage check --target 'cmd:./mystore --dir {dir}'
     """
     if out is not None:
@@ -76,7 +78,7 @@ def command(
         outcome, text = check_outcome(examples, profile=profile, bug=bug, seed=seed, out=out, machines=machines)
     else:
         if machine != "all":
-            refuse("--machine goes with our own store: a target has a machine of its own")
+            refuse("--machine applies to tornpage's store; a target has its own machine")
         settings = usable_settings(target, bug=bug, disk=disk, answer_seconds=answer_seconds)
         outcome, text = check_outcome(
             examples, profile=profile, bug=bug, seed=seed, out=out, machines=("target",), settings=settings
@@ -96,7 +98,10 @@ def check_outcome(
     machines: tuple[str, ...] = (),
     settings: "Settings | None" = None,
 ) -> tuple[Outcome, str]:
-    """Run the machines named, or all; return their outcome and its text. `settings` are those of a target."""
+    """Run some machines or all; return their outcome and its text.
+
+    `settings` are the settings of a target, None for tornpage's store.
+    """
     from functools import partial
     from time import perf_counter
 

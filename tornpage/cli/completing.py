@@ -1,7 +1,7 @@
-"""What a shell is offered behind TAB, without importing what would make it wait.
+"""Complete arguments in a shell, without slow imports.
 
-Ids of planted bugs are read from their source: their modules load the store, which costs a second. Names that come from
-a store directory are offered only if they are plain: a shell prints them.
+Ids of planted bugs are read from the source text, since an import of their modules loads the store and takes a second.
+Names from a store directory are offered only if they are plain text, because a shell prints them.
 """
 
 import os
@@ -21,25 +21,25 @@ _NAMES_MAX = 300
 
 
 def bug_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Return the planted bugs whose id begins so."""
+    """Return the planted bugs whose id begins with the text."""
     sources = [each for each in (files("tornpage.properties") / "planted").iterdir() if each.name.endswith(".py")]
     return _beginning((bug for each in sources for bug in _BUG_ID.findall(each.read_text("utf-8"))), incomplete)
 
 
 def fault_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Return the faults that can be aimed whose name begins so."""
+    """Return the I/O faults whose name begins with the text."""
     from tornpage.properties.program.fault_effects import EFFECTS
 
     return _beginning(EFFECTS, incomplete)
 
 
 def case_files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Have the shell offer files: a case is a file, or a token that nobody types."""
+    """Make the shell offer files; tokens are pasted."""
     return [CompletionItem(incomplete, type="file")]
 
 
 def codes_and_case_files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the codes of findings that begin so; where there are none, have the shell offer files."""
+    """Return the codes of findings that begin with the text, or make the shell offer files."""
     from tornpage.render.finding_codes import finding_codes
 
     codes = _beginning(finding_codes(), incomplete) if incomplete else []
@@ -47,7 +47,7 @@ def codes_and_case_files(_: click.Context, __: click.Parameter, incomplete: str)
 
 
 def names_in_a_store(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return what NAME can be for a view of `inspect`: queues, index files, files below config."""
+    """Return values of NAME for a view of `inspect`: queues, index files, files below config."""
     store, view = Path(ctx.params.get("store") or ""), ctx.params.get("view")
     if view == "queue":
         return _beginning(_queues(store / "consumequeue", incomplete), incomplete)

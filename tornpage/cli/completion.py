@@ -8,25 +8,26 @@ from tornpage.cli.document import Outcome, emit
 __all__ = ["command"]
 
 _VARIABLE = "_TORNPAGE_COMPLETE"
-"""Which click listens to, for a program of this name."""
+"""The variable that click reads for a program of this name."""
 
 _CALLED = '    _tornpage_completion "$@"\n'
 _SECOND_TAB = (_CALLED, f"    compdef _tornpage_completion tornpage\n{_CALLED}")
-"""In click's script for zsh: a file of `fpath` completes at its first TAB and, without this, only registers itself at
-the second."""
+"""Change of click's script for zsh: without it a file of `fpath` completes at the second TAB only."""
 
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @options.json_option
 def command(shell: str, as_json: bool) -> None:
-    """Print the script that has SHELL complete commands, options, planted bugs, codes of findings, queues of a store.
+    """Print the script for TAB completion of commands, options and values in SHELL.
+
+    It completes planted bugs, codes of findings and queues of a store too.
 
     \b
     tornpage completion bash > ~/.local/share/bash-completion/completions/tornpage
-    tornpage completion zsh > ~/.zfunc/_tornpage           (~/.zfunc being in fpath, before compinit)
+    tornpage completion zsh > ~/.zfunc/_tornpage           (with ~/.zfunc in fpath, before compinit)
     tornpage completion fish > ~/.config/fish/completions/tornpage.fish
-    eval "$(tornpage completion bash)"                     (in this shell alone)
+    eval "$(tornpage completion bash)"                     (in this shell only)
     """
     from click.shell_completion import get_completion_class
 

@@ -15,7 +15,9 @@ __all__ = ["command"]
 @click.argument("directory", type=click.Path(), default=".")
 @options.json_option
 def command(directory: str, as_json: bool) -> None:
-    """Say what this machine offers, and what DIRECTORY's file system makes of sync figures. Always exits 0.
+    """Print what this machine offers, and whether DIRECTORY's file system suits sync figures.
+
+    Always exits 0.
 
     \b
     tornpage doctor

@@ -1,7 +1,8 @@
-"""What every command says: one JSON document on standard output, or text for people; progress on standard error.
+"""Print the result of a command.
 
-The document's keys are an interface: schema, command, verdict, figures, timings, findings, seed, version. `timings`
-lists the figures that are measured; without them equal seeds give equal documents.
+A JSON document or text goes to standard output, progress to standard error.
+The keys of the document are an interface: schema, command, verdict, figures, timings, findings, seed, version.
+`timings` lists the measured figures; without them equal seeds give equal documents.
 """
 
 import json
@@ -21,10 +22,10 @@ SCHEMA = 1
 
 @dataclass
 class Outcome:
-    """One command's result. `verdict` is None for commands that judge nothing.
+    """The result of a command. `verdict` is None for commands without a verdict.
 
-    `extra` joins the document as it is; `tables` go to the run directory instead, by name. `unwritten` says that a
-    file that was asked for could not be written; the results are on standard output all the same.
+    `extra` is added to the document unchanged. `tables` go to the run directory instead, by name. `unwritten` means
+    that a requested file could not be written; the results are on standard output nevertheless.
     """
 
     command: str
@@ -62,15 +63,18 @@ class Outcome:
 
 
 def at_fault(command: str, error: Exception, *, seed: int | None = None) -> tuple[Outcome, str]:
-    """Return the outcome and the text of a command that our own tooling made fail."""
+    """Return the outcome and the text of a command whose harness failed."""
     from tornpage.properties.findings import Finding
 
     finding = Finding("harness", "harness", str(error)).document()
-    return Outcome(command, "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
+    return Outcome(command, "harness", {}, findings=[finding], seed=seed), f"the harness failed: {error}"
 
 
 def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:
-    """Print the outcome and leave with its exit code. A closed pipe is no error; a full disk is reported."""
+    """Print the outcome and exit with its code.
+
+    A closed pipe is no error; a full disk is reported.
+    """
     try:
         print(json.dumps(outcome.document(), indent=2) if as_json else text, flush=True)
     except OSError as error:
@@ -81,11 +85,11 @@ def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:
 
 
 def not_printed(error: OSError) -> bool:
-    """Stop printing; report why and return True, unless the reader closed the pipe, which is no error."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer goes nowhere, at exit neither
+    """Stop printing. Return False for a closed pipe, else report the error and return True."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # drops the buffered output, also at exit
     if isinstance(error, BrokenPipeError):
         return False
-    warn(f"the result was not printed: {error.strerror or error}; give standard output room")
+    warn(f"the result was not printed: {error.strerror or error}; make room for standard output")
     return True
 
 
@@ -96,9 +100,9 @@ def say(line: str) -> None:
 
 
 def warn(message: str) -> None:
-    """Say in one line on standard error what went wrong on the way; the command goes on.
+    """Print one line about a problem on standard error; the command continues.
 
-    Names of files and settings are in it, so that nothing that steers a terminal gets through.
+    Control characters of terminals are escaped, since the line can contain names of files and settings.
     """
     from tornpage.reports.text import visible
 
@@ -106,6 +110,6 @@ def warn(message: str) -> None:
 
 
 def refuse(message: str) -> NoReturn:
-    """Say in one line what cannot be done, and leave with the exit code of misuse."""
+    """Print one line about a misuse, and exit with its code."""
     warn(message)
     sys.exit(2)

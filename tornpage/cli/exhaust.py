@@ -18,13 +18,13 @@ __all__ = ["command"]
 
 
 @click.command("exhaust")
-@click.option("--ops", type=click.IntRange(1, 8), default=2, show_default=True, help="Most operations of a workload.")
+@click.option("--ops", type=click.IntRange(1, 8), default=2, show_default=True, help="Largest number of operations.")
 @click.option(
     "--facts",
     type=click.IntRange(0, 8),
     default=1,
     show_default=True,
-    help="So many facts differ at most from nothing, or from everything, that survives.",
+    help="Crash states in which all (or none) of the unsynced changes survive, except up to this many.",
 )
 @click.option(
     "--mode",
@@ -33,24 +33,34 @@ __all__ = ["command"]
     show_default=True,
     help="How the store makes puts durable.",
 )
-@click.option("--letters", default="", help="Of the alphabet only these, with commas between.")
+@click.option("--letters", default="", metavar="NAMES", help="Only these operations, separated by commas.")
 @click.option(
-    "--recovery", type=click.IntRange(0, 8), default=None, help="Crash each recovery too, within so many facts."
+    "--recovery", type=click.IntRange(0, 8), default=None, help="Crash each recovery too, with so many facts."
 )
 @click.option(
-    "--file-bytes", type=click.IntRange(1024, 4096), default=2048, show_default=True, help="Size of a log file."
+    "--file-bytes",
+    metavar="BYTES",
+    type=click.IntRange(1024, 4096),
+    default=2048,
+    show_default=True,
+    help="Size of a log file.",
 )
 @click.option(
     "--check-ops",
     type=click.IntRange(0, 8),
     default=1,
     show_default=True,
-    help="Check by brute force up to here.",
+    help="Brute-force check: number of operations.",
 )
-@click.option("--check-facts", type=click.IntRange(0, 8), default=1, show_default=True, help="The same, in facts.")
-@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes.")
 @click.option(
-    "--seconds", type=options.Seconds(min=0.1), default=None, help="Stop after this time; claim what was finished."
+    "--check-facts", type=click.IntRange(0, 8), default=1, show_default=True, help="Brute-force check: facts."
+)
+@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Number of processes.")
+@click.option(
+    "--seconds",
+    type=options.Seconds(min=0.1),
+    default=None,
+    help="Stop after this time, and claim only finished lengths.",
 )
 @options.disk_option
 @options.bug_option
@@ -72,11 +82,13 @@ def command(
     out: str | None,
     as_json: bool,
 ) -> None:
-    """Crash every short workload at every event in every way within a bound, recover, and judge.
+    """Crash every short workload at every crash point in every way within a bound, and judge.
+
+    A fact is an unsynced change that a crash may lose: of a page, a size or a name (docs/exhaust.md).
 
     \b
     tornpage exhaust --ops 2 --facts 1
-    tornpage exhaust --ops 3 --facts 1 --workers 2 --out out/exhaust    (goes on where it was stopped)
+    tornpage exhaust --ops 3 --facts 1 --workers 2 --out out/exhaust    (continues where it was stopped)
     tornpage exhaust --ops 1 --facts 2 --recovery 1 --disk journal
     tornpage exhaust --bug lying-flush        (must be broken)
     """
@@ -104,7 +116,7 @@ def command(
 
 
 def _run(plan: "Plan", *, workers: int, seconds: float | None, out: str | None) -> tuple[Outcome, str]:
-    """Run a plan; return its outcome and its text. What is done is kept in `out`, and taken from there."""
+    """Run a plan; return its outcome and its text. Finished workloads are kept in `out`."""
     from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.exhaustive.resume import OtherPlan, ResumeFile
     from tornpage.properties.explore.exhaustive.run import run_exhaust
@@ -126,7 +138,7 @@ def _run(plan: "Plan", *, workers: int, seconds: float | None, out: str | None) 
     except OtherPlan as error:
         refuse(str(error))
     except OSError as error:
-        refuse(f"cannot keep what is done in {error.filename or out}: {error.strerror}; name another --out directory")
+        refuse(f"cannot write results to {error.filename or out}: {error.strerror}; name another --out directory")
     return exhaust_outcome(result, out=out)
 
 

@@ -1,6 +1,6 @@
-"""`tornpage explore` and its verbs, one for each way to search for a broken promise.
+"""`tornpage explore` and its verbs, one for each way to search for a broken guarantee.
 
-Until 0.3.0 the group also takes the options that chose a way before there were verbs: `--kills 60` is `kills 60`.
+Until 0.3.0 the group also accepts the former options that chose a way: `--kills 60` is `kills 60`.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _FORMER = {
     "--interleavings": "interleavings",
     "--target": "target",
 }
-"""The verb that each former option stands for; its value, if it had one, is the argument of the verb."""
+"""The verb for each former option; the value of the option, if any, is the argument of the verb."""
 _FLAGS = {"--recovery", "--interleavings"}
 _NOTICE = "tornpage.explore.notice"
 
@@ -39,7 +39,7 @@ _NOTICE = "tornpage.explore.notice"
 
 
 class _Verb(click.Command):
-    """A verb, which says of an option of other verbs where it belongs."""
+    """A verb that answers an option of another verb with the name of that verb."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -54,8 +54,8 @@ class _Verb(click.Command):
             refuse(f"{error.option_name} goes with {names}, not with `explore {self.name}`")
 
 
-class _Verbs(click.Group):
-    """The verbs. Options without a verb are those of `crashes`, or, for one release, choose a verb."""
+class _Verbs(options.Commands):
+    """The verbs. Options without a verb belong to `crashes`; former options choose a verb."""
 
     command_class = _Verb
 
@@ -80,7 +80,7 @@ def _options_of(verb: click.Command) -> set[str]:
 
 
 def _with_verb(args: list[str]) -> tuple[list[str], str]:
-    """Return arguments that begin with a verb, and the notice for a former option, empty without one."""
+    """Return arguments that begin with a verb, and the notice for a former option or ""."""
     former: dict[str, list[str]] = {}
     rest: list[str] = []
     left = iter(args)
@@ -100,13 +100,13 @@ def _with_verb(args: list[str]) -> tuple[list[str], str]:
     if others:
         refuse(f"{option} and {others[0][0]} are two ways to explore; give one of them")
     verb = _FORMER[option]
-    notice = f"`explore {option}` is `explore {verb}` now; the next release takes the option away"
+    notice = f"`explore {option}` is `explore {verb}` now; the next release removes the option"
     return [verb, *rest, *(["--", *values] if values else [])], notice
 
 
 @click.group("explore", cls=_Verbs)
 def command() -> None:
-    """Search for a broken promise of the store: crash it, kill it, restart it, or interleave its threads.
+    """Search for a broken guarantee: crash the store, kill it, restart it, mix its threads.
 
     Without a verb it is `explore crashes`.
 
@@ -114,7 +114,7 @@ def command() -> None:
     tornpage explore --seconds 30             (the same as: tornpage explore crashes --seconds 30)
     tornpage explore --bug lying-flush        (must be broken)
     tornpage explore kills 200
-    tornpage explore target 'cmd:./mystore --dir {dir}'   (a store of yours: docs/test-your-store.md)
+    tornpage explore target 'cmd:./mystore --dir {dir}'   (your store: docs/test-your-store.md)
     """
 
 
@@ -127,7 +127,7 @@ def _carry_out(
     history: str | None = None,
     **asked: Any,
 ) -> None:
-    """Run a verb, write what it found where that was asked for, print it, and leave."""
+    """Run a verb, write its results to --out and --history, print them, and exit."""
     if notice := context.meta.get(_NOTICE):
         say(f"tornpage: {notice}")
     request = Request(out=out, **asked)
@@ -149,16 +149,16 @@ _states_option = click.option(
     "--states", type=click.IntRange(min=1), default=None, help="Stop after this many counted crash states."
 )
 _failures_option = click.option(
-    "--failures", type=click.IntRange(min=1), default=None, help="Go on until so many different failures (3)."
+    "--failures", type=click.IntRange(min=1), default=None, help="Stop after this many different failures (3)."
 )
 _directory_option = click.option(
     "--directory",
     type=click.Path(file_okay=False, exists=True),
     default=None,
-    help="Where to work (default: in memory).",
+    help="Directory for the stores (default: in memory).",
 )
 _file_bytes_option = click.option(
-    "--file-bytes", type=click.IntRange(1024, 1 << 20), default=None, help="Log file size, bytes (4096)."
+    "--file-bytes", metavar="BYTES", type=click.IntRange(1024, 1 << 20), default=None, help="Size of a log file (4096)."
 )
 
 
@@ -169,15 +169,19 @@ _file_bytes_option = click.option(
 @_states_option
 @_seconds_option
 @fault_option
-@click.option(
-    "--workers", type=click.IntRange(1, 1024), default=None, help="Processes that explore at the same time (1)."
-)
+@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
 @options.strategy_option
 @_failures_option
 @click.option(
     "--states-per-shard", type=click.IntRange(min=1), default=None, help="Counted crash states of a shard (1000)."
 )
-@click.option("--file-bytes", type=click.IntRange(1024, 1 << 20), default=None, help="Log file size, bytes (16384).")
+@click.option(
+    "--file-bytes",
+    metavar="BYTES",
+    type=click.IntRange(1024, 1 << 20),
+    default=None,
+    help="Size of a log file (16384).",
+)
 @click.option(
     "--peer",
     metavar="NAME",
@@ -195,7 +199,7 @@ _file_bytes_option = click.option(
 @options.json_option
 @click.pass_context
 def _crashes(context: click.Context, /, **asked: Any) -> None:
-    """Record runs of the store, crash them at every event, recover, and judge.
+    """Record runs of the store, crash them at every crash point, recover, and judge.
 
     \b
     tornpage explore crashes --seconds 30
@@ -217,16 +221,16 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
     _carry_out(exploring.explore_crashes_with_peer, context, **asked)
 
 
-@command.command("target", short_help="Crash states of a store of yours.")
+@command.command("target", short_help="Crash states of your store.")
 @click.argument("target", metavar="SPEC")
 @_states_option
 @_seconds_option
 @_failures_option
 @click.option(
     "--answer-seconds",
-    type=click.FloatRange(min=0.1, max=3600),
+    type=options.Seconds(min=0.1, max=3600),
     default=None,
-    help="How long the store may take for an answer (10).",
+    help="Longest time for an answer of the store (10).",
 )
 @options.disk_option
 @options.seed_option
@@ -234,7 +238,7 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
 @options.json_option
 @click.pass_context
 def _target(context: click.Context, /, **asked: Any) -> None:
-    """Crash a store of yours: record its system calls, make crash states of them, reopen it, and judge.
+    """Crash your store: make crash states from its system calls, reopen it, and judge.
 
     SPEC is module:callable, path/file.py:callable, or 'cmd:./mystore --dir {dir}' (docs/test-your-store.md).
 
@@ -253,7 +257,7 @@ def _target(context: click.Context, /, **asked: Any) -> None:
 @options.json_option
 @click.pass_context
 def _recovery(context: click.Context, /, **asked: Any) -> None:
-    """Crash the recovery of sample stores at each of its file operations, recover again, and judge.
+    """Crash the recovery of sample stores at each file operation, recover again, and judge.
 
     \b
     tornpage explore recovery
@@ -271,9 +275,9 @@ def _recovery(context: click.Context, /, **asked: Any) -> None:
     "--kill-at",
     type=click.Choice(("step", "bytecode")),
     default=None,
-    help="When to kill: as a file operation begins (default), or at a bytecode of the store.",
+    help="When to kill: at the start of a file operation (default), or at a bytecode of the store.",
 )
-@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Processes that kill at the same time (1).")
+@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
 @_directory_option
 @_file_bytes_option
 @options.bug_option
@@ -282,7 +286,7 @@ def _recovery(context: click.Context, /, **asked: Any) -> None:
 @options.json_option
 @click.pass_context
 def _kills(context: click.Context, /, **asked: Any) -> None:
-    """Kill real writers by SIGKILL at random steps, in COUNT cycles (200); recover what they left, and judge.
+    """Kill COUNT (200) real writers by SIGKILL at random steps, recover, and judge.
 
     \b
     tornpage explore kills 200
@@ -301,13 +305,41 @@ def _kills(context: click.Context, /, **asked: Any) -> None:
 @options.json_option
 @click.pass_context
 def _restarts(context: click.Context, /, **asked: Any) -> None:
-    """Restart a store COUNT times (5) in fresh processes: one is refused, one killed, one serves what is left.
+    """Restart a store COUNT (5) times in fresh processes.
+
+    One opener is refused, one is killed, and one serves the remaining messages.
 
     \b
     tornpage explore restarts 5
     tornpage explore restarts 2 --directory /var/tmp
     """
     _carry_out(exploring.explore_restarts, context, **asked)
+
+
+# ---- damaged stores -------------------------------------------------------------------------------------------------
+
+
+@command.command("damage", short_help="Stores with one damaged field.")
+@click.argument("stores", metavar="STORE...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
+@click.option("--damages", type=click.IntRange(min=1), default=200, show_default=True, help="How many damages.")
+@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Processes that work at the same time (1).")
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.json_option
+@click.pass_context
+def _damage(context: click.Context, /, **asked: Any) -> None:
+    """Damage copies of each STORE in one field or one file at a time, open them, read, put, and judge.
+
+    What is done is kept in the directory of --out; a second run with the same seed goes on there. What can be damaged
+    is listed by `tornpage faults --list`.
+
+    \b
+    tornpage explore damage --damages 2000 --seed 1 STORE STORE
+    tornpage explore damage --damages 20000 --workers 2 --out out/damage STORE
+    tornpage explore damage --bug queue-offset-believed STORE        (must be broken)
+    """
+    _carry_out(exploring.explore_damage, context, **asked)
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------
@@ -322,7 +354,7 @@ def _restarts(context: click.Context, /, **asked: Any) -> None:
 @options.json_option
 @click.pass_context
 def _interleavings(context: click.Context, /, **asked: Any) -> None:
-    """Run the threads of a store in drawn orders: puts, dispatch, flushes, deletions and reads at the same time.
+    """Run concurrent puts, dispatch, flushes, deletions and reads in drawn orders.
 
     \b
     tornpage explore interleavings --states 2000

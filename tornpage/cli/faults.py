@@ -14,7 +14,7 @@ __all__ = ["command"]
 
 def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names without repeats; refuse one that names no fault."""
-    if ctx.resilient_parsing:  # a shell asks what could follow
+    if ctx.resilient_parsing:  # completion in a shell
         return names
     from tornpage.properties.explore.real_faults.run import FAULTS
 
@@ -25,23 +25,26 @@ def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tu
 
 
 @click.command("faults")
-@click.option("--only", metavar="NAME", multiple=True, callback=_known, help="Only this fault; may be given again.")
+@click.option("--only", metavar="NAME", multiple=True, callback=_known, help="Only this fault; can be repeated.")
 @click.option(
-    "--list", "lists", is_flag=True, help="Instead: what `tornpage explore crashes --fault` can aim, and at what."
+    "--list",
+    "lists",
+    is_flag=True,
+    help="Instead, list the I/O fault rules of `explore crashes --fault` and the damages of `explore damage`.",
 )
 @options.seed_option
 @options.out_option
 @options.json_option
 def command(only: tuple[str, ...], lists: bool, seed: int, out: str | None, as_json: bool) -> None:
-    """Show the store real faults of real disks: full, failing, cut short.
+    """Run the store in real processes on disks that are full, fail, or cut writes short.
 
     \b
     tornpage faults
     tornpage faults --only full-disk --only sync-eio --seed 7
     tornpage faults --list
 
-    Mounts of its own, in processes of its own, which take them along when they end. What this machine does not allow
-    is skipped with the reason; when nothing is left the run is vacuous. See docs/faults.md.
+    The disks are mounted in processes of the command and disappear with them. A fault that this machine does not allow
+    is skipped with a reason; a run without any fault is vacuous. See docs/faults.md.
     """
     from tornpage.cli.aiming import aims_outcome
     from tornpage.properties.contract import HarnessError

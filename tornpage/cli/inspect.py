@@ -27,21 +27,25 @@ _VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "pro
 @click.argument("name", default=None, required=False, shell_complete=names_in_a_store)
 @click.option("--limit", type=click.IntRange(min=0), default=None, help=f"Rows to print.  [default: {_LIMIT}]")
 @click.option("--all", "everything", is_flag=True, help="Print every row, and every byte of --hex.")
-@click.option("--offset", type=click.IntRange(min=0), default=None, help="Begin at this physical offset.")
+@click.option(
+    "--offset", type=click.IntRange(min=0), default=None, metavar="BYTES", help="Begin at this physical offset."
+)
 @click.option("--id", "message_id", default=None, help="The record of a store-side message id (32 or 56 digits).")
 @click.option("--key", default=None, help="Records with this key or unique key; by the index with --topic.")
-@click.option("--time", "times", default=None, help="Store time FROM..TO, each ms or ISO 8601; an end may be left out.")
+@click.option("--time", "times", default=None, help="Store time FROM..TO, each ms or ISO 8601; one end may be missing.")
 @click.option("--topic", default=None, help="Records of this topic.")
 @click.option("--queue", "queue_id", type=click.IntRange(min=0), default=None, help="Records of this queue id.")
 @click.option("--tag", default=None, help="Records with this tag.")
-@click.option("--queue-offset", type=click.IntRange(min=0), default=None, help="Begin a queue's units here.")
-@click.option("--scan", is_flag=True, help="Look for --key in the whole log, and say what the index misses.")
-@click.option("--hex", "with_hex", is_flag=True, help="The bytes too, field by field.")
-@click.option("--follow", is_flag=True, help="Print new records of the log as they come, until Ctrl-C.")
+@click.option(
+    "--queue-offset", type=click.IntRange(min=0), default=None, metavar="N", help="Begin at this unit of a queue."
+)
+@click.option("--scan", is_flag=True, help="Search --key in the whole log, and report entries missing in the index.")
+@click.option("--hex", "with_hex", is_flag=True, help="Print the bytes too, field by field.")
+@click.option("--follow", is_flag=True, help="Print new records of the log as they arrive, until Ctrl-C.")
 @click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
 @click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
 @click.option(
-    "--file-bytes", type=click.IntRange(min=1), default=None, help="Size of a log file, if it cannot be seen."
+    "--file-bytes", metavar="BYTES", type=click.IntRange(min=1), default=None, help="Size of a log file, if unclear."
 )
 @click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the whole store instead.")
 @options.redact_option
@@ -59,18 +63,18 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Look into the store directory STORE. Takes no lock, recovers and writes nothing.
+    """Show the content of a store directory. Takes no lock, recovers and writes nothing.
 
     \b
     VIEW        NAME        shows
-    log                     records, blanks, bad places: the default
-    queues                  the consume queues: range, files, extension
-    queue       TOPIC/ID    units of one, with what they point to
-    ext         TOPIC/ID    its extension units and bit maps
-    index       [FILE]      index files; entries of one; with --key the key's chain
+    log                     records, blanks, bad places (the default)
+    queues                  consume queues: range, files, extension
+    queue       TOPIC/ID    units of a queue, with their records
+    ext         TOPIC/ID    extension units and bit maps of a queue
+    index       [FILE]      index files; entries of one; with --key the chain of the key
     checkpoint              checkpoint, durable floor, abort marker, lock
-    config      [FILE]      the JSON files below config/
-    progress                how far consumer groups and delay levels are, and their lag
+    config      [FILE]      JSON files below config/
+    progress                offset and lag of consumer groups and delay levels
 
     \b
     tornpage inspect /var/rocketmq/store --limit 20
@@ -79,12 +83,12 @@ def command(
     tornpage inspect STORE --time 2026-01-01T00:00:00Z..2026-01-01T00:05:00Z
     tornpage inspect STORE queue Orders/3 --queue-offset 1000 --json
     tornpage inspect STORE --html store.html     (all views, with a map of the files)
-    tornpage inspect STORE --redact --json       (to be shared: no topics, keys, tags, hosts)
+    tornpage inspect STORE --redact --json       (for sharing: no topics, keys, tags, hosts)
     """
     from tornpage.properties.inspect import InspectError
 
     if redact and asked["with_hex"]:
-        refuse("--hex prints the bytes that --redact keeps back; give one of them")
+        refuse("--hex prints bytes that --redact leaves out; give one of them")
     show = showing(redact=redact)
     try:
         query = _query(None if everything else limit if limit is not None else _LIMIT, broker_config, asked)
@@ -104,7 +108,7 @@ def command(
 def inspect_outcome(
     store: str, view: str, name: str | None, query: "Query", show: Showing = AS_IT_IS
 ) -> tuple[Outcome, str]:
-    """Look into a store; return the outcome and its text."""
+    """Inspect a view of a store; return the outcome and its text."""
     from tornpage.properties.inspect import InspectError, inspect_view
 
     try:
@@ -118,7 +122,7 @@ def inspect_outcome(
 
 
 def _query(limit: int | None, broker_config: str | None, asked: dict[str, Any]) -> "Query":
-    """Return what is asked. Raises InspectError for what contradicts itself."""
+    """Return the query for the options. Raises InspectError if they contradict each other."""
     from tornpage.properties.inspect import InspectError, Query
     from tornpage.properties.inspect.query import parse_times, read_settings
 
@@ -130,7 +134,7 @@ def _query(limit: int | None, broker_config: str | None, asked: dict[str, Any]) 
             "a message id names one record; give --id without --key, --time, --offset, --topic, --queue and --tag"
         )
     if asked["scan"] and asked["key"] is None:
-        raise InspectError("--scan is about a key; give --key too")
+        raise InspectError("--scan needs a key; give --key too")
     return Query(
         limit=limit,
         offset=asked["offset"],

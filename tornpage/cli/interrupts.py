@@ -1,14 +1,15 @@
-"""An interrupt, or the word to end, that is heard once and cannot be lost.
+"""Handle SIGINT and SIGTERM so that each interrupt is raised exactly once.
 
-1. SIGTERM is heard as SIGINT is: whoever takes interrupts keeps what there is, and cleans up.
-2. What is raised is a kind of KeyboardInterrupt. Of KeyboardInterrupt itself Python remembers that it ended code which
-   `exec` ran, as a dataclass that is just being made, and dies of SIGINT at the end of a command that has handled it.
-3. A second one within a second is the same one: people press twice, a terminal and a parent send one each. Behind that
-   it is somebody who does not want to wait until the command has cleaned up.
-4. Python raises it wherever the main thread happens to be. In a callback of a weak reference or a finalizer nobody can
-   hear it: Python prints "Exception ignored in" and goes on, and with it the command. So it is raised again.
-5. A command that has said its last is not interrupted any more: Python would die of it while it tidies up.
-6. A command that was interrupted ends without that: an interrupt into a compiler leaves what its finalizers crash on.
+1. SIGTERM works like SIGINT: a command that handles interrupts keeps its results and cleans up.
+2. The exception is a subclass of KeyboardInterrupt. Python records that a KeyboardInterrupt itself ended code run by
+   `exec`, such as the creation of a dataclass, and then dies of SIGINT at the end of a command that has handled it.
+3. A second interrupt within a second counts as the same one: users press the keys twice, and a terminal and a parent
+   send one each. A later one ends the command without waiting for its clean-up.
+4. Python raises the exception at any place of the main thread. In a callback of a weak reference or in a finalizer it
+   cannot be caught: Python prints "Exception ignored in" and the command continues. So the interrupt is raised again.
+5. After its last output a command ignores interrupts, since Python would die of them in its own clean-up.
+6. An interrupted command exits without Python's clean-up: an interrupt in a compiler leaves objects whose finalizers
+   crash.
 """
 
 import atexit
@@ -30,11 +31,11 @@ _THE_SAME_WITHIN_S = 1.0
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody wants this command to end."""
+    """SIGINT or SIGTERM has arrived."""
 
 
 class _Ears:
-    """Raises an interrupt, unless it is the one that was raised just before."""
+    """Signal handler that raises an interrupt, unless the last one is less than a second old."""
 
     def __init__(self) -> None:
         self._heard_at = -_THE_SAME_WITHIN_S
@@ -47,16 +48,16 @@ class _Ears:
 
 
 def hear_all_interrupts() -> None:
-    """Have SIGINT and SIGTERM raise Interrupted, and raise one that was ignored again, until it is heard.
+    """Make SIGINT and SIGTERM raise Interrupted, and repeat an interrupt that Python ignored.
 
-    For the main thread of a process of ours. Takes SIGALRM, and `sys.unraisablehook` for such interrupts. What SIGTERM
-    does is up to who handles SIGINT at that time. Forked processes die of SIGTERM, as they are born to do.
+    Call it in the main thread. It uses SIGALRM and `sys.unraisablehook`. SIGTERM calls the SIGINT handler that is
+    installed at that time. Forked processes die of SIGTERM, as by default.
     """
     others = sys.unraisablehook
 
     def hook(ignored: "sys.UnraisableHookArgs", /) -> None:
         if issubclass(ignored.exc_type, KeyboardInterrupt):
-            # by the clock: what is raised from in here would be ignored as well
+            # by a timer: an exception raised in this hook would be ignored as well
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER_S)
         else:
             others(ignored)
@@ -69,13 +70,13 @@ def hear_all_interrupts() -> None:
 
 
 def deaf_to_interrupts() -> None:
-    """Take no notice of SIGINT and SIGTERM from here on."""
+    """Ignore SIGINT and SIGTERM from now on."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
 
 def leave_interrupted() -> NoReturn:
-    """End this process, with what was registered for its end and what is still to be printed, and nothing else."""
+    """Run exit functions, flush the output, and end this process without further clean-up."""
     deaf_to_interrupts()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

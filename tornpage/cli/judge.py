@@ -18,25 +18,25 @@ __all__ = ["command"]
 
 @click.command("judge")
 @click.argument("image", type=click.Path(), metavar="IMAGE_DIR")
-@click.option("--truth", type=click.Path(), default=None, help="What was put and acknowledged: a golden truth.json.")
+@click.option("--truth", type=click.Path(), default=None, help="Acknowledged puts: a golden truth.json.")
 @click.option(
     "--exit",
     "ending",
     type=click.Choice(["kill", "power-loss"]),
     default=None,
-    help="How it ended: all told records have to be there, or the flushed ones.  [default: as the truth says]",
+    help="How it ended: all acknowledged records are due, or the flushed ones.  [default: from the truth]",
 )
 @click.option("--golden", is_flag=True, help="IMAGE_DIR holds golden stores: judge each killed one and its variants.")
 @click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
 @click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
 @click.option(
-    "--file-bytes", type=click.IntRange(min=1), default=None, help="Size of a log file, if it cannot be seen."
+    "--file-bytes", metavar="BYTES", type=click.IntRange(min=1), default=None, help="Size of a log file, if unclear."
 )
 @click.option(
     "--crashes",
     type=click.IntRange(min=0),
     default=None,
-    help="File operations of the recovery that it is crashed at.  [default: 12]",
+    help="Number of file operations at which recovery is crashed.  [default: 12]",
 )
 @click.option("--all", "everywhere", is_flag=True, help="Crash the recovery at every one of its file operations.")
 @click.option("--losses", type=click.IntRange(min=0), default=1, show_default=True, help="Drawn power losses at each.")
@@ -66,7 +66,7 @@ def command(
     redact: bool,
     as_json: bool,
 ) -> None:
-    """Recover a copy of the crash image IMAGE_DIR, and judge it number by number of the contract.
+    """Recover a copy of the crash image IMAGE_DIR, and rule on each guarantee of the contract.
 
     \b
     tornpage judge /var/crash/store
@@ -74,10 +74,10 @@ def command(
     tornpage judge STORE --broker-config broker.conf --json
     tornpage judge GOLDEN_STORES --golden --out out/
     tornpage judge STORE --peer rocketmq:4.9.3
-    tornpage judge STORE --redact --json    (to be shared: no topics, keys, hosts)
+    tornpage judge STORE --redact --json    (for sharing: no topics, keys, hosts)
 
-    IMAGE_DIR is a store directory as a crash left it, ours or RocketMQ's. It is read and never changed: recoveries
-    happen on disks in memory. What an image cannot tell is "unknown". See docs/judge.md.
+    IMAGE_DIR is a store directory of tornpage or RocketMQ after a crash. It is never changed: recoveries run on disks
+    in memory. A guarantee without evidence in the image is "unknown". See docs/judge.md.
 
     A peer recovers a copy of the image. Its rulings are results, which change neither verdict nor exit code.
     """
@@ -96,11 +96,11 @@ def command(
     from tornpage.properties.judge.judgement import SAMPLES
 
     if golden and any(each is not None for each in (truth, ending, broker_config, slots, file_bytes)):
-        refuse("golden stores say their settings and truth themselves; give --golden without them")
+        refuse("golden stores have their own settings and truth; give --golden without these options")
     if ending is not None and truth is None:
-        refuse("--exit says which of the told records are due; give --truth too")
+        refuse("--exit chooses the records of the truth that are due; give --truth too")
     if golden and redact:
-        refuse("--redact is about what one image holds; golden stores were made to be shown")
+        refuse("--redact applies to one image; golden stores are public")
     if golden and peers:
         refuse("--golden shows RocketMQ's recorded answers; give --peer with one image")
     releases = releases_named(peers)
@@ -140,14 +140,14 @@ def command(
         said = LEFT_OUT if redact else str(error)
         finding = {"code": "harness", "severity": "harness", "sentence": said}
         outcome = Outcome("judge", "harness", {}, findings=[finding], seed=seed, extra=show.extra)
-        text = f"the harness is at fault: {said}"
+        text = f"the harness failed: {said}"
     if out is not None:
         write_run(Path(out), outcome)
     emit(outcome, as_json=as_json, text=text)
 
 
 def _given(broker_config: str | None, slots: int | None, file_bytes: int | None) -> "SettingsOverride":
-    """Return the settings that the user tells."""
+    """Return the settings given on the command line."""
     from tornpage.properties.judge.shape import SettingsOverride, read_settings_file
 
     told = SettingsOverride() if broker_config is None else read_settings_file(broker_config)

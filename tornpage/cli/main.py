@@ -1,6 +1,7 @@
-"""The command line: each command parses, calls one function, prints, and leaves with the exit code it earned.
+"""The command line: find a command, run it, and exit with its code.
 
-Commands are loaded when they are called, so that `--help` and `doctor` stay quick.
+Each command parses its arguments, calls one function, and prints the result. Commands are imported when they are
+called, so that `--help` and `doctor` stay fast.
 """
 
 import importlib
@@ -16,46 +17,47 @@ import click
 from tornpage import __version__
 from tornpage.cli.document import not_printed, say
 from tornpage.cli.interrupts import INTERRUPTED, deaf_to_interrupts, leave_interrupted
+from tornpage.cli.options import Commands
 
 __all__ = ["cli", "main"]
 
 _COMMANDS = {
-    "audit": "check that log and consume queues of stores agree, on Spark",
-    "bench": "measure the rooms of this machine",
-    "bugs": "list the planted bugs",
-    "campaign": "explore over seed ranges in Spark tasks, results as Parquet",
-    "check": "compare store and model with Hypothesis machines",
-    "completion": "print what makes a shell complete tornpage's commands",
-    "doctor": "say what this machine offers",
+    "audit": "check a store: commit log, queues and index (Spark only for very large ones)",
+    "bench": "measure store, recovery, crash lab and simulator on this machine",
+    "bugs": "list, show and score planted bugs; list known defects of RocketMQ",
+    "campaign": "run explore over seed ranges in Spark tasks, results as Parquet",
+    "check": "compare a store with the model, with Hypothesis machines",
+    "completion": "print the script for TAB completion in a shell",
+    "doctor": "print what this machine offers, and what is missing",
     "exhaust": "crash every short workload in every way within a bound",
-    "explain": "write a page that explains a failing case",
-    "explore": "search for broken promises: crashes, kills, restarts, recovery, interleavings",
-    "faults": "real faults of real disks: full, failing, cut short",
-    "inspect": "look into a store directory, changing nothing",
-    "judge": "recover a copy of a crash image and judge it number by number",
+    "explain": "explain a failing case as a page, or the code of a finding",
+    "explore": "search for broken guarantees: crashes, kills, restarts, recovery, interleavings",
+    "faults": "run the store on real disks that are full, fail or cut writes short",
+    "inspect": "show the content of a store directory, changing nothing",
+    "judge": "recover a copy of a crash image and rule on each guarantee",
     "peer": "install other implementations that open the same crash images",
     "promote": "keep a failing case as a regression test",
-    "prove": "the main job: everything once, thin but real, with a report",
-    "replay": "run one failure again, or judge all saved ones again",
+    "prove": "run every kind of check once, briefly (about 5 min), and write a report",
+    "replay": "repeat one failure, or judge all saved failures again",
     "report": "build the page of a run directory",
-    "shrink": "make a failing case small",
-    "sim": "simulate what flush and preallocation policies cost and risk",
+    "shrink": "reduce a failing case",
+    "sim": "simulate the cost and the risk of flush and preallocation policies",
 }
 
 
 @contextmanager
 def _output_may_end() -> Iterator[None]:
-    """Let help and version end well when nobody reads on, as behind `| head`, and in one line on a full disk."""
+    """Let help and version end well on a closed pipe, and with one line on a full disk."""
     try:
         yield
     except OSError as error:
         if not _is_stuck():
-            raise  # another pipe broke, another disk is full
+            raise  # the error came from another file
         raise click.exceptions.Exit(2 if not_printed(error) else 0) from None
 
 
 def _is_stuck() -> bool:
-    """Whether standard output takes nothing more; asked by one more line, as a disk is full only for who writes."""
+    """Return whether standard output refuses another line; only a write shows a full disk."""
     try:
         os.write(1, b"\n")
     except OSError:
@@ -63,7 +65,7 @@ def _is_stuck() -> bool:
     return False
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(Commands):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
@@ -92,18 +94,18 @@ class _LazyGroup(click.Group):
 @click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tornpage")
 def cli() -> None:
-    """Prove message stores: a RocketMQ-compatible mmap store, its model, and disasters between them.
+    """Crash-test message stores, inspect RocketMQ store directories, simulate flush policies.
 
     \b
-    Exit codes: 0 holds, 1 a guarantee is broken, 2 misuse, 3 vacuous or unknown, 4 the harness is at fault,
+    Exit codes: 0 holds, 1 a guarantee is broken, 2 misuse, 3 vacuous or unknown, 4 the harness failed,
     130 interrupted (partial results are kept).
     """
 
 
 def main() -> None:
-    """Run the command line; an interrupt that no command handled ends with 130, misuse with click's 2."""
+    """Run the command line. Exits with 130 after an unhandled interrupt, with 2 after misuse."""
     try:
-        # the stores that commands open are under test: what they warn of is provoked, and reported as findings
+        # stores opened by commands are under test: their warnings are provoked, and reported as findings
         logging.getLogger("tornpage").addHandler(logging.NullHandler())
         sys.exit(cli.main(prog_name="tornpage", standalone_mode=False))
     except (click.Abort, KeyboardInterrupt):
@@ -114,7 +116,7 @@ def main() -> None:
             leave_interrupted()
         raise
     except click.ClickException as error:
-        with suppress(OSError):  # whoever has left does not want to know
+        with suppress(OSError):  # standard error may be closed
             error.show()
         sys.exit(error.exit_code)
     finally:

@@ -1,6 +1,7 @@
-"""Options that several commands share."""
+"""Share options, and the group that suggests commands, between commands."""
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -9,6 +10,7 @@ import click
 from tornpage.cli.completing import bug_ids
 
 __all__ = [
+    "Commands",
     "Seconds",
     "answer_option",
     "bug_option",
@@ -26,11 +28,29 @@ __all__ = [
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class Commands(click.Group):
+    """A group that answers a misspelt command with the nearest names."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. Raises UsageError with suggestions if there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], self.list_commands(ctx), n=3)
+            if not near or args[0].startswith("-"):
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}; did you mean {' or '.join(near)}?", ctx) from error
+
+
 class Seconds(click.FloatRange):
-    """A time that ends. A range alone takes nan, which lies outside of nothing, and infinity."""
+    """A finite number of seconds; `click.FloatRange` also accepts nan and infinity."""
+
+    name = "seconds"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number, or fail as a range does."""
+        """Return the number. Fails like a range outside its bounds, and for nan and infinity."""
         seconds: float = super().convert(value, param, ctx)
         if not isfinite(seconds):
             self.fail(f"{seconds} has no end; give a number of seconds", param, ctx)
@@ -41,30 +61,33 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON doc
 redact_option = click.option(
     "--redact",
     is_flag=True,
-    help="For sharing: names and numbers stand for topics, keys, tags, groups, hosts, hashes (docs/inspect.md).",
+    help="Replace topics, keys, tags, groups, hosts and hashes by made-up names, for sharing (docs/inspect.md).",
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Start of the draws."
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all random draws."
 )
 disk_option = click.option(
     "--disk",
     type=click.Choice(["posix-strict", "journal", "kill"]),
     default="posix-strict",
     show_default=True,
-    help="What a directory keeps without a barrier: any subset, a prefix, or (process kill) all.",
+    help="Unsynced names that survive a crash: any subset, a prefix, or (process kill) all.",
 )
 strategy_option = click.option(
     "--strategy",
     type=click.Choice(["random", "swarm"]),
     default=None,
-    help="How histories are drawn: all from one mix of everything (random, the default), or each from its own.",
+    help="How runs are drawn: with fixed weights (random, the default), or each with its own configuration (swarm).",
 )
 out_option = click.option(
-    "--out", type=click.Path(file_okay=False), default=None, help="Directory for results and case files of failures."
+    "--out", type=click.Path(file_okay=False), default=None, help="Directory for run.json, tables and case files."
 )
 
 history_option = click.option(
-    "--history", type=click.Path(file_okay=False), default=None, help="Add this run to a dataset that Trends show."
+    "--history",
+    type=click.Path(file_okay=False),
+    default=None,
+    help="Add this run to the dataset of `report --history`.",
 )
 
 
@@ -72,7 +95,7 @@ target_option = click.option(
     "--target",
     metavar="SPEC",
     default=None,
-    help="Another store than ours: module:callable, path/file.py:callable, or 'cmd:./mystore --dir {dir}'.",
+    help="Your store: module:callable, path/file.py:callable, or 'cmd:./mystore --dir {dir}'.",
 )
 peer_option = click.option(
     "--peer",
@@ -83,9 +106,9 @@ peer_option = click.option(
 )
 answer_option = click.option(
     "--answer-seconds",
-    type=click.FloatRange(min=0.1, max=3600),
+    type=Seconds(min=0.1, max=3600),
     default=None,
-    help="With --target: how long it may take for an answer (10).",
+    help="With --target: longest time for an answer (10).",
 )
 
 
@@ -103,5 +126,10 @@ def bug_option(command: Command) -> Command:
         return value
 
     return click.option(
-        "--bug", default="", callback=known, shell_complete=bug_ids, help="Plant a bug (`tornpage bugs list`)."
+        "--bug",
+        metavar="ID",
+        default="",
+        callback=known,
+        shell_complete=bug_ids,
+        help="Plant a bug (`tornpage bugs list`).",
     )(command)

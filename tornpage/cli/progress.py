@@ -1,7 +1,7 @@
-"""How far a long command is: one bar on standard error, with count, rate and time left, and nothing where nobody looks.
+"""Show the progress of long commands: a bar on standard error with count, rate, time left.
 
-The bar has no thread of its own, since commands fork: it is drawn when the work says how far it is. Off a terminal
-there are lines for what takes very long, and nothing else.
+The bar has no thread, since commands fork. It is drawn when the work reports progress. Without a terminal there are
+lines for very long steps only.
 """
 
 import sys
@@ -36,14 +36,17 @@ _LINE_EVERY_S = 60.0
 _SHRINKING_LINE_EVERY_S = 5.0
 _SHOW_EVERY_S = 0.1
 _TRUSTED_S = 10.0
-"""Of steps of unequal length: what is known beforehand counts as much as so many seconds."""
+"""Weight, in seconds, of the known lengths of steps against the measured ones."""
 _MIB = 1 << 20
 _NAME_MAX = 40
-"""Characters of the name of what is under way."""
+"""Characters of the name of the current step."""
 
 
 def told(done: float, total: float | None, unit: str, seconds: float, *, left_s: float | None = None) -> str:
-    """Return what stands beside a bar: count, rate, and the time left at that rate unless it is known as `left_s`."""
+    """Return the text next to a bar: count, rate, and time left.
+
+    The time left follows from the rate unless it is given as `left_s`.
+    """
     parts = [f"{done:,.0f} of {total:,.0f} {unit}" if total is not None else f"{done:,.0f} {unit}"]
     rate = done / seconds if seconds > 0 else 0.0
     if rate > 0:
@@ -57,14 +60,14 @@ def told(done: float, total: float | None, unit: str, seconds: float, *, left_s:
 
 @contextmanager
 def counted_progress(what: str, *, total: float | None, unit: str) -> Iterator[Callable[[float, str], None]]:
-    """Yield a function to call with how many are done, and the name of what is under way (or nothing)."""
+    """Yield a function to call with the number of finished items and the current name."""
     with _bar(what, total) as draw:
         yield lambda done, name: draw(done, lambda seconds: told(done, total, unit, seconds), name)
 
 
 @contextmanager
 def bytes_progress(what: str) -> Iterator[Callable[..., None]]:
-    """Yield a function to call with how many bytes of how many are read, and the name of what is read (or nothing)."""
+    """Yield a function to call with bytes read, total bytes, and the current name."""
     with _bar(what, None) as draw:
 
         def show(read_bytes: int, total_bytes: int, name: str = "") -> None:
@@ -76,9 +79,10 @@ def bytes_progress(what: str) -> Iterator[Callable[..., None]]:
 
 @contextmanager
 def tasks_progress(what: str, first: str) -> Iterator[Callable[[str, int, int, bool], None]]:
-    """Yield a function to call with a stage, how many of its tasks are done, of how many, and whether these are all.
+    """Yield a function to call with a stage, its finished and known tasks, and a flag.
 
-    Each stage has a rate of its own; `first` is what happens before the first one. To be called by one thread.
+    The flag states whether the known tasks are all tasks. Each stage has its own rate; `first` is the name before the
+    first stage. Only one thread may call the function.
     """
     with _bar(what, None) as draw:
         stage, since = first, monotonic()
@@ -110,9 +114,9 @@ def steps_progress(what: str, *, total: int, unit: str = "steps") -> Iterator[Ca
 
 @contextmanager
 def simulation_progress(messages: float) -> Iterator[Callable[[int, str], None]]:
-    """Yield a function to call with how many of about so many messages were sent, and the table made of them, if any.
+    """Yield a function to call with the number of sent messages and the current table.
 
-    How long tables take does not follow from how long the messages took.
+    The name of the table is empty while messages are sent. The time of tables is independent of the messages.
     """
     with _bar("simulating", messages) as draw:
 
@@ -128,7 +132,10 @@ def simulation_progress(messages: float) -> Iterator[Callable[[int, str], None]]
 
 @contextmanager
 def states_progress(what: str, *, total: float | None, unit: str) -> Iterator[Callable[[int, float], None]]:
-    """Yield a function to call with (states, seconds); `total` counts seconds if that is the `unit`."""
+    """Yield a function to call with (states, seconds).
+
+    `total` is in seconds if `unit` is "seconds".
+    """
     with _bar(what, total) as draw:
 
         def show(states: int, seconds: float) -> None:
@@ -143,14 +150,17 @@ def states_progress(what: str, *, total: float | None, unit: str) -> Iterator[Ca
 
 @contextmanager
 def time_progress(what: str, *, seconds: float) -> Iterator[Callable[[str, float], None]]:
-    """Yield a function to call with the name of what is under way and the seconds gone, of a time that is set."""
+    """Yield a function to call with the current step and the elapsed part of `seconds`."""
     with _bar(what, seconds) as draw:
         yield lambda name, gone: draw(gone, lambda _: f"{_time(max(seconds - gone, 0.0))} left", name)
 
 
 @contextmanager
 def trials_progress(what: str) -> Iterator[Callable[["TrialsProgress"], None]]:
-    """Yield a function to call with how far trials are; a bar on a terminal, else a line each minute."""
+    """Yield a function to call with the progress of trials.
+
+    It draws a bar on a terminal, and prints a line a minute elsewhere.
+    """
     started = last = monotonic()
 
     def line(now: "TrialsProgress") -> None:
@@ -167,9 +177,9 @@ def trials_progress(what: str) -> Iterator[Callable[["TrialsProgress"], None]]:
 
 
 def step_lines(what: str, usual_s: Sequence[float]) -> Callable[[str], None]:
-    """Return a function to call with the name of the next of some steps, which have bars of their own.
+    """Return a function to call with the name of the next step; steps have their own bars.
 
-    The time left follows from the seconds that steps usually take, and from how long those before took here.
+    The time left follows from the usual seconds of the steps, and from the measured time of the earlier ones.
     """
     if not sys.stderr.isatty():
         return lambda name: None
@@ -187,35 +197,35 @@ def step_lines(what: str, usual_s: Sequence[float]) -> Callable[[str], None]:
 
 
 def shrinking_lines() -> Callable[[int, int, int, int], None]:
-    """Return a function to call while failures are made small; it says every few seconds how far that is."""
+    """Return a function to call while failures are shrunk; it prints a line every few seconds."""
     last = monotonic()
 
     def line(number: int, tries: int, operations: int, losses: int) -> None:
         nonlocal last
         if monotonic() - last >= _SHRINKING_LINE_EVERY_S:
             last = monotonic()
-            left = f"{operations} operations, {losses} lost facts"
-            say(f"making failure {number} small: {tries:,} replays, {left} left")
+            left = f"{operations} operations, {losses} lost writes"
+            say(f"shrinking failure {number}: {tries:,} replays, {left} left")
 
     return line
 
 
 @contextmanager
 def shrinking_progress(*, seconds: float) -> Iterator[Callable[[int, int, int], None]]:
-    """Yield a function to call after each replay of a search that may take `seconds`."""
-    with _bar("making it small", seconds) as draw:
+    """Yield a function to call after each replay of a search of up to `seconds`."""
+    with _bar("shrinking", seconds) as draw:
         started = monotonic()
 
         def show(tries: int, operations: int, losses: int) -> None:
             gone = monotonic() - started
-            so_far = f"{operations} operations and {losses} lost facts"
+            so_far = f"{operations} operations and {losses} lost writes"
             draw(gone, lambda _: told(tries, None, "replays", gone, left_s=max(seconds - gone, 0.0)), so_far)
 
         yield show
 
 
 def _of_trials(now: "TrialsProgress", seconds: float) -> str:
-    """Say how long it takes at the rate so far, trials of earlier runs aside, and at most."""
+    """Return count and time left, at the rate of this run's trials and at most."""
     likely = [f"about {_time(seconds / now.new * (now.total - now.done))} left"] if now.new else []
     at_most = [f"at most {_time(now.seconds_left_max)}"] if now.seconds_left_max is not None else []
     return ", ".join([f"{now.done:,} of {now.total:,} trials", *likely, *at_most])
@@ -229,7 +239,10 @@ def _time(seconds: float) -> str:
 
 @contextmanager
 def _bar(what: str, total: float | None) -> Iterator[Callable[..., None]]:
-    """Yield a function that draws place, text (made of the seconds gone) and name, ten times a second at most."""
+    """Yield a function that draws place, text and name, at most ten times a second.
+
+    The text is a function of the elapsed seconds.
+    """
     if not sys.stderr.isatty():
         yield lambda place, text, name, total=None: None
         return
@@ -253,7 +266,7 @@ def _bar(what: str, total: float | None) -> Iterator[Callable[..., None]]:
 
 
 def _display() -> "Progress":
-    """Return what draws on standard error; it asks the terminal, and NO_COLOR, how."""
+    """Return the display on standard error, in the style of the terminal and NO_COLOR."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 

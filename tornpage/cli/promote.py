@@ -11,13 +11,13 @@ __all__ = ["command"]
 
 @click.command("promote")
 @click.argument("case", shell_complete=case_files)
-@click.option("--name", required=True, help="What the test is called: small letters, digits and _.")
+@click.option("--name", required=True, help="Name of the test: small letters, digits and _.")
 @click.option(
     "--directory",
     type=click.Path(file_okay=False),
     default="tests/regressions",
     show_default=True,
-    help="Where your tests are.",
+    help="Directory of your tests.",
 )
 @options.json_option
 def command(case: str, name: str, directory: str, as_json: bool) -> None:
@@ -27,8 +27,8 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
     tornpage promote tp1-… --name a_lost_size_of_the_first_file
     tornpage promote out/case-1a2b3c4d.json --name torn_tail --directory tests
 
-    Writes test_NAME.py with the case in readable form. It asserts that the store holds, and, if the case names a
-    planted bug, that this is still caught. Exits 1 when the store does not hold yet; nothing is ever overwritten.
+    Writes test_NAME.py with the case in readable form. The test asserts that the store holds and, if the case names a
+    planted bug, that the bug is still caught. Exits 1 if the store does not hold yet. Never overwrites a file.
     """
     from tornpage.outcomes.counterexamples import given_case, promote_outcome
     from tornpage.outcomes.targets import refusing_targets

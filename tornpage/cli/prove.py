@@ -14,7 +14,7 @@ from tornpage.run.directory import prepare, write_run
 __all__ = ["command"]
 
 _PAGES = 3
-"""Counterexamples, the canary among them, that get a page of their own."""
+"""Counterexamples, including the canary, that get a page."""
 
 
 @click.command("prove")
@@ -24,10 +24,10 @@ _PAGES = 3
 @options.seed_option
 @options.json_option
 def command(seed: int, out: str, as_json: bool) -> None:
-    """The main job: everything once, thin but real, and a report of only that.
+    """Run every kind of check once, briefly (about 5 min), and write a report.
 
-    Real kills, model check, crash campaign, canary, our log and RocketMQ's read back, simulation, audit and campaign on
-    Spark. Ends with a summary table, the verdict, and the path of the page alone on a line.
+    Real kills, lockstep runs with the model, a crash campaign, a canary, logs of tornpage and RocketMQ read back, a
+    simulation, an audit, and a campaign on Spark. Ends with a summary table, the verdict, and the path of the page.
 
     \b
     tornpage prove
@@ -56,7 +56,7 @@ def command(seed: int, out: str, as_json: bool) -> None:
 
 
 def _report(directory: Path, outcome: Outcome) -> str:
-    """Write the run and its page; return the page's path, or nothing when the disk refuses."""
+    """Write the run and its page; return the path of the page, or "" if a write fails."""
     from tornpage.outcomes.counterexamples import write_case_pages
     from tornpage.reports.errors import ReportError
     from tornpage.reports.pages.run_page import build_report

@@ -33,16 +33,16 @@ _TARGET_TRIES = 5
 )
 @options.json_option
 def command(cases: tuple[str, ...], image: str | None, tries: int | None, as_json: bool) -> None:
-    """Run failures again: CASE is a token (tp1-… or ti1-…), a case file, or a directory that a run wrote.
+    """Repeat failures: CASE is a token (tp1-… or ti1-…), a case file, or a run directory.
 
     \b
     tornpage replay tp1-…
     tornpage replay out/case-1a2b3c4d.json
     tornpage replay tp1-… --image crashed && tornpage inspect crashed
     tornpage replay ti1-…                     (an interleaving of threads)
-    tornpage replay out/ older-run/           (all saved cases, judged by the store and the judges of today)
+    tornpage replay out/ older-run/           (all saved cases, with the present store and judges)
 
-    Exits 1 when a failure shows again, 0 when every promise holds, 3 when one of several cases cannot be read.
+    Exits 1 if a failure occurs again, 0 if every guarantee holds, 3 if one of several cases cannot be read.
     """
     from tornpage.outcomes.counterexamples import given_cases, is_directory, judged_again, text_of
 
@@ -83,7 +83,7 @@ def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_js
     figures = {"operations": len(read.operations), "tries": tried.tries, "shown": tried.shown}
     failure = tried.failure
     if failure is None:
-        held = "every promise holds" + (f" in {tried.tries} tries" if tried.tries > 1 else "")
+        held = "every guarantee holds" + (f" in {tried.tries} tries" if tried.tries > 1 else "")
         emit(Outcome("replay", "holds", figures), as_json=as_json, text=f"{held}\n\nverdict: holds")
     outcome = Outcome("replay", "broken", figures, findings=[failure.finding().document()])
     rate = f"the failure showed in {tried.shown} of {tried.tries} tries\n\n" if tried.tries > 1 else ""

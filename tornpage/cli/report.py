@@ -11,7 +11,7 @@ from tornpage.cli.progress import steps_progress
 __all__ = ["command"]
 
 PAGES = 5
-"""Pages of counterexamples that are written if nobody says how many; each carries its case out again."""
+"""Default number of counterexample pages; each page repeats its case."""
 
 
 @click.command("report")
@@ -21,10 +21,10 @@ PAGES = 5
     type=click.IntRange(min=0),
     default=PAGES,
     show_default=True,
-    help="Explain a counterexample of so many causes on pages of their own, case-….html beside the report.",
+    help="Number of counterexample pages, case-….html next to the report.",
 )
 @click.option(
-    "--history", type=click.Path(), default=None, metavar="DIR", help="Instead: the trends over a history of runs."
+    "--history", type=click.Path(), default=None, metavar="DIR", help="Write the trends over a history of runs instead."
 )
 @click.option("--out", type=click.Path(dir_okay=False), default=None, help="The page of trends.  [default: in DIR]")
 @options.json_option
@@ -32,19 +32,19 @@ def command(directory: str | None, pages: int, history: str | None, out: str | N
     """Write the page of the run directory DIR, and print its path.
 
     \b
-    tornpage report out/                     (of explore, campaign, check, prove, judge or bugs score, with --out)
+    tornpage report out/                     (--out of explore, campaign, check, prove, judge or bugs score)
     tornpage report out/ --pages 0           (without pages of counterexamples)
     tornpage report --history runs/ --out trends.html
 
-    One file that needs no network: findings by cause, what was explored and what was not, the scoreboard, the store
-    beside RocketMQ, time, provenance, and the numbers to be saved. See docs/report.md.
+    The page is one file without network: findings by cause, coverage, the scoreboard, the comparison with RocketMQ,
+    time, provenance, and downloads. See docs/report.md.
     """
     from tornpage.reports.errors import ReportError
 
     if (directory is None) == (history is None):
         refuse("give a run directory, or --history with a directory of histories")
     if out is not None and history is None:
-        refuse("--out goes with --history; the page of a run lies in its directory")
+        refuse("--out goes with --history; the page of a run is written to its directory")
     figures: dict[str, float | int]
     try:
         if history is not None:
@@ -65,7 +65,7 @@ def command(directory: str | None, pages: int, history: str | None, out: str | N
 
 
 def _report(directory: Path, pages: int) -> tuple[Path, int]:
-    """Write pages of counterexamples and the report; return its path and how many pages were written."""
+    """Write counterexample pages and the report; return its path and the number of pages."""
     from tornpage.outcomes.counterexamples import write_case_pages
     from tornpage.reports.pages.run_page import build_report
     from tornpage.reports.pages.simulation_page import build_simulation_page

@@ -21,14 +21,14 @@ __all__ = ["command"]
 @options.out_option
 @options.json_option
 def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
-    """Make a failing case small: CASE is a token (tp1-…) or a case file.
+    """Reduce a failing case: CASE is a token (tp1-…) or a case file.
 
     \b
     tornpage shrink tp1-…
     tornpage shrink out/case-1a2b3c4d.json --seconds 120 --out small
 
-    Operations, crash point, what was lost and settings are made simpler as long as the case fails in the same way. It
-    says whether the result is 1-minimal, or what ended it. Exits 1 when the failure shows, 0 when every promise holds.
+    Simplifies operations, crash point, lost writes and settings while the case fails in the same way. Prints whether
+    the result is 1-minimal, or what ended the search. Exits 1 if the failure occurs, 0 if every guarantee holds.
     """
     from tornpage.outcomes.counterexamples import given_case, shrink_outcome
     from tornpage.outcomes.targets import refusing_targets

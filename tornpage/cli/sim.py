@@ -20,27 +20,27 @@ __all__ = ["command", "experiment_command", "frontier_command"]
 
 
 _device_option = click.option(
-    "--device", default="vm-ext4", show_default=True, metavar="PRESET", help="Which device; a wrong name lists them."
+    "--device", default="vm-ext4", show_default=True, metavar="PRESET", help="Device preset; a wrong name lists all."
 )
 _effort_option = click.option(
     "--effort",
     type=click.FloatRange(min=0, max=1, min_open=True),
     default=1.0,
     show_default=True,
-    help="Share of the messages and crashes to simulate; below 1 captions are rougher.",
+    help="Share of the messages and crashes to simulate; less is faster and less exact.",
 )
 _out_option = click.option(
     "--out",
     type=click.Path(file_okay=False),
     default=None,
-    help="Directory for the tables; `tornpage report` draws it.",
+    help="Directory for the tables; `tornpage report DIR` draws them.",
 )
 
 
 @click.command("experiment")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "everything", is_flag=True, help="Every experiment, some minutes.")
-@click.option("--list", "only_list", is_flag=True, help="Tell the names and what each one asks, and end.")
+@click.option("--all", "everything", is_flag=True, help="Every experiment (some minutes).")
+@click.option("--list", "only_list", is_flag=True, help="Print names and questions, and exit.")
 @_device_option
 @_effort_option
 @_out_option
@@ -56,7 +56,7 @@ def experiment_command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Carry out named experiments: a question, its answer from a simulation, and the rows behind it.
+    """Run named experiments: a question, its answer by simulation, and the rows of the answer.
 
     \b
     tornpage sim experiment --list
@@ -79,10 +79,10 @@ def experiment_command(
     "--crashes", type=click.IntRange(1, 10_000), default=24, show_default=True, help="Power losses for each policy."
 )
 @click.option(
-    "--kills", type=click.IntRange(0, 1_000), default=2, show_default=True, help="Processes to kill for each."
+    "--kills", type=click.IntRange(0, 1_000), default=2, show_default=True, help="Process kills for each policy."
 )
 @click.option(
-    "--directory", type=click.Path(), default=None, help="Where stores of killed processes are (a temporary one)."
+    "--directory", type=click.Path(), default=None, help="Directory for stores of killed processes (temporary)."
 )
 @_device_option
 @_effort_option
@@ -99,7 +99,7 @@ def frontier_command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Which latency buys which safety? Simulated policies, and what crashes really took from the store under them.
+    """Compare put latency and crash losses of flush policies, simulated and in the real store.
 
     \b
     tornpage sim frontier --out build/frontier && tornpage report build/frontier
@@ -132,52 +132,100 @@ def frontier_command(
 DEFAULT_RATE = 10_000.0
 CRASH_MS_MAX = 1e12
 DEFAULT_RATES = (1_000.0, 5_000.0, 20_000.0)
-FLUSH_HELP = "flushDiskType; woken: asynchronous with flushCommitLogTimed=false."
+FLUSH_HELP = "flushDiskType; woken: asynchronous with flushCommitLogTimed=false"
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-@click.group("sim")
+@click.group("sim", cls=options.Commands)
 def command() -> None:
-    """Simulate what flush and preallocation policies cost producers, and what a power loss would take."""
+    """Simulate put latency and crash losses of flush and preallocation policies."""
 
 
 def _load_options(decorated: Decorated) -> Decorated:
     """Add the options that `run` and `sweep` share."""
     shared = [
-        click.option("--messages", type=click.IntRange(min=1), default=None, help="End of the load (default 100000)."),
         click.option(
-            "--seconds", type=click.FloatRange(min=0, min_open=True), default=None, help="Or: simulated time of it."
+            "--messages", type=click.IntRange(min=1), metavar="N", default=None, help="Length of the load (100000)."
         ),
         click.option(
-            "--size", type=click.IntRange(min=1), default=1024, show_default=True, help="Bytes of a record, smallest."
+            "--seconds",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            default=None,
+            help="Length of the load in simulated time, instead of --messages.",
         ),
-        click.option("--size-max", type=click.IntRange(min=1), default=None, help="Largest (default: all the same)."),
         click.option(
-            "--file-size", type=click.IntRange(min=4096), default=16 << 20, show_default=True, help="Bytes of a file."
+            "--size",
+            type=click.IntRange(min=1),
+            metavar="BYTES",
+            default=1024,
+            show_default=True,
+            help="Smallest record.",
+        ),
+        click.option(
+            "--size-max",
+            type=click.IntRange(min=1),
+            metavar="BYTES",
+            default=None,
+            help="Largest record (default: --size).",
+        ),
+        click.option(
+            "--file-size",
+            type=click.IntRange(min=4096),
+            metavar="BYTES",
+            default=16 << 20,
+            show_default=True,
+            help="Size of a log file.",
         ),
         click.option(
             "--device-mode",
             type=click.Choice(DEVICE_MODES),
             default=None,
-            help="Of a calibration: how bytes came to the file (mmap).",
+            help="Mode of a calibration: how bytes were written (mmap).",
         ),
-        click.option("--any-machine", is_flag=True, help="Take a calibration of another machine, too."),
+        click.option("--any-machine", is_flag=True, help="Also accept a calibration of another machine."),
         click.option("--warm/--no-warm", default=False, help="warmMapedFileEnable: touch new files before use."),
-        click.option("--pool", type=int, default=None, help="transientStorePoolSize: put into so many buffers."),
-        click.option("--commit-interval-ms", type=int, default=None, help="commitIntervalCommitLog of --pool (200)."),
-        click.option("--commit-least-pages", type=int, default=None, help="commitCommitLogLeastPages (4)."),
-        click.option("--commit-thorough-ms", type=int, default=None, help="commitCommitLogThoroughInterval (200)."),
+        click.option(
+            "--pool", type=int, metavar="BUFFERS", default=None, help="transientStorePoolSize; uses the pool."
+        ),
+        click.option(
+            "--commit-interval-ms",
+            type=int,
+            metavar="MS",
+            default=None,
+            help="commitIntervalCommitLog of --pool (200).",
+        ),
+        click.option(
+            "--commit-least-pages", type=int, metavar="PAGES", default=None, help="commitCommitLogLeastPages (4)."
+        ),
+        click.option(
+            "--commit-thorough-ms", type=int, metavar="MS", default=None, help="commitCommitLogThoroughInterval (200)."
+        ),
         click.option("--fast-fail/--no-fast-fail", default=False, help="fastFailIfNoBufferInStorePool."),
-        click.option("--replica-us", type=float, default=None, help="SYNC_MASTER: the slave answers after so long."),
-        click.option("--writeback/--no-writeback", default=False, help="Have the kernel write dirty pages by itself."),
-        click.option("--wake-ms", type=int, default=None, help="dirty_writeback_centisecs of it, in ms (5000)."),
-        click.option("--expire-ms", type=int, default=None, help="dirty_expire_centisecs, in ms (30000)."),
-        click.option("--background-mib", type=int, default=None, help="Dirty MiB above which it hurries (2365)."),
-        click.option("--burst-ms", type=float, default=None, help="Bursts at --rate, of so many ms each,"),
-        click.option("--rest-ms", type=float, default=None, help="with so many ms between two,"),
-        click.option("--rest-rate", type=float, default=None, help="at this rate, messages/s (0)."),
-        click.option("--think-us", type=click.FloatRange(min=0), default=None, help="Mean think time of --producers."),
+        click.option(
+            "--replica-us", type=float, metavar="US", default=None, help="SYNC_MASTER: answer time of the slave."
+        ),
+        click.option("--writeback/--no-writeback", default=False, help="The kernel writes dirty pages by itself."),
+        click.option(
+            "--wake-ms", type=int, metavar="MS", default=None, help="Its dirty_writeback_centisecs, in ms (5000)."
+        ),
+        click.option(
+            "--expire-ms", type=int, metavar="MS", default=None, help="Its dirty_expire_centisecs, in ms (30000)."
+        ),
+        click.option(
+            "--background-mib", type=int, metavar="MIB", default=None, help="Its dirty_background_bytes, in MiB (2365)."
+        ),
+        click.option("--burst-ms", type=float, metavar="MS", default=None, help="Length of bursts at --rate."),
+        click.option("--rest-ms", type=float, metavar="MS", default=None, help="Time between two bursts."),
+        click.option("--rest-rate", type=float, metavar="MSG/S", default=None, help="Rate between two bursts (0)."),
+        click.option(
+            "--think-us",
+            type=click.FloatRange(min=0),
+            metavar="US",
+            default=None,
+            help="Mean think time of --producers.",
+        ),
         click.option("--out", type=click.Path(), default=None, help="Directory for the rows, as JSON lines."),
         options.seed_option,
         options.json_option,
@@ -189,27 +237,39 @@ def _load_options(decorated: Decorated) -> Decorated:
 
 @command.command("run")
 @click.option("--flush", type=click.Choice(FLUSH_KINDS), default=None, help=f"{FLUSH_HELP} (async)")
-@click.option("--interval-ms", type=int, default=None, help="flushIntervalCommitLog of an async flush (500).")
-@click.option("--least-pages", type=int, default=None, help="flushCommitLogLeastPages (4).")
-@click.option("--thorough-ms", type=int, default=None, help="flushCommitLogThoroughInterval (10000).")
+@click.option(
+    "--interval-ms", type=int, metavar="MS", default=None, help="flushIntervalCommitLog of an async flush (500)."
+)
+@click.option("--least-pages", type=int, metavar="PAGES", default=None, help="flushCommitLogLeastPages (4).")
+@click.option("--thorough-ms", type=int, metavar="MS", default=None, help="flushCommitLogThoroughInterval (10000).")
 @click.option(
     "--allocation",
     type=click.Choice(["one-ahead", "on-demand"]),
     default=None,
-    help="When the next file is made (one-ahead).",
+    help="When the next file is created (one-ahead).",
 )
 @click.option(
     "--device",
     default="vm-ext4",
     show_default=True,
     metavar="PRESET|FILE",
-    help="Which device, or a calibration; a wrong name lists the presets.",
+    help="Device preset or calibration file; a wrong name lists the presets.",
 )
-@click.option("--rate", type=float, default=None, help=f"Open load, messages/s ({DEFAULT_RATE:g}).")
-@click.option("--producers", type=click.IntRange(1, 10_000), default=None, help="Instead: so many that wait in turn.")
+@click.option("--rate", type=float, metavar="MSG/S", default=None, help=f"Rate of an open load ({DEFAULT_RATE:g}).")
+@click.option(
+    "--producers",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    default=None,
+    help="Closed load instead: producers that wait for each answer.",
+)
 @click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
-@click.option("--crashes", type=click.IntRange(0, 1_000_000), default=0, help="Crash at so many moments of the load.")
-@click.option("--crash-at-ms", type=float, multiple=True, help="Crash at this moment too; again for more.")
+@click.option(
+    "--crashes", type=click.IntRange(0, 1_000_000), metavar="N", default=0, help="Number of drawn crash moments."
+)
+@click.option(
+    "--crash-at-ms", type=float, metavar="MS", multiple=True, help="Also crash at this moment; can be repeated."
+)
 @_load_options
 def run_command(
     flush: str | None,
@@ -232,15 +292,15 @@ def run_command(
     tornpage sim run --flush async --interval-ms 100 --device ebs-gp3 --seconds 60
     tornpage sim run --pool 5 --rate 50000 --crashes 1000
     tornpage sim run --broker-config broker.conf --rate 20000 --burst-ms 50 --rest-ms 200
-    tornpage sim run --flush sync --device exponential-1ms --rate 1000     (a formula knows the answer)
-    tornpage sim run --flush sync --device disk.calibration                (this disk, by `sim calibrate`)
+    tornpage sim run --flush sync --device exponential-1ms --rate 1000     (a formula gives the answer)
+    tornpage sim run --flush sync --device disk.calibration                (your disk, by `sim calibrate`)
     """
     if rate is not None and producers is not None:
-        refuse("--rate is for producers that do not wait, --producers for such that do; choose one")
+        refuse("--rate is for producers that do not wait, --producers for producers that wait; choose one")
     if asked["broker_config"] is not None:
         policy = (flush, interval_ms, least_pages, asked["thorough_ms"], allocation, asked["pool"])
         if any(value is not None for value in policy) or asked["warm"]:
-            refuse("--broker-config says which policies to follow; leave the options for them out")
+            refuse("--broker-config states the policies; leave out the options for policies")
     if any(not 0 <= at < CRASH_MS_MAX for at in crash_at_ms):
         refuse(f"--crash-at-ms has to lie between 0 and {CRASH_MS_MAX:g}")
     asked |= {
@@ -261,25 +321,54 @@ def _given(value: float | None) -> list[float]:
 
 
 @command.command("sweep")
-@click.option("--flush", "flushes", type=click.Choice(FLUSH_KINDS), multiple=True, help="Again for more (sync, async).")
-@click.option("--interval-ms", "intervals_ms", type=int, multiple=True, help="flushIntervalCommitLog; again for more.")
-@click.option("--least-pages", "least_pages", type=int, multiple=True, help="flushCommitLogLeastPages; again for more.")
-@click.option("--thorough-ms", type=int, default=None, help="flushCommitLogThoroughInterval (10000).")
+@click.option(
+    "--flush", "flushes", type=click.Choice(FLUSH_KINDS), multiple=True, help="Can be repeated (sync, async)."
+)
+@click.option(
+    "--interval-ms",
+    "intervals_ms",
+    type=int,
+    metavar="MS",
+    multiple=True,
+    help="flushIntervalCommitLog; can be repeated.",
+)
+@click.option(
+    "--least-pages",
+    "least_pages",
+    type=int,
+    metavar="PAGES",
+    multiple=True,
+    help="flushCommitLogLeastPages; can be repeated.",
+)
+@click.option("--thorough-ms", type=int, metavar="MS", default=None, help="flushCommitLogThoroughInterval (10000).")
 @click.option(
     "--allocation",
     "allocations",
     type=click.Choice(["one-ahead", "on-demand"]),
     multiple=True,
-    help="Again for more (both).",
+    help="Can be repeated (both).",
 )
-@click.option("--device", "devices", multiple=True, metavar="PRESET|FILE", help="Again for more (vm-ext4).")
-@click.option("--rate", "rates", type=float, multiple=True, help="Messages/s; again for more (1000, 5000, 20000).")
-@click.option("--producers", type=click.IntRange(1, 10_000), multiple=True, help="Also: closed loops of so many.")
+@click.option("--device", "devices", multiple=True, metavar="PRESET|FILE", help="Can be repeated (vm-ext4).")
+@click.option(
+    "--rate",
+    "rates",
+    type=float,
+    metavar="MSG/S",
+    multiple=True,
+    help="Open load; can be repeated (1000, 5000, 20000).",
+)
+@click.option(
+    "--producers",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    multiple=True,
+    help="Closed load of N producers; can be repeated.",
+)
 @click.option("--master", default=None, help="Run the points in tasks of this Spark master; --out gets Parquet.")
-@click.option("--resume", is_flag=True, help="Go on in the --out of a --master: skip the points that are done.")
+@click.option("--resume", is_flag=True, help="Continue in the --out of a --master: skip finished points.")
 @_load_options
 def sweep_command(master: str | None, resume: bool, out: str | None, as_json: bool, **asked: Any) -> None:
-    """Simulate every combination of the policies and loads named.
+    """Simulate every combination of the given policies and loads.
 
     \b
     tornpage sim sweep --out build/sweep
@@ -289,7 +378,7 @@ def sweep_command(master: str | None, resume: bool, out: str | None, as_json: bo
     tornpage sim sweep --master 'local[2]' --out build/sweep --resume
     """
     if resume and (master is None or out is None):
-        refuse("--resume goes with --master and the --out directory of the sweep to go on with")
+        refuse("--resume needs --master and the --out directory of the sweep")
     asked |= {
         "flushes": asked["flushes"] or ["sync", "async"],
         "allocations": asked["allocations"] or ["one-ahead", "on-demand"],
@@ -306,12 +395,12 @@ def sweep_command(master: str | None, resume: bool, out: str | None, as_json: bo
     "--seconds",
     type=options.Seconds(min=0, min_open=True, max=86_400),
     default=None,
-    help="How long to measure, two rounds at least (60 for each mode).",
+    help="Time to measure, at least two rounds (60 for each mode).",
 )
-@click.option("--mode", "modes", type=click.Choice(DEVICE_MODES), multiple=True, help="Again for more (both).")
-@click.option("--out", type=click.Path(), required=True, metavar="FILE", help="Where the calibration goes.")
-@click.option("--real-time", is_flag=True, help="Run before other processes, to measure the disk of a busy machine.")
-@click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
+@click.option("--mode", "modes", type=click.Choice(DEVICE_MODES), multiple=True, help="Can be repeated (both).")
+@click.option("--out", type=click.Path(), required=True, metavar="FILE", help="File for the calibration.")
+@click.option("--real-time", is_flag=True, help="Run with priority, to measure the disk of a busy machine.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @options.seed_option
 @options.json_option
 def calibrate_command(
@@ -324,10 +413,10 @@ def calibrate_command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Measure the disk below DIRECTORY (default: here), for `--device FILE` of `sim run` and `sim sweep`.
+    """Measure the disk of DIRECTORY (default: .) for `--device FILE` of `run` and `sweep`.
 
-    Syncs after so many pages and so long a pause, first touches, files, and the store's own work under small loads,
-    in short slices in random order. Needs 512 MiB for a while; nothing is left behind.
+    Measures syncs after different numbers of pages and pauses, first touches, files, and the store under small loads,
+    in short slices in random order. Needs 512 MiB while it runs, and removes its files.
 
     \b
     tornpage sim calibrate /var/lib/broker --out disk.calibration
@@ -352,16 +441,16 @@ def calibrate_command(
     type=options.Seconds(min=0, min_open=True),
     default=120.0,
     show_default=True,
-    help="Time to measure, about; two rounds of some 15 s at least.",
+    help="Approximate time to measure; at least two rounds of some 15 s.",
 )
 @click.option("--out", type=click.Path(), default=None, help="Directory for the rows, as JSON lines.")
 @options.seed_option
 @options.json_option
 def validate_command(directory: str | None, seconds: float, out: str | None, seed: int, as_json: bool) -> None:
-    """Predict the real store, measure it in DIRECTORY, and say how far the prediction is off.
+    """Predict the real store, measure it in DIRECTORY, and print the error of the prediction.
 
-    Stores are made below DIRECTORY (default: a temporary one) and removed. Where allowed, the measurement runs before
-    other programs.
+    Stores are created in DIRECTORY (default: a temporary one) and removed. If allowed, the measurement runs with
+    priority over other programs.
 
     \b
     tornpage sim validate /var/tmp

@@ -1,4 +1,4 @@
-"""The steps of `tornpage audit`: which engine reads the stores, and what is said of them."""
+"""Run `tornpage audit`: choose the engine, read the stores, and print the findings."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -23,18 +23,18 @@ __all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "repair_outcome"]
 ENGINES = ("auto", "plain", "tasks", "joins")
 _TIMINGS = ("seconds", "start_s", "read_s", "join_s")
 _PLAIN_BYTES = 4 << 30
-"""Below this, all stores together, the start of Spark costs more than the audit. Log and queues count."""
+"""Bytes of log and queues of all stores below which the start of Spark costs more than the audit."""
 
 _ARRAY_BYTES = 2 << 30
-"""A store up to this size is held as arrays, in this process or in a worker: some 500 bytes a record (ADR 43)."""
+"""Largest store that is held as arrays, in this process or a worker; some 500 bytes a record (ADR 43)."""
 
 _PARTITION_BYTES = 256 << 20
-"""Joins work in parts of about this much log and queues; for less than one, Spark is asked for a quick start."""
+"""Bytes of log and queues in a part of a join; with less than one part Spark starts in a quick mode."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the audit is asked for; `work` is where rows are written, a place of its own if there is none."""
+    """Options of an audit; `work` is the directory for rows, None for a temporary one."""
 
     engine: str = "auto"
     master: str = "local[2]"
@@ -79,7 +79,7 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
 
 
 def repair_outcome(store: str, target: str, asked: Asked, *, only_plan: bool) -> tuple[Outcome, str]:
-    """Audit a store, say how a copy of it would be mended and, unless only that is wanted, mend the copy."""
+    """Audit a store, plan the repair of a copy and, unless `only_plan`, write the copy."""
     from tornpage.pipeline.repairing import RepairRefused, carry_out, prepare_repair
     from tornpage.properties.inspect import InspectError
 
@@ -110,7 +110,7 @@ def _given(asked: Asked) -> "SettingsOverride":
 
 
 def _engine(asked: Asked, plans: Sequence["StorePlan"]) -> str:
-    """Return who reads, as it was asked for or as the sizes of the stores say."""
+    """Return the given engine, or the one for the sizes of the stores."""
     if asked.engine != "auto":
         return asked.engine
     if asked.work is not None:
@@ -167,7 +167,7 @@ def _audits(
 
 
 def _told(plans: Sequence["StorePlan"]) -> Iterator[tuple["StorePlan", Callable[[int], None]]]:
-    """Yield the stores, each with whom to tell how much of it is read."""
+    """Yield each store with a function to call with the number of bytes read."""
     from tornpage.pipeline.audit.store_rows import bytes_to_read
 
     sizes = [bytes_to_read(plan) for plan in plans]

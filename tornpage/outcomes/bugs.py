@@ -98,7 +98,7 @@ def _holes(bug: PlantedBug) -> Sequence[Hole]:
 
 def _short_origin(row: Row) -> str:
     return ", ".join([*row["holes"], *(name for name in row["rocketmq"] if name != row["id"])]) or (
-        "RocketMQ" if row["rocketmq"] else "ours"
+        "RocketMQ" if row["rocketmq"] else "own"
     )
 
 

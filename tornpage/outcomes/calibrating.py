@@ -1,4 +1,4 @@
-"""What `tornpage sim calibrate` does: measure, save, and say what was found."""
+"""Run `tornpage sim calibrate`: measure, save, and print the result."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ def sim_calibrate_outcome(
     overwrite: bool,
     seed: int,
 ) -> tuple[Outcome, str]:
-    """Measure the disk below a directory and write the calibration; an interrupt keeps the rounds that are done."""
+    """Measure the disk of a directory and write the calibration."""
     from tornpage.bench.calibration.calibrate import CannotCalibrate, calibrate
     from tornpage.impl.errors import StoreError
     from tornpage.properties.contract import HarnessError
@@ -65,7 +65,7 @@ def sim_calibrate_outcome(
 
 
 def _require_places(directory: str, out: str, *, overwrite: bool) -> None:
-    """Refuse what would fail only after a minute of measuring."""
+    """Refuse unusable places before the measurement starts."""
     if not os.path.isdir(directory):
         refuse(f"{directory} is no directory; name one on the disk to be measured")
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -75,7 +75,7 @@ def _require_places(directory: str, out: str, *, overwrite: bool) -> None:
     if os.path.isdir(out):
         refuse(f"--out {out} is a directory; name a file")
     if os.path.exists(out) and not overwrite:
-        refuse(f"--out {out} is there already; name another file, or say --overwrite")
+        refuse(f"--out {out} exists; name another file, or give --overwrite")
     parent = os.path.dirname(os.path.abspath(out))
     if not os.access(parent, os.W_OK | os.X_OK):
         refuse(f"cannot write to {parent}; name another --out")
@@ -83,7 +83,7 @@ def _require_places(directory: str, out: str, *, overwrite: bool) -> None:
 
 @contextmanager
 def _priority(real_time: bool) -> Iterator[None]:
-    """Run before other processes if that is asked for; refuse if the system does."""
+    """Run with real-time priority on request; refuse if the system does not allow it."""
     if not real_time:
         yield
         return

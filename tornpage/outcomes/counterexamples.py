@@ -1,4 +1,4 @@
-"""Cases as users give them, and what commands do with one: run it again, make it small, explain it, keep it as a test.
+"""Read cases from users, and replay, shrink, explain or promote them.
 
 A case is a token, a case file, or a directory of them; of counterexamples and of interleavings.
 """
@@ -35,7 +35,7 @@ __all__ = [
     "write_case_pages",
 ]
 
-_HOLDS = "every promise holds: there is nothing to {}\n\nverdict: holds"
+_HOLDS = "every guarantee holds: there is nothing to {}\n\nverdict: holds"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TOKENS = ("tp1-", "ti1-")
 
@@ -45,7 +45,7 @@ _TOKENS = ("tp1-", "ti1-")
 
 @dataclass(frozen=True, slots=True)
 class GivenCase:
-    """One case: where it is from, its token or its text, and what its failure was when it was saved ("" if unknown)."""
+    """One case: its origin, its token or text, and its saved failure ("" if unknown)."""
 
     name: str
     text: str
@@ -65,7 +65,7 @@ class GivenCase:
 
 
 def text_of(given: str) -> GivenCase:
-    """Return a token or the text of a case file; refuses what is neither."""
+    """Return a token or the text of a case file; refuses anything else."""
     if given.startswith(_TOKENS):
         return GivenCase(f"{given[:12]}…", given, is_token=True)
     try:
@@ -77,12 +77,12 @@ def text_of(given: str) -> GivenCase:
 
 
 def given_case(given: str) -> "Case":
-    """Read the case of a counterexample; refuses what cannot be read, and interleavings."""
+    """Read the case of a counterexample; refuses interleavings and unreadable cases."""
     from tornpage.properties.program.case import BadToken
 
     found = text_of(given)
     if found.is_interleaving:
-        refuse("an interleaving is made small and told when it is found; `tornpage replay` shows it again")
+        refuse("an interleaving is shrunk and explained when it is found; use `tornpage replay` for it")
     try:
         return found.case()
     except BadToken as error:
@@ -90,12 +90,12 @@ def given_case(given: str) -> "Case":
 
 
 def is_directory(given: str) -> bool:
-    """Whether a directory of cases was given; a token is none, however long it is."""
+    """Return whether a directory was given; a token is none."""
     return not given.startswith(_TOKENS) and os.path.isdir(given)
 
 
 def given_cases(given: str) -> list[GivenCase]:
-    """Return the cases below a directory (case files, and tokens of findings whose file is gone), or the one given."""
+    """Return the cases below a directory, or the one given."""
     if not is_directory(given):
         return [text_of(given)]
     texts = [(path, _read(path)) for path in sorted(Path(given).rglob("*.json"))]
@@ -119,7 +119,7 @@ def _read(path: Path) -> str:
 
 
 def _is_a_case(path: Path, text: str) -> bool:
-    """Whether a file is a case, or was meant to be one: then it is told why it cannot be read."""
+    """Return whether a file is a case, or looks like one that cannot be read."""
     return path.name.startswith(("case-", "interleaving-")) or '"tornpage_case"' in text[:400]
 
 
@@ -145,7 +145,7 @@ def _of_findings(path: Path, text: str) -> Iterator[GivenCase]:
 
 
 def _key(case: GivenCase) -> str:
-    """Return what tells the case of a token from others; one that cannot be read is told by its place."""
+    """Return a key of the case of a token; its place if the token cannot be read."""
     from tornpage.properties.program.packing import BadToken, unpacked
 
     try:
@@ -163,7 +163,7 @@ def _told_by(document: dict[str, Any]) -> str:
 
 
 def shrink_outcome(case: "Case", *, seconds: float, out: str | None) -> tuple[Outcome, str]:
-    """Make a case small; return outcome and text. Raises UnknownBug."""
+    """Shrink a case; return outcome and text. Raises UnknownBug."""
     from tornpage.render.counterexample import failure_text, how_small, how_small_text, save_case
 
     before, small = _shrunk(case, seconds)
@@ -195,14 +195,14 @@ def shrink_outcome(case: "Case", *, seconds: float, out: str | None) -> tuple[Ou
 
 
 def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome, str]:
-    """Write the page of a case, made small before if there are seconds for it. Raises UnknownBug."""
+    """Write the page of a case, after shrinking for `seconds`. Raises UnknownBug."""
     from tornpage.properties.campaign.replay import replay, with_evidence
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explain.evidence import Witness
     from tornpage.render.counterexample import how_small, page_of
 
     if case.settings.target:
-        refuse("there are pages of cases of our own store alone; `tornpage replay` tells this one")
+        refuse("explain supports only tornpage's own store; use `tornpage replay TOKEN` for this case")
     how: dict[str, Any] | None = None
     failure: Failure | None
     if seconds:
@@ -232,7 +232,7 @@ def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome
 
 
 def _case_page(case: "Case") -> str | None:
-    """Return the page of a case as it is, None if every promise holds. Raises UnknownBug."""
+    """Return the page of a case, None if every guarantee holds. Raises UnknownBug."""
     from tornpage.properties.campaign.replay import replay
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explain.evidence import Witness
@@ -244,7 +244,7 @@ def _case_page(case: "Case") -> str | None:
 
 
 def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome, str]:
-    """Write a case as a test module, and try whether it holds now. Raises UnknownBug."""
+    """Write a case as a test module, and run it once. Raises UnknownBug."""
     from tornpage.properties.campaign.replay import replay
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.render.counterexample import regression_module
@@ -256,7 +256,7 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
     if not folder.is_dir():
         refuse(f"{folder} is no directory; name the one of your tests with --directory")
     if path.exists():
-        refuse(f"{path} is there already; choose another --name, or take it away")
+        refuse(f"{path} exists; choose another --name, or remove it")
     bug = case.settings.bug
     with choose_tracker("auto") as tracker:
         caught = replay(case, tracker=tracker) if bug else None
@@ -272,7 +272,7 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
     findings = [] if found is None else [found.finding().document()]
     outcome = Outcome("promote", verdict, {"operations": len(case.operations)}, findings=findings)
     outcome.extra = {"test": str(path)}
-    state = "the store holds now" if found is None else f"it fails until the store is mended: {found.broken}"
+    state = "the store holds now" if found is None else f"it fails until the store is fixed: {found.broken}"
     catches = f", and catches {bug}" if bug else ""
     return outcome, f"{path}\n{state}{catches}\n\nverdict: {verdict}"
 
@@ -293,9 +293,9 @@ def _shrunk(case: "Case", seconds: float) -> "tuple[Failure | None, Shrunk | Non
 
 
 def replay_outcome(given: str, *, is_token: bool) -> tuple[Outcome, str]:
-    """Run one interleaving again, a token or the text of a file. Raises BadToken or UnknownBug.
+    """Repeat an interleaving from a token or a file text. Raises BadToken or UnknownBug.
 
-    One that holds now although the store's lines are others than then says nothing: the verdict is unknown.
+    If it holds now, but the lines of the store have changed since, the verdict is unknown.
     """
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explore.interleavings.run import run_interleaving
@@ -313,7 +313,7 @@ def replay_outcome(given: str, *, is_token: bool) -> tuple[Outcome, str]:
         return Outcome("replay", "broken", figures, findings=[finding]), text
     if not changed:
         return Outcome("replay", ran.verdict.value, figures), f"verdict: {ran.verdict.value}"
-    sentence = "the store's lines have changed since: its switches fall elsewhere now"
+    sentence = "the lines of the store have changed since, so its switches fall elsewhere"
     finding = {"code": "source-changed", "severity": "unknown", "sentence": sentence}
     return Outcome("replay", "unknown", figures, findings=[finding]), f"{sentence}\n\nverdict: unknown"
 
@@ -335,7 +335,7 @@ class _Ruling:
 
 
 def judged_again(cases: Sequence[GivenCase]) -> tuple[Outcome, str]:
-    """Return the rulings on some cases: broken if one is, else unknown if one could not be judged."""
+    """Judge cases again: broken if one is, else unknown if one could not be judged."""
     from tornpage.properties.disk.dirty import choose_tracker
 
     rulings: list[_Ruling] = []
@@ -410,10 +410,10 @@ def _again_text(rulings: Sequence[_Ruling], verdict: str) -> str:
 def write_case_pages(
     directory: Path, *, pages_max: int, progress: Callable[[str], None] = lambda name: None
 ) -> list[Path]:
-    """Write the missing pages of a run's causes, the gravest first, `pages_max` at most; return those written.
+    """Write missing pages of a run's causes, worst first, at most `pages_max`; return them.
 
-    A case that does not fail any more, or cannot be read, has no page, and a line on standard error says why. Raises
-    ReportError for what is no run directory, and OSError.
+    A case that no longer fails, or cannot be read, gets a line on standard error instead of a page. Raises ReportError
+    if the directory is no run directory, and OSError.
     """
     from tornpage.properties.planted import UnknownBug
     from tornpage.properties.program.packing import BadToken
@@ -430,14 +430,14 @@ def write_case_pages(
         progress(given.name)
         try:
             case = given.case()
-            if case.settings.target:  # there are pages of cases of our own store alone
+            if case.settings.target:  # pages exist only for tornpage's own store
                 continue
             page = _case_page(case)
         except (BadToken, UnknownBug) as error:
             warn(f"no page for {given.name}: {error}")
             continue
         if page is None:
-            warn(f"no page for {given.name}: every promise holds now")
+            warn(f"no page for {given.name}: every guarantee holds now")
             continue
         path = directory / page_name(token)
         path.write_text(page, encoding="utf-8")
@@ -446,7 +446,7 @@ def write_case_pages(
 
 
 def _tokens_without_page(run: "Run") -> Iterator[str]:
-    """Yield a token for each cause without a page, then those of the counterexamples that are no finding."""
+    """Yield a token for each cause without a page, then tokens of other counterexamples."""
     from tornpage.reports.results.causes import causes_of
 
     for cause in causes_of(run.record.findings):

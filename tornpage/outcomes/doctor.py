@@ -1,4 +1,4 @@
-"""Say what this machine offers: one check per thing a part of tornpage may want, with what to do where it is missing.
+"""Check what this machine offers to the parts of tornpage, with remedies.
 
 `examine` never raises and changes nothing on the machine. Each probe is a function of what it looks at, so that tests
 hand in other machines; a probe that fails costs its own line only. States: "ok"; "limited", it works with the
@@ -52,7 +52,7 @@ MEMORY_FILE_SYSTEMS = ("ramfs", "tmpfs")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the doctor's table; `remedy` is empty where there is nothing to do."""
+    """One line of the doctor's table; `remedy` may be empty."""
 
     name: str
     state: Literal["ok", "limited", "absent"]
@@ -61,7 +61,7 @@ class Check:
 
 
 def examine(directory: str) -> list[Check]:
-    """Examine this machine and the file system of `directory` (which need not exist yet), always in the same order."""
+    """Examine this machine and the file system of `directory`, which may be missing."""
     probes: list[tuple[str, Callable[[], Check]]] = [
         ("kernel", lambda: check_kernel(os.uname().sysname, os.uname().release)),
         ("python", lambda: check_python(sys.version_info[:3])),
@@ -82,7 +82,7 @@ def examine(directory: str) -> list[Check]:
 
 
 def check_kernel(system: str, release: str) -> Check:
-    """Linux 6.7 finds dirty pages by itself; older ones leave it to comparison."""
+    """Linux 6.7 reports dirty pages; with older kernels pages are compared."""
     if system != "Linux":
         return Check("kernel", "absent", f"{system} {release}", "Run on Linux: the store and the crash lab map files.")
     found = re.match(r"(\d+)\.(\d+)", release)
@@ -101,7 +101,7 @@ def check_python(version: Sequence[int]) -> Check:
 
 
 def check_write_protect(reason_of: Callable[[], str | None]) -> Check:
-    """`reason_of` returns None where the kernel reports written pages to this process, else why not."""
+    """`reason_of` returns None if the kernel reports written pages, else the reason."""
     reason = reason_of()
     if reason is None:
         return Check("write-protect", "ok", "userfaultfd reports written pages")
@@ -112,7 +112,7 @@ def check_write_protect(reason_of: Callable[[], str | None]) -> Check:
 
 
 def check_file_system(directory: str, mountinfo: str) -> Check:
-    """Name the file system `directory` is on; on one that lives in memory a sync costs and proves nothing."""
+    """Name the file system of `directory`; syncs are meaningless on one in memory."""
     mount = _mount_of(os.path.realpath(directory), mountinfo)
     if mount is None:
         return Check("file system", "limited", f"no mount found for {directory}")
@@ -141,7 +141,7 @@ def check_memory_lock(limit_bytes: int) -> Check:
 
 
 def check_java(environment: Mapping[str, str], version_of: Callable[[str], str]) -> Check:
-    """Find Java as Spark does, JAVA_HOME before PATH; `version_of` runs a java and returns what it printed."""
+    """Find Java as Spark does, JAVA_HOME before PATH; `version_of` returns its version text."""
     remedy = "Only the Spark pipeline needs it: install a JRE (Debian: default-jre-headless) or set JAVA_HOME."
     java = _java_of(environment)
     if java is None:
@@ -157,7 +157,7 @@ def check_java(environment: Mapping[str, str], version_of: Callable[[str], str])
 
 
 def check_fuse(device: str) -> Check:
-    """The recorder for foreign processes has a form that mounts a file system of its own."""
+    """One form of the recorder for foreign processes mounts a file system."""
     if not os.path.exists(device):
         return Check(
             "fuse", "absent", f"no {device}", "Optional: load the fuse module, or pass the device into the container."
@@ -170,12 +170,12 @@ def check_fuse(device: str) -> Check:
 
 
 def check_mounts(reason_of: Callable[[], str | None]) -> Check:
-    """A full disk is a small one that a process mounts for itself; `reason_of` returns why it cannot, or None."""
+    """Full disks need mounts of a process; `reason_of` returns None or why they fail."""
     return _for_faults("mounts", "a process may mount a memory file system for itself", reason_of())
 
 
 def check_loop_devices(reason_of: Callable[[], str | None]) -> Check:
-    """A disk that fails is an ext4 image on a loop device; `reason_of` returns why there can be none, or None."""
+    """Failing disks need loop devices with ext4; `reason_of` returns None or why they fail."""
     return _for_faults("loop devices", "ext4 images can be made and attached", reason_of())
 
 
@@ -208,7 +208,7 @@ def check_fork(available: bool) -> Check:
 
 
 def check_spark(version_of: Callable[[str], str | None]) -> Check:
-    """pyspark, pyarrow and pandas carry `audit` and `campaign`; `version_of` returns None for what is missing."""
+    """Spark needs pyspark, pyarrow and pandas; `version_of` returns None for missing ones."""
     found = {name: version_of(name) for name in ("pyspark", "pyarrow", "pandas")}
     missing = [name for name, version in found.items() if version is None]
     if missing:
@@ -225,15 +225,15 @@ def _installed_version(name: str) -> str | None:
 
 
 def _isolated(name: str, probe: Callable[[], Check]) -> Check:
-    """Run one probe; whatever goes wrong in it becomes its line of the table."""
+    """Run one probe; an exception becomes its line of the table."""
     try:
         return probe()
-    except Exception as error:  # a doctor who falls ill says so and goes on
+    except Exception as error:  # one failed probe does not end the others
         return Check(name, "limited", f"could not be examined: {type(error).__name__}: {error}")
 
 
 def _write_protect_reason() -> str | None:
-    from tornpage.properties.disk.dirty import write_protect_available  # only the doctor's patient pays for the import
+    from tornpage.properties.disk.dirty import write_protect_available  # a slow import
 
     return write_protect_available()
 
@@ -246,7 +246,7 @@ def _for_faults(name: str, offer: str, reason: str | None) -> Check:
 def _no_mounts_reason() -> str | None:
     from tornpage.properties.explore.real_faults.mounts import why_no_mounts
 
-    return why_no_mounts("/")  # the probe covers it for nobody but itself
+    return why_no_mounts("/")  # the mount is visible to the probe only
 
 
 def _no_loop_reason() -> str | None:
@@ -268,11 +268,11 @@ def _java_version(java: str) -> str:
     run = subprocess.run(
         [java, "-version"], capture_output=True, text=True, errors="replace", timeout=JAVA_TIMEOUT_S, check=False
     )
-    return run.stderr + run.stdout  # java says it on standard error
+    return run.stderr + run.stdout  # java prints its version on standard error
 
 
 def _mount_of(path: str, mountinfo: str) -> tuple[str, str] | None:
-    """Return point and type of the longest mount that holds `path`; of equal ones the last, which covers the others."""
+    """Return point and type of the longest mount above `path`, the last of equal ones."""
     best: tuple[str, str] | None = None
     for line in mountinfo.splitlines():
         left, separator, right = line.partition(" - ")
@@ -293,7 +293,7 @@ def _existing(directory: str) -> Path:
 
 
 def mounts_text() -> str:
-    """Return what the kernel tells of the mounts of this process; nothing where it does not."""
+    """Return the kernel's list of mounts of this process, or an empty text."""
     try:
         return _read("/proc/self/mountinfo")
     except OSError:

@@ -1,4 +1,4 @@
-"""What the experiment commands do: results and tables from names; an interrupt keeps every row that is there."""
+"""Run experiments by name, and write their tables; an interrupt keeps finished rows."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["catalogue", "chosen", "device_named", "experiments_outcome", "list_outcome"]
 
 TABLE_PREFIX = "experiment-"
-"""Names of their tables begin with it: `tornpage report` makes the simulation page of a run that has such tables."""
+"""Prefix of table names; `tornpage report` makes the simulation page for such tables."""
 
 
 def catalogue() -> "Sequence[Experiment]":
@@ -31,20 +31,20 @@ def catalogue() -> "Sequence[Experiment]":
 
 
 def chosen(names: Sequence[str], *, everything: bool) -> "Sequence[Experiment]":
-    """Return the experiments of these names, or all; refuse what there is none of."""
+    """Return the experiments of these names, or all; refuses unknown names."""
     from tornpage.sim.experiments.registry import UnknownExperiment, named
 
     if everything == bool(names):
-        refuse("name experiments, or take --all of them; --list tells their names")
+        refuse("name experiments, or give --all; --list prints their names")
     known = catalogue()
     try:
         return known if everything else [named(name, known) for name in dict.fromkeys(names)]
     except UnknownExperiment as error:
-        refuse(f"{error}; --list tells what each one asks")
+        refuse(f"{error}; --list prints the question of each")
 
 
 def device_named(name: str) -> "DeviceTimes":
-    """Return a preset; refuse an unknown one, and a calibration: what experiments say of causes it does not tell."""
+    """Return a preset; refuses unknown ones, and calibrations, which lack causes of stalls."""
     from tornpage.sim.device.device import PRESETS
 
     if name not in PRESETS:
@@ -79,7 +79,7 @@ def experiments_outcome(
     again: Callable[[str], str] = "sim experiment {}".format,
     elsewhere: str = "name a directory with room in TMPDIR",
 ) -> tuple[Outcome, str]:
-    """Carry experiments out, one after another, until one cannot be; return the outcome and what people read.
+    """Run experiments one after the other until one fails; return outcome and text.
 
     `again` tells from the name of an experiment which command, without the options shared by all, carries it out;
     `elsewhere` how to have the real store in another place.
@@ -105,7 +105,7 @@ def experiments_outcome(
         interrupted = True
     except HarnessError as error:
         verdict = "harness"
-        findings = [{"code": "harness", "severity": "harness", "sentence": f"the harness is at fault: {error}"}]
+        findings = [{"code": "harness", "severity": "harness", "sentence": f"the harness failed: {error}"}]
     except (StoreError, OSError) as error:
         said = f"the real store cannot work here: {error}; {elsewhere}"
         if not results:

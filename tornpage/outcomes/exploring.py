@@ -17,6 +17,7 @@ __all__ = [
     "Request",
     "explore_crashes",
     "explore_crashes_with_peer",
+    "explore_damage",
     "explore_interleavings",
     "explore_kills",
     "explore_recovery",
@@ -30,7 +31,7 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The arguments of a verb, by parameter name; None where an option was left out or the verb has none."""
+    """Arguments of a verb, by parameter name; None for missing options."""
 
     states: int | None = None
     seconds: float | None = None
@@ -42,6 +43,8 @@ class Request:
     faults: "tuple[AimFault, ...]" = ()
     workers: int | None = None
     strategy: "Strategy | None" = None
+    stores: tuple[str, ...] = ()
+    damages: int = 0
     target: str | None = None
     answer_seconds: float | None = None
     failures: int | None = None
@@ -65,7 +68,7 @@ class Request:
 
 
 def explore_crashes(request: Request) -> tuple[Outcome, str]:
-    """Run a crash campaign, I/O faults being aimed at the disk; return its outcome and its text."""
+    """Run a crash campaign with I/O fault rules; return its outcome and its text."""
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explore.crashes.campaign import Plan, run_campaign
     from tornpage.properties.explore.crashes.shards import FAILURES_MAX, SHARD_STATES
@@ -84,7 +87,7 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
         fault_rules=request.faults,
     )
     again = command_of(plan)
-    say(again)  # what runs now, defaults spelled out, before it can fail
+    say(again)  # the command with all defaults, before it can fail
     total, unit = request.progress_total
     with choose_tracker("auto") as tracker, states_progress("exploring", total=total, unit=unit) as show:
         result = run_campaign(plan, tracker=tracker, progress=show, making_small=shrinking_lines())
@@ -151,7 +154,7 @@ def explore_target(request: Request) -> tuple[Outcome, str]:
 
 
 def explore_kills(request: Request) -> tuple[Outcome, str]:
-    """Kill writers in a new directory, several at the same time; return the outcome and its text."""
+    """Kill writers in a new directory, several in parallel; return outcome and text."""
     from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.kills.run import KILL_SETTINGS, run_kills
     from tornpage.render.explorations import kills_outcome
@@ -174,6 +177,27 @@ def explore_kills(request: Request) -> tuple[Outcome, str]:
     except OSError as error:
         refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
     return kills_outcome(report, seed=request.seed, mode=mode)
+
+
+def explore_damage(request: Request) -> tuple[Outcome, str]:
+    """Damage copies of stores, one field at a time; return the outcome and its text."""
+    from pathlib import Path
+
+    from tornpage.properties.campaign.resume import ResumeWriteError
+    from tornpage.properties.decode.opening import InspectError
+    from tornpage.properties.explore.damage.campaign import KEPT_FILE, DamagePlan, run_damages
+    from tornpage.render.explorations import damage_command, damage_outcome
+
+    plan = DamagePlan(request.stores, request.seed, request.damages, request.bug, request.workers or 1)
+    again = damage_command(plan)
+    say(again)
+    keep = None if request.out is None else Path(request.out) / KEPT_FILE
+    try:
+        with states_progress("damaging", total=request.damages, unit="damages") as show:
+            result = run_damages(plan, keep=keep, progress=show)
+    except (InspectError, ValueError, ResumeWriteError, OSError) as error:
+        refuse(str(error))
+    return damage_outcome(result, plan)
 
 
 def explore_restarts(request: Request) -> tuple[Outcome, str]:

@@ -1,4 +1,4 @@
-"""What `tornpage bugs holes` does: list the holes of RocketMQ 4.9.3, or hunt them one after the other.
+"""Run `tornpage bugs holes`: list known RocketMQ defects, or search for planted ones.
 
 Each hunt is a process of its own, so that one that hangs or dies cannot stop the rest. With a directory each result is
 a file there as soon as it is known, and a hunt that was made before with the same arguments is not made again.
@@ -29,7 +29,7 @@ __all__ = ["hunt_outcome", "list_outcome"]
 SHRINK_TRIES_MAX = 400
 
 GRACE_S = 90.0
-"""So long beyond its time a hunt may take to start, and to make small what it has found."""
+"""Extra seconds of a search for its start and for shrinking."""
 
 Row = dict[str, Any]
 
@@ -85,7 +85,7 @@ def _counted(figures: dict[str, float | int]) -> str:
 def hunt_outcome(
     holes: Sequence[Hole], *, seconds: float, seed: int, out: str | None, progress: Callable[[str], None]
 ) -> tuple[Outcome, str]:
-    """Hunt the holes that can be planted; return the outcome and its text. An interrupt keeps what was found."""
+    """Search for the holes that can be planted; return the outcome and its text."""
     directory = None if out is None else _prepared(out)
     rows: list[Row] = []
     interrupted = False
@@ -137,7 +137,7 @@ def _hunted(hole: Hole, *, seconds: float, seed: int) -> Row:
 
 
 def _hunt_hole(hole_id: str, seconds: float, seed: int) -> Row:
-    """Hunt, and return what a row has to say of it."""
+    """Search for a hole, and return the fields of its row."""
     logging.getLogger("tornpage").addHandler(logging.NullHandler())
     hole = HOLES[hole_id]
     strategy = hole.hunt.strategy
@@ -154,7 +154,7 @@ def _hunt_hole(hole_id: str, seconds: float, seed: int) -> Row:
 
 
 def _told(sighting: Detection, tracker: DirtyTracker) -> Row:
-    """Return a failure, made small as long as it needs its bug."""
+    """Return a failure, shrunk while it still needs its bug."""
     assert isinstance(sighting, CaseDetection)
     small = CaseDetection(shrink(sighting.failure, tracker=tracker, tries_max=SHRINK_TRIES_MAX))
     return (small if small.needs_its_bug(tracker) else sighting).failure.finding().document()
@@ -215,7 +215,7 @@ def _text(rows: Sequence[Row], figures: dict[str, float | int], *, interrupted: 
         length = row.get("operations", "")
         lines.append(
             f"{row['id']:<5}{row['bug']:<31}{row['result']:<10}{row['tries']:>8,}{row['seconds']:>9.1f}{length:>8}"
-            f"  {row['search']}"
+            f"  {row['hunt']}"
         )
     for row in rows:
         lines += ["", f"{row['id']} ({row['bug']}): {row['why']}"]

@@ -48,12 +48,12 @@ def document_text(seen: dict[str, Any], *, view: str, everything: bool) -> str:
         place = f"{finding['file']}" + (f" at {finding['offset']}" if finding["offset"] is not None else "")
         said = f"{finding['severity']}: {finding['code']} {place}: {finding['message']}; {finding['remedy']}"
         lines.append(printable(said))
-    verdict = seen["verdict"] or "not judged (only part of the store was read)"
-    return "\n".join([*lines, "", f"verdict: {verdict}"])
+    verdict = f"verdict: {seen['verdict']}" if seen["verdict"] else "not judged: only a part of the store was read"
+    return "\n".join([*lines, "", verdict])
 
 
 def head_of(row: dict[str, Any]) -> str:
-    """Return the head of the table that a row stands in; empty for one that stands in any table."""
+    """Return the head of the table of a row; empty for rows of every table."""
     return _HEADS.get(row["kind"], "")
 
 
@@ -165,7 +165,7 @@ def _abort(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _lock(row: dict[str, Any]) -> Iterator[str]:
-    yield f"{row['file']:<22} {_file(row)}: {'held, a store is open' if row['held'] else 'held by nobody'}"
+    yield f"{row['file']:<22} {_file(row)}: {'held, a store is open' if row['held'] else 'not held'}"
 
 
 def _config(row: dict[str, Any]) -> Iterator[str]:
@@ -253,7 +253,7 @@ def follow(
     limit: int | None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> NoReturn:
-    """Print what a follower hands out; leave with 130 when interrupted, with 0 after `limit` rows or a closed pipe."""
+    """Print the rows of a follower until an interrupt, `limit` rows or a closed pipe."""
     printer = _JsonPrinter() if as_json else _TextPrinter()
     outcome = Outcome("inspect", None, {}, extra=show.extra)
     told = 0
@@ -285,7 +285,7 @@ def follow(
 
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Yield a list that a first Ctrl-C fills, so that no row is cut in the middle; a second one interrupts at once."""
+    """Yield a list that the first Ctrl-C fills; a second one interrupts at once."""
     seen: list[int] = []
 
     def note(number: int, _: object) -> None:
@@ -315,7 +315,7 @@ def _print(text: str) -> None:
 
 
 def _nobody_reads() -> bool:
-    """Whether standard output is a pipe whose reader has gone: who has nothing to write would never hear of it."""
+    """Return whether standard output is a pipe without a reader."""
     try:
         output = sys.stdout.fileno()
     except io.UnsupportedOperation:

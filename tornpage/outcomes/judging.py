@@ -40,7 +40,7 @@ def judged_image(
     losses: int,
     seed: int,
 ) -> Judgement:
-    """Read and judge one image. Raises InspectError for what cannot be judged, HarnessError for our own mistakes."""
+    """Read and judge one image. Raises InspectError or HarnessError."""
     from tornpage.properties.judge.image import read_image, read_truth
     from tornpage.properties.judge.judgement import judge_image
     from tornpage.properties.planted import parts_of
@@ -76,7 +76,7 @@ def judged_golden_images(
 
 
 def shown_judgement(judgement: Judgement, show: Showing) -> Judgement:
-    """Return a judgement as it is shown."""
+    """Return a judgement, redacted if requested."""
     return replace(
         judgement,
         rulings=[replace(ruling, **show.ruling(asdict(ruling))) for ruling in judgement.rulings],
@@ -86,7 +86,7 @@ def shown_judgement(judgement: Judgement, show: Showing) -> Judgement:
 
 
 def image_outcome(judgement: Judgement, *, seed: int, command: str, show: Showing = AS_IT_IS) -> Outcome:
-    """Return the outcome of one image that is shown so; `command` is what a caption names to judge it again."""
+    """Return the outcome of one image; captions name `command`."""
     findings = [_finding(ruling) for ruling in judgement.rulings if ruling.verdict == "broken"]
     findings += [asdict(finding) for finding in judgement.findings]
     rows = [ruling.row() for ruling in judgement.rulings]

@@ -21,7 +21,7 @@ __all__ = ["STEPS", "Step", "combined"]
 
 @dataclass(frozen=True)
 class Step:
-    """One step's name, outcome, and the sentence for the table. A skipped step has no verdict and says why."""
+    """Name, outcome and sentence of a step. A skipped step has no verdict but a reason."""
 
     name: str
     outcome: Outcome
@@ -129,7 +129,7 @@ def write_and_read(seed: int) -> Step:
 
 
 def against_rocketmq(seed: int) -> Step:
-    """Recover what RocketMQ 4.9.3 left behind after crashes, and compare with what it made of it itself."""
+    """Recover crash images of RocketMQ 4.9.3, and compare with its own recovery."""
     from tornpage.outcomes.judging import golden_outcome, judged_golden_images
 
     name = "against Java"
@@ -143,13 +143,13 @@ def against_rocketmq(seed: int) -> Step:
     outcome.figures = {**outcome.figures, "seconds": perf_counter() - started}
     outcome.timings = ["seconds"]
     theirs = sum(bool(row.rocketmq_numbers) for row in rows)
-    kept = "keeps every promise" if outcome.verdict == "holds" else "breaks a promise"
-    sentence = f"our store {kept} on {len(rows)} crash images of RocketMQ 4.9.3, which breaks one on {theirs} of them"
+    kept = f"recovers all {len(rows)} correctly" if outcome.verdict == "holds" else "breaks a guarantee"
+    sentence = f"{len(rows)} crash images of RocketMQ 4.9.3: tornpage {kept}; RocketMQ itself fails on {theirs}"
     return Step(name, outcome, sentence)
 
 
 def inspect(seed: int) -> Step:
-    """Read a store of RocketMQ 4.9.3, record for record as it said itself."""
+    """Read a store of RocketMQ 4.9.3, and compare each record with RocketMQ's answer."""
     from tornpage.cli.inspect import inspect_outcome
     from tornpage.properties.inspect import Query
 
@@ -211,7 +211,7 @@ def simulate(seed: int) -> Step:
 
 
 def _laws(seed: int) -> list[dict[str, Any]]:
-    """Return the rows of two scenarios whose mean a formula gives: group commit, and a queue before the put lock."""
+    """Return the rows of two scenarios with a formula: group commit, and the put lock."""
     from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
     from tornpage.sim.device.device import PRESETS
     from tornpage.sim.sweep import grid, run_point
@@ -308,7 +308,7 @@ def _why_not() -> str:
 
 
 def audit(seed: int) -> Step:
-    """Audit a store of RocketMQ as it is, and a copy in which one page was zeroed."""
+    """Audit an unchanged store of RocketMQ, and a copy with one zeroed page."""
     reason = _why_not() or ("" if GOLDEN.exists() else "the store of RocketMQ comes with a checkout only")
     if reason:
         return Step("audit", Outcome("audit", None, {}), f"skipped: {reason}")
@@ -392,15 +392,16 @@ STEPS = {
     kills: 2.0, check: 45.0, explore: 13.0, canary: 4.0, write_and_read: 0.2, inspect: 0.2, against_rocketmq: 1.0,
     simulate: 3.0, audit: 12.0, campaign: 18.0,
 }  # fmt: skip
-"""In order, each with the seconds it took on a virtual machine of 2 cores: how long it will take here is told from that
-and from the steps before. Each is called with the seed. Real kills come first: they fork, and nothing has made a
-thread yet."""
+"""Steps in order, each with its seconds on a virtual machine of 2 cores, from which the time left is computed.
+
+Each is called with the seed. Real kills come first, since they fork while there is only one thread.
+"""
 
 _WORST_FIRST = ("harness", "broken", "vacuous", "unknown")
 
 
 def combined(steps: Sequence[Step], *, seed: int, seconds: float, interrupted: bool) -> Outcome:
-    """Return the outcome of all steps: the worst verdict, figures under the step's name, every table once."""
+    """Combine the steps: worst verdict, figures by step, every table once."""
     verdicts = [step.outcome.verdict for step in steps]
     worst = next((verdict for verdict in _WORST_FIRST if verdict in verdicts), "holds")
     figures: dict[str, float | int] = {"seconds": seconds}

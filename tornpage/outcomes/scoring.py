@@ -1,4 +1,4 @@
-"""Run `tornpage bugs score`: trials in their own processes, and the board as document and text."""
+"""Run `tornpage bugs score`: trials in processes, the scoreboard as document and text."""
 
 import json
 import math
@@ -32,7 +32,7 @@ Row = dict[str, Any]
 def score_outcome(
     plan: Plan, *, workers: int, shrink_s: float, directory: Path | None, command: str
 ) -> tuple[Outcome, str]:
-    """Carry out what is missing; return the outcome and its text. An interrupt keeps what has ended.
+    """Run missing trials; return outcome and text. An interrupt keeps finished trials.
 
     After the trials the shortest failure of each bug is shrunk for up to `shrink_s` seconds (0 means not at all).
     """
@@ -94,7 +94,7 @@ def _make_small(
 
 
 def _small_of(plan: Plan, kept: ResumeRows[TrialRow], small: ResumeRows[ShrunkRow]) -> list[ShrunkRow]:
-    """Return what is known of the shortest failures of this plan, the last that was worked out of each."""
+    """Return the latest shrunk form of each shortest failure of this plan."""
     by_failure = {row.met: row for row in small.rows if row.clock == plan.clock}
     shortest = (failure.token for failure in shortest_failures(plan.asked(kept.rows)))
     return [by_failure[token] for token in shortest if token in by_failure]
@@ -126,7 +126,7 @@ def _figures(board: Board) -> dict[str, float | int]:
 
 
 def _finite(values: Mapping[str, float]) -> dict[str, float | int]:
-    """Leave out what is beyond the budget: JSON has no infinity."""
+    """Leave out values past the budget, since JSON has no infinity."""
     return {name: value for name, value in values.items() if value < math.inf}
 
 
@@ -165,7 +165,7 @@ def _row(each: BugScore) -> Row:
 
 
 def _of(name: str, seconds: Interval, count: Interval) -> Row:
-    """Return two intervals; None is beyond the budget."""
+    """Return two intervals; None means past the budget."""
     return {
         f"{name}_s": _or_none(seconds.value),
         f"{name}_s_low": _or_none(seconds.low),
@@ -241,7 +241,7 @@ def _seconds(value: float) -> str:
 
 
 def read_small(directory: Path, bug: str) -> list[Row]:
-    """Return the failure of a bug that was made small, none if there is none or the directory has no such table."""
+    """Return the shrunk failure of a bug, or an empty list."""
     try:
         rows: list[Row] = json.loads((directory / "tables" / "small.json").read_text())["rows"]
         return [row for row in rows if row["bug"] == bug and row["token"]]
@@ -250,12 +250,12 @@ def read_small(directory: Path, bug: str) -> list[Row]:
 
 
 def read_scoreboard(directory: Path) -> list[Row]:
-    """Return the rows of a score directory. Raises OSError, ValueError or KeyError for what is none."""
+    """Return the rows of a score directory. Raises OSError, ValueError or KeyError."""
     rows: list[Row] = json.loads((directory / "tables" / "scoreboard.json").read_text())["rows"]
     return rows
 
 
-# ---- failures made small ---------------------------------------------------------------------------------------------
+# ---- shrunk failures -------------------------------------------------------------------------------------------------
 
 
 _LARGEST = 5
@@ -266,7 +266,7 @@ def _made(rows: Sequence[ShrunkRow]) -> list[ShrunkRow]:
 
 
 def small_figures(rows: Sequence[ShrunkRow]) -> dict[str, float | int]:
-    """Return how many failures were made small, how many are 1-minimal, and medians of what is left of them."""
+    """Return counts of shrunk and 1-minimal failures, and medians of their size."""
     made = _made(rows)
     if not made:
         return {}

@@ -1,4 +1,4 @@
-"""What is simulated: points from options and a broker's settings, devices from a preset or a calibration."""
+"""Make simulation points from options, broker settings, presets and calibrations."""
 
 import os
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def points_of(
     any_machine: bool = False,
     **asked: Any,
 ) -> "tuple[list[Point], list[dict[str, Any]]]":
-    """Return the grid that was asked for, and what is to be said about it; refuse what is impossible."""
+    """Return the requested grid with its notes; refuses impossible values."""
     from tornpage.sim.distributions import Constant
     from tornpage.sim.scenario import Replica
     from tornpage.sim.sweep import grid
@@ -196,7 +196,7 @@ def _workloads(
 def devices_of(
     names: Sequence[str], *, mode: str | None, any_machine: bool
 ) -> "tuple[list[DeviceTimes], list[dict[str, Any]]]":
-    """Return the devices, and what is to be said about them: noise, another machine. Refuses what there is not."""
+    """Return the devices with notes on noise and other machines; refuses unknown ones."""
     from tornpage.sim.device.device import PRESETS
 
     devices, findings = [], []
@@ -235,7 +235,7 @@ def _calibrated(path: str, mode: str, *, any_machine: bool) -> "tuple[DeviceTime
     findings = []
     strange = calibration.strangeness(machine_snapshot(os.getcwd()))
     if strange and not any_machine:
-        refuse(f"--device {path} was measured on another machine ({strange}); calibrate here, or say --any-machine")
+        refuse(f"--device {path} was measured on another machine ({strange}); calibrate here, or give --any-machine")
     if strange:
         sentence = f"{path} was measured on another machine: {strange}"
         findings.append({"code": "other-machine", "severity": "warning", "sentence": sentence})

@@ -1,4 +1,4 @@
-"""What the simulation commands do and print: points from options, outcomes, tables and text from points."""
+"""Run the simulation commands: simulate points, and print outcomes and tables."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def sim_sweep_outcome(
     master: str | None = None,
     resume: bool = False,
 ) -> tuple[Outcome, str]:
-    """Simulate a grid; return its outcome and its table. An interrupt keeps the points that are done."""
+    """Simulate a grid; return outcome and table. An interrupt keeps finished points."""
     from tornpage.pipeline.sweep.pareto import pareto
 
     points, findings = points_of(**asked)
@@ -120,7 +120,7 @@ def _again(out: str | None) -> str:
 
 
 def _run_here(points: Sequence["Point"], out: str | None, rows: list[dict[str, Any]]) -> None:
-    """Run the points one after another; `rows` grows with each, so that an interrupt keeps what is done."""
+    """Run the points one after the other, and add each to `rows`."""
     from tornpage.sim.sweep import run_tables
 
     total = sum(point.scenario.expected_messages for point in points)
@@ -140,7 +140,7 @@ def _sent(show: Callable[[float, str], None], before: float, name: str, messages
 def _run_on_spark(
     points: Sequence["Point"], out: str | None, master: str, *, resume: bool
 ) -> tuple[list[dict[str, Any]], list[int] | None, str]:
-    """Run the points in Spark tasks; return the rows, which are those of a serial run, and the points none beats.
+    """Run the points in Spark tasks; return the rows and the Pareto points.
 
     Where Spark fails these are the rows that are kept; with them comes why it stopped early (empty: it did not).
     """
@@ -197,7 +197,7 @@ _ASKED = (
     "size_bytes_max",
     "file_bytes",
 )
-"""Columns of a point's row that say what was asked; the others are what came of it."""
+"""Columns of a point's row with its settings; the others are results."""
 
 
 def _figures(tables: "PointTables") -> dict[str, float | int]:
@@ -211,7 +211,7 @@ def _figures(tables: "PointTables") -> dict[str, float | int]:
 
 @contextmanager
 def _writer(out: str | None) -> "Iterator[Callable[[PointTables], None]]":
-    """Yield a function that appends a point's rows to the files of `out`, which are begun anew."""
+    """Yield a function that appends a point's rows to the emptied files of `out`."""
     if out is None:
         yield lambda tables: None
         return
@@ -272,7 +272,7 @@ def run_text(tables: "PointTables", numbers: Mapping[str, float | int], findings
     if row["pool"]:
         lines.append(
             f"pool of {row['pool']}: {numbers['commits']:,} commits, a process kill takes "
-            f"{_number(numbers['kill_messages_mean'])} messages in the mean; {numbers['put_refused']:,} puts refused, "
+            f"{_number(numbers['kill_messages_mean'])} messages on average; {numbers['put_refused']:,} puts refused, "
             f"{numbers['files_without_buffer']:,} files without a buffer"
         )
     lines += [_crash_line(failure, numbers) for failure in ("kill", "power") if numbers.get("crashes")]
@@ -285,10 +285,10 @@ def run_text(tables: "PointTables", numbers: Mapping[str, float | int], findings
 def _crash_line(failure: str, numbers: Mapping[str, float | int]) -> str:
     what = {"kill": "a process kill", "power": "a power loss"}[failure]
     return (
-        f"{what} at {numbers['crashes']:,} moments: {numbers[f'{failure}_crash_share_with_loss']:.0%} of them lose "
-        f"something; {_number(numbers[f'{failure}_crash_messages_mean'])} messages in the mean, "
-        f"{numbers[f'{failure}_crash_messages_max']:,} at most ({numbers[f'{failure}_crash_answered_max']:,} of them "
-        f"answered), the oldest {_number(numbers[f'{failure}_crash_age_max_us'])} us old"
+        f"{what} at {numbers['crashes']:,} moments: {numbers[f'{failure}_crash_share_with_loss']:.0%} lose messages; "
+        f"mean {_number(numbers[f'{failure}_crash_messages_mean'])}, "
+        f"worst {numbers[f'{failure}_crash_messages_max']:,} ({numbers[f'{failure}_crash_answered_max']:,} "
+        f"acknowledged), oldest {numbers[f'{failure}_crash_age_max_us'] / 1000:,.1f} ms"
     )
 
 

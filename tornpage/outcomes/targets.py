@@ -1,4 +1,4 @@
-"""Foreign stores as commands meet them: found and asked what they promise before anything is tested."""
+"""Open the stores of users, and read their promises before a test."""
 
 import inspect
 import sys
@@ -28,7 +28,7 @@ def refusing_targets() -> Iterator[None]:
 
 
 def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: float | None) -> "Settings":
-    """Return the settings of a target that opens and shakes hands; refuses any other. Says what it promises."""
+    """Return the settings of a target that opens; refuses any other. Prints its promises."""
     from tornpage.properties.foreign.trial import TargetTrial
     from tornpage.properties.program.case import Settings
 
@@ -50,7 +50,7 @@ def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: 
 def assert_store_holds(
     target: "str | Callable[..., Any]", *, examples: int = 60, seed: int = 0, disk: str = "posix-strict"
 ) -> None:
-    """Fail a test of yours unless a store keeps its promises; the error shows the smallest program.
+    """Assert that a store keeps its promises; the error has the smallest failing program.
 
     `target` is a class or function at the top level of a module that opens a store in a directory, or its name as
     `tornpage check --target` takes it. A relative path in that name starts at the directory of the calling file, or at
@@ -86,7 +86,10 @@ def assert_store_holds(
 
 
 def _named(target: "str | Callable[..., Any]", beside: Path) -> str:
-    """Return a target as a name that another process finds too. Raises TargetUnusable for one without a name."""
+    """Return a name by which another process finds the target.
+
+    Raises TargetUnusable if the target has no such name.
+    """
     from tornpage.properties.foreign.protocol import TargetUnusable
 
     if isinstance(target, str):

@@ -1,4 +1,4 @@
-"""What `tornpage sim validate` does: rounds until the time is over, a verdict, rows on disk, a table."""
+"""Run `tornpage sim validate`: measure rounds, predict, and print verdict and table."""
 
 import json
 import os
@@ -25,7 +25,7 @@ SECONDS_PER_SLICE = 0.6
 def validate_outcome(
     directory: str | None, *, seconds: float, out: str | None, seed: int, cases: "Sequence[Cases] | None" = None
 ) -> tuple[Outcome, str]:
-    """Measure and predict for about so many seconds, two rounds at least; return the outcome and its table.
+    """Measure and predict for about `seconds`, at least two rounds; return outcome and table.
 
     An interrupt ends the run with the rounds it has. Whatever came of it is what `out` holds then, and nothing else.
     `cases`, calibrating and held out, are for tests.
@@ -95,7 +95,7 @@ def _unknown(
 
 
 def _usable(directory: str | None) -> str:
-    """Return the directory to measure in. Refuses what would fail, or mean nothing, before anything is touched."""
+    """Return the directory to measure in; refuses unusable and meaningless ones."""
     from tornpage.bench.figures import describe_machine
 
     named = temporary_directory("name a DIRECTORY on the disk to be measured") if directory is None else directory
@@ -114,7 +114,7 @@ def _usable(directory: str | None) -> str:
 
 
 def _measure(place: str, seconds: float, seed: int, rounds: "list[Round]", cases: "Sequence[Cases] | None") -> None:
-    """Add rounds until the time is over; a round that is begun is finished."""
+    """Add rounds until the time is over; the last round is completed."""
     from tornpage.bench.validation.cases import CALIBRATING, HELD_OUT
     from tornpage.bench.validation.rounds import SLICES, rounds_of
     from tornpage.bench.validation.validation import ROUNDS_MIN
@@ -135,7 +135,7 @@ def _note(code: str, sentence: str) -> dict[str, str]:
 
 def _at_fault(sentence: str, seed: int) -> tuple[Outcome, str]:
     finding = {"code": "harness", "severity": "harness", "sentence": sentence}
-    return Outcome("sim validate", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {sentence}"
+    return Outcome("sim validate", "harness", {}, findings=[finding], seed=seed), f"the harness failed: {sentence}"
 
 
 def _outcome(validation: "Validation", findings: list[dict[str, str]], seed: int, place: str) -> Outcome:

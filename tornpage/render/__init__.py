@@ -1,1 +1,1 @@
-"""Results as documents and as text: one module for each kind of result. Nothing here runs anything."""
+"""Render results as documents and as text, one module for each kind of result."""

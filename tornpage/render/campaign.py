@@ -1,4 +1,4 @@
-"""The result of a crash campaign as a document and as text: of one process, or of shards run elsewhere."""
+"""Render the result of a crash campaign, in one process or in shards."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["campaign_outcome", "command_of", "shards_outcome"]
 
 _STAGES_MAX = 40
-"""Shards whose time is drawn."""
+"""Most shards in the table of times."""
 
 
 def command_of(plan: Plan) -> str:
-    """Return the command that runs a campaign again, with every default that its result depends on."""
+    """Return the command that repeats a campaign, with all relevant defaults."""
     settings = plan.settings
     limits = (f"--states {plan.states}" if plan.states is not None else "",
               f"--seconds {plan.seconds:g}" if plan.seconds is not None else "")  # fmt: skip
@@ -44,9 +44,9 @@ def command_of(plan: Plan) -> str:
 
 
 def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, command: str) -> tuple[Outcome, str]:
-    """Return the outcome and the text of a campaign, writing the case files if there is a place for them.
+    """Return outcome and text of a campaign; write case files to `out` if given.
 
-    `command` is what a caption names to run it again. The first failure is the first of the findings.
+    Captions name `command` for repeating the run. The first failure is the first of the findings.
     """
     tally = result.tally
     figures: dict[str, float | int] = {
@@ -137,9 +137,9 @@ def _page_map(found: Found[Failure]) -> list[dict[str, Any]]:
 
 
 def _text(result: CrashResult) -> str:
-    """Return the campaign as text: failures, or numbers and activation; then doubts and verdict."""
+    """Return the campaign as text: failures or activation, then doubts and the verdict."""
     lines = _failure_lines(result) if result.found else _numbers(result)
-    lines += ["", *(f"the harness is at fault: {sentence}" for sentence in result.faults)]
+    lines += ["", *(f"the harness failed: {sentence}" for sentence in result.faults)]
     if not result.found:
         lines += _gates(result)
     cut = " (partial: stopped by a time limit or an interrupt)" if result.is_cut else ""
@@ -202,7 +202,7 @@ def shards_outcome(
 ) -> tuple[Outcome, str]:
     """Return the outcome and the text of a campaign in shards, of which the rows are known.
 
-    `stopped` says why it ended early, or is empty; `measured` are seconds, seconds to start, and the shards skipped.
+    `stopped` is the reason of an early end, or ""; `measured` are seconds, seconds to start, and skipped shards.
     """
     from tornpage.pipeline.campaign.campaign import result_hash, silent_in
 

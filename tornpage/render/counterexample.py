@@ -34,9 +34,9 @@ _SENTENCES_MAX = 6
 
 
 def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
-    """Return a failure for people; `kept_in` is where its case file lies, `seen` when and how often it was met.
+    """Return a failure as text, with its case file and when and how often it was `seen`.
 
-    What the disk held is told from its evidence; without any the crash is left out.
+    The content of the disk comes from the evidence; without evidence the crash is left out.
     """
     broken, case = failure.broken, failure.case
     lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program", *program_lines(case)]
@@ -62,7 +62,7 @@ def program_lines(case: Case) -> list[str]:
 
 
 def _crash_lines(failure: Failure) -> list[str]:
-    """Return the descriptor of the last crash: the point, what was lost, and why a disk may lose it."""
+    """Return the last crash: crash point, lost writes, and why a disk may lose them."""
     operations = failure.case.operations
     numbers = [number for number, operation in enumerate(operations, 1) if isinstance(operation, Crash)]
     if not numbers:
@@ -108,23 +108,23 @@ def _short(path: str) -> str:
 
 
 def _why_legal(shown: "PageMap") -> list[str]:
-    """Return the sentences of the certificate about what was lost; a lost name has none, since nothing holds it."""
+    """Return sentences of the certificate about lost writes; lost names have none."""
     pages = [page for page in shown.pages if page.fate in ("lost", "older", "torn")]
     subjects = [f"page {page.number} of {page.file}:" for page in pages]
     facts = [fact.fact for fact in shown.facts if fact.fate != "kept"]
     subjects += [f"{fact.removeprefix('size ')}:" for fact in facts if fact.startswith("size ")]
     told = [sentence for sentence in shown.sentences if sentence.startswith(tuple(subjects))] if subjects else []
-    return told + [f"{fact}: its directory was not synced behind it" for fact in facts if not fact.startswith("size ")]
+    return told + [f"{fact}: its directory was not synced afterwards" for fact in facts if not fact.startswith("size ")]
 
 
 def saved_finding(failure: Failure, out: str | None, **more: Any) -> dict[str, Any]:
-    """Return the entry of a run document, with `more` keys; write the case file if there is a place for it."""
+    """Return the entry of a run document with `more` keys; write the case file to `out`."""
     path = None if out is None else save_case(failure, out)
     return failure.finding().document() | more | ({} if path is None else {"case_file": str(path)})
 
 
 def save_case(failure: Failure, out: str) -> Path | None:
-    """Write the case file and return its path; None, and a line that says why, when the disk refuses.
+    """Write the case file and return its path; print a line and return None if it fails.
 
     The token is printed in any case, so nothing is lost.
     """
@@ -135,13 +135,13 @@ def save_case(failure: Failure, out: str) -> Path | None:
         directory.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({**failure.case.document(), "was": was}, indent=2) + "\n")
     except OSError as error:
-        warn(f"case file not written to {directory}: {error.strerror}; the token says the same")
+        warn(f"case file not written to {directory}: {error.strerror}; the token has the same content")
         return None
     return path
 
 
 def page_of(failure: Failure, how: dict[str, Any] | None = None) -> str:
-    """Return the page of a failure that has an account; `how` says how it was made small."""
+    """Return the page of a failure with an explanation; `how` describes its shrinking."""
     from tornpage.reports.pages.counterexample import read_counterexample, render_counterexample
 
     account = failure.account()
@@ -150,7 +150,7 @@ def page_of(failure: Failure, how: dict[str, Any] | None = None) -> str:
 
 
 def how_small(small: Shrunk, operations_before: int) -> dict[str, Any]:
-    """Return how a failure was made small, as plain values."""
+    """Return the shrinking of a failure as plain values."""
     return {
         "one_minimal": small.one_minimal,
         "ended": small.ended,
@@ -161,9 +161,9 @@ def how_small(small: Shrunk, operations_before: int) -> dict[str, Any]:
 
 
 def how_small_text(before: Failure, small: Shrunk) -> str:
-    """Return how a failure was made small, for people."""
+    """Return the shrinking of a failure as text."""
     lines = [
-        f"{step.what:<24}{step.tries:>6} tries {step.operations:>5} operations {step.losses:>5} lost facts"
+        f"{step.what:<24}{step.tries:>6} tries {step.operations:>5} operations {step.losses:>5} lost writes"
         for step in small.history
     ]
     counts = f"{len(before.case.operations)} operations became {len(small.case.operations)}"
@@ -173,7 +173,7 @@ def how_small_text(before: Failure, small: Shrunk) -> str:
 
 
 def regression_module(case: Case, symptom: str) -> str:
-    """Return a test module that runs a case. Text of the case cannot end the literal that holds it."""
+    """Return a test module that runs a case, with the text of the case escaped."""
     document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     said = symptom.replace("\\", "\\\\").replace('"', "'")
     bug = case.settings.bug
@@ -181,7 +181,7 @@ def regression_module(case: Case, symptom: str) -> str:
     lines = [
         f'"""Symptom: {said}.',
         "",
-        "Kept by `tornpage promote`. Cause and fix: say them here once they are known.",
+        "Kept by `tornpage promote`. Add cause and fix here when they are known.",
         '"""',
         "",
         *head,
@@ -193,7 +193,7 @@ def regression_module(case: Case, symptom: str) -> str:
         "",
         "",
         "def test_the_store_holds_what_it_promises() -> None:",
-        '    """The case as it was found, in the store as it is."""',
+        '    """The case that was found, on the present store."""',
     ]
     if bug:
         lines += [

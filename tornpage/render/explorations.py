@@ -1,4 +1,4 @@
-"""Results of explorations as documents and as text: each `*_outcome` takes a result and returns both.
+"""Render results of explorations: each `*_outcome` returns document and text.
 
 Crash campaigns have a module of their own (tornpage/render/campaign.py). Nothing here runs anything.
 """
@@ -16,6 +16,7 @@ from tornpage.render.counterexample import failure_text, saved_finding
 
 if TYPE_CHECKING:
     from tornpage.properties.contract import GuaranteeBroken
+    from tornpage.properties.explore.damage.campaign import DamagePlan, DamageResult
     from tornpage.properties.explore.exhaustive.run import ExhaustResult
     from tornpage.properties.explore.foreign.campaign import TargetPlan, TargetResult
     from tornpage.properties.explore.interleavings.campaign import InterleavingResult
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from tornpage.properties.program.case import Settings
 
 __all__ = [
+    "damage_command",
+    "damage_outcome",
     "exhaust_outcome",
     "faults_outcome",
     "interleaving_finding",
@@ -51,7 +54,7 @@ __all__ = [
 def interleavings_outcome(
     result: InterleavingResult, *, seed: int, out: str | None, command: str
 ) -> tuple[Outcome, str]:
-    """Return the interleavings of a store's threads, writing the case file if there is a place for it."""
+    """Return a result of interleavings; write the case file to `out` if given."""
     tally = result.tally
     seconds = max(result.seconds, 1e-9)
     tried, is_all = tally.exhausted
@@ -219,6 +222,56 @@ def kills_outcome(result: KillResult, *, seed: int, mode: KillMode) -> tuple[Out
     return outcome, "\n".join(lines)
 
 
+def damage_command(plan: DamagePlan) -> str:
+    """Return the command that runs a damage campaign again."""
+    planted = f" --bug {plan.bug}" if plan.bug else ""
+    stores = " ".join(shlex.quote(store) for store in plan.stores)
+    return f"tornpage explore damage --damages {plan.damages} --seed {plan.seed}{planted} {stores}"
+
+
+def damage_outcome(result: DamageResult, plan: DamagePlan) -> tuple[Outcome, str]:
+    """Return stores that were damaged in one place at a time."""
+    tally = result.tally
+    rate = tally["damages"] / max(result.seconds, 1e-9)
+    modes = ("read-write", "cut", "read-only", "refused")
+    figures: dict[str, float | int] = {
+        "damages": tally["damages"],
+        **{mode.replace("-", "_"): tally[mode] for mode in modes},
+        "broken": tally["broken"],
+        **{name: count for name, count in sorted(tally.items()) if name.startswith(("kind_", "change_"))},
+        "seconds": result.seconds,
+        "damages_per_s": rate,
+    }
+    rows = [found.failure for found in result.found]
+    findings = [
+        Finding(f"contract-{row.contract}", "broken", row.sentence, {"place": f"{row.store}: {row.damage}"}).document()
+        for row in rows
+    ]
+    findings += [Finding("harness", "harness", fault).document() for fault in result.faults]
+    verdict = result.verdict.value
+    lines = [
+        f"{tally['damages']:,} damages of {len(plan.stores)} stores, {result.seconds:.1f} s, {rate:,.0f} damages/s",
+        ", ".join(f"{mode} {tally[mode]:,}" for mode in modes),
+        *(f"contract {r.contract} is broken: {r.sentence}\n  {r.store}, damage {r.number}: {r.damage}" for r in rows),
+        *result.faults,
+        *([f"vacuous: {', '.join(result.silent)} never damaged"] if result.silent else []),
+        *(["vacuous: the canary was not caught"] if result.without_canary and not rows else []),
+        f"result hash: {result.result_hash}",
+        f"verdict: {'interrupted' if result.interrupted and not rows else verdict}",
+    ]
+    outcome = Outcome(
+        "explore",
+        verdict,
+        figures,
+        ("seconds", "damages_per_s"),
+        findings,
+        seed=plan.seed,
+        extra={"result_hash": result.result_hash, "canary": result.canary},
+        interrupted=result.interrupted,
+    )
+    return outcome, "\n".join(lines)
+
+
 def restarts_outcome(result: RestartResult, *, seed: int) -> tuple[Outcome, str]:
     """Return fresh interpreters that held a store in turn."""
     tally = result.tally
@@ -359,7 +412,7 @@ def faults_outcome(report: FaultsReport, *, command: str) -> tuple[Outcome, str]
 
 
 def _fault_findings(fault: FaultReport) -> list[dict[str, Any]]:
-    """Return what a reader has to know: a broken promise, our own fault, what was skipped, what never happened."""
+    """Return findings: broken guarantees, failures of the harness, skipped and unused faults."""
     if fault.harness:
         return [{"code": "harness", "severity": "harness", "fault": fault.name, "sentence": fault.harness}]
     if fault.broken is not None:
@@ -475,7 +528,7 @@ def _exhaust_text(result: ExhaustResult) -> str:
 def machines_outcome(
     result: CheckResult, *, asked: int, seconds: float, seed: int, out: str | None, settings: Settings | None
 ) -> tuple[Outcome, str]:
-    """Return a run of the machines, `asked` examples of them; `settings` are those of a target."""
+    """Return a run of `asked` examples of machines; `settings` describe a target."""
     is_unfinished = result.interrupted and result.failure is None
     fired = result.tally.fired
     figures: dict[str, float | int] = {"examples": result.tally.examples if is_unfinished else asked}

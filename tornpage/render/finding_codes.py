@@ -1,4 +1,4 @@
-"""What each code of a finding means: the tables of docs/findings.md, which is packaged as `tornpage/findings.md`."""
+"""Read codes of findings from docs/findings.md, packaged as `tornpage/findings.md`."""
 
 import re
 from difflib import get_close_matches
@@ -16,7 +16,7 @@ _SEVERITY = re.compile(r"^\| (damage|tear|note) \| (.*?) \| (.*?) \|$", re.MULTI
 
 
 class FindingCode(NamedTuple):
-    """How bad a finding of a code may be, what it says, and what to do."""
+    """Severity, meaning and remedy of a code."""
 
     severity: str
     meaning: str
@@ -24,7 +24,7 @@ class FindingCode(NamedTuple):
 
 
 def is_code(text: str) -> bool:
-    """Return whether a text looks like the code of a finding, and not like a token or a file."""
+    """Return whether a text looks like the code of a finding."""
     return _CODE.fullmatch(text) is not None
 
 
@@ -35,7 +35,7 @@ def finding_codes() -> dict[str, FindingCode]:
 
 
 def explain_code_outcome(code: str) -> tuple[Outcome, str]:
-    """Return what a code means, as a document and as text; refuse one that there is not, with the nearest ones."""
+    """Return a code as document and text; refuses unknown codes with the nearest ones."""
     found = finding_codes().get(code)
     if found is None:
         near = get_close_matches(code, finding_codes(), n=3)

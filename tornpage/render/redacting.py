@@ -1,12 +1,12 @@
-"""What a document about a store shows: its rows and findings as they are, or without a word of what the store holds.
+"""Show rows and findings of a store unchanged, or redacted for sharing.
 
-A redacted document is for people who must not see the messages. Rows are copied column by column from a list of what is
-known to be harmless; a column that is not in the list is left out, so that a new one cannot leak by being forgotten.
-Free text (messages, remedies) quotes the store, so that the sentences of docs/findings.md stand in its place. What
-stays visible, and what it can give away, is told in docs/inspect.md, "Sharing a dump".
+A redacted document is for readers who must not see the messages. Rows are copied column by column from a list of
+harmless columns. A column that is not listed is left out, so that a new column cannot leak.
+Free text (messages, remedies) quotes the store, so the sentences of docs/findings.md replace it. docs/inspect.md,
+"Sharing a dump", states what stays visible and what it reveals.
 
-Whether a sentence quotes the store cannot be seen from it. So the sentences of rulings that do not are listed here, `N`
-for a number; of any other sentence the part that is listed is kept, up to a colon or semicolon.
+A sentence does not show whether it quotes the store. So the sentences of rulings that quote nothing are listed here,
+with `N` for a number. Of any other sentence the listed part is kept, up to a colon or semicolon.
 """
 
 import re
@@ -95,7 +95,7 @@ class Showing(Protocol):
 
 
 class _AsItIs:
-    """Everything as it is."""
+    """Shows everything unchanged."""
 
     option = ""
 
@@ -123,9 +123,9 @@ class _AsItIs:
 
 
 class Redacted:
-    """Pseudonyms for what the store holds: equal values get equal names, as long as this object is used.
+    """Made-up names for the content of a store; equal values get equal names.
 
-    A name is a word, a number in the order of appearance and, behind a colon, the length of what it stands for in bytes
+    A name is a word, a number in the order of appearance and, after a colon, the length of the original in bytes
     of UTF-8: `topic-1:6`. Hashes are numbers in the order of appearance.
     """
 
@@ -241,7 +241,7 @@ class Redacted:
         return self.row(unit)
 
     def tags_code(self, code: int | str | None) -> int | None:
-        """Return a tags code: within 32 bits it is a hash, else a due time, or the address of an extension."""
+        """Redact a tags code: a hash within 32 bits, else a due time or an address."""
         if code is None:
             return None
         return self.hash(int(code)) if -(1 << 31) <= int(code) < 1 << 31 else bounded(code)
@@ -284,7 +284,7 @@ _NUMBERS = (
     "storedPhyText", "sysFlag", "time", "units",
 )  # fmt: skip
 _COLUMNS: dict[str, Callable[[Redacted, Any], Any]] = {
-    # words of ours
+    # words of tornpage
     **dict.fromkeys(("kind", "field", "points", "reason", "state", "wrong"), lambda _, word: word),
     **dict.fromkeys(_NUMBERS, lambda _, number: bounded(number)),
     **dict.fromkeys(("file", "directory"), Redacted.label),
@@ -414,7 +414,7 @@ _OF_OFFSETS = re.compile(
     "|the store does not notice damage.*",
     re.DOTALL,
 )
-"""Sentences whose expected and found values are offsets, times, or words of ours. Others may have bytes there."""
+"""Sentences whose expected and found values are offsets, times, or words of tornpage. Others may have bytes there."""
 _LOG_TEXT = rf"{_NUMBER}(?: to {_NUMBER})? records?, log end {_NUMBER}(?: to {_NUMBER})?"
 _OFFSETS = re.compile(
     rf"{_NUMBER}(?:, {_NUMBER})*|{_NUMBER} at most|{_LOG_TEXT}"
@@ -423,7 +423,7 @@ _OFFSETS = re.compile(
 
 
 def harmless_sentence(sentence: str) -> str:
-    """Return a ruling's sentence as far as it is known not to quote the store."""
+    """Return the part of a ruling's sentence that is known to quote no content of the store."""
     if _HARMLESS.fullmatch(sentence):
         return _bounded(sentence)
     for separator in _SEPARATOR.finditer(sentence):
@@ -433,7 +433,7 @@ def harmless_sentence(sentence: str) -> str:
 
 
 def harmless_value(sentence: str, value: str) -> str:
-    """Return what a sentence expected or found if it is known not to quote the store, else nothing."""
+    """Return an expected or found text if it quotes no content of the store, else ""."""
     return _bounded(value) if _OF_OFFSETS.fullmatch(sentence) and _OFFSETS.fullmatch(value) else ""
 
 
@@ -449,7 +449,7 @@ def _bounded(text: str) -> str:
 
 
 def said_of(code: str, severity: str, place: str) -> dict[str, str]:
-    """Return message and remedy that docs/findings.md has for a code; for a code of the store itself, the place."""
+    """Return message and remedy of docs/findings.md for a code, or the place for others."""
     said = finding_codes().get(code, FindingCode(severity, place, ""))
     return {"message": said.meaning.replace("`", ""), "remedy": _remedy(said.remedy, severity)}
 

@@ -1,4 +1,4 @@
-"""The page of a store: what `inspect` sees in all its views, or what an audit found, as one HTML file."""
+"""Write the HTML page of a store, from all views of `inspect` or from an audit."""
 
 import json
 import shlex
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 def inspect_page_outcome(path: str, store: str, query: "Query", show: Showing = AS_IT_IS) -> tuple[Outcome, str]:
-    """Look at a whole store and write its page; return the outcome and its text, the page's path alone on a line.
+    """Inspect a whole store and write its page; return the outcome and its text.
 
     Raises InspectError.
     """
@@ -54,7 +54,7 @@ def inspect_page_outcome(path: str, store: str, query: "Query", show: Showing = 
 
 
 def audit_page(path: str, store: str, audited: Outcome, show: Showing, *, file_bytes: int | None) -> None:
-    """Write the page of an audited store. What the audit does not look at, index and progress, is looked at here.
+    """Write the page of an audited store, with the views of index and progress.
 
     `show` is what the outcome was made with, so that equal things have equal names in both.
     """
@@ -91,7 +91,7 @@ def write_store_page(
     file_bytes: int | None = None,
     slots: int | None = None,
 ) -> None:
-    """Write the page of a store; `command` is how to make it again, figures and findings are shown already.
+    """Write the page of a store; `command` is shown on it, figures and findings are redacted.
 
     Raises InspectError; refuses an unwritable file.
     """
@@ -115,7 +115,7 @@ def write_store_page(
 
 
 def _to_page(path: str, show: Showing) -> str:
-    """Return the end of the command that makes a page; a page that is shared does not tell where it was written."""
+    """Return the options that make a page; a redacted page hides the directory."""
     return f"{show.option} --html {shlex.quote(Path(path).name if show.option else path)}"
 
 
@@ -143,7 +143,7 @@ def _document(store: str, file_bytes: int | None, slots: int | None, show: Showi
 
 
 def _placed(findings: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Return findings with their position in the file: that of a log file is what its name leaves of the offset."""
+    """Return findings with positions in files, computed from offsets for log files."""
     placed = []
     for finding in findings:
         row = dict(finding)

@@ -1,1 +1,1 @@
-"""What a run leaves on disk: a run directory, and a row of a history."""
+"""Write run directories, and rows of a history of runs."""

@@ -1,4 +1,4 @@
-"""A run directory: `run.json` and the result tables of one command, everything a report is made from.
+"""Write a run directory: `run.json` and tables of a command, the input of reports.
 
 Tables are JSON: `{"rows": […], "caption": {"source", "seed", "command"}}`. A directory that holds something else is
 never written into.
@@ -23,15 +23,15 @@ RUN_FILE = "run.json"
 TABLES = "tables"
 IMAGES = "images"
 """Crash images in which a peer broke a promise."""
-_KEPT = {"trials.jsonl", "small.jsonl", "workloads.jsonl"}
-"""Rows of what is done, which the next run of the same plan goes on from."""
+_KEPT = {"trials.jsonl", "small.jsonl", "workloads.jsonl", "damages.jsonl"}
+"""Rows of finished work, from which the next run of the same plan continues."""
 _MADE = {RUN_FILE, "index.html", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
-"""Results of one run alone."""
+"""Results of a single run."""
 _OURS = {TABLES, IMAGES, *_KEPT, *_MADE}
 
 
 def machine(directory: Path) -> dict[str, Any]:
-    """Return what a figure depends on: processors, kernel, Python, file system."""
+    """Return the machine: processors, kernel, Python, file system."""
     from tornpage.outcomes.doctor import check_file_system, mounts_text
 
     return {
@@ -43,7 +43,7 @@ def machine(directory: Path) -> dict[str, Any]:
 
 
 def prepare(out: str) -> Path:
-    """Return the directory for a run, made if need be and emptied of an earlier run; refuses one that holds more.
+    """Return the directory of a run, empty of earlier runs; refuses foreign content.
 
     What an earlier run found would be taken for what this one did, should this one end early. Cases stay, and so does
     what a run goes on from.
@@ -67,7 +67,7 @@ def prepare(out: str) -> Path:
 
 
 def write_run(directory: Path, outcome: Outcome) -> None:
-    """Write the tables of an outcome into a directory, and `run.json` when they are there.
+    """Write the tables of an outcome into a directory, and then `run.json`.
 
     A disk that refuses is said in one line and noted in the outcome: its results are printed, not lost.
     """
@@ -97,7 +97,7 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def temporary_directory(remedy: str) -> str:
-    """Return the system's directory for temporary files; refuses with the remedy where none can be written."""
+    """Return the directory for temporary files; refuses with `remedy` without one."""
     try:
         return tempfile.gettempdir()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A history of runs (`--history DIR`): a row for each run, in a dataset of Parquet files that Trends show.
+"""Write a history of runs (`--history DIR`) as a dataset of Parquet files.
 
     DIR/day=2026-11-22/run-20261122T190501Z-1f3a90c2.parquet
 
@@ -44,7 +44,7 @@ def prepare_history(directory: str | None) -> None:
 
 
 def append_run(directory: str | None, outcome: Outcome, *, started: datetime) -> Path | None:
-    """Add a finished run to a history; return its file. A disk that refuses is warned of and noted in the outcome."""
+    """Add a finished run to a history; return its file, or None after a warning."""
     if directory is None:
         return None
     if outcome.interrupted:
@@ -91,7 +91,7 @@ def _row(outcome: Outcome, started: datetime) -> dict[str, Any]:
 
 
 def _schema() -> "pa.Schema":
-    """Return the schema of every file: a reader of the dataset takes the schema of the first file for all."""
+    """Return the schema of every file; readers use the schema of the first file for all."""
     import pyarrow as pa
 
     words = ("run", "started", "version", "command", "verdict", "series")

@@ -35,7 +35,7 @@ class Bounded:
 
 
 def bounded_facts(state: DiskState) -> list[Bounded]:
-    """Return the in-flight writes of a disk with all their values, in the order of `in_flight_writes`."""
+    """Return all values of each in-flight write, in the order of `in_flight_writes`."""
     pages = {
         f"page {inode.name} {number}": (inode, number) for inode in state.inodes.values() for number in inode.versions
     }

@@ -1,6 +1,6 @@
 """Run one interleaving and judge it.
 
-The judges check that no task waits for ever and dispatch has caught up (contract 16), and that no task ends in an
+The judges check that no task waits forever and dispatch has caught up (contract 16), and that no task ends in an
 unexpected error (8, 11). Some order of the calls must explain every answer (17). Everything acknowledged as durable
 must be on disk after any power loss (2). A close at the end must be clean, with every record in its queue (1, 4).
 """

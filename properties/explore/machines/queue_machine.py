@@ -19,6 +19,7 @@ from tornpage.model.operations import (
     Flush,
     GetMessage,
     HarmDerived,
+    HarmField,
     Member,
     OffsetByTime,
     Open,
@@ -32,6 +33,7 @@ from tornpage.model.operations import (
 from tornpage.properties.explore.machines.machine import REPUT, TrialMachine
 from tornpage.properties.explore.machines.put_strategies import batches
 from tornpage.properties.explore.machines.queue_strategies import (
+    field_harms,
     key_queries,
     pulls,
     queued_puts,
@@ -117,6 +119,11 @@ class QueueMachine(TrialMachine):
     def _put(self, *puts: Put | PutBatch) -> None:
         for put in puts:
             self.carry_out(put)
+
+    @rule(harm=field_harms())
+    def a_field_is_harmed(self, harm: HarmField) -> None:
+        """Harm a field of a record in a copy of the store."""
+        self.carry_out(harm)
 
     # ---- what readers do -----------------------------------------------------------------------------------------
 

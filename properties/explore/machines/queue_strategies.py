@@ -1,12 +1,14 @@
 """Define Hypothesis strategies of the queue machine: colliding keys, queues, tags, delays."""
 
+from typing import get_args
+
 from hypothesis import strategies as st
 
-from tornpage.model.operations import GetMessage, OffsetByTime, Put, QueryKey
+from tornpage.model.operations import FieldName, GetMessage, HarmField, OffsetByTime, Put, QueryKey
 from tornpage.properties.explore.machines.strategies import one_of
 from tornpage.properties.program.case import Settings
 
-__all__ = ["key_queries", "pulls", "queued_puts", "settings_of_queues", "time_look_ups"]
+__all__ = ["field_harms", "key_queries", "pulls", "queued_puts", "settings_of_queues", "time_look_ups"]
 
 _TOPICS = ("T", "U", "%RETRY%group", "SCHEDULE_TOPIC_XXXX", "%LMQ%a", "订单")
 _PROPERTIES = (
@@ -95,4 +97,14 @@ def time_look_ups() -> st.SearchStrategy[OffsetByTime]:
         queue=st.integers(-1, 8),
         record=st.integers(0, 40),
         shift_ms=st.sampled_from((0, 0, 0, 1, -1, 100_000, -100_000)),
+    )
+
+
+def field_harms() -> st.SearchStrategy[HarmField]:
+    """Harm to any field of any record: small numbers, and those near the limits."""
+    return st.builds(
+        HarmField,
+        field=st.sampled_from(get_args(FieldName)),
+        record=st.integers(-1, 8),
+        value=one_of((0, 1, 2, 3, 5, 40, 1 << 20, 1 << 40, (1 << 63) - 1, (1 << 63) - 2, -1, -(1 << 63))),
     )

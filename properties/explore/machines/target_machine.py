@@ -80,7 +80,7 @@ class TargetMachine(TrialMachine):
         self.carry_out(Open())
 
     def _lose_power(self, data: st.DataObject, *, back: int) -> None:
-        """Lose power if a power loss can be made of the recording. The disk `kill` asks for kills only."""
+        """Lose power if the recording allows it. The disk `kill` asks for kills only."""
         if self.trial.settings.disk == "kill":
             self.effects["kills_only"] += 1
         if not self.trial.why_no_power_loss:

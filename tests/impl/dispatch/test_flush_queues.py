@@ -162,7 +162,7 @@ def test_unflushed_record_is_not_in_the_checkpoint(tmp_path: Path) -> None:
 
 
 def test_every_flush_counts_also_one_that_nobody_waits_for(tmp_path: Path) -> None:
-    """RocketMQ sets it only in rounds with requests: with WAIT=false it stays 0 for ever."""
+    """RocketMQ sets it only in rounds with requests: with WAIT=false it stays 0 forever."""
     store, runner = opened(tmp_path, config=config_of(sync=True))
     with store:
         result = store.put(replace(MESSAGE, properties="WAIT\x01false"))

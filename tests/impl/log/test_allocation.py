@@ -137,7 +137,7 @@ def test_failure_ahead_costs_no_put_whose_own_file_is_ready(tmp_path: Path) -> N
     with pytest.raises(OSError, match="Input/output"):
         service.take(2 * FILE_BYTES)
     files.mend()
-    assert service.take(2 * FILE_BYTES).base_offset == 2 * FILE_BYTES, "who waits does not wait for the second to pass"
+    assert service.take(2 * FILE_BYTES).base_offset == 2 * FILE_BYTES, "the wait ends before the second has passed"
     service.close()
 
 

@@ -129,7 +129,7 @@ def take_it_for_ever(lock: PutLock) -> None:
 def test_an_interrupt_leaves_the_lock_to_nobody(lock: PutLock, alarm: Callable[[float], object]) -> None:
     """One Ctrl-C of twenty during puts left the spin lock held.
 
-    close() waited for the lock for ever.
+    close() waited for the lock forever.
     """
     rng = random.Random(0)
     for _ in range(500):

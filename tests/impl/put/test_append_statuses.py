@@ -37,7 +37,7 @@ from tornpage.impl.store import MessageStore
 APPEND_ROWS = {
     "a new log file is needed, `fast_fail": "`CREATE_MAPEDFILE_FAILED`",
     "a new log file is needed, was not prepared, and cannot": "`CREATE_MAPEDFILE_FAILED`",
-    "a new log file is needed, and whoever prepares it": "`CREATE_MAPEDFILE_FAILED`",
+    "a new log file is needed, and the allocation service": "`CREATE_MAPEDFILE_FAILED`",
     "the mapped file refuses the bytes": "`UNKNOWN_ERROR`",
     "`SYNC_MASTER` and synchronous store, WAIT not false, and both": "the answer of the replication",
     "synchronous store, WAIT not false, and the sync fails": "`FLUSH_DISK_TIMEOUT`",

@@ -24,7 +24,7 @@ PATIENCE_S = 10
 
 def in_time(work: threading.Thread) -> None:
     work.join(PATIENCE_S)
-    assert not work.is_alive(), "it waits for ever"
+    assert not work.is_alive(), "it waits forever"
 
 
 class WaitingFiles(FaultyFiles):

@@ -55,7 +55,7 @@ def test_each_wake_is_followed_by_a_step() -> None:
 
 
 def test_an_interrupt_does_not_keep_the_runner() -> None:
-    """A Ctrl-C during a wake left the runner locked: its thread and stop() waited for ever."""
+    """A Ctrl-C during a wake left the runner locked: its thread and stop() waited forever."""
 
     class Interrupted(Exception):
         pass

@@ -1,6 +1,6 @@
 """Run real threads against every service at once: no message is lost, doubled or early.
 
-No thread waits for ever.
+No thread waits forever.
 """
 
 import threading
@@ -62,7 +62,7 @@ def close_in_the_middle(directory: Path, config: MessageStoreConfig, *, seed: in
     closer = threading.Thread(target=crowd.store.close, daemon=True)
     closer.start()
     closer.join(60)
-    assert not closer.is_alive(), "close waits for ever"
+    assert not closer.is_alive(), "close waits forever"
     crowd.join()
     assert crowd.store.read_only_reason is None
     assert reopened_bodies(directory, config) == crowd.bodies()

@@ -50,4 +50,4 @@ def test_failure_that_never_shows_holds(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv(COUNTER, str(tmp_path / "count"))
     case = Case(Settings(target=f"{__file__}:FailsSometimes"), (Put(body_bytes=8),))
     held = CliRunner().invoke(cli, ["replay", case.token(), "--tries", "4"])
-    assert (held.exit_code, held.stdout.splitlines()[0]) == (0, "every promise holds in 4 tries")
+    assert (held.exit_code, held.stdout.splitlines()[0]) == (0, "every guarantee holds in 4 tries")

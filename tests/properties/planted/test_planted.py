@@ -17,6 +17,10 @@ from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, Settings
 
 NOT_IN_CAMPAIGNS = (
+    "queue-offset-believed",  # needs a damaged field that no checksum covers: `explore damage` finds it
+    "flushed-part-cut",  # needs a store without a floor; the same
+    "lost-end-accepted",  # the same
+    "waits-for-what-is-lost",  # the same
     "RMQ-B16",  # needs a mapped file that refuses
     "RMQ-B18",  # needs a message that is refused for what it is
     "topic-in-characters",  # needs a topic at the limit
@@ -170,7 +174,7 @@ def operations_max(bug: str) -> int:
 def test_the_bugs_that_no_campaign_sees_are_few_and_of_puts_and_reads() -> None:
     assert len(set(NOT_IN_CAMPAIGNS)) < len(PLANTED) / 2
     assert set(IN_EVERY_RUN) <= PLANTED.keys() - set(NOT_IN_CAMPAIGNS)
-    assert {PLANTED[bug].contract for bug in NOT_IN_CAMPAIGNS} <= {1, 4, 5, 7, 8, 9, 10, 11, 12, 13, 16, 17}
+    assert {PLANTED[bug].contract for bug in NOT_IN_CAMPAIGNS} <= {1, 4, 5, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18}
 
 
 @pytest.mark.parametrize("bug", campaign_hunts())

@@ -87,7 +87,7 @@ class Beside:
     def _answers(*, was_held: bool) -> tuple[GetStatus, ...]:
         """Return the right answers: a held pull waits for its message.
 
-        Other pulls may be told to continue after another message.
+        Other pulls may have to continue after another message.
         """
         return (GetStatus.FOUND,) if was_held else (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE)
 

@@ -1,4 +1,4 @@
-"""Two acquisitions of the put lock in one millisecond are told apart.
+"""Two acquisitions of the put lock in one millisecond count as two.
 
 Symptom: the crash lab reported a wrong answer to page-cache busy, with the put lock held for 2,000 ms.
 Cause: a mistake of the lab. It distinguished two acquisitions of the put lock by the time of their begin. The clock

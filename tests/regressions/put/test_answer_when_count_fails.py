@@ -1,6 +1,6 @@
 """A put is answered even if counting the answer fails.
 
-Symptom: a future of `put_async` was never done, and a `put` in its own thread waited for ever (contract 16).
+Symptom: a future of `put_async` was never done, and a `put` in its own thread waited forever (contract 16).
 Cause: the statistics take the answer before it is given. When that raised, as with a failing clock, the known answer
 was not given.
 Fix: the answer is given in any case (impl/put/put_answers.py, `PendingAnswer`).

@@ -1,6 +1,6 @@
 """A corrupt index time in the checkpoint does not stay.
 
-Symptom: a checkpoint kept a time of the index from before 1970 for ever, in a store that keeps no index.
+Symptom: a checkpoint kept a time of the index from before 1970 forever, in a store that keeps no index.
 Cause: without an index the checkpoint took the older of two times, and the corrupt one was older than any.
 Fix: a time below 0 counts as 0 (impl/io/checkpoint.py, `note_dispatched`).
 Found by: the queue machine, `tornpage check --machine queue --examples 60 --seed 1`.

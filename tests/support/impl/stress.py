@@ -117,7 +117,7 @@ class Crowd:
             is_so = self._changed.wait_for(
                 lambda: len(self.stored) >= stored or not self._still_producing, timeout=PATIENCE_S
             )
-        assert is_so, "a producer waits for ever"
+        assert is_so, "a producer waits forever"
 
     def _produce(self, producer: int) -> None:
         try:
@@ -186,7 +186,7 @@ class Crowd:
         """Wait until all have ended; raise the first error."""
         for thread in self._producing:
             thread.join(PATIENCE_S)
-            assert not thread.is_alive(), "a producer waits for ever"
+            assert not thread.is_alive(), "a producer waits forever"
         for answer in self.answers:
             answer.result(timeout=PATIENCE_S)
         self._over.set()

@@ -119,7 +119,7 @@ STORES = {
 
 
 _PATIENCE_S = 240
-"""A dead process never answers: the test fails then instead of waiting for ever."""
+"""A dead process never answers: the test fails then instead of waiting forever."""
 
 
 # ---- running in a fresh process --------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def never_fires(report: FaultReport, directory: str, rng: random.Random) -> None
 
 
 def is_interrupted(report: FaultReport, directory: str, rng: random.Random) -> None:
-    """Send an interrupt to the parent while a child waits for ever."""
+    """Send an interrupt to the parent while a child waits forever."""
 
     def waits(page: Page) -> None:
         signal.alarm(0)

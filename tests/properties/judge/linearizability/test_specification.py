@@ -147,7 +147,7 @@ HOLDS: dict[str, Sequence[Call]] = {
         CLOSES, (A, REFUSED), (AskMaximum("T", 0), says(0)),
     ),
     "two closers": [*at_once(CLOSES, CLOSES), Call(3, PULL, 50, UNKNOWN, 60)],
-    "a topic that was deleted begins anew": in_turn(
+    "a deleted topic restarts its numbers": in_turn(
         PUT_A, DISPATCH, T_GONE, (PULL, UNKNOWN),
         (B, Answer(put=SECOND._replace(queue_offset=0))), DISPATCH, (AskMaximum("T", 0), says(1)),
     ),

@@ -1,0 +1,1 @@
+"""Damage of a store by design: each field of each file, and each file as a whole."""

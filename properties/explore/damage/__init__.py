@@ -1,0 +1,1 @@
+"""Explore damages of stores, field by field."""

@@ -1,0 +1,193 @@
+"""Harm a copy of the closed store in one field, and judge what the copy still owes.
+
+The copy is opened twice: with the damage as it is, and once more after puts. What it has to serve is
+`model.salvage.broken_promises`.
+"""
+
+from functools import partial
+
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.store import MessageStore
+from tornpage.model import corruption, salvage
+from tornpage.model.dispatch import places
+from tornpage.model.operations import HarmField
+from tornpage.model.state import Record
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.lockstep.closing import close
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.lockstep.recovery import Recovery
+from tornpage.properties.program.log_places import ROOT, log_files
+
+__all__ = ["harm_field"]
+
+_BATCH = 32
+_PULLS_MAX = 10_000
+_AT = {"queue_id": (12, 4), "queue_offset": (20, 8)}
+_FIXED_BYTES = 88
+"""The least bytes of a record before its body."""
+_FLOORS = (f"{ROOT}/config/durableFloor", f"{ROOT}/config/derivedFloor")
+
+
+def harm_field(pair: Pair, recovery: Recovery, harm: HarmField) -> None:
+    """Close the store, open a copy with the harm, judge it, and open the store again."""
+    if not corruption.applies(pair.model, harm):
+        return
+    pair.files.mend()
+    close(pair)
+    is_whole = pair.log.flushed_offset == pair.log.end_offset and pair.store.read_only_reason is None
+    if is_whole and not pair.layout.multi_dispatch and pair.layout.role != "SLAVE":
+        image = pair.durable(pair.files)
+        record = pair.log.retained[harm.record % len(pair.log.retained)]
+        is_field = harm.field in ("queue_offset", "queue_id", "topic")
+        harmed = _with_field(pair, image, record, harm) if is_field else _without_floors(pair, image, record, harm)
+        if harmed is not None:
+            _judge(pair, harmed, record, harm)
+            pair.cover(f"harmed_{harm.field}")
+    recovery.open()
+
+
+def _place_of(pair: Pair, image: Image, record: Record) -> tuple[str, int]:
+    """Return the path of the log file of a record, and where in it the record begins."""
+    base = record.offset // pair.settings.file_bytes * pair.settings.file_bytes
+    return next(path for path in log_files(image.files) if path.endswith(f"/{base:020d}")), record.offset - base
+
+
+def _with_field(pair: Pair, image: Image, record: Record, harm: HarmField) -> Image | None:
+    """Return the image with a field changed, or None if that changes nothing to judge.
+
+    So it is where the field has that value already, and where a checksum covers it.
+    """
+    if pair.settings.trailer:
+        return None
+    path, start = _place_of(pair, image, record)
+    content = bytearray(image.files[path])
+    if harm.field == "topic":
+        topic = (record.message.topic or "").encode()
+        at = content.find(bytes([len(topic)]) + topic, start + _FIXED_BYTES) + 1
+        if not start < at < start + record.size_bytes:
+            return None
+        content[at] = harm.value % 255 + 1
+    else:
+        offset, size = _AT[harm.field]
+        content[start + offset : start + offset + size] = (harm.value % (1 << 8 * size)).to_bytes(size, "big")
+    if bytes(content) == image.files[path]:
+        return None
+    return Image(image.directories, {**image.files, path: bytes(content)})
+
+
+def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -> Image | None:
+    """Return the image without floors, with a changed body or a lost end.
+
+    Return None where nothing proves the damage.
+    """
+    files = {path: data for path, data in image.files.items() if path not in _FLOORS}
+    path, start = _place_of(pair, image, record)
+    data = files[path]
+    if harm.field == "end":
+        for later in [name for name in log_files(files) if _base(name) > _base(path)]:
+            del files[later]
+        files[path] = data[:start] + bytes(len(data) - start)
+        if not start and _base(path):
+            del files[path]
+        return Image(image.directories, files) if _is_queued(pair, record) else None
+    body = record.message.body or b""
+    at = data.find(body, start + _FIXED_BYTES) if body else -1
+    flushed_ms = int.from_bytes(files.get(f"{ROOT}/checkpoint", b"")[:8].ljust(8, b"\0"), "big", signed=True) - 3000
+    records = pair.log.retained
+    newest_ms = max((each.store_timestamp for each in records if each.offset < record.offset), default=0)
+    times = (each.store_timestamp for each in records if each.offset > record.offset)
+    is_proved = any(newest_ms <= time <= flushed_ms for time in times)
+    if at < 0 or not is_proved or flushed_ms + 3000 > pair.environment.clock() or pair.settings.pool_buffers:
+        return None
+    files[path] = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+    return Image(image.directories, {**files, f"{ROOT}/abort": b""})
+
+
+def _base(path: str) -> int:
+    return int(path.rpartition("/")[2])
+
+
+def _is_queued(pair: Pair, record: Record) -> bool:
+    """Return whether a record that is taken away, or a later one, is the last of a queue."""
+    return any(places(each, pair.layout) for each in pair.log.retained if each.offset >= record.offset)
+
+
+def _judge(pair: Pair, image: Image, harmed: Record, harm: HarmField) -> None:
+    """Open the copy, read it, put to its queues, open it again. Raises GuaranteeBroken."""
+    before = _before(pair, harmed, harm)
+    files = pair.new_disk(image)
+    store = pair.open_on(files, whole_log=True)
+    if harm.field in ("body", "end") and store.read_only_reason is None:
+        raise GuaranteeBroken(7, f"damage at offset {harmed.offset} goes unnoticed", "read-only", "read-write")
+    _raise_broken(before, _answers(store, before))
+    store.close()
+    again = pair.open_on(pair.last_disk(pair.durable(files)), whole_log=True)
+    _raise_broken(before, _answers(again, before))
+    again.close()
+
+
+def _before(pair: Pair, harmed: Record, harm: HarmField) -> salvage.Before:
+    log, layout = pair.log, pair.layout
+    deleted = dict(log.deleted)
+    messages = []
+    for record in log.retained:
+        own = next(iter(places(record, layout)), None)
+        counts = own is not None and record.offset >= deleted.get(own[0][0], 0)
+        queue, number = own if own is not None and counts else (None, -1)
+        messages.append(salvage.Message(record.offset, record.message.body or b"", queue, number))
+    lost = {harmed.offset}
+    if harm.field == "end":
+        lost = {message.offset for message in messages if message.offset >= harmed.offset}
+    queues = {message.queue for message in messages if message.queue}
+    intact = {message.offset for message in messages} - lost
+    return salvage.Before(messages, intact, queues, may_be_cut=False, has_floor=True)
+
+
+def _answers(store: MessageStore, before: salvage.Before) -> salvage.Opened:
+    found = salvage.Opened(is_writable=store.read_only_reason is None)
+    found.served = {each.offset: each.body for each in observed("messages", lambda: list(store.messages()))}
+    queues = {message.queue for message in before.messages if message.queue}
+    for queue in sorted(queues | set(store.queues())):
+        _pull(store, queue, found)
+    for queue in sorted(queues) if found.is_writable else ():
+        _put(store, queue, found)
+    for finding in store.findings:
+        place = finding.file[finding.file.find("consumequeue/") :] if "consumequeue/" in finding.file else finding.file
+        found.notes.append(place)
+        if finding.severity == "damage":
+            found.damages.append(place)
+    return found
+
+
+def _pull(store: MessageStore, queue: tuple[str, int], found: salvage.Opened) -> None:
+    offset, end = store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue)
+    pulled = found.pulled.setdefault(queue, {})
+    for _ in range(_PULLS_MAX):
+        if offset >= end:
+            return
+        result = observed("get_message", partial(store.get_message, *queue, offset, max_msg_nums=_BATCH))
+        with result:
+            for buffer in result.messages:
+                message = buffer.message()
+                pulled[buffer.queue_offset] = message.offset, message.body
+            if result.next_begin_offset <= offset:
+                break
+            offset = result.next_begin_offset
+    found.stuck.append(queue)
+
+
+def _put(store: MessageStore, queue: tuple[str, int], found: salvage.Opened) -> None:
+    answer = observed("put", lambda: store.put(Message(queue[0], b"reached", queue_id=queue[1])))
+    if answer.status is PutStatus.PUT_OK:
+        store._reput.drain()
+        after = salvage.Opened()
+        _pull(store, queue, after)
+        got = after.pulled[queue].get(answer.queue_offset)
+        found.puts[queue] = answer.queue_offset, got == (answer.offset, b"reached")
+        found.stuck += after.stuck
+
+
+def _raise_broken(before: salvage.Before, after: salvage.Opened) -> None:
+    for contract, sentence in salvage.broken_promises(before, after):
+        raise GuaranteeBroken(contract, sentence)

@@ -1,0 +1,60 @@
+"""Bugs of a damaged store: what it believes and proves, and where readers stop."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.dispatch.queue_numbers import Rulings
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.parts import Parts
+from tornpage.impl.read.queue_reads import QueueReads
+from tornpage.impl.recovery.evidence import LastUnit, flushed_time, last_units
+from tornpage.model.operations import HarmField, Put
+from tornpage.properties.planted.programs import FULL, PUT
+from tornpage.properties.planted.record import PlantedBug
+from tornpage.properties.program.case import Settings
+
+__all__ = ["BUGS"]
+
+
+class _EachNumberBelieved(Derived):
+    """No neighbour and no stored unit outvotes the queue offset of a record."""
+
+    def _numbers_of(self, log: MappedFileQueue, offset: int, end_offset: int) -> Rulings:
+        return Rulings()
+
+
+class _WaitsForWhatIsLost(QueueReads):
+    """A pull of a damaged store ends before a unit that points past the end of the log."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._reader.never_grows = False
+
+
+def _never_flushed(*_: object, **__: object) -> int:
+    """No time in a checkpoint proves anything."""
+    return 0
+
+
+def _no_units(*_: object, **__: object) -> Sequence[LastUnit]:
+    """No queue says how long the log was."""
+    return ()
+
+
+_BODIES_ONLY = Settings(file_bytes=1024, trailer=False)
+
+BUGS = (
+    PlantedBug("queue-offset-believed", "each record is believed about its queue and its number there", 18,
+        Parts({Derived: _EachNumberBelieved}), machine="queue",
+        program=(_BODIES_ONLY, (PUT, PUT, HarmField(record=1, value=1 << 40)))),
+    PlantedBug("flushed-part-cut", "without a floor every bad record of a killed store is a tear", 7,
+        Parts({flushed_time: _never_flushed}), machine="queue",
+        program=(_BODIES_ONLY, (Put(body_bytes=9), PUT, Put(advance_ms=5_000), HarmField(field="body")))),
+    PlantedBug("lost-end-accepted", "a log that lost its end after a clean exit is opened for writing", 7,
+        Parts({last_units: _no_units, flushed_time: _never_flushed}), machine="queue",
+        program=(_BODIES_ONLY, (PUT, HarmField(field="end")))),
+    PlantedBug("waits-for-what-is-lost", "a pull of a damaged store stays before a unit that leads nowhere", 7,
+        Parts({QueueReads: _WaitsForWhatIsLost}), machine="queue",
+        program=(_BODIES_ONLY, (FULL, FULL, HarmField(field="end", record=1)))),
+)  # fmt: skip
