@@ -19,8 +19,8 @@ from tornpage.peers.errors import PeerUnavailable
 
 __all__ = ["VERSIONS", "Release", "cache_directory", "install", "installed", "is_installed", "require_version"]
 
-VERSIONS = ("4.9.3",)
-"""The releases that the driver is tested with."""
+VERSIONS = ("4.9.3", "4.9.8")
+"""The releases that the driver is tried with: both break the same numbers of equal images."""
 
 _SOURCES = Path(__file__).resolve().parent / "java"
 _MAVEN_TIMEOUT_S = 900.0

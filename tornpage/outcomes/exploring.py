@@ -95,7 +95,10 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
 
 
 def explore_crashes_with_peer(request: Request) -> tuple[Outcome, str]:
-    """Let our store and a peer open crash images of our store's histories; return the outcome and its text."""
+    """Open crash images of our store's histories with our store and a peer.
+
+    Return the outcome and its text.
+    """
     from tornpage.outcomes.peers import releases_named
     from tornpage.peers.errors import PeerUnavailable
     from tornpage.peers.exploring import EVERY, PeerPlan, explore_with_peer
