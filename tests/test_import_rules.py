@@ -8,7 +8,8 @@
 | properties | model, impl |
 | properties.decode | nothing |
 | a room of `ORDERS`, inside | its packages and modules of lower ranks |
-| pipeline | properties, sim, model |
+| peers | properties, impl, model |
+| pipeline | peers, properties, sim, model |
 | bench, tornpage | every room |
 
 Each room may import itself, and none imports tests. Imports inside functions and under TYPE_CHECKING count, and so do
@@ -42,7 +43,7 @@ class Rule:
     literal_names_only: bool = False
 
 
-ROOMS = frozenset({"bench", "impl", "model", "pipeline", "properties", "reports", "sim"})
+ROOMS = frozenset({"bench", "impl", "model", "peers", "pipeline", "properties", "reports", "sim"})
 """The folders at the top level that are packages of tornpage."""
 OURS = ROOMS | {"tests", "tornpage"}
 RULES = {
@@ -51,7 +52,10 @@ RULES = {
     "tornpage.sim": Rule(ours=frozenset({"tornpage.impl.config.broker_settings", "tornpage.impl.config.policy"})),
     "tornpage.properties": Rule(ours=frozenset({"tornpage.impl", "tornpage.model"})),
     "tornpage.properties.decode": Rule(literal_names_only=True),
-    "tornpage.pipeline": Rule(ours=frozenset({"tornpage.model", "tornpage.properties", "tornpage.sim"})),
+    "tornpage.peers": Rule(ours=frozenset({"tornpage.impl", "tornpage.model", "tornpage.properties"})),
+    "tornpage.pipeline": Rule(
+        ours=frozenset({"tornpage.model", "tornpage.peers", "tornpage.properties", "tornpage.sim"})
+    ),
     "tornpage.reports": Rule(),
     "tornpage.bench": Rule(ours=frozenset({"tornpage"})),
     "tornpage": Rule(),
@@ -101,6 +105,12 @@ ORDERS = {
         ("fast",),
         ("sweep",),
         ("experiments",),
+    ),
+    "peers": (
+        ("errors",),
+        ("rocketmq",),
+        ("judging", "naming"),
+        ("exploring",),
     ),
     "pipeline": (
         ("readers", "rows", "spark"),
@@ -285,6 +295,9 @@ FORBIDDEN = [
     ("properties/decode/walk.py", "from tornpage.properties.invariants import check"),
     ("properties/decode/walk.py", "from ..invariants import check"),
     ("pipeline/a.py", "import tornpage.impl.message.codec"),
+    ("peers/a.py", "import tornpage.pipeline.audit"),
+    ("peers/a.py", "from tornpage.cli import document"),
+    ("properties/a.py", "from tornpage.peers import judging"),
     ("reports/a.py", "import tornpage.model"),
     ("bench/a.py", "import tests"),
     ("tornpage/a.py", "from tests import conftest"),
@@ -317,6 +330,8 @@ ALLOWED = [
         "from tornpage.properties import decode\nimport tornpage.sim, tornpage.model\n"
         "from pyspark.sql import DataFrame",
     ),
+    ("peers/a.py", "from tornpage.properties import decode\nimport tornpage.impl, tornpage.model"),
+    ("pipeline/a.py", "from tornpage.peers import judging"),
     ("bench/a.py", "import tornpage.impl, tornpage.model, tornpage.properties, tornpage"),
     ("tornpage/a.py", "import importlib\nimport tornpage.bench\nimportlib.import_module(name)"),
 ]
@@ -400,6 +415,7 @@ OUT_OF_ORDER = [
     ("sim/log/log.py", "from tornpage.sim.actors.flushers import flusher"),
     ("pipeline/rows/columns.py", "from tornpage.pipeline.audit import stores"),
     ("reports/results/tables.py", "from tornpage.reports.plots.svg import Drawing"),
+    ("peers/rocketmq/process.py", "from tornpage.peers.judging import ask"),
     ("bench/put.py", "from tornpage.bench import suite"),
 ]
 IN_ORDER = [

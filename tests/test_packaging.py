@@ -14,7 +14,7 @@ from tornpage.pipeline.spark.agreement import versions
 from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
 from tornpage.properties.explore.exhaustive.resume import source_fingerprint
 
-ROOMS = ("bench", "impl", "model", "pipeline", "properties", "reports", "sim")
+ROOMS = ("bench", "impl", "model", "peers", "pipeline", "properties", "reports", "sim")
 BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{kind}(sys.argv[1]))"
 
 
@@ -101,6 +101,7 @@ def test_wheels_have_one_name_at_their_top_level(wheels: dict[str, Path]) -> Non
         assert {name.split("/")[1] for name in names} >= set(ROOMS)
         assert "tornpage/reports/py.typed" in names
         assert any(name.startswith("tornpage/reports/templates/") for name in names)
+        assert "tornpage/peers/rocketmq/java/Driver.java" in names
 
 
 def test_both_wheels_hold_the_same(wheels: dict[str, Path]) -> None:

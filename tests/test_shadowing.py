@@ -10,7 +10,7 @@ import pytest
 
 from tornpage import guard
 
-ROOMS = ("bench", "impl", "model", "pipeline", "properties", "reports", "sim")
+ROOMS = ("bench", "impl", "model", "peers", "pipeline", "properties", "reports", "sim")
 SAFE = guard.python_command("tornpage")
 UNSAFE = [sys.executable, "-m", "tornpage"]
 SCRIPT = [str(Path(sys.executable).with_name("tornpage"))]

@@ -5,6 +5,7 @@ orders them by path (RMQ-B10). Everything else gets a finding:
 
 * a stray file is ignored;
 * an empty newest file, created and never written, is removed;
+* so are files made ahead of the writes that a crash left with an empty file among them or a file missing before them;
 * a file of another size is refused, a short or missing file is damage;
 * two files of one offset are damage unless all but one hold only zeros.
 
@@ -91,6 +92,9 @@ def examine_log(files: Files, directories: LogDirectories, *, file_bytes: int, f
     leftovers = [twin.path for twin in twins if directory_of(twin.path) in directories.writable]
     if found and found[-1].size == 0 and (floor is None or floor.offset <= found[-1].base):
         leftovers.append(found.pop().path)
+    kept = _end_of_use(files, found, file_bytes=file_bytes, floor=floor)
+    leftovers += [entry.path for entry in found[kept:] if directory_of(entry.path) in directories.writable]
+    del found[kept:]
     findings += _damages(directories, found, file_bytes=file_bytes, floor=floor)
     return FoundLog(tuple(entry.path for entry in found if entry.size), tuple(leftovers), tuple(findings))
 
@@ -160,6 +164,26 @@ def _is_zeros(files: Files, path: str) -> bool:
     finally:
         files.close(file)
     return True
+
+
+def _end_of_use(files: Files, found: Sequence[_LogFile], *, file_bytes: int, floor: Floor | None) -> int:
+    """Return how many of the files are in use.
+
+    They are all files, or those before incomplete files made ahead.
+
+    RocketMQ makes two files ahead of the writes. A crash may leave the first of them empty or without its name while
+    the second one has its name, with its size or without. These files hold only zeros, and nothing was durable in
+    them. Raises OSError.
+    """
+    for number in range(1, len(found)):
+        end = found[number - 1].base + file_bytes
+        if found[number].size and found[number].base == end:
+            continue
+        is_durable = floor is not None and floor.offset > end
+        rest = found[number:]
+        is_unused = all(not each.size or (each.size == file_bytes and _is_zeros(files, each.path)) for each in rest)
+        return len(found) if is_durable or not is_unused else number
+    return len(found)
 
 
 def _damages(

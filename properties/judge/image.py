@@ -20,6 +20,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +343,7 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
     files = _one_of_each(content, log_names(list(content), directories), problems)
     if files and not content[files[max(files)]] and floor <= max(files):
         del files[max(files)]  # created, never written
+    _leave_out_unused(content, files, file_bytes=file_bytes, floor=floor)
     begin = min(files, default=0)
     records: list[Record] = []
     past_end: list[Record] = []
@@ -372,6 +374,26 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
     return LogRead(
         files, begin, end, reason, tuple(records), tuple(past_end), _dirty_at(content, files, end), tuple(problems)
     )
+
+
+def _leave_out_unused(content: Mapping[str, bytes], files: dict[int, str], *, file_bytes: int, floor: int) -> None:
+    """Leave out files made ahead of the writes.
+
+    They are left out if an empty or missing file comes first among them. A name that is no place for a file is damage,
+    so nothing is left out then.
+    """
+    bases = list(files)
+    if any(base % file_bytes for base in bases):
+        return
+    for before, base in pairwise(bases):
+        end = before + file_bytes
+        if base == end and content[files[base]]:
+            continue
+        rest = [each for each in bases if each >= base]
+        if floor <= end and all(content[files[each]] in (b"", bytes(file_bytes)) for each in rest):
+            for each in rest:
+                del files[each]
+        return
 
 
 def _one_of_each(

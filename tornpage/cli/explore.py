@@ -22,6 +22,7 @@ from tornpage.run.history import append_run, prepare_history
 __all__ = ["command"]
 
 _DEFAULT = "crashes"
+_OPTION_OF = {"faults": "fault", "states_per_shard": "states-per-shard"}
 _FORMER = {
     "--kills": "kills",
     "--restarts": "restarts",
@@ -181,6 +182,15 @@ _file_bytes_option = click.option(
     default=None,
     help="Size of a log file (16384).",
 )
+@click.option(
+    "--peer",
+    metavar="NAME",
+    default=None,
+    help="Let another implementation open a sample of the crash images too: rocketmq:4.9.3 (`tornpage peer list`).",
+)
+@click.option(
+    "--every", type=click.IntRange(min=1), default=None, help="With --peer: take every n-th crash point (10)."
+)
 @options.disk_option
 @options.bug_option
 @options.seed_option
@@ -198,8 +208,17 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
     tornpage explore crashes --bug lying-flush        (must be broken)
     tornpage explore crashes --fault 'sync-lost: kind=log and nth=3' --fault no-space
     tornpage explore crashes --seconds 60 --history RUNS     (then: tornpage report --history RUNS)
+    tornpage explore crashes --peer rocketmq:4.9.3 --states 1000
     """
-    _carry_out(exploring.explore_crashes, context, **asked)
+    if asked["peer"] is None:
+        if asked["every"] is not None:
+            refuse("--every chooses the images that a peer opens; give --peer too")
+        _carry_out(exploring.explore_crashes, context, **asked)
+        return
+    for name in ("faults", "workers", "strategy", "failures", "states_per_shard", "history"):
+        if asked[name]:
+            refuse(f"--{_OPTION_OF.get(name, name)} is not for runs with --peer; leave it out")
+    _carry_out(exploring.explore_crashes_with_peer, context, **asked)
 
 
 @command.command("target", short_help="Crash states of your store.")

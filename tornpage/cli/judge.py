@@ -47,6 +47,7 @@ __all__ = ["command"]
 @options.disk_option
 @options.seed_option
 @options.bug_option
+@options.peer_option
 @options.out_option
 @options.redact_option
 @options.json_option
@@ -64,6 +65,7 @@ def command(
     disk: Literal["posix-strict", "journal", "kill"],
     seed: int,
     bug: str,
+    peers: tuple[str, ...],
     out: str | None,
     redact: bool,
     as_json: bool,
@@ -75,10 +77,13 @@ def command(
     tornpage judge STORE --truth truth.json --all
     tornpage judge STORE --broker-config broker.conf --json
     tornpage judge GOLDEN_STORES --golden --out out/
+    tornpage judge STORE --peer rocketmq:4.9.3
     tornpage judge STORE --redact --json    (for sharing: no topics, keys, hosts)
 
     IMAGE_DIR is a store directory of tornpage or RocketMQ after a crash. It is never changed: recoveries run on disks
     in memory. A guarantee without evidence in the image is "unknown". See docs/judge.md.
+
+    A peer recovers a copy of the image. Its rulings are results, which change neither verdict nor exit code.
     """
     from tornpage.outcomes.judging import (
         golden_outcome,
@@ -89,6 +94,7 @@ def command(
         judged_image,
         shown_judgement,
     )
+    from tornpage.outcomes.peers import judged_by_peers, peer_rows, peer_text, releases_named
     from tornpage.properties.contract import HarnessError
     from tornpage.properties.inspect import InspectError
     from tornpage.properties.judge.judgement import SAMPLES
@@ -99,6 +105,9 @@ def command(
         refuse("--exit chooses the records of the truth that are due; give --truth too")
     if golden and redact:
         refuse("--redact applies to one image; golden stores are public")
+    if golden and peers:
+        refuse("--golden shows RocketMQ's recorded answers; give --peer with one image")
+    releases = releases_named(peers)
     show = showing(redact=redact)
     samples = None if everywhere else SAMPLES if crashes is None else crashes
     if out is not None:
@@ -110,11 +119,13 @@ def command(
             outcome = golden_outcome(rows, seed=seed, command=f"{again} --golden")
             text = f"{golden_text(rows)}\n\nverdict: {outcome.verdict}"
         else:
+            given = _given(broker_config, slots, file_bytes)
+            power_loss = None if ending is None else ending == "power-loss"
             judgement = judged_image(
                 image,
-                given=_given(broker_config, slots, file_bytes),
+                given=given,
                 truth=truth,
-                power_loss=None if ending is None else ending == "power-loss",
+                power_loss=power_loss,
                 bug=bug,
                 disk=disk,
                 samples=samples,
@@ -123,6 +134,10 @@ def command(
             )
             judgement = shown_judgement(judgement, show)
             outcome, text = image_outcome(judgement, seed=seed, command=again, show=show), image_text(judgement)
+            if releases:
+                judged = judged_by_peers(releases, image, given=given, truth=truth, power_loss=power_loss, show=show)
+                outcome.extra = {**outcome.extra, "peers": peer_rows(judged)}
+                text += f"\n{peer_text(judged)}"
     except InspectError as error:
         refuse(str(error))
     except HarnessError as error:

@@ -37,6 +37,7 @@ _COMMANDS = {
     "faults": "run the store on real disks that are full, fail or cut writes short",
     "inspect": "show the content of a store directory, changing nothing",
     "judge": "recover a copy of a crash image and rule on each guarantee",
+    "peer": "install other implementations that open the same crash images",
     "promote": "keep a failing case as a regression test",
     "prove": "run every kind of check once, briefly (about 5 min), and write a report",
     "replay": "repeat one failure, or judge all saved failures again",

@@ -18,6 +18,7 @@ __all__ = [
     "history_option",
     "json_option",
     "out_option",
+    "peer_option",
     "redact_option",
     "seed_option",
     "strategy_option",
@@ -95,6 +96,13 @@ target_option = click.option(
     metavar="SPEC",
     default=None,
     help="Your store: module:callable, path/file.py:callable, or 'cmd:./mystore --dir {dir}'.",
+)
+peer_option = click.option(
+    "--peer",
+    "peers",
+    metavar="NAME",
+    multiple=True,
+    help="Another implementation that opens the same images: rocketmq:4.9.3 (`tornpage peer list`).",
 )
 answer_option = click.option(
     "--answer-seconds",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Request",
     "explore_crashes",
+    "explore_crashes_with_peer",
     "explore_damage",
     "explore_interleavings",
     "explore_kills",
@@ -53,6 +54,8 @@ class Request:
     answer_seconds: float | None = None
     failures: int | None = None
     states_per_shard: int | None = None
+    peer: str | None = None
+    every: int | None = None
     disk: "Disk" = "posix-strict"
     bug: str = ""
     seed: int = 0
@@ -94,6 +97,41 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
     with choose_tracker("auto") as tracker, states_progress("exploring", total=total, unit=unit) as show:
         result = run_campaign(plan, tracker=tracker, progress=show, making_small=shrinking_lines())
     return campaign_outcome(result, plan, out=request.out, command=again)
+
+
+def explore_crashes_with_peer(request: Request) -> tuple[Outcome, str]:
+    """Open crash images of our store's histories with our store and a peer.
+
+    Return the outcome and its text.
+    """
+    from tornpage.outcomes.peers import releases_named
+    from tornpage.peers.errors import PeerUnavailable
+    from tornpage.peers.exploring import EVERY, PeerPlan, explore_with_peer
+    from tornpage.peers.rocketmq.process import Process
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.program.case import Settings
+    from tornpage.render.peers import peer_command, peer_outcome
+
+    assert request.peer is not None
+    (release,) = releases_named((request.peer,))
+    settings = Settings(file_bytes=request.file_bytes or 16384, disk=request.disk, bug=request.bug)
+    plan = PeerPlan(settings, request.seed, request.states, request.time_limit_s, request.every or EVERY)
+    again = peer_command(plan, request.peer)
+    say(again)
+    total, unit = request.progress_total
+    try:
+        with (
+            choose_tracker("auto") as tracker,
+            Process(release) as process,
+            states_progress("exploring", total=total, unit=unit) as show,
+        ):
+            result = explore_with_peer(process, plan, tracker=tracker, progress=show)
+    except PeerUnavailable as error:
+        refuse(str(error))
+    except HarnessError as error:
+        return at_fault("explore", error, seed=request.seed)
+    return peer_outcome(result, plan, command=again, out=request.out)
 
 
 def explore_target(request: Request) -> tuple[Outcome, str]:

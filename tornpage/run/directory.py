@@ -18,15 +18,17 @@ from typing import Any
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.run.writing import refuse_store_directory
 
-__all__ = ["machine", "prepare", "temporary_directory", "write_run"]
+__all__ = ["IMAGES", "machine", "prepare", "temporary_directory", "write_run"]
 
 RUN_FILE = "run.json"
 TABLES = "tables"
+IMAGES = "images"
+"""Crash images in which a peer broke a promise."""
 _KEPT = {"trials.jsonl", "small.jsonl", "workloads.jsonl", "damages.jsonl"}
 """Rows of finished work, from which the next run of the same plan continues."""
 _MADE = {RUN_FILE, "index.html", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
 """Results of a single run."""
-_OURS = {TABLES, *_KEPT, *_MADE}
+_OURS = {TABLES, IMAGES, *_KEPT, *_MADE}
 
 
 def machine(directory: Path) -> dict[str, Any]:
@@ -59,6 +61,7 @@ def prepare(out: str) -> Path:
         for name in _MADE:
             (directory / name).unlink(missing_ok=True)
         shutil.rmtree(directory / TABLES, ignore_errors=True)
+        shutil.rmtree(directory / IMAGES, ignore_errors=True)
         (directory / TABLES).mkdir()
     except OSError as error:
         refuse(f"cannot write to {error.filename or out}: {error.strerror}; name another --out directory")

@@ -1,0 +1,266 @@
+"""Open crash images of our store's histories with our store and with a peer.
+
+Counts are those of broken promises.
+
+A history puts 44 messages into log files of a few KiB, with flushes and steps of the services between the puts. It is
+recorded once. At a sample of its crash points a crash state is drawn as in a crash campaign and composed into an image.
+Half of the histories flush synchronously. Our store recovers the image in memory and is judged as in a campaign. The
+peer recovers a copy of it in a directory, twice, and is judged by its answers. The model says which records had to
+survive.
+"""
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+
+from tornpage.model.operations import Flush, Member, Put, PutBatch, Step
+from tornpage.model.state import CommitLog
+from tornpage.peers.judging import Expectation, ask, rulings_on
+from tornpage.peers.rocketmq.process import Process
+from tornpage.peers.rocketmq.store import java_settings
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.images import compose, in_flight_writes
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.judge.image import write_image
+from tornpage.properties.judge.rulings import Ruling
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.translation import store_config
+from tornpage.properties.scratch import memory_directory, scratch_directory
+
+__all__ = ["EVERY", "Example", "PeerExploration", "PeerPlan", "explore_with_peer"]
+
+EVERY = 10
+"""Every n-th crash point is taken by default."""
+
+_PUTS = 44
+_TOPICS = ("TopicA", "TopicB", "TopicC")
+_KEYS_MAX = 60
+_LEGALITY_EVERY = 8
+_FILES_MIN, _RECORDS_MIN = 2, 10
+
+
+@dataclass(frozen=True, slots=True)
+class PeerPlan:
+    """A run: settings of every history, first seed, and limits.
+
+    Every `every`-th crash point is taken.
+    """
+
+    settings: Settings
+    seed: int = 0
+    states: int | None = None
+    seconds: float | None = None
+    every: int = EVERY
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The first image in which a peer broke a number."""
+
+    ruling: Ruling
+    history: int
+    sync_flush: bool
+    image: Image
+
+
+@dataclass
+class PeerExploration:
+    """Counts of a run.
+
+    `peer_broken` and `own_broken` count the states in which a number is broken, `peer_states` and `own_states` those in
+    which any number is. `by_flush` has the states and the broken states of the peer for each flush type.
+    """
+
+    peer: str
+    states: int = 0
+    histories: int = 0
+    proven_legal: int = 0
+    peer_states: int = 0
+    own_states: int = 0
+    peer_broken: Counter[int] = field(default_factory=Counter)
+    own_broken: Counter[int] = field(default_factory=Counter)
+    own_sentences: dict[int, str] = field(default_factory=dict)
+    by_flush: dict[str, Counter[str]] = field(default_factory=dict)
+    examples: dict[int, Example] = field(default_factory=dict)
+    starts: int = 0
+    seconds: float = 0.0
+    peer_seconds: float = 0.0
+    interrupted: bool = False
+
+
+def explore_with_peer(
+    process: Process,
+    plan: PeerPlan,
+    *,
+    tracker: DirtyTracker,
+    progress: Callable[[int, float], None] = lambda states, seconds: None,
+) -> PeerExploration:
+    """Run histories until a limit of the plan is reached.
+
+    An interrupt ends the run and keeps its results. Raises PeerUnavailable, HarnessError.
+    """
+    result = PeerExploration(f"rocketmq:{process.release.version}")
+    started = perf_counter()
+
+    def is_over() -> bool:
+        result.seconds = perf_counter() - started
+        progress(result.states, result.seconds)
+        return (plan.states is not None and result.states >= plan.states) or (
+            plan.seconds is not None and result.seconds >= plan.seconds
+        )
+
+    try:
+        with scratch_directory("tornpage-peer-images-", below=memory_directory()) as work:
+            while not is_over():
+                history = _History(plan, result.histories, tracker)
+                result.histories += 1
+                for state in history.states():
+                    _judge(process, history, state, Path(work) / "store", result)
+                    if is_over():
+                        break
+                result.proven_legal += history.proven_legal
+    except KeyboardInterrupt:
+        result.interrupted = True
+    result.starts, result.seconds = process.starts, perf_counter() - started
+    return result
+
+
+# ---- histories -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """One crash: its image, its place, and the log after the running operation."""
+
+    image: Image
+    after: CommitLog
+    event: int
+    at_rest: bool
+    span: int
+
+
+class _History:
+    """One recorded run of our store, and its crash states."""
+
+    def __init__(self, plan: PeerPlan, number: int, tracker: DirtyTracker) -> None:
+        self.number = number
+        self.proven_legal = 0
+        self._rng = random.Random(f"peer {plan.seed} {number}")
+        self._every = plan.every
+        self.settings = replace(
+            plan.settings, sync_flush=number % 2 == 1, trailer=number % 4 < 2, queue_units=64, index_slots=50,
+            index_entries=400,
+        )  # fmt: skip
+        self.trial: Lockstep = lockstep_of(self.settings, tracker=tracker)
+        self._run()
+
+    def _run(self) -> None:
+        rng, trial, puts = self._rng, self.trial, 0
+
+        def properties() -> str:
+            nonlocal puts
+            puts += 1
+            tags = rng.choice(("", "\x02TAGS\x01TagA", "\x02TAGS\x01TagB"))
+            return f"UNIQ_KEY\x01{puts:032X}\x02KEYS\x01k{rng.randrange(12)} o{puts}{tags}"
+
+        while puts < _PUTS:
+            topic, fill = rng.choice(_TOPICS), rng.randrange(1 << 16)
+            if rng.random() < 0.07:
+                sizes = [rng.choice((400, 900)) for _ in range(rng.randrange(2, 5))]
+                members = tuple(Member(body_bytes=size, fill=fill, properties=properties()) for size in sizes)
+                trial.run(PutBatch(topic=topic, members=members))
+            else:
+                size = rng.choice((40, 400, 900, 900, 1400, 1900))
+                trial.run(Put(topic=topic, body_bytes=size, fill=fill, properties=properties()))
+            if rng.random() < 0.8:
+                trial.run(Step(service="reput"))
+            if rng.random() < 0.12:
+                trial.run(Flush())
+            if rng.random() < 0.25:
+                service = rng.choice([name for name in trial.services if name != "reput"])
+                trial.run(Step(service=service, after_ms=rng.choice((0, 200, 500, 1000, 10_000))))
+
+    def states(self) -> Iterator[_State]:
+        """Yield a crash state at every n-th crash point whose log has two files and ten records."""
+        trial, rng = self.trial, self._rng
+        base, journal, disk = trial.files.base, trial.files.journal, self.settings.disk
+        state = DiskState(base, disk=disk)
+        applied, point = 0, rng.randrange(self._every)
+        for number, span in enumerate(trial.spans):
+            is_counted = (
+                span.after.committed_offset > self.settings.file_bytes * (_FILES_MIN - 1)
+                and len(span.after.records) >= _RECORDS_MIN
+            )
+            for event in range(span.first, span.last + 1):
+                position = trial.files.events[event] if event < span.last else applied
+                state.apply_all(journal[applied:position])
+                applied = max(applied, position)
+                if not is_counted:
+                    continue
+                point += 1
+                if point % self._every:
+                    continue
+                survived = {} if disk == "kill" else draw(in_flight_writes(state), rng)
+                image = compose(state, survived)
+                if point // self._every % _LEGALITY_EVERY == 0:
+                    assert_legal(base, journal, applied, survived, image, disk=disk)
+                    self.proven_legal += 1
+                yield _State(image, span.after, event, event == span.last, number)
+
+
+# ---- one state -------------------------------------------------------------------------------------------------------
+
+
+def _judge(process: Process, history: _History, state: _State, directory: Path, result: PeerExploration) -> None:
+    """Let our store and the peer recover one image, and count what they break."""
+    trial, settings = history.trial, history.settings
+    legal = trial.recovery.legal_at(trial.spans[state.span], at_rest=state.at_rest, kill=settings.disk == "kill")
+    result.states += 1
+    try:
+        found = trial.recovery.judged(trial.pair.last_disk(state.image), legal, trial.recovery.versions_at(state.event))
+        trial.environment.give_up(found.store)
+    except GuaranteeBroken as broken:
+        result.own_states += 1
+        result.own_broken[broken.contract] += 1
+        result.own_sentences.setdefault(broken.contract, str(broken))
+    started = perf_counter()
+    rulings = _peer_rulings(process, history, state, directory, floor=min(key[0] for key in legal))
+    result.peer_seconds += perf_counter() - started
+    broken_numbers = [ruling for ruling in rulings if ruling.verdict == "broken"]
+    result.peer_states += bool(broken_numbers)
+    flush = result.by_flush.setdefault("sync" if settings.sync_flush else "async", Counter())
+    flush["states"] += 1
+    flush["broken"] += bool(broken_numbers)
+    for ruling in broken_numbers:
+        result.peer_broken[ruling.contract] += 1
+        example = Example(ruling, history.number, settings.sync_flush, state.image)
+        result.examples.setdefault(ruling.contract, example)
+
+
+def _peer_rulings(process: Process, history: _History, state: _State, directory: Path, *, floor: int) -> list[Ruling]:
+    """Return the rulings on the peer; `floor` is the number of records that have to survive."""
+    memory, records = history.trial.memory, state.after.records
+    expected = Expectation(
+        ledger=memory.ledger,
+        derived=memory.derived,
+        records=records,
+        begin=0,
+        due_end=records[floor - 1].end_offset if floor else 0,
+        why_due="that had to survive",
+        keys=memory.derived.keys_at(state.after.end_offset)[:_KEYS_MAX],
+    )
+    shutil.rmtree(directory, ignore_errors=True)
+    write_image(state.image, directory)
+    settings = java_settings(store_config(history.settings))
+    first = ask(process, str(directory), settings, expected.keys)
+    second = ask(process, str(directory), settings, expected.keys) if first.failed is None else None
+    return rulings_on(expected, first, second, directory)[0]

@@ -1,0 +1,188 @@
+"""Install a RocketMQ release: resolve its jars with Maven and compile our driver.
+
+Both are kept in the cache directory, which is `$XDG_CACHE_HOME/tornpage`, or `~/.cache/tornpage`. The jars of a release
+are in `peers/rocketmq/VERSION/lib`. Compiled drivers are beside it in `driver-DIGEST`. The digest is that of the
+driver's sources, so a newer tornpage compiles again and resolves nothing.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from tornpage.peers.errors import PeerUnavailable
+
+__all__ = ["VERSIONS", "Release", "cache_directory", "install", "installed", "is_installed", "require_version"]
+
+VERSIONS = ("4.9.3", "4.9.8")
+"""The releases that the driver is tried with: both break the same numbers of equal images."""
+
+_SOURCES = Path(__file__).resolve().parent / "java"
+_MAVEN_TIMEOUT_S = 900.0
+_COMPILE_TIMEOUT_S = 120.0
+_MISSING = re.compile(r"Could not find artifact|was not found in|Failure to find")
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tornpage</groupId><artifactId>peer</artifactId><version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.rocketmq</groupId><artifactId>rocketmq-store</artifactId><version>{version}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An installed release: its jars, our compiled driver, and the `java` that runs them."""
+
+    version: str
+    jars: Path
+    driver: Path
+    java: str
+
+    @property
+    def classpath(self) -> str:
+        """The class path of the driver."""
+        return f"{self.driver}{os.pathsep}{self.jars}/*"
+
+
+def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the directory in which releases are kept."""
+    home = environment.get("XDG_CACHE_HOME", "")
+    base = Path(home) if os.path.isabs(home) else Path(environment.get("HOME") or Path.home()) / ".cache"
+    return base / "tornpage" / "peers" / "rocketmq"
+
+
+def require_version(version: str) -> None:
+    """Raise PeerUnavailable for a version that the driver is not tested with."""
+    if version not in VERSIONS:
+        raise PeerUnavailable(f"RocketMQ {version!r} is not a known version; give one of {', '.join(VERSIONS)}")
+
+
+def is_installed(version: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the jars of a release are in the cache directory."""
+    return (cache_directory(environment) / version / "lib").is_dir()
+
+
+def installed(version: str, environment: Mapping[str, str] = os.environ) -> Release:
+    """Return an installed release; compile the driver if its sources changed.
+
+    Raises PeerUnavailable.
+    """
+    require_version(version)
+    java = _program("java", "a Java runtime", environment)
+    if not is_installed(version, environment):
+        raise PeerUnavailable(
+            f"RocketMQ {version} is not installed; run `tornpage peer install rocketmq {version}` first"
+        )
+    home = cache_directory(environment) / version
+    return Release(version, home / "lib", _compiled(home, environment), java)
+
+
+def install(version: str, *, offline: bool = False, environment: Mapping[str, str] = os.environ) -> Release:
+    """Resolve the jars of a release with Maven unless they are there, and compile the driver.
+
+    `offline` takes jars from Maven's local repository only. Raises PeerUnavailable.
+    """
+    require_version(version)
+    _program("java", "a Java runtime", environment)
+    _program("javac", "a JDK", environment)
+    home = cache_directory(environment) / version
+    if not is_installed(version, environment):
+        maven = _program("mvn", "Maven", environment)
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix="resolving-", dir=home) as work:
+                _resolve(Path(work), version, maven, offline=offline, environment=environment)
+                _take(Path(work) / "lib", home / "lib")
+        except OSError as error:
+            raise PeerUnavailable(f"cannot write {home}: {error.strerror or error}; set XDG_CACHE_HOME") from error
+    return installed(version, environment)
+
+
+def _resolve(work: Path, version: str, maven: str, *, offline: bool, environment: Mapping[str, str]) -> None:
+    """Copy the jars of a release and of everything that it needs into `work/lib`."""
+    (work / "pom.xml").write_text(_POM.format(version=version), encoding="utf-8")
+    command = [maven, "-q", "-B", *(["-o"] if offline else [])]
+    command += ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=lib"]
+    code, printed = _run(command, work, _MAVEN_TIMEOUT_S, environment)
+    if code == 0 and any((work / "lib").glob(f"rocketmq-store-{version}.jar")):
+        return
+    if offline:
+        reason = "Maven's local repository lacks a part of it; run without --offline once"
+    elif _MISSING.search(printed):
+        reason = "no repository of Maven has it; check Maven's settings"
+    else:
+        reason = f"Maven cannot reach a repository ({_first_error(printed)}); check network and Maven's settings"
+    raise PeerUnavailable(f"cannot install RocketMQ {version}: {reason}")
+
+
+def _first_error(printed: str) -> str:
+    """Return the first error that Maven printed, shortened, without addresses."""
+    lines = (line.removeprefix("[ERROR]").strip() for line in printed.splitlines() if "ERROR" in line)
+    line = re.sub(r"\(?\S+://\S+", "…", next(filter(None, lines), "it printed no error"))
+    return line if len(line) <= 160 else line[:159] + "…"
+
+
+def _compiled(home: Path, environment: Mapping[str, str]) -> Path:
+    """Return the directory of the compiled driver."""
+    sources = sorted(_SOURCES.glob("*.java"))
+    digest = sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    target = home / f"driver-{digest}"
+    if target.is_dir():
+        return target
+    javac = _program("javac", "a JDK", environment)
+    try:
+        with tempfile.TemporaryDirectory(prefix="compiling-", dir=home) as work:
+            out = Path(work) / "classes"
+            out.mkdir()
+            command = [javac, "-nowarn", "-encoding", "UTF-8", "-d", str(out), "-cp", f"{home / 'lib'}/*"]
+            code, printed = _run([*command, *map(str, sources)], Path(work), _COMPILE_TIMEOUT_S, environment)
+            if code:
+                error = next((line for line in printed.splitlines() if "error" in line), f"exit code {code}")
+                raise PeerUnavailable(f"the driver does not compile with {javac}: {error.rpartition('/')[2]}")
+            _take(out, target)
+    except OSError as error:
+        raise PeerUnavailable(f"cannot write {home}: {error.strerror or error}; set XDG_CACHE_HOME") from error
+    return target
+
+
+def _take(made: Path, target: Path) -> None:
+    """Rename a finished directory to its place, unless another process was faster."""
+    try:
+        made.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+
+
+def _run(command: Sequence[str], work: Path, timeout_s: float, environment: Mapping[str, str]) -> tuple[int, str]:
+    """Run a program to its end; return its exit code and what it printed."""
+    try:
+        done = subprocess.run(
+            command, cwd=work, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout_s, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return 1, f"[ERROR] no end within {timeout_s:g} s"
+    return done.returncode, done.stdout
+
+
+def _program(name: str, what: str, environment: Mapping[str, str]) -> str:
+    """Return the path of a program.
+
+    Programs of Java are looked for below JAVA_HOME first, then on PATH. Raises PeerUnavailable.
+    """
+    home = environment.get("JAVA_HOME", "")
+    found = shutil.which(name, path=os.path.join(home, "bin")) if home and name != "mvn" else None
+    found = found or shutil.which(name, path=environment.get("PATH", ""))
+    if found is None:
+        raise PeerUnavailable(f"no {name} on PATH or in JAVA_HOME; install {what}")
+    return found

@@ -1,0 +1,323 @@
+package peer;
+
+import java.io.BufferedReader;
+import java.io.Closeable;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.ExecutorService;
+import org.apache.rocketmq.common.BrokerConfig;
+import org.apache.rocketmq.common.message.MessageDecoder;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.store.CommitLog;
+import org.apache.rocketmq.store.ConsumeQueue;
+import org.apache.rocketmq.store.DefaultMessageStore;
+import org.apache.rocketmq.store.GetMessageResult;
+import org.apache.rocketmq.store.QueryMessageResult;
+import org.apache.rocketmq.store.SelectMappedBufferResult;
+import org.apache.rocketmq.store.config.MessageStoreConfig;
+import org.apache.rocketmq.store.stats.BrokerStatsManager;
+
+/**
+ * One DefaultMessageStore at a time, driven by JSON lines: a request on standard input, its answer on standard output.
+ *
+ * <p>Mode "stock" starts and stops the store as a broker does. Mode "light" constructs and loads it, dispatches what the
+ * queues lack in this thread, and never starts it. A light store answers reads as a stock one does. Its close writes
+ * nothing, as after a kill of the process.
+ */
+public final class Driver {
+    private static final int PULL = 32;
+    private static final BrokerStatsManager STATISTICS = new BrokerStatsManager("peer", false);
+
+    private DefaultMessageStore store;
+    private boolean isLight;
+    private final MessageDigest digest;
+
+    private Driver() throws Exception {
+        digest = MessageDigest.getInstance("SHA-256");
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, "US-ASCII");
+        System.setOut(System.err); // nothing but answers on standard output
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        Driver driver = new Driver();
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            Map<String, Object> answer;
+            try {
+                answer = driver.answer(Json.parse(line));
+            } catch (Exception thrown) {
+                thrown.printStackTrace();
+                answer = Json.object("error", thrown.toString());
+            }
+            out.print(Json.text(answer) + "\n");
+            out.flush();
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private Map<String, Object> answer(Map<String, Object> request) throws Exception {
+        String verb = (String) request.get("do");
+        if (verb.equals("open")) {
+            return open(request);
+        }
+        if (store == null) {
+            throw new IllegalStateException("no store is open");
+        }
+        switch (verb) {
+            case "log":
+                return Json.object("min", store.getMinPhyOffset(), "max", store.getMaxPhyOffset(),
+                        "behind", store.dispatchBehindBytes());
+            case "queues":
+                return Json.object("queues", queues());
+            case "read":
+                return read((String) request.get("topic"), number(request, "queue"), number(request, "from"),
+                        number(request, "count"));
+            case "query":
+                return Json.object("found", found((List<?>) request.get("keys"), number(request, "count")));
+            case "close":
+                return close();
+            default:
+                throw new IllegalArgumentException("unknown request " + verb);
+        }
+    }
+
+    private static int number(Map<String, Object> request, String name) {
+        return ((Long) request.get(name)).intValue();
+    }
+
+    // ---- open and close
+
+    @SuppressWarnings("unchecked")
+    private Map<String, Object> open(Map<String, Object> request) throws Exception {
+        if (store != null) {
+            throw new IllegalStateException("a store is open");
+        }
+        String directory = (String) request.get("directory");
+        isLight = request.get("mode").equals("light");
+        MessageStoreConfig config = new MessageStoreConfig();
+        for (Map.Entry<String, Object> each : ((Map<String, Object>) request.get("settings")).entrySet()) {
+            configure(config, each.getKey(), each.getValue());
+        }
+        config.setStorePathRootDir(directory);
+        config.setStorePathCommitLog(directory + "/commitlog");
+        config.setHaListenPort(0); // a free port: several stores follow each other in one process
+        store = new DefaultMessageStore(config, STATISTICS, (topic, queue, offset, tags, time, bits, properties) -> {
+        }, new BrokerConfig());
+        if (!store.load()) {
+            letGo();
+            return Json.object("loaded", false, "dispatched", false, "reason", "load() returned false");
+        }
+        if (isLight) {
+            long stuckAt = dispatch();
+            Reflect.set(store, "shutdown", false); // start() does this; without it every read answers null
+            if (stuckAt >= 0) {
+                return Json.object("loaded", true, "dispatched", false, "reason", "dispatch stands still at " + stuckAt);
+            }
+        } else {
+            store.start(); // its wait for dispatch has no end on some images; the caller has a time limit
+        }
+        return Json.object("loaded", true, "dispatched", true, "reason", "");
+    }
+
+    private static void configure(MessageStoreConfig config, String name, Object value) throws Exception {
+        String setter = "set" + Character.toUpperCase(name.charAt(0)) + name.substring(1);
+        for (Method method : MessageStoreConfig.class.getMethods()) {
+            if (!method.getName().equals(setter) || method.getParameterCount() != 1) {
+                continue;
+            }
+            Class<?> type = method.getParameterTypes()[0];
+            if (value instanceof Long && type == int.class) {
+                method.invoke(config, ((Long) value).intValue());
+                return;
+            }
+            if (type == long.class || type == boolean.class || type == String.class) {
+                method.invoke(config, value);
+                return;
+            }
+        }
+        throw new NoSuchMethodException("MessageStoreConfig." + setter);
+    }
+
+    /** Dispatch from where the queues end, as start() does. Return -1, or the offset at which no progress is made. */
+    private long dispatch() throws Exception {
+        CommitLog log = store.getCommitLog();
+        Object service = Reflect.get(store, "reputMessageService");
+        long from = log.getMinOffset();
+        for (ConcurrentMap<Integer, ConsumeQueue> ofTopic : store.getConsumeQueueTable().values()) {
+            for (ConsumeQueue queue : ofTopic.values()) {
+                from = Math.max(from, queue.getMaxPhysicOffset());
+            }
+        }
+        from = Math.max(from, 0);
+        Reflect.call(service, "setReputFromOffset", from);
+        long before = -1;
+        while (store.dispatchBehindBytes() > 0) {
+            long now = (Long) Reflect.call(service, "getReputFromOffset");
+            if (now == before) {
+                return now;
+            }
+            before = now;
+            Reflect.call(service, "doReput");
+        }
+        store.recoverTopicQueueTable();
+        return -1;
+    }
+
+    private Map<String, Object> close() throws Exception {
+        if (isLight) {
+            Reflect.set(store, "shutdown", true);
+        } else {
+            store.shutdown();
+        }
+        letGo();
+        return Json.object("closed", true);
+    }
+
+    private interface Step {
+        void run() throws Exception;
+    }
+
+    /** Free threads, descriptors and mappings of the store. Nothing is written: the checkpoint is not flushed. */
+    private void letGo() {
+        DefaultMessageStore closing = store;
+        store = null;
+        Step[] steps = {
+            () -> Reflect.call(Reflect.get(closing, "allocateMappedFileService"), "shutdown"),
+            () -> ((ExecutorService) Reflect.get(closing, "scheduledExecutorService")).shutdownNow(),
+            () -> ((ExecutorService) Reflect.get(closing, "diskCheckScheduledExecutorService")).shutdownNow(),
+            () -> ((Closeable) Reflect.get(closing, "lockFile")).close(),
+            () -> ((Closeable) Reflect.get(Reflect.get(closing, "storeCheckpoint"), "fileChannel")).close(),
+            () -> ((Closeable) Reflect.get(Reflect.get(closing, "storeCheckpoint"), "randomAccessFile")).close(),
+            () -> ((Closeable) Reflect.get(Reflect.get(Reflect.get(closing, "haService"), "haClient"), "selector"))
+                    .close(),
+            () -> Reflect.call(Reflect.get(closing.getCommitLog(), "mappedFileQueue"), "shutdown", 0L),
+            () -> {
+                for (ConcurrentMap<Integer, ConsumeQueue> ofTopic : closing.getConsumeQueueTable().values()) {
+                    for (ConsumeQueue queue : ofTopic.values()) {
+                        Reflect.call(Reflect.get(queue, "mappedFileQueue"), "shutdown", 0L);
+                    }
+                }
+            },
+            () -> {
+                Object index = Reflect.get(closing, "indexService");
+                for (Object file : (Iterable<?>) Reflect.get(index, "indexFileList")) {
+                    Reflect.call(Reflect.get(file, "mappedFile"), "shutdown", 0L);
+                }
+            },
+        };
+        for (Step step : steps) {
+            try {
+                step.run();
+            } catch (Exception thrown) {
+                System.err.println("at close: " + thrown); // this version has no such part, or it is closed already
+            }
+        }
+    }
+
+    // ---- reads
+
+    private List<Object> queues() {
+        TreeMap<String, Object> found = new TreeMap<>();
+        for (Map.Entry<String, ConcurrentMap<Integer, ConsumeQueue>> ofTopic : store.getConsumeQueueTable().entrySet()) {
+            String topic = ofTopic.getKey();
+            for (Integer queue : ofTopic.getValue().keySet()) {
+                found.put(String.format("%s/%010d", topic, queue), Json.object("topic", topic, "queue", queue,
+                        "min", store.getMinOffsetInQueue(topic, queue),
+                        "max", store.getMaxOffsetInQueue(topic, queue)));
+            }
+        }
+        return new ArrayList<>(found.values());
+    }
+
+    /** Read `count` places of a queue: the messages found, and the places at which a pull found none. */
+    private Map<String, Object> read(String topic, int queue, long from, int count) {
+        List<Object> messages = new ArrayList<>();
+        List<Object> gaps = new ArrayList<>();
+        long at = from;
+        while (at < from + count) {
+            int most = (int) Math.min(PULL, from + count - at);
+            GetMessageResult pulled = store.getMessage("peer", topic, queue, at, most, null);
+            if (pulled == null) {
+                throw new IllegalStateException("a pull answers null");
+            }
+            try {
+                long place = at;
+                for (SelectMappedBufferResult each : pulled.getMessageMapedList()) {
+                    messages.add(message(place++, each.getByteBuffer()));
+                }
+                if (pulled.getMessageMapedList().isEmpty()) {
+                    gaps.add(List.of(at, String.valueOf(pulled.getStatus())));
+                }
+                at = Math.max(at + 1, pulled.getNextBeginOffset());
+            } finally {
+                pulled.release();
+            }
+        }
+        return Json.object("messages", messages, "gaps", gaps);
+    }
+
+    private Map<String, Object> message(long place, ByteBuffer view) {
+        byte[] record = bytes(view);
+        Map<String, Object> told = Json.object("place", place, "offset", physicalOffset(record), "size", record.length,
+                "record", sha256(record));
+        MessageExt decoded = MessageDecoder.decode(ByteBuffer.wrap(record), true, false);
+        told.put("body", decoded == null ? null : sha256(decoded.getBody() == null ? new byte[0] : decoded.getBody()));
+        told.put("tags", decoded == null ? null : decoded.getTags());
+        told.put("number", decoded == null ? null : decoded.getQueueOffset());
+        return told;
+    }
+
+    private List<Object> found(List<?> keys, int count) {
+        List<Object> answers = new ArrayList<>();
+        for (Object key : keys) {
+            List<?> pair = (List<?>) key; // topic and key
+            answers.add(query((String) pair.get(0), (String) pair.get(1), count));
+        }
+        return answers;
+    }
+
+    private List<Object> query(String topic, String key, int count) {
+        List<Object> found = new ArrayList<>();
+        QueryMessageResult result = store.queryMessage(topic, key, count, 0, Long.MAX_VALUE);
+        if (result != null) {
+            try {
+                for (ByteBuffer view : result.getMessageBufferList()) {
+                    byte[] record = bytes(view);
+                    found.add(List.of(physicalOffset(record), record.length, sha256(record)));
+                }
+            } finally {
+                result.release();
+            }
+        }
+        return found;
+    }
+
+    private static byte[] bytes(ByteBuffer view) {
+        byte[] copy = new byte[view.remaining()];
+        view.duplicate().get(copy);
+        return copy;
+    }
+
+    private static long physicalOffset(byte[] record) {
+        return record.length < 36 ? -1 : ByteBuffer.wrap(record).getLong(28);
+    }
+
+    private String sha256(byte[] bytes) {
+        StringBuilder text = new StringBuilder(64);
+        for (byte each : digest.digest(bytes)) {
+            text.append(Character.forDigit(each >> 4 & 15, 16)).append(Character.forDigit(each & 15, 16));
+        }
+        return text.toString();
+    }
+}

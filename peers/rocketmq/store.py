@@ -1,0 +1,156 @@
+"""Open a RocketMQ store on a directory and read it through the driver.
+
+Readable are the bounds of the log, the queues, their messages, and records by key.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.peers.errors import PeerError
+from tornpage.peers.rocketmq.process import Process
+
+__all__ = ["Found", "LogBounds", "Mode", "PeerMessage", "PeerQueue", "PeerStore", "java_settings", "opened"]
+
+Mode = Literal["stock", "light"]
+"""`stock` starts and stops the store as a broker does. `light` loads and dispatches without start and stop."""
+
+_READ_MAX = 10_000
+"""Places of a queue that one request reads."""
+
+_ENCODER_BYTES = 1 << 16
+"""Size of the largest message that a peer could put. Its buffer is allocated at each open."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """Physical offsets at which the log begins and ends, and bytes that are not dispatched."""
+
+    begin: int
+    end: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerQueue:
+    """A consume queue and its bounds."""
+
+    topic: str
+    queue_id: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerMessage:
+    """A message served at a place of a queue.
+
+    `record_sha256` is the hash of the whole stored record. `body_sha256`, `tags` and `queue_offset` are those of the
+    decoded message; they are None if the store's own decoder cannot decode the record.
+    """
+
+    place: int
+    offset: int
+    size_bytes: int
+    record_sha256: str
+    body_sha256: str | None
+    tags: str | None
+    queue_offset: int | None
+
+
+Found = tuple[int, int, str]
+"""A record found by key: physical offset, size in bytes, SHA-256 of the record."""
+
+
+class PeerStore:
+    """An open store.
+
+    `loaded` is false if the store refuses the directory. `dispatched` is false if dispatch makes no progress. `reason`
+    says why.
+    """
+
+    def __init__(self, process: Process, answer: Mapping[str, Any]) -> None:
+        self._process = process
+        self.loaded = bool(answer["loaded"])
+        self.dispatched = bool(answer["dispatched"])
+        self.reason = str(answer["reason"])
+
+    def log(self) -> LogBounds:
+        """Return the bounds of the log."""
+        answer = self._process.ask("log")
+        return LogBounds(answer["min"], answer["max"], answer["behind"])
+
+    def queues(self) -> list[PeerQueue]:
+        """Return all queues, by topic and id."""
+        rows = self._process.ask("queues")["queues"]
+        return [PeerQueue(row["topic"], row["queue"], row["min"], row["max"]) for row in rows]
+
+    def messages(self, queue: PeerQueue) -> tuple[list[PeerMessage], list[tuple[int, str]]]:
+        """Return the messages of a queue and the places without one.
+
+        Such a place comes with the status of its pull.
+        """
+        messages: list[PeerMessage] = []
+        gaps: list[tuple[int, str]] = []
+        for first in range(queue.begin, queue.end, _READ_MAX):
+            answer = self._process.ask(
+                "read",
+                topic=queue.topic,
+                queue=queue.queue_id,
+                **{"from": first, "count": min(_READ_MAX, queue.end - first)},
+            )
+            gaps += [(place, status) for place, status in answer["gaps"]]
+            messages += [
+                PeerMessage(
+                    row["place"], row["offset"], row["size"], row["record"], row["body"], row["tags"], row["number"]
+                )
+                for row in answer["messages"]
+            ]
+        return messages, gaps
+
+    def query(self, keys: Sequence[tuple[str, str]], *, count: int = 64) -> list[list[Found]]:
+        """Return up to `count` records for each key of a topic."""
+        answers = self._process.ask("query", keys=[list(key) for key in keys], count=count)["found"]
+        return [[(offset, size, sha256) for offset, size, sha256 in rows] for rows in answers]
+
+
+@contextmanager
+def opened(
+    process: Process, directory: str, settings: Mapping[str, Any], *, mode: Mode = "light"
+) -> Iterator[PeerStore]:
+    """Open the store in a directory, which the open changes, and close it at the end.
+
+    A store that does not load has nothing to close. Raises PeerError.
+    """
+    answer = process.ask("open", directory=directory, mode=mode, settings=dict(settings))
+    store = PeerStore(process, answer)
+    try:
+        yield store
+    except PeerError:
+        process.close()  # no request may follow on a store in an unknown state
+        raise
+    except BaseException:
+        process.close()
+        raise
+    if store.loaded:
+        process.ask("close")
+
+
+def java_settings(config: MessageStoreConfig) -> dict[str, Any]:
+    """Return the settings of RocketMQ for a store with our settings, under RocketMQ's names."""
+    return {
+        "mappedFileSizeCommitLog": config.mapped_file_size_commit_log,
+        "mappedFileSizeConsumeQueue": config.mapped_file_size_consume_queue,
+        "enableConsumeQueueExt": config.enable_consume_queue_ext,
+        "mappedFileSizeConsumeQueueExt": config.mapped_file_size_consume_queue_ext,
+        "messageIndexEnable": config.message_index_enable,
+        "maxHashSlotNum": config.max_hash_slot_num,
+        "maxIndexNum": config.max_index_num,
+        "enableMultiDispatch": config.enable_multi_dispatch,
+        "enableLmq": config.enable_lmq,
+        "messageDelayLevel": config.message_delay_level,
+        "maxMessageSize": min(config.max_message_size, _ENCODER_BYTES),
+        "diskMaxUsedSpaceRatio": 95,
+    }

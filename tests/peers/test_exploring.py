@@ -1,0 +1,94 @@
+"""Test runs of a live Java store on crash images of our store's histories."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tornpage.cli.explore import command
+from tornpage.peers.exploring import PeerExploration, PeerPlan, explore_with_peer
+from tornpage.peers.judging import judge_with_peer
+from tornpage.peers.rocketmq.installing import Release
+from tornpage.peers.rocketmq.process import Process
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.judge.image import read_image
+from tornpage.properties.judge.shape import SettingsOverride
+from tornpage.properties.program.case import Settings
+from tornpage.render.peers import interval
+
+PEER = ("--peer", "rocketmq:4.9.3")
+
+
+def explored(release: Release, settings: Settings, *, states: int) -> PeerExploration:
+    with choose_tracker("auto") as tracker, Process(release) as process:
+        return explore_with_peer(process, PeerPlan(settings, states=states), tracker=tracker)
+
+
+def run(*arguments: str) -> Result:
+    done = CliRunner().invoke(command, list(arguments))
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+def test_equal_seeds_give_equal_counts(release: Release) -> None:
+    first, second = (explored(release, Settings(disk="journal"), states=40) for _ in range(2))
+    assert first.states == 40
+    assert first.own_states == 0
+    assert first.peer_broken == second.peer_broken
+    assert first.peer_broken[7] > 0
+    assert first.by_flush == second.by_flush
+    assert first.proven_legal > 0
+    assert {number: example.ruling for number, example in first.examples.items()} == {
+        number: example.ruling for number, example in second.examples.items()
+    }
+
+
+def test_a_killed_process_leaves_what_java_opens(release: Release) -> None:
+    found = explored(release, Settings(disk="kill"), states=30)
+    assert (found.states, found.own_states) == (30, 0)
+    assert found.peer_broken[1] == found.peer_broken[2] == 0
+
+
+def test_a_planted_bug_is_ours_and_not_the_peers(release: Release) -> None:
+    found = explored(release, Settings(bug="lying-flush"), states=40)
+    assert found.own_broken[2] > 0
+
+
+def test_the_first_images_are_kept_and_judged_again(release: Release, tmp_path: Path) -> None:
+    done = run("crashes", *PEER, "--states", "40", "--disk", "journal", "--out", str(tmp_path), "--json")
+    document = json.loads(done.stdout)
+    assert (done.exit_code, document["verdict"], document["figures"]["states"]) == (0, "holds", 40)
+    (peer,) = document["peers"]
+    rows = {row["number"]: row for row in peer["by_number"]}
+    assert 0 < rows[7]["low"] < rows[7]["share"] == rows[7]["states_broken"] / 40 < rows[7]["high"] < 1
+    assert {path.name for path in (tmp_path / "images").iterdir()} == {f"contract-{number}" for number in rows}
+    with Process(release) as process:
+        override = SettingsOverride().with_numbers(maxHashSlotNum=50)
+        found = judge_with_peer(process, read_image(tmp_path / "images" / "contract-7"), override=override)
+    assert found.numbers("broken") == [7]
+    text = run("crashes", *PEER, "--states", "5", "--out", str(tmp_path)).stdout
+    assert "rocketmq:4.9.3: " in text
+    assert text.endswith("verdict: holds\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("crashes", "--every", "3"), "give --peer too"),
+        (("crashes", *PEER, "--workers", "2"), "--workers is not for runs with --peer"),
+        (("crashes", *PEER, "--states-per-shard", "9"), "--states-per-shard is not for runs with --peer"),
+        (("crashes", "--peer", "java"), "'java' is no peer; give rocketmq:VERSION"),
+    ],
+)
+def test_misuse_is_one_line(arguments: tuple[str, ...], line: str) -> None:
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert line in done.stderr
+
+
+def test_the_interval_of_a_share() -> None:
+    assert interval(0, 0) == (0.0, 1.0)
+    low, high = interval(0, 100)
+    assert (low, round(high, 4)) == (0.0, 0.037)
+    assert [round(each, 4) for each in interval(50, 100)] == [0.4038, 0.5962]

@@ -1,0 +1,131 @@
+"""The result of a run with a peer as a document and as text."""
+
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+from tornpage.cli.document import Outcome, warn
+from tornpage.peers.exploring import PeerExploration, PeerPlan
+from tornpage.properties.findings import Finding
+from tornpage.properties.judge.image import write_image
+from tornpage.properties.judge.rulings import NAMES
+from tornpage.run.directory import IMAGES
+
+__all__ = ["interval", "peer_command", "peer_outcome"]
+
+_Z = 1.96
+"""Quantile of the normal distribution for an interval of 95 %."""
+
+
+def peer_command(plan: PeerPlan, peer: str) -> str:
+    """Return the command that runs a plan again."""
+    settings = plan.settings
+    parts = (
+        f"--peer {peer}",
+        f"--states {plan.states}" if plan.states is not None else "",
+        f"--seconds {plan.seconds:g}" if plan.seconds is not None else "",
+        f"--every {plan.every} --seed {plan.seed} --disk {settings.disk} --file-bytes {settings.file_bytes}",
+        f"--bug {settings.bug}" if settings.bug else "",
+    )
+    return " ".join(["tornpage explore crashes", *filter(None, parts)])
+
+
+def interval(count: int, total: int) -> tuple[float, float]:
+    """Return the Wilson interval (95 %) of a share. Without any case it is the whole range."""
+    if not total:
+        return 0.0, 1.0
+    share, weight = count / total, _Z * _Z / total
+    middle = (share + weight / 2) / (1 + weight)
+    half = _Z * sqrt(share * (1 - share) / total + weight / (4 * total)) / (1 + weight)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def peer_outcome(result: PeerExploration, plan: PeerPlan, *, command: str, out: str | None) -> tuple[Outcome, str]:
+    """Return the outcome and the text of a run with a peer.
+
+    With `out` the first image of each number that the peer breaks is written below it. The verdict is that of our
+    store. What a peer breaks is a result.
+    """
+    verdict = "broken" if result.own_states else "holds" if result.states else "vacuous"
+    low, high = interval(result.peer_states, result.states)
+    figures: dict[str, float | int] = {
+        "states": result.states,
+        "histories": result.histories,
+        "proven_legal": result.proven_legal,
+        "own_states_broken": result.own_states,
+        "peer_states_broken": result.peer_states,
+        "peer_starts": result.starts,
+        **{f"peer_broken_{number}": count for number, count in sorted(result.peer_broken.items())},
+    }
+    measured = {
+        "seconds": result.seconds,
+        "states_per_s": result.states / max(result.seconds, 1e-9),
+        "peer_s": result.peer_seconds,
+    }
+    rows = [
+        {
+            "number": number,
+            "name": NAMES[number],
+            "states_broken": count,
+            "share": count / result.states,
+            "low": interval(count, result.states)[0],
+            "high": interval(count, result.states)[1],
+            "sentence": result.examples[number].ruling.sentence,
+        }
+        for number, count in sorted(result.peer_broken.items())
+    ]
+    peer: dict[str, Any] = {
+        "peer": result.peer,
+        "states": result.states,
+        "states_broken": result.peer_states,
+        "share": result.peer_states / max(result.states, 1),
+        "low": low,
+        "high": high,
+        "by_number": rows,
+        "by_flush": {name: dict(counts) for name, counts in sorted(result.by_flush.items())},
+    }
+    outcome = Outcome(
+        "explore",
+        verdict,
+        figures | measured,
+        list(measured),
+        [Finding(f"contract-{n}", "broken", text).document() for n, text in sorted(result.own_sentences.items())],
+        seed=plan.seed,
+        extra={"peers": [peer]},
+        interrupted=result.interrupted,
+    )
+    if out is not None:
+        _write_images(result, Path(out) / IMAGES, outcome)
+    return outcome, _text(result, outcome, rows, command)
+
+
+def _write_images(result: PeerExploration, directory: Path, outcome: Outcome) -> None:
+    for number, example in sorted(result.examples.items()):
+        try:
+            write_image(example.image, directory / f"contract-{number}")
+        except OSError as error:
+            warn(f"an image was not written to {directory}: {error.strerror or error}")
+            outcome.unwritten = True
+            return
+
+
+def _text(result: PeerExploration, outcome: Outcome, rows: list[dict[str, Any]], command: str) -> str:
+    low, high = interval(result.peer_states, result.states)
+    share = result.peer_states / max(result.states, 1)
+    lines = [
+        f"{result.states:,} crash images of {result.histories:,} histories, {result.proven_legal:,} proven legal; "
+        f"{outcome.figures['states_per_s']:.1f} states/s",
+        "",
+        f"{result.peer}: {result.peer_states:,} images with a broken promise, {share:.1%} "
+        f"(95 % interval {low:.1%} to {high:.1%})",
+    ]
+    for name, counts in sorted(result.by_flush.items()):
+        lines.append(f"  {name} flush: {counts['broken']:,} of {counts['states']:,}")
+    for row in rows:
+        lines.append(
+            f"{row['number']:>3}  {row['name']:<16}{row['states_broken']:>7,} {row['share']:>7.1%}  {row['sentence']}"
+        )
+    lines += ["", f"our store: {result.own_states:,} images with a broken promise"]
+    lines += [f"{number:>3}  {text}" for number, text in sorted(result.own_sentences.items())]
+    lines += ["", command, f"verdict: {'interrupted' if result.interrupted else outcome.verdict}"]
+    return "\n".join(lines)
