@@ -117,12 +117,13 @@ def check(
     keep_evidence: bool = True,
     fixed: Mapping[str, Any] | None = None,
     turn_examples_max: int = TURN_EXAMPLES_MAX,
+    seconds: float | None = None,
 ) -> CheckResult:
     """Compare store and model over `examples` runs of up to `steps` rules.
 
     The machines take turns. `progress` is called with the number of finished examples, `making_small` after each replay
     while a failure is shrunk. Settings in `fixed` are not drawn. With `keep_evidence` the failure has its evidence.
-    Raises HarnessError if a failure does not replay from its own case.
+    After `seconds` no further example begins. Raises HarnessError if a failure does not replay from its own case.
     """
     use_seeds_only()
     turn_examples = max(1, min(turn_examples_max, examples // len(machines)))
@@ -131,6 +132,7 @@ def check(
     explorer = _Explorer(_MachineJob(tuple(machines), bug, steps, tracker, fixed or {}), turns, budget, keep_evidence)
     result = explore(
         explorer,
+        seconds=seconds,
         progress=lambda done, seconds: progress(done),
         making_small=lambda number, tries, operations, losses: making_small(tries, operations, losses),
     )
@@ -179,7 +181,8 @@ class _MachineJob:
         except KeyboardInterrupt as interrupt:
             made = TurnMade(turn.machine, told.ended, machine.fired, machine.effects)
             raise Interrupted(made) from interrupt
-        return TurnMade(turn.machine, turn.examples, machine.fired, machine.effects, failure)
+        examples = told.ended if control.is_over() else turn.examples
+        return TurnMade(turn.machine, examples, machine.fired, machine.effects, failure)
 
 
 class _Explorer:
@@ -256,6 +259,10 @@ class _Explorer:
         return str(failure.broken)
 
 
+class _TimeIsOver(KeyboardInterrupt):
+    """Raise this to end a turn at the time limit. Hypothesis lets an interrupt through."""
+
+
 class _Examples:
     """Count the examples of a turn. Hypothesis may run a few more or fewer than requested."""
 
@@ -270,7 +277,9 @@ class _Examples:
         return min(max(self._begun - 1, 0), self._examples)
 
     def begins(self) -> None:
-        """Note that an example begins."""
+        """Note that an example begins. Raises _TimeIsOver after the time limit."""
+        if self._control.is_over():
+            raise _TimeIsOver
         self._begun += 1
         self._control.tell(self.ended, "")
 
@@ -297,6 +306,8 @@ def _run(machine: type[TrialMachine], examples: int, *, steps: int, start_seed: 
         if machine.failure is None:
             raise HarnessError(f"the machine failed outside the store: {error}") from error
         return machine.failure
+    except _TimeIsOver:
+        return None
     except HypothesisException as error:
         if machine.is_interrupted:  # it reports that an example ended earlier than the time before
             raise KeyboardInterrupt from error
