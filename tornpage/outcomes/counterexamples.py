@@ -201,8 +201,6 @@ def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome
     from tornpage.properties.explain.evidence import Witness
     from tornpage.render.counterexample import how_small, page_of
 
-    if case.settings.target:
-        refuse("there are pages of cases of our own store alone; `tornpage replay` tells this one")
     how: dict[str, Any] | None = None
     failure: Failure | None
     if seconds:
@@ -415,6 +413,7 @@ def write_case_pages(
     A case that does not fail any more, or cannot be read, has no page, and a line on standard error says why. Raises
     ReportError for what is no run directory, and OSError.
     """
+    from tornpage.properties.foreign.protocol import TargetUnusable
     from tornpage.properties.planted import UnknownBug
     from tornpage.properties.program.packing import BadToken
     from tornpage.reports.results.findings import page_name
@@ -429,11 +428,8 @@ def write_case_pages(
             continue
         progress(given.name)
         try:
-            case = given.case()
-            if case.settings.target:  # there are pages of cases of our own store alone
-                continue
-            page = _case_page(case)
-        except (BadToken, UnknownBug) as error:
+            page = _case_page(given.case())
+        except (BadToken, UnknownBug, TargetUnusable) as error:
             warn(f"no page for {given.name}: {error}")
             continue
         if page is None:

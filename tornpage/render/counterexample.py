@@ -48,8 +48,7 @@ def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
     lines += ["", f"  the store{name}{bug} and the model disagree", ""]
     lines += ["  run it again:", f"    tornpage replay {case.token()}"]
     given = kept_in or "with the same token"
-    page = "" if case.settings.target else " as a page: tornpage explain,"
-    lines += [f"  smaller: tornpage shrink,{page} as a test: tornpage promote; {given}"]
+    lines += [f"  smaller: tornpage shrink, as a page: tornpage explain, as a test: tornpage promote; {given}"]
     lines += [f"  kept in {kept_in}"] if kept_in else []
     return "\n".join([*lines, *([f"  {seen}"] if seen else [])])
 
@@ -114,7 +113,7 @@ def _why_legal(shown: "PageMap") -> list[str]:
     facts = [fact.fact for fact in shown.facts if fact.fate != "kept"]
     subjects += [f"{fact.removeprefix('size ')}:" for fact in facts if fact.startswith("size ")]
     told = [sentence for sentence in shown.sentences if sentence.startswith(tuple(subjects))] if subjects else []
-    return told + [f"{fact}: its directory was not synced behind it" for fact in facts if not fact.startswith("size ")]
+    return told + [f"{fact}: its directory was not synced after it" for fact in facts if not fact.startswith("size ")]
 
 
 def saved_finding(failure: Failure, out: str | None, **more: Any) -> dict[str, Any]:
