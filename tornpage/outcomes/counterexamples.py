@@ -245,7 +245,7 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
     """Write a case as a test module, and try whether it holds now. Raises UnknownBug."""
     from tornpage.properties.campaign.replay import replay
     from tornpage.properties.disk.dirty import choose_tracker
-    from tornpage.render.counterexample import regression_module
+    from tornpage.render.counterexample import foreign_regression_module, regression_module
 
     if not _NAME.fullmatch(name):
         refuse(f"{name!r} is no name for a test: small letters, digits and _, a letter first")
@@ -263,7 +263,9 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
         refuse(f"the case does not catch {bug} any more, so there is nothing to keep")
     symptom = (found or caught).broken.sentence if found or caught else "a case that was broken once"  # type: ignore[union-attr]
     try:
-        path.write_text(regression_module(case, symptom), encoding="utf-8")
+        kept = _beside(case, folder)
+        module = foreign_regression_module if case.settings.target else regression_module
+        path.write_text(module(kept, symptom), encoding="utf-8")
     except OSError as error:
         refuse(f"cannot write {path}: {error.strerror}; name another --directory")
     verdict = "holds" if found is None else "broken"
@@ -273,6 +275,19 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
     state = "the store holds now" if found is None else f"it fails until the store is mended: {found.broken}"
     catches = f", and catches {bug}" if bug else ""
     return outcome, f"{path}\n{state}{catches}\n\nverdict: {verdict}"
+
+
+def _beside(case: "Case", folder: Path) -> "Case":
+    """Return a case whose target, if it is a file, is named relative to a folder."""
+    from tornpage.properties.foreign.spec import COMMAND_PREFIX, without_arguments
+
+    target = case.settings.target
+    bare, call = without_arguments(target)
+    place, _, name = bare.rpartition(":")
+    if target.startswith(COMMAND_PREFIX) or not place.endswith(".py"):
+        return case
+    relative = os.path.relpath(place, folder)
+    return replace(case, settings=replace(case.settings, target=f"{relative}:{name}{call}"))
 
 
 def _shrunk(case: "Case", seconds: float) -> "tuple[Failure | None, Shrunk | None]":

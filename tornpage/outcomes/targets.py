@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tornpage.properties.program.case import Settings
 
 __all__ = [
+    "assert_case_holds",
     "assert_store_holds",
     "broken_promise",
     "fixed_settings",
@@ -84,6 +85,38 @@ def assert_store_holds(
     told = broken_promise(name, examples=examples, seconds=seconds, seed=seed, disk=disk, out=out)
     if told:
         raise AssertionError(told)
+
+
+def assert_case_holds(case: str, *, tries: int = 5) -> None:
+    """Fail a test of yours unless a case that was found in a store holds; the error tells the failure.
+
+    `case` is a token, or the text of a case file. A relative path of its target starts at the directory of the calling
+    file, or at the working directory if there is no such file. A case that holds is run up to `tries` times, because
+    some failures depend on time.
+
+    Raises AssertionError when a promise is broken; ValueError for a case that cannot be read; TargetUnusable when there
+    is no such store.
+    """
+    __tracebackhide__ = True
+    from tornpage.properties.campaign.replay import replay_several
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explain.evidence import Witness
+    from tornpage.properties.program.case import BadToken, Case
+    from tornpage.render.counterexample import failure_text
+
+    try:
+        read = Case.from_token(case) if case.startswith("tp1-") else Case.from_text(case)
+    except BadToken as error:
+        raise ValueError(str(error)) from None
+    beside = Path(sys._getframe(1).f_code.co_filename).parent
+    settings = read.settings
+    if settings.target:
+        settings = replace(settings, target=_named(settings.target, beside))
+    with choose_tracker("auto") as tracker:
+        found = replay_several(replace(read, settings=settings), tries, tracker=tracker, witness=Witness())
+    if found.failure is not None:
+        rate = f"\n  the failure showed in {found.shown} of {found.tries} tries" if found.tries > 1 else ""
+        raise AssertionError(failure_text(found.failure) + rate)
 
 
 def broken_promise(

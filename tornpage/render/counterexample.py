@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage import __version__
 from tornpage.cli.document import warn
-from tornpage.model.operations import Crash
+from tornpage.model.operations import Close, Crash, Open
 from tornpage.properties.campaign.replay import Failure, Shrunk
 from tornpage.properties.program.case import Case, describe
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "failure_text",
+    "foreign_regression_module",
     "how_small",
     "how_small_text",
     "page_of",
@@ -56,8 +57,32 @@ def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
 def program_lines(case: Case) -> list[str]:
     """Return the operations of a case, numbered from 1, and its settings."""
     settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
-    program = (f"    {number}. {describe(operation)}" for number, operation in enumerate(case.operations, 1))
+    notes = _notes(case) if case.settings.target else {}
+    program = (
+        f"    {number}. {describe(operation)}" + (f"  # {notes[number]}" if number in notes else "")
+        for number, operation in enumerate(case.operations, 1)
+    )
     return [*program, f"  settings  {settings}"]
+
+
+def _notes(case: Case) -> dict[int, str]:
+    """Return notes on implicit closes and on crashes before the last, by operation number."""
+    notes: dict[int, str] = {}
+    is_open = True
+    last = max((n for n, operation in enumerate(case.operations, 1) if isinstance(operation, Crash)), default=0)
+    for number, operation in enumerate(case.operations, 1):
+        if isinstance(operation, Open) and is_open:
+            notes[number] = "closes the store first"
+        if isinstance(operation, Crash) and operation.back and number != last:
+            what = "killed" if operation.kill else "power lost"
+            during = f"operation {number - 1}" if number > 1 else "the first open"
+            notes[number] = f"{what} {_events(operation.back)} before the answer of {during}"
+        is_open = not isinstance(operation, Close)
+    return notes
+
+
+def _events(count: int) -> str:
+    return f"{count} event{'' if count == 1 else 's'}"
 
 
 def _crash_lines(failure: Failure) -> list[str]:
@@ -76,6 +101,8 @@ def _crash_lines(failure: Failure) -> list[str]:
     if shown is None:
         return []
     lost = _lost(shown)
+    if not lost and failure.case.settings.target:
+        return ["", f"  crash     {where}; the power loss lost nothing, so a killed process shows the same"]
     legal = _why_legal(shown)
     more = [f"    and {len(legal) - _SENTENCES_MAX} more"] if len(legal) > _SENTENCES_MAX else []
     return [
@@ -171,10 +198,37 @@ def how_small_text(before: Failure, small: Shrunk) -> str:
     return "\n".join([*lines, f"{counts} in {small.tries} tries, {small.seconds:.1f} s: {end}"])
 
 
+def foreign_regression_module(case: Case, symptom: str) -> str:
+    """Return a test module that runs a case of a foreign store by public names only."""
+    document, said = _literals(case, symptom)
+    lines = [
+        f'"""Symptom: {said}.',
+        "",
+        "Kept by `tornpage promote`. Cause and fix: write them here once they are known.",
+        '"""',
+        "",
+        "from tornpage.testing import assert_case_holds",
+        "",
+        f'CASE = """\\\n{document}"""',
+        "",
+        "",
+        "def test_the_store_keeps_its_promises() -> None:",
+        '    """Run the program below again. A relative path of the target starts at this file."""',
+        *(f"    # {line.strip()}" for line in program_lines(case)[:-1]),
+        "    assert_case_holds(CASE)",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _literals(case: Case, symptom: str) -> tuple[str, str]:
+    """Return the document of a case and its symptom as text that cannot end a literal."""
+    document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return document, symptom.replace("\\", "\\\\").replace('"', "'")
+
+
 def regression_module(case: Case, symptom: str) -> str:
     """Return a test module that runs a case. Text of the case cannot end the literal that holds it."""
-    document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    said = symptom.replace("\\", "\\\\").replace('"', "'")
+    document, said = _literals(case, symptom)
     bug = case.settings.bug
     head = ["from dataclasses import replace", ""] if bug else []
     lines = [

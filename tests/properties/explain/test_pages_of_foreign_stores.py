@@ -1,5 +1,7 @@
 """Test the account of a foreign store's failure after a kill, after a close, and without a crash."""
 
+from typing import Any
+
 import pytest
 
 from tests.properties.foreign.test_promises import Log, RecoveredLog
@@ -26,8 +28,8 @@ class Forgets(Log):
 class OtherNumber(Log):
     """Returns a wrong number for the second put."""
 
-    def put(self, *given: object) -> tuple[int, int]:  # type: ignore[override]
-        offset, number = super().put(*given)  # type: ignore[arg-type]
+    def put(self, *given: Any) -> tuple[int, int]:
+        offset, number = super().put(*given)
         return offset, number + (number > 0)
 
 
