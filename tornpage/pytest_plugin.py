@@ -18,7 +18,7 @@ _MARKER = (
     "fail the test unless it keeps its promises. Write store=Store for a class without further arguments. Several "
     "markers test several stores."
 )
-_NAMES = frozenset({"seconds", "examples", "seed", "disk", "arguments"})
+_NAMES = frozenset({"seconds", "examples", "seed", "disk", "arguments", "start"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -30,9 +30,9 @@ from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
 from tornpage.properties.foreign.work_area import WorkArea
 from tornpage.properties.judge.rulings import require
-from tornpage.properties.program.case import Settings
+from tornpage.properties.program.case import Case, Settings
 
-__all__ = ["TargetSpan", "TargetTrial", "keys_of_put"]
+__all__ = ["TargetSpan", "TargetTrial", "crashes_in_first_open", "is_in_first_open", "keys_of_put"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +331,24 @@ class TargetTrial:
         self.losses.append(PowerLoss(tuple(facts), choices))
         self._begin_disk(image)
         return replace(crash, survived=fitted(facts, crash.survived, crash.others))
+
+
+def is_in_first_open(case: Case) -> bool:
+    """Return whether a foreign store's case has nothing but crashes, the first inside its very first open."""
+    has_answers = any(isinstance(operation, (Put, Flush, Close, Open)) for operation in case.operations)
+    return not has_answers and crashes_in_first_open(case)
+
+
+def crashes_in_first_open(case: Case) -> bool:
+    """Return whether the first crash of a foreign store's case is inside its very first open."""
+    if not case.settings.target:
+        return False
+    for operation in case.operations:
+        if isinstance(operation, Crash):
+            return operation.back > 0
+        if isinstance(operation, (Put, Flush, Close, Open)):
+            return False
+    return False
 
 
 def keys_of_put(put: Put) -> list[str]:

@@ -43,6 +43,7 @@ HUNT_EXAMPLES = 10_000
     default=None,
     help="With --target: what a directory keeps without a barrier (posix-strict).",
 )
+@options.start_option
 @options.bug_option
 @options.seed_option
 @options.out_option
@@ -54,6 +55,7 @@ def command(
     target: str | None,
     answer_seconds: float | None,
     disk: str | None,
+    start: str,
     bug: str,
     seed: int,
     out: str | None,
@@ -72,6 +74,8 @@ def command(
     if target is None:
         if answer_seconds is not None or disk is not None:
             refuse("--answer-seconds and --disk go with --target")
+        if start != "open":
+            refuse("--from goes with --target")
         machines = () if machine == "all" else (machine,)
         outcome, text = check_outcome(examples, profile=profile, bug=bug, seed=seed, out=out, machines=machines)
     else:
@@ -79,7 +83,14 @@ def command(
             refuse("--machine goes with our own store: a target has a machine of its own")
         settings = usable_settings(target, bug=bug, disk=disk, answer_seconds=answer_seconds)
         outcome, text = check_outcome(
-            examples, profile=profile, bug=bug, seed=seed, out=out, machines=("target",), settings=settings
+            examples,
+            profile=profile,
+            bug=bug,
+            seed=seed,
+            out=out,
+            machines=("target",),
+            settings=settings,
+            from_first_answer=start == "first-answer",
         )
     if out is not None:
         write_run(Path(out), outcome)
@@ -95,8 +106,12 @@ def check_outcome(
     out: str | None,
     machines: tuple[str, ...] = (),
     settings: "Settings | None" = None,
+    from_first_answer: bool = False,
 ) -> tuple[Outcome, str]:
-    """Run the machines named, or all; return their outcome and its text. `settings` are those of a target."""
+    """Run the machines named, or all; return their outcome and its text.
+
+    `settings` are those of a target; `from_first_answer` leaves out crashes inside its very first open.
+    """
     from functools import partial
     from time import perf_counter
 
@@ -125,6 +140,7 @@ def check_outcome(
                 making_small=partial(shrinking_lines(), 1),
                 shrink_seconds=SHRINK_SECONDS if settings else None,
                 fixed=fixed_settings(settings) if settings else None,
+                from_first_answer=from_first_answer,
             )
     except HarnessError as error:
         return at_fault("check", error, seed=seed)

@@ -209,6 +209,7 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
     default=None,
     help="How long the store may take for an answer (10).",
 )
+@options.start_option
 @options.disk_option
 @options.seed_option
 @options.out_option

@@ -18,6 +18,7 @@ __all__ = [
     "out_option",
     "redact_option",
     "seed_option",
+    "start_option",
     "strategy_option",
     "target_option",
 ]
@@ -44,6 +45,14 @@ redact_option = click.option(
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Start of the draws."
+)
+start_option = click.option(
+    "--from",
+    "start",
+    type=click.Choice(["open", "first-answer"]),
+    default="open",
+    show_default=True,
+    help="Where crashes of a store of yours begin: in its very first open, or after its answer.",
 )
 disk_option = click.option(
     "--disk",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tornpage.cli.document import refuse, say
 
@@ -68,6 +68,7 @@ def assert_store_holds(
     disk: str = "posix-strict",
     arguments: "Mapping[str, Any] | None" = None,
     out: str | None = None,
+    start: Literal["open", "first-answer"] = "open",
 ) -> None:
     """Fail a test of yours unless a store keeps its promises; the error shows the smallest program.
 
@@ -75,14 +76,15 @@ def assert_store_holds(
     `tornpage check --target` takes it. A relative path in that name starts at the directory of the calling file, or at
     the working directory if there is no such file. `arguments` are literal keyword arguments for the class or function.
     `examples` are runs of the machine, of up to 15 operations each: 60 by default, or as many as fit into `seconds` if
-    only these are given. A failure is saved as a case file in the directory `out`.
+    only these are given. A failure is saved as a case file in the directory `out`. With `start` "first-answer" no
+    crash is inside the very first open of a store.
 
     Raises AssertionError when a promise is broken, or when so few examples prove nothing; TargetUnusable when there is
     no such store; HarnessError when a failure does not show again.
     """
     __tracebackhide__ = True
     name = target_name(target, Path(sys._getframe(1).f_code.co_filename).parent, arguments)
-    told = broken_promise(name, examples=examples, seconds=seconds, seed=seed, disk=disk, out=out)
+    told = broken_promise(name, examples=examples, seconds=seconds, seed=seed, disk=disk, out=out, start=start)
     if told:
         raise AssertionError(told)
 
@@ -127,6 +129,7 @@ def broken_promise(
     seed: int = 0,
     disk: str = "posix-strict",
     out: str | None = None,
+    start: Literal["open", "first-answer"] = "open",
 ) -> str:
     """Return the first broken promise of a store as text, or an empty string if every promise holds.
 
@@ -139,7 +142,7 @@ def broken_promise(
     from tornpage.properties.explore.foreign.campaign import SHRINK_SECONDS
     from tornpage.properties.explore.machines.check import TARGET_PROFILES, check
     from tornpage.properties.program.case import Settings
-    from tornpage.render.counterexample import failure_text, save_case
+    from tornpage.render.counterexample import failure_texts, save_case
 
     count, steps = TARGET_PROFILES["quick"]
     if examples is not None:
@@ -158,10 +161,12 @@ def broken_promise(
             fixed=fixed_settings(settings),
             shrink_seconds=SHRINK_SECONDS,
             seconds=seconds,
+            from_first_answer=start == "first-answer",
         )
-    if found.failure is not None:
-        kept_in = None if out is None else save_case(found.failure, out)
-        return failure_text(found.failure, kept_in=str(kept_in or ""))
+    if found.found:
+        failures = [each.failure for each in found.found]
+        kept = [] if out is None else [save_case(failure, out) for failure in failures]
+        return "\n\n".join([*failure_texts(failures), *(f"  kept in {path}" for path in kept if path)])
     if found.silent:
         more = "more examples" if seconds is None else "more seconds"
         return f"vacuous: {', '.join(found.silent)} never happened; give {more}"

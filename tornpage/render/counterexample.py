@@ -6,6 +6,7 @@ again, where it is kept. Everything is rendered from the evidence of the failure
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from tornpage import __version__
 from tornpage.cli.document import warn
 from tornpage.model.operations import Close, Crash, Open
 from tornpage.properties.campaign.replay import Failure, Shrunk
+from tornpage.properties.foreign.trial import is_in_first_open
 from tornpage.properties.program.case import Case, describe
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "failure_text",
+    "failure_texts",
     "foreign_regression_module",
     "how_small",
     "how_small_text",
@@ -32,6 +35,7 @@ __all__ = [
 ]
 
 _SENTENCES_MAX = 6
+_APART = "inside the very first open, while the store is created (--from first-answer leaves such crashes out):"
 
 
 def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
@@ -52,6 +56,20 @@ def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
     lines += [f"  smaller: tornpage shrink, as a page: tornpage explain, as a test: tornpage promote; {given}"]
     lines += [f"  kept in {kept_in}"] if kept_in else []
     return "\n".join([*lines, *([f"  {seen}"] if seen else [])])
+
+
+def failure_texts(failures: Sequence[Failure]) -> list[str]:
+    """Return the failures of a foreign store as texts: the first in full, and the others in short.
+
+    The failure of a crash inside the very first open stands apart, in full, at the end.
+    """
+    apart = [failure for failure in failures if is_in_first_open(failure.case)]
+    first, *others = [failure for failure in failures if failure not in apart] or [None]
+    told = [] if first is None else [failure_text(first)]
+    if others:
+        short = (f"    {each.broken}\n      tornpage replay {each.case.token()}" for each in others if each)
+        told.append("\n".join(["  other failures:", *short]))
+    return told + [f"{_APART}\n\n{failure_text(failure)}" for failure in apart]
 
 
 def program_lines(case: Case) -> list[str]:
