@@ -31,6 +31,7 @@ _COMMANDS = {
     "explain": "write a page that explains a failing case",
     "explore": "search for broken promises: crashes, kills, restarts, recovery, interleavings",
     "faults": "real faults of real disks: full, failing, cut short",
+    "init": "write a skeleton that connects a store of yours",
     "inspect": "look into a store directory, changing nothing",
     "judge": "recover a copy of a crash image and judge it number by number",
     "promote": "keep a failing case as a regression test",

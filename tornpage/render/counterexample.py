@@ -64,10 +64,10 @@ def failure_texts(failures: Sequence[Failure]) -> list[str]:
     The failure of a crash inside the very first open stands apart, in full, at the end.
     """
     apart = [failure for failure in failures if is_in_first_open(failure.case)]
-    first, *others = [failure for failure in failures if failure not in apart] or [None]
-    told = [] if first is None else [failure_text(first)]
-    if others:
-        short = (f"    {each.broken}\n      tornpage replay {each.case.token()}" for each in others if each)
+    others = [failure for failure in failures if failure not in apart]
+    told = [failure_text(failure) for failure in others[:1]]
+    if others[1:]:
+        short = (f"    {each.broken}\n      tornpage replay {each.case.token()}" for each in others[1:])
         told.append("\n".join(["  other failures:", *short]))
     return told + [f"{_APART}\n\n{failure_text(failure)}" for failure in apart]
 
