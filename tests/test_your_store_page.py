@@ -140,7 +140,7 @@ def test_the_reference_does_what_the_page_says() -> None:
 @pytest.mark.deep
 @watched
 def test_a_test_of_yours_fails_with_the_text_above(toy: Path) -> None:
-    (example,) = [block for block in EXAMPLES if "assert_store_holds" in block]
+    (example,) = [block for block in EXAMPLES if "import assert_store_holds" in block]
     names: dict[str, Any] = {}
     exec(example, names)
     with pytest.raises(AssertionError) as raised:

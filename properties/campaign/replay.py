@@ -18,7 +18,7 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.images import InFlightWrite
 from tornpage.properties.explain.evidence import Evidence, Witness
 from tornpage.properties.findings import Finding
-from tornpage.properties.foreign.trial import TargetTrial
+from tornpage.properties.foreign.trial import TargetTrial, crashes_in_first_open, is_in_first_open
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, describe
@@ -178,11 +178,14 @@ def shrink(
     of the failure alone. Each power loss is finally written in the form that names fewer in-flight writes. With
     `keep_evidence` a witness watches the last run.
     """
-    wanted = signature(failure.broken)
+    wanted = signature(failure.broken), is_in_first_open(failure.case)
+    may_crash_in_first_open = crashes_in_first_open(failure.case)
 
     def failing(case: Case, witness: Witness | None = None) -> Failure | None:
         found = replay(case, tracker=tracker, witness=witness)
-        return found if found is not None and signature(found.broken) == wanted else None
+        if found is None or (crashes_in_first_open(found.case) and not may_crash_in_first_open):
+            return None
+        return found if (signature(found.broken), is_in_first_open(found.case)) == wanted else None
 
     budget = Budget(tries_max, seconds, clock)
     ended: Ended = "holds"

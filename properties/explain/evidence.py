@@ -153,7 +153,7 @@ class Evidence:
     """The evidence of a run with crashes.
 
     `page_map` is that of the last power loss, None without one. `account` is that of the last crash, including a kill.
-    It is None for foreign stores, whose recovery cannot be watched.
+    The account of a foreign store has no records, frames and decisions, since its recovery cannot be watched.
     """
 
     page_map: PageMap | None
@@ -229,12 +229,14 @@ class Witness:
             return None
         case = Case(run.settings, tuple(run.performed))
         page_map = None if self._power_loss is None else page_map_of(self._power_loss, case)
-        return Evidence(page_map, self._explanation(run, case) if isinstance(run, Lockstep) else None)
+        return Evidence(page_map, self._explanation(run, case))
 
-    def _explanation(self, run: Lockstep, case: Case) -> Explanation:
+    def _explanation(self, run: WatchedRun, case: Case) -> Explanation:
         crash = self._last_crash
-        if crash is not None:
+        if crash is not None and isinstance(run, Lockstep):
             return _explanation_of_crash(run, crash, case)
+        if crash is not None:
+            return _explanation_of_foreign_crash(run, crash, case)
         has_returned = len(run.spans) > self._spans_before
         until = len(case.operations) - 1 + has_returned
         lived = CrashContext(
@@ -251,18 +253,19 @@ def _lanes(run: CrashContext, case: Case, until: int, *, has_crashed: bool = Tru
     names = _names(run)
     marks = [_mark(number, entry, names) for number, entry in enumerate(run.journal[:MARKS_MAX])]
     verbs = run.spans[1:]  # the first is the open
-    numbers = _numbers_with_a_verb(case, until, len(verbs))
-    extents = {
-        number: (_position(run, span.first), _position(run, span.last), span.after)
-        for number, span in zip(numbers, verbs, strict=False)
-    }
+    numbers = _numbers_of(verbs) if case.settings.target else _numbers_with_a_verb(case, until, len(verbs))
+    extents: dict[int, tuple[int, int, Any]] = {}
+    for number, span in zip(numbers, verbs, strict=False):
+        first = extents[number][0] if number in extents else _position(run, span.first)
+        extents[number] = first, _position(run, span.last), span.after
     operations = []
     for number, operation in enumerate(case.operations):
         first, last, answer = -1, -1, ""
         if number in extents:
             first, last, after = extents[number]
             is_cut_short = has_crashed and run.back > 0 and number == numbers[-1]
-            answer = "no answer yet" if is_cut_short else _answer(after)
+            answered = _answer_of_foreign if case.settings.target else _answer
+            answer = "no answer yet" if is_cut_short else answered(after)
         operations.append(OperationSpan(describe(operation), first, last, answer))
     return Lanes(
         tuple(operations),
@@ -285,12 +288,27 @@ def _numbers_with_a_verb(case: Case, until: int, count: int) -> list[int]:
     return numbers[len(numbers) - count :] if count else []
 
 
+def _numbers_of(spans: Sequence[Any]) -> list[int]:
+    """Return the number of the operation of each span of a foreign store. An open may have a close before it."""
+    return [span.operations - 1 for span in spans]
+
+
 def _position(run: CrashContext, event: int) -> int:
     return run.events[event] if event < len(run.events) else len(run.journal)
 
 
 def _answer(log: CommitLog) -> str:
     return f"answered: {len(log.records)} records, log ends at {log.end_offset}, durable up to {log.flushed_offset}"
+
+
+def _answer_of_foreign(state: Any) -> str:
+    records = state.log.records
+    power, kill = (sum(record.end_offset <= state.floor(fault) for record in records) for fault in ("power", "kill"))
+    return f"answered: {_messages(len(records))}, {power} promised to survive a power loss, {kill} a kill"
+
+
+def _messages(count: int) -> str:
+    return f"{count} message{'' if count == 1 else 's'}"
 
 
 def _names(run: CrashContext) -> dict[int, str]:
@@ -358,6 +376,48 @@ def _explanation_of_crash(run: Lockstep, crash: CrashContext, case: Case) -> Exp
         (*decisions, *_changes(image, after)),
         f"{legal[0][0]} to {legal[-1][0]} records, an end between {legal[0][1]} and {legal[-1][1]}",
     )
+
+
+def _explanation_of_foreign_crash(run: Any, crash: CrashContext, case: Case) -> Explanation:
+    """Return the account of a foreign store: what the disk kept, and what may survive that."""
+    page_map = page_map_of(crash, case)
+    histories = histories_of(crash)
+    by_page = {(history.file, history.number): history for history in histories}
+    paths = {crash.state.inodes[n].name: path for n, path in named_inodes(crash.state, crash.choices).items()}
+    hexes = (
+        HexPage(
+            page.file,
+            page.number,
+            page.fate,
+            tuple(hex_of(crash.image, paths[page.file], page.number, ())),
+            tuple(versions_of(crash, by_page[page.file, page.number], file_bytes=case.settings.file_bytes)),
+        )
+        for page in _most_telling(page_map.pages)
+    )
+    lost_names = (
+        f"{fact.fact}: its directory was not synced after it"
+        for fact in page_map.facts
+        if fact.fate != "kept" and not fact.fact.startswith("size ")
+    )
+    return Explanation(
+        _lanes(crash, case, crash.number),
+        page_map.pages,
+        page_map.facts,
+        (*page_map.sentences, *lost_names),
+        tuple(histories),
+        tuple(hexes),
+        legal=_legal_for_foreign(run, crash),
+    )
+
+
+def _legal_for_foreign(run: Any, crash: CrashContext) -> str:
+    """Return how many messages may be left after a crash of a foreign store."""
+    reference, span = run.promises.reference(), crash.span
+    reference.go_on_with(span.after)
+    fault = "kill" if crash.crash.kill else "power"
+    legal = reference.survivors(fault, since=span.before if crash.back else span.after)
+    fewest, most = min(legal), max(legal)
+    return _messages(fewest) if fewest == most else f"{fewest} to {most} messages, the first ones"
 
 
 def _values(frame: Frame) -> tuple[str, int, int, str, str]:

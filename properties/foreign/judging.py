@@ -7,7 +7,7 @@
 A state is found by comparison and never copied from the store: a message that is there must be the right one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tornpage.model.index import keys_of
@@ -27,7 +27,8 @@ class Expectation:
     """Hold what was put before a crash, without messages that earlier crashes cut.
 
     `floor` is the number of `records` that must survive. `offsets` are those that the store returned, as far as it
-    answered. `cut` are offsets of messages that are gone for good.
+    answered. `cut` are offsets of messages that are gone for good. `promised_by` names the answer that promised the
+    survival of a record, by the number of the record.
     """
 
     records: tuple[Record, ...]
@@ -35,6 +36,7 @@ class Expectation:
     offsets: Mapping[int, int]
     cut: frozenset[int]
     queues: frozenset[Queue]
+    promised_by: Callable[[int], str] = lambda number: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,11 @@ def judge_survivors(
 def _require_legal(count: int, known: Expectation, legal: Mapping[int, ReferenceState]) -> None:
     if count < known.floor:
         lost = known.records[count]
+        promised_by = known.promised_by(count)
         raise GuaranteeBroken(
             2,
             "a message that was promised to survive is lost",
-            _said(known.records[: known.floor]),
+            _said(known.records[: known.floor]) + (f"; promised by {promised_by}" if promised_by else ""),
             _said(known.records[:count]) + f"; the first lost message is {_name(lost)}",
         )
     if count not in legal:

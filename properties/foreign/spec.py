@@ -1,10 +1,11 @@
 """Parse the address of a store under test: a command, or a module or file with a callable.
 
 The forms are `cmd:COMMAND --dir {dir}`, `module:callable` and `path/to/file.py:callable`. The callable receives a
-directory (a Path) and opens or recovers the store there. The command is run without a shell; `{dir}` in it stands for
-that directory.
+directory (a Path) and opens or recovers the store there. Literal keyword arguments for it may follow in parentheses:
+`path/to/file.py:callable(sync='full')`. The command is run without a shell; `{dir}` in it stands for that directory.
 """
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -21,7 +22,7 @@ from typing import Any
 
 from tornpage.properties.foreign.protocol import Target, TargetUnusable
 
-__all__ = ["BadSpec", "CommandSpec", "PythonSpec", "Spec", "read_spec"]
+__all__ = ["BadSpec", "CommandSpec", "PythonSpec", "Spec", "read_spec", "without_arguments"]
 
 _MOVED = {
     f"{folder}.{name}": f"tornpage.properties.foreign.{name}"
@@ -33,6 +34,7 @@ _MOVED = {
 COMMAND_PREFIX = "cmd:"
 _FORMS = "cmd:./mystore --dir {dir}, mymodule:open_store or path/to/file.py:open_store"
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
+_CALL = re.compile(r"(.+:[A-Za-z_][\w.]*)(\(.*\))", re.DOTALL)
 
 
 class BadSpec(TargetUnusable):
@@ -65,7 +67,7 @@ def read_spec(text: str, bug: str = "") -> Spec:
 
     A changed file is loaded again. Raises BadSpec.
     """
-    place = text.rpartition(":")[0]
+    place = without_arguments(text)[0].rpartition(":")[0]
     changed_ns = os.stat(place).st_mtime_ns if place.endswith(".py") and os.path.isfile(place) else 0
     return _read(text, bug, (os.getcwd(), changed_ns))
 
@@ -78,7 +80,9 @@ def _read(text: str, bug: str, _: tuple[str, int]) -> Spec:
                 f"{text}: a bug can be planted only in tornpage's own store (properties.foreign.own:open_store)"
             )
         return _command(text)
-    place, colon, name = text.rpartition(":")
+    callable_text, call = without_arguments(text)
+    given = _arguments(text, call) if call else {}
+    place, colon, name = callable_text.rpartition(":")
     if not colon or not place or not _NAME.fullmatch(name):
         raise BadSpec(f"{text!r} is no target: give {_FORMS}")
     found: Any = _module(text, place)
@@ -90,7 +94,39 @@ def _read(text: str, bug: str, _: tuple[str, int]) -> Spec:
         raise BadSpec(f"{text}: {name} is {type(found).__name__}, and must be callable with a directory")
     if bug and "bug" not in inspect.signature(found).parameters:
         raise BadSpec(f"{text}: a bug can be planted only in tornpage's own store (properties.foreign.own:open_store)")
-    return PythonSpec(partial(found, bug=bug) if bug else found)
+    _require_taken(text, found, given)
+    if bug:
+        given = {**given, "bug": bug}
+    return PythonSpec(partial(found, **given) if given else found)
+
+
+def without_arguments(text: str) -> tuple[str, str]:
+    """Return a target without its arguments, and the arguments in their parentheses."""
+    call = None if text.startswith(COMMAND_PREFIX) else _CALL.fullmatch(text)
+    return (call[1], call[2]) if call else (text, "")
+
+
+def _arguments(text: str, call: str) -> dict[str, Any]:
+    """Return the keyword arguments of a call such as `(sync='full', pages=3)`. Raises BadSpec."""
+    try:
+        parsed = ast.parse(f"f{call}", mode="eval").body
+        if not isinstance(parsed, ast.Call) or parsed.args or any(each.arg is None for each in parsed.keywords):
+            raise ValueError("only name=value is allowed")
+        return {str(each.arg): ast.literal_eval(each.value) for each in parsed.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise BadSpec(f"{text}: the arguments {call} are not literals by name, as in (sync='full', pages=3)") from error
+
+
+def _require_taken(text: str, found: Any, given: dict[str, Any]) -> None:
+    """Check that a callable takes a directory and these arguments. Raises BadSpec."""
+    if not given:
+        return
+    try:
+        inspect.signature(found).bind("", **given)
+    except TypeError as error:
+        raise BadSpec(f"{text}: {error}") from error
+    except ValueError:
+        return  # a callable without a readable signature
 
 
 def _command(text: str) -> CommandSpec:

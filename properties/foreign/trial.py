@@ -30,9 +30,9 @@ from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
 from tornpage.properties.foreign.work_area import WorkArea
 from tornpage.properties.judge.rulings import require
-from tornpage.properties.program.case import Settings
+from tornpage.properties.program.case import Case, Settings
 
-__all__ = ["TargetSpan", "TargetTrial", "keys_of_put"]
+__all__ = ["TargetSpan", "TargetTrial", "crashes_in_first_open", "is_in_first_open", "keys_of_put"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,19 @@ class TargetSpan:
     before: ReferenceState
     after: ReferenceState
     operations: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Hold an answer to a verb of operation number `operations`.
+
+    Messages up to the offset `power` survive a power loss, up to `kill` a kill.
+    """
+
+    operations: int
+    verb: str
+    power: int
+    kill: int
 
 
 class TargetTrial:
@@ -67,6 +80,7 @@ class TargetTrial:
         self._offsets: dict[int, int] = {}
         self._cut: frozenset[int] = frozenset()
         self._queues: set[tuple[str, int]] = set()
+        self._answers: list[_Answer] = []
         self._workplace = WorkArea()
         self._ended = weakref.finalize(self, self._workplace.end)
         self.files: WatchedDirectory | Recorded
@@ -75,7 +89,7 @@ class TargetTrial:
         self.store = self._start(opens_again=False)
         self.promises = self.store.promises
         self.reference = self.promises.reference()
-        self._end_verb(0, self.reference.state)
+        self._end_verb(0, self.reference.state, "the first open")
 
     @property
     def log(self) -> CommitLog:
@@ -129,7 +143,7 @@ class TargetTrial:
                 return
             case _:
                 return
-        self._end_verb(first, before)
+        self._end_verb(first, before, operation.op)
 
     def _put(self, put: Put) -> None:
         body = (message_of(put).body or b"")[: self.promises.body_bytes_max]
@@ -168,10 +182,11 @@ class TargetTrial:
                 17, f"{what} leads to another message than the one put", shown(expected), shown(found)
             )
 
-    def _end_verb(self, first: int, before: ReferenceState) -> None:
+    def _end_verb(self, first: int, before: ReferenceState, verb: str) -> None:
         assert self._watched is not None
         self._watched.look()
         now = self.reference.state
+        self._answers.append(_Answer(len(self.performed), verb, now.floor("power"), now.floor("kill")))
         self.spans.append(TargetSpan(first, len(self.files.events), before, now, len(self.performed)))
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
@@ -202,12 +217,20 @@ class TargetTrial:
         if not self.closed:
             self._carry_out(Close())
         first, before = len(self.files.events), self.reference.state
-        self._open_again(self.reference.survivors("kill"))
-        self._end_verb(first, before)
+        self._open_again(self.reference.survivors("kill"), "kill")
+        self._end_verb(first, before, "open")
 
-    def _open_again(self, legal: Mapping[int, ReferenceState]) -> int:
+    def _open_again(self, legal: Mapping[int, ReferenceState], fault: CrashFault) -> int:
         """Open the present disk and continue with its content; return the number of lost messages."""
-        known = Expectation(self.log.records, min(legal), dict(self._offsets), self._cut, frozenset(self._queues))
+        records = self.log.records
+        known = Expectation(
+            records,
+            min(legal),
+            dict(self._offsets),
+            self._cut,
+            frozenset(self._queues),
+            lambda number: self._promised_by(records[number].end_offset, fault),
+        )
         self.store = self._start(opens_again=True)
         self.closed = False
         survived = judge_survivors(self.store, known, legal, self.reference)
@@ -215,6 +238,21 @@ class TargetTrial:
         gone = {record.offset for record in known.records[survived.count :]}
         self._cut |= {self._offsets.pop(offset) for offset in gone & self._offsets.keys()}
         return len(gone)
+
+    def _promised_by(self, end_offset: int, fault: CrashFault) -> str:
+        """Return the first answer since which a record up to an offset is promised without a break."""
+        first: _Answer | None = None
+        for answer in self._answers:
+            promised = (answer.power if fault == "power" else answer.kill) >= end_offset
+            first = (first or answer) if promised else None
+        if first is None:
+            return ""
+        operation = self.performed[first.operations - 1] if first.operations else None
+        if first.verb == "close" and isinstance(operation, Open):
+            return f"the close that operation {first.operations} (open) does first"
+        if first.verb == "recovery":
+            return f"the recovery after operation {first.operations} (crash), because `recovered` is promised"
+        return f"the answer of operation {first.operations} ({first.verb})"
 
     # ---- crash faults ------------------------------------------------------------------------------------------------
 
@@ -234,6 +272,7 @@ class TargetTrial:
         copy.spans, copy.coverage, copy.closed = self.spans[: span + 1], Counter(), False
         copy._offsets = {there: given for there, given in self._offsets.items() if there < at.after.log.end_offset}
         copy._cut, copy._queues = self._cut, set(self._queues)
+        copy._answers = [answer for answer in self._answers if answer.operations <= at.operations]
         copy._workplace = WorkArea()
         copy._ended = weakref.finalize(copy, copy._workplace.end)
         assert self._watched is not None
@@ -252,6 +291,8 @@ class TargetTrial:
         span = self.spans[-1]
         back = 0 if self.why_no_power_loss else min(crash.back, span.last - span.first)
         since = span.before if back else span.after
+        if back:
+            self._answers.pop()  # the last operation has not answered
         fault: CrashFault = "kill" if crash.kill else "power"
         if crash.kill:
             self.performed.append(Crash(kill=True, back=back))
@@ -260,9 +301,9 @@ class TargetTrial:
             self.performed.append(self._lose_power(replace(crash, back=back)))
         self.coverage[fault] += 1
         self.spans = []
-        gone = self._open_again(self.reference.survivors(fault, since=since))
+        gone = self._open_again(self.reference.survivors(fault, since=since), fault)
         self.coverage[f"{fault}_lost"] += gone > 0
-        self._end_verb(0, self.reference.state)
+        self._end_verb(0, self.reference.state, "recovery")
 
     def _lose_process(self, back: int) -> None:
         """Continue in the directory as it is, or as it was at an earlier position.
@@ -290,6 +331,24 @@ class TargetTrial:
         self.losses.append(PowerLoss(tuple(facts), choices))
         self._begin_disk(image)
         return replace(crash, survived=fitted(facts, crash.survived, crash.others))
+
+
+def is_in_first_open(case: Case) -> bool:
+    """Return whether a foreign store's case has nothing but crashes, the first inside its very first open."""
+    has_answers = any(isinstance(operation, (Put, Flush, Close, Open)) for operation in case.operations)
+    return not has_answers and crashes_in_first_open(case)
+
+
+def crashes_in_first_open(case: Case) -> bool:
+    """Return whether the first crash of a foreign store's case is inside its very first open."""
+    if not case.settings.target:
+        return False
+    for operation in case.operations:
+        if isinstance(operation, Crash):
+            return operation.back > 0
+        if isinstance(operation, (Put, Flush, Close, Open)):
+            return False
+    return False
 
 
 def keys_of_put(put: Put) -> list[str]:

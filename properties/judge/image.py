@@ -178,10 +178,10 @@ def _read_file(file: _Listed) -> bytes:
     return content
 
 
-def write_image(image: Image, directory: Path) -> None:
-    """Write the files of an image below the store's root into `directory`.
+def write_image(image: Image, directory: Path, *, root: str = ROOT) -> None:
+    """Write the files of an image below `root` into `directory`.
 
-    The directory is created and must be new or empty.
+    The root of a foreign store is an empty string. The directory is created and must be new or empty.
 
     Raises FileExistsError if it is neither, OSError if a write fails.
     """
@@ -189,11 +189,11 @@ def write_image(image: Image, directory: Path) -> None:
     if any(directory.iterdir()):
         raise FileExistsError(17, "is not empty", str(directory))
     for path in sorted(image.directories):
-        if path.startswith(f"{ROOT}/"):
-            (directory / path.removeprefix(f"{ROOT}/")).mkdir(parents=True, exist_ok=True)
+        if path.startswith(f"{root}/"):
+            (directory / path.removeprefix(f"{root}/")).mkdir(parents=True, exist_ok=True)
     for path, content in sorted(image.files.items()):
-        if path.startswith(f"{ROOT}/"):
-            (directory / path.removeprefix(f"{ROOT}/")).write_bytes(content)
+        if path.startswith(f"{root}/"):
+            (directory / path.removeprefix(f"{root}/")).write_bytes(content)
 
 
 _TRUTH_BYTES_MAX = 256 << 20

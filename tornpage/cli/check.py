@@ -45,6 +45,7 @@ HUNT_EXAMPLES = 10_000
     default=None,
     help="With --target: unsynced names that survive a crash (posix-strict: any subset).",
 )
+@options.start_option
 @options.bug_option
 @options.seed_option
 @options.out_option
@@ -56,6 +57,7 @@ def command(
     target: str | None,
     answer_seconds: float | None,
     disk: str | None,
+    start: str,
     bug: str,
     seed: int,
     out: str | None,
@@ -74,6 +76,8 @@ def command(
     if target is None:
         if answer_seconds is not None or disk is not None:
             refuse("--answer-seconds and --disk go with --target")
+        if start != "open":
+            refuse("--from goes with --target")
         machines = () if machine == "all" else (machine,)
         outcome, text = check_outcome(examples, profile=profile, bug=bug, seed=seed, out=out, machines=machines)
     else:
@@ -81,7 +85,14 @@ def command(
             refuse("--machine applies to tornpage's store; a target has its own machine")
         settings = usable_settings(target, bug=bug, disk=disk, answer_seconds=answer_seconds)
         outcome, text = check_outcome(
-            examples, profile=profile, bug=bug, seed=seed, out=out, machines=("target",), settings=settings
+            examples,
+            profile=profile,
+            bug=bug,
+            seed=seed,
+            out=out,
+            machines=("target",),
+            settings=settings,
+            from_first_answer=start == "first-answer",
         )
     if out is not None:
         write_run(Path(out), outcome)
@@ -97,10 +108,12 @@ def check_outcome(
     out: str | None,
     machines: tuple[str, ...] = (),
     settings: "Settings | None" = None,
+    from_first_answer: bool = False,
 ) -> tuple[Outcome, str]:
     """Run some machines or all; return their outcome and its text.
 
-    `settings` are the settings of a target, None for tornpage's store.
+    `settings` are the settings of a target, None for tornpage's store. `from_first_answer` leaves out crashes inside
+    its very first open.
     """
     from functools import partial
     from time import perf_counter
@@ -130,6 +143,7 @@ def check_outcome(
                 making_small=partial(shrinking_lines(), 1),
                 shrink_seconds=SHRINK_SECONDS if settings else None,
                 fixed=fixed_settings(settings) if settings else None,
+                from_first_answer=from_first_answer,
             )
     except HarnessError as error:
         return at_fault("check", error, seed=seed)

@@ -36,6 +36,7 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
     if the failure occurs, and 0, without a page, if every guarantee holds.
     """
     from tornpage.outcomes.counterexamples import explain_outcome, given_case
+    from tornpage.outcomes.targets import refusing_targets
     from tornpage.properties.planted import UnknownBug
     from tornpage.render.finding_codes import code_of, explain_code_outcome, is_code
 
@@ -46,7 +47,8 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
         outcome, text = explain_code_outcome(case)
         emit(outcome, as_json=as_json, text=text)
     try:
-        outcome, text = explain_outcome(given_case(case), seconds=seconds, page=out)
+        with refusing_targets():
+            outcome, text = explain_outcome(given_case(case), seconds=seconds, page=out)
     except UnknownBug as error:
         refuse(str(error))
     emit(outcome, as_json=as_json, text=text)

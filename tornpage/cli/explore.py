@@ -232,6 +232,7 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
     default=None,
     help="Longest time for an answer of the store (10).",
 )
+@options.start_option
 @options.disk_option
 @options.seed_option
 @options.out_option

@@ -35,6 +35,7 @@ _COMMANDS = {
     "explore": "search for broken guarantees: crashes, kills, restarts, recovery, interleavings",
     "export": "write the messages of a store as text, JSON lines, CSV or Parquet",
     "faults": "run the store on real disks that are full, fail or cut writes short",
+    "init": "write a skeleton that connects a store of yours",
     "inspect": "show the content of a store directory, changing nothing",
     "judge": "recover a copy of a crash image and rule on each guarantee",
     "peer": "install other implementations that open the same crash images",

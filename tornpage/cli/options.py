@@ -21,6 +21,7 @@ __all__ = [
     "peer_option",
     "redact_option",
     "seed_option",
+    "start_option",
     "strategy_option",
     "target_option",
 ]
@@ -65,6 +66,14 @@ redact_option = click.option(
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all random draws."
+)
+start_option = click.option(
+    "--from",
+    "start",
+    type=click.Choice(["open", "first-answer"]),
+    default="open",
+    show_default=True,
+    help="Where crashes of a store of yours begin: in its very first open, or after its answer.",
 )
 disk_option = click.option(
     "--disk",

@@ -77,7 +77,7 @@ def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_js
             tries = tries or (_TARGET_TRIES if read.settings.target else 1)
             tried = replay_several(read, tries, tracker=tracker, witness=witness)
             if image is not None:
-                _write_image(witness, image)
+                _write_image(witness, image, is_foreign=bool(read.settings.target))
     except (BadToken, UnknownBug) as error:
         refuse(str(error))
     figures = {"operations": len(read.operations), "tries": tried.tries, "shown": tried.shown}
@@ -90,13 +90,14 @@ def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_js
     emit(outcome, as_json=as_json, text=f"{failure_text(failure)}\n\n{rate}verdict: broken")
 
 
-def _write_image(witness: Witness, directory: str) -> None:
+def _write_image(witness: Witness, directory: str, *, is_foreign: bool) -> None:
     """Write the disk of the last power loss as it was before recovery touched it."""
     from tornpage.properties.judge.image import write_image
+    from tornpage.properties.program.log_places import ROOT
 
     if witness.power_loss is None:
         refuse("the case has no power loss, so there is no image to write")
     try:
-        write_image(witness.power_loss.image, Path(directory))
+        write_image(witness.power_loss.image, Path(directory), root="" if is_foreign else ROOT)
     except OSError as error:
         refuse(f"cannot write the image to {directory}: {error.strerror}; name a new directory")

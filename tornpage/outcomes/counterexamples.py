@@ -202,8 +202,6 @@ def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome
     from tornpage.properties.explain.evidence import Witness
     from tornpage.render.counterexample import how_small, page_of
 
-    if case.settings.target:
-        refuse("explain supports only tornpage's own store; use `tornpage replay TOKEN` for this case")
     how: dict[str, Any] | None = None
     failure: Failure | None
     if seconds:
@@ -248,7 +246,7 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
     """Write a case as a test module, and run it once. Raises UnknownBug."""
     from tornpage.properties.campaign.replay import replay
     from tornpage.properties.disk.dirty import choose_tracker
-    from tornpage.render.counterexample import regression_module
+    from tornpage.render.counterexample import foreign_regression_module, regression_module
 
     if not _NAME.fullmatch(name):
         refuse(f"{name!r} is no name for a test: small letters, digits and _, a letter first")
@@ -266,7 +264,9 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
         refuse(f"the case does not catch {bug} any more, so there is nothing to keep")
     symptom = (found or caught).broken.sentence if found or caught else "a case that was broken once"  # type: ignore[union-attr]
     try:
-        path.write_text(regression_module(case, symptom), encoding="utf-8")
+        kept = _beside(case, folder)
+        module = foreign_regression_module if case.settings.target else regression_module
+        path.write_text(module(kept, symptom), encoding="utf-8")
     except OSError as error:
         refuse(f"cannot write {path}: {error.strerror}; name another --directory")
     verdict = "holds" if found is None else "broken"
@@ -276,6 +276,19 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
     state = "the store holds now" if found is None else f"it fails until the store is fixed: {found.broken}"
     catches = f", and catches {bug}" if bug else ""
     return outcome, f"{path}\n{state}{catches}\n\nverdict: {verdict}"
+
+
+def _beside(case: "Case", folder: Path) -> "Case":
+    """Return a case whose target, if it is a file, is named relative to a folder."""
+    from tornpage.properties.foreign.spec import COMMAND_PREFIX, without_arguments
+
+    target = case.settings.target
+    bare, call = without_arguments(target)
+    place, _, name = bare.rpartition(":")
+    if target.startswith(COMMAND_PREFIX) or not place.endswith(".py"):
+        return case
+    relative = os.path.relpath(place, folder)
+    return replace(case, settings=replace(case.settings, target=f"{relative}:{name}{call}"))
 
 
 def _shrunk(case: "Case", seconds: float) -> "tuple[Failure | None, Shrunk | None]":
@@ -416,6 +429,7 @@ def write_case_pages(
     A case that no longer fails, or cannot be read, gets a line on standard error instead of a page. Raises ReportError
     if the directory is no run directory, and OSError.
     """
+    from tornpage.properties.foreign.protocol import TargetUnusable
     from tornpage.properties.planted import UnknownBug
     from tornpage.properties.program.packing import BadToken
     from tornpage.reports.results.findings import page_name
@@ -430,11 +444,8 @@ def write_case_pages(
             continue
         progress(given.name)
         try:
-            case = given.case()
-            if case.settings.target:  # pages exist only for tornpage's own store
-                continue
-            page = _case_page(case)
-        except (BadToken, UnknownBug) as error:
+            page = _case_page(given.case())
+        except (BadToken, UnknownBug, TargetUnusable) as error:
             warn(f"no page for {given.name}: {error}")
             continue
         if page is None:

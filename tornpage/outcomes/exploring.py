@@ -12,6 +12,7 @@ from tornpage.outcomes.targets import refusing_targets, usable_settings
 if TYPE_CHECKING:
     from tornpage.model.operations import AimFault
     from tornpage.properties.explore.crashes.scheduling import Strategy
+    from tornpage.properties.explore.foreign.campaign import Start
     from tornpage.properties.explore.kills.child import KillMode
     from tornpage.properties.program.case import Disk
 
@@ -53,6 +54,7 @@ class Request:
     target: str | None = None
     answer_seconds: float | None = None
     failures: int | None = None
+    start: "Start" = "open"
     states_per_shard: int | None = None
     peer: str | None = None
     every: int | None = None
@@ -145,7 +147,9 @@ def explore_target(request: Request) -> tuple[Outcome, str]:
     settings = usable_settings(
         request.target, bug=request.bug, disk=request.disk, answer_seconds=request.answer_seconds
     )
-    plan = TargetPlan(settings, request.seed, request.states, request.time_limit_s, request.failures or FAILURES_MAX)
+    plan = TargetPlan(
+        settings, request.seed, request.states, request.time_limit_s, request.failures or FAILURES_MAX, request.start
+    )
     again = target_command(plan)
     say(again)
     total, unit = request.progress_total

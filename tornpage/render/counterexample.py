@@ -6,14 +6,16 @@ again, where it is kept. Everything is rendered from the evidence of the failure
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tornpage import __version__
 from tornpage.cli.document import warn
-from tornpage.model.operations import Crash
+from tornpage.model.operations import Close, Crash, Open
 from tornpage.properties.campaign.replay import Failure, Shrunk
+from tornpage.properties.foreign.trial import is_in_first_open
 from tornpage.properties.program.case import Case, describe
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "failure_text",
+    "failure_texts",
+    "foreign_regression_module",
     "how_small",
     "how_small_text",
     "page_of",
@@ -31,6 +35,7 @@ __all__ = [
 ]
 
 _SENTENCES_MAX = 6
+_APART = "inside the very first open, while the store is created (--from first-answer leaves such crashes out):"
 
 
 def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
@@ -48,17 +53,54 @@ def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
     lines += ["", f"  the store{name}{bug} and the model disagree", ""]
     lines += ["  run it again:", f"    tornpage replay {case.token()}"]
     given = kept_in or "with the same token"
-    page = "" if case.settings.target else " as a page: tornpage explain,"
-    lines += [f"  smaller: tornpage shrink,{page} as a test: tornpage promote; {given}"]
+    lines += [f"  smaller: tornpage shrink, as a page: tornpage explain, as a test: tornpage promote; {given}"]
     lines += [f"  kept in {kept_in}"] if kept_in else []
     return "\n".join([*lines, *([f"  {seen}"] if seen else [])])
+
+
+def failure_texts(failures: Sequence[Failure]) -> list[str]:
+    """Return the failures of a foreign store as texts: the first in full, and the others in short.
+
+    The failure of a crash inside the very first open stands apart, in full, at the end.
+    """
+    apart = [failure for failure in failures if is_in_first_open(failure.case)]
+    others = [failure for failure in failures if failure not in apart]
+    told = [failure_text(failure) for failure in others[:1]]
+    if others[1:]:
+        short = (f"    {each.broken}\n      tornpage replay {each.case.token()}" for each in others[1:])
+        told.append("\n".join(["  other failures:", *short]))
+    return told + [f"{_APART}\n\n{failure_text(failure)}" for failure in apart]
 
 
 def program_lines(case: Case) -> list[str]:
     """Return the operations of a case, numbered from 1, and its settings."""
     settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
-    program = (f"    {number}. {describe(operation)}" for number, operation in enumerate(case.operations, 1))
+    notes = _notes(case) if case.settings.target else {}
+    program = (
+        f"    {number}. {describe(operation)}" + (f"  # {notes[number]}" if number in notes else "")
+        for number, operation in enumerate(case.operations, 1)
+    )
     return [*program, f"  settings  {settings}"]
+
+
+def _notes(case: Case) -> dict[int, str]:
+    """Return notes on implicit closes and on crashes before the last, by operation number."""
+    notes: dict[int, str] = {}
+    is_open = True
+    last = max((n for n, operation in enumerate(case.operations, 1) if isinstance(operation, Crash)), default=0)
+    for number, operation in enumerate(case.operations, 1):
+        if isinstance(operation, Open) and is_open:
+            notes[number] = "closes the store first"
+        if isinstance(operation, Crash) and operation.back and number != last:
+            what = "killed" if operation.kill else "power lost"
+            during = f"operation {number - 1}" if number > 1 else "the first open"
+            notes[number] = f"{what} {_events(operation.back)} before the answer of {during}"
+        is_open = not isinstance(operation, Close)
+    return notes
+
+
+def _events(count: int) -> str:
+    return f"{count} event{'' if count == 1 else 's'}"
 
 
 def _crash_lines(failure: Failure) -> list[str]:
@@ -77,6 +119,8 @@ def _crash_lines(failure: Failure) -> list[str]:
     if shown is None:
         return []
     lost = _lost(shown)
+    if not lost and failure.case.settings.target:
+        return ["", f"  crash     {where}; the power loss lost nothing, so a killed process shows the same"]
     legal = _why_legal(shown)
     more = [f"    and {len(legal) - _SENTENCES_MAX} more"] if len(legal) > _SENTENCES_MAX else []
     return [
@@ -172,10 +216,37 @@ def how_small_text(before: Failure, small: Shrunk) -> str:
     return "\n".join([*lines, f"{counts} in {small.tries} tries, {small.seconds:.1f} s: {end}"])
 
 
+def foreign_regression_module(case: Case, symptom: str) -> str:
+    """Return a test module that runs a case of a foreign store by public names only."""
+    document, said = _literals(case, symptom)
+    lines = [
+        f'"""Symptom: {said}.',
+        "",
+        "Kept by `tornpage promote`. Cause and fix: write them here once they are known.",
+        '"""',
+        "",
+        "from tornpage.testing import assert_case_holds",
+        "",
+        f'CASE = """\\\n{document}"""',
+        "",
+        "",
+        "def test_the_store_keeps_its_promises() -> None:",
+        '    """Run the program below again. A relative path of the target starts at this file."""',
+        *(f"    # {line.strip()}" for line in program_lines(case)[:-1]),
+        "    assert_case_holds(CASE)",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _literals(case: Case, symptom: str) -> tuple[str, str]:
+    """Return the document of a case and its symptom as text that cannot end a literal."""
+    document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return document, symptom.replace("\\", "\\\\").replace('"', "'")
+
+
 def regression_module(case: Case, symptom: str) -> str:
     """Return a test module that runs a case, with the text of the case escaped."""
-    document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    said = symptom.replace("\\", "\\\\").replace('"', "'")
+    document, said = _literals(case, symptom)
     bug = case.settings.bug
     head = ["from dataclasses import replace", ""] if bug else []
     lines = [

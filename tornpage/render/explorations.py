@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, warn
 from tornpage.properties.findings import Finding
-from tornpage.render.counterexample import failure_text, saved_finding
+from tornpage.render.counterexample import failure_text, failure_texts, saved_finding
 
 if TYPE_CHECKING:
     from tornpage.properties.contract import GuaranteeBroken
@@ -535,9 +535,10 @@ def machines_outcome(
     figures |= {"seconds": seconds} | {f"ran_{name}": number for name, number in fired.items()}
     findings: list[dict[str, Any]] = []
     lines = [", ".join(f"{number:,} {name}" for name, number in sorted(fired.items()))]
-    if result.failure is not None:
-        findings.append(saved_finding(result.failure, out))
-        lines = [failure_text(result.failure)]
+    if result.found:
+        failures = [each.failure for each in result.found]
+        findings += [saved_finding(failure, out) for failure in failures]
+        lines = failure_texts(failures)
     for name in result.silent:
         findings.append(Finding("never-happened", "vacuous", f"{name} never happened").document())
     if result.silent:
@@ -574,6 +575,7 @@ def target_command(plan: TargetPlan) -> str:
     words = ["tornpage", "explore", "target", settings.target, "--disk", settings.disk, "--seed", str(plan.seed)]
     words += [] if plan.states is None else ["--states", str(plan.states)]
     words += [] if plan.seconds is None else ["--seconds", f"{plan.seconds:g}"]
+    words += ["--from", plan.start]
     words += ["--failures", str(plan.failures_max), "--answer-seconds", f"{settings.answer_seconds:g}"]
     return shlex.join(words)
 
@@ -607,11 +609,7 @@ def _never_happened(result: TargetResult) -> list[str]:
 
 def _target_text(result: TargetResult) -> str:
     tally, failures = result.tally, [each.failure for each in result.found]
-    lines = [failure_text(failure) + "\n" for failure in failures[:1]]
-    if len(failures) > 1:
-        lines += ["  other failures:"]
-        lines += [f"    {each.broken}\n      tornpage replay {each.case.token()}" for each in failures[1:]]
-        lines += [""]
+    lines = [f"{text}\n" for text in failure_texts(failures)]
     rate = tally.states / max(result.seconds, 1e-9)
     lines += [f"{tally.states:,} crash states of {tally.histories:,} runs, {rate:,.0f} states/s", ""]
     names = sorted(tally.enabled.keys() | tally.effective.keys())

@@ -12,11 +12,12 @@ vacuous.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from typing import Literal
 
 from tornpage.model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
 from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored, shrink_case
@@ -30,13 +31,14 @@ from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.disk.images import disk_state, in_flight_writes
 from tornpage.properties.disk.sampling import Chances, draw, enabled_faults, hit_faults
 from tornpage.properties.foreign.protocol import Promises
-from tornpage.properties.foreign.trial import TargetTrial
+from tornpage.properties.foreign.trial import TargetTrial, is_in_first_open
 from tornpage.properties.program.case import Case, Settings
 
 __all__ = [
     "FAILURES_MAX",
     "SHRINK_SECONDS",
     "TRIES",
+    "Start",
     "TargetPlan",
     "TargetResult",
     "TargetTally",
@@ -70,6 +72,9 @@ _SECOND_LOSS_SHARE = 0.5
 _LOSSY_SHARE = 0.7
 """The share of crash states at points with un-synced data, as long as there are such points."""
 
+Start = Literal["open", "first-answer"]
+"""Where crashes begin: anywhere, or after the answer of the very first open."""
+
 CrashPoint = tuple[int, int]
 """The number of the operation, and the events before its answer; 0 is at rest after it."""
 
@@ -78,7 +83,9 @@ CrashPoint = tuple[int, int]
 class TargetPlan:
     """Plan a campaign.
 
-    It ends at the limit of crash states, of seconds, or of different failures.
+    It ends at the limit of crash states, of seconds, or of different failures. A failure after a crash inside the very
+    first open is kept once and does not count against that limit. With `start` "first-answer" no crash is inside the
+    very first open.
     """
 
     settings: Settings
@@ -86,6 +93,7 @@ class TargetPlan:
     states: int | None = None
     seconds: float | None = None
     failures_max: int = FAILURES_MAX
+    start: Start = "open"
 
 
 @dataclass
@@ -146,12 +154,13 @@ def run_target_campaign(plan: TargetPlan, *, tracker: DirtyTracker, progress: Pr
 class _RunPlan:
     """Describe one run, which ends after `states` crash states.
 
-    `known` are failures of earlier runs.
+    `known` are failures of earlier runs. `first_open` allows crashes inside the very first open.
     """
 
     number: int
     states: int | None
     known: frozenset[tuple[int, str]]
+    first_open: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +200,14 @@ class _Explorer:
         self._plan, self._tracker = plan, tracker
         self._tally = TargetTally(kills_only=plan.settings.disk == "kill")
         self._known: frozenset[tuple[int, str]] = frozenset()
+        self._first_open = plan.start == "open"
 
     def parts(self) -> Iterator[_RunPlan]:
         """Yield runs until the requested number of crash states is reached."""
         states = self._plan.states
         while states is None or self._tally.states < states:
             left = None if states is None else states - self._tally.states
-            yield _RunPlan(self._tally.histories, left, self._known)
+            yield _RunPlan(self._tally.histories, left, self._known, self._first_open)
 
     def known(self, part: _RunPlan) -> "_RunState | None":
         """Return None, since no results are kept."""
@@ -216,8 +226,8 @@ class _Explorer:
         assert isinstance(made, _RunState)
         result.tally.add(made.tally)
         for failure in made.failures:
-            result.meet(signature(failure.broken), failure)
-        self._known = made.known
+            result.meet(_key(failure), failure)
+        self._known, self._first_open = made.known, made.first_open
         return len(self._known) < self._plan.failures_max
 
     def canary(self) -> str:
@@ -254,6 +264,7 @@ class _RunState:
         self.tally = TargetTally()
         self.failures: list[Failure] = []
         self.known = history.known
+        self.first_open = history.first_open
         self._plan, self._history, self._control = plan, history, control
 
     @property
@@ -275,10 +286,11 @@ class _RunState:
                 for _ in range(rng.randrange(4, 9)):
                     self._run(trial, Open() if trial.closed else _drawn(rng, trial.promises))
                 self.tally.left_out = trial.why_no_power_loss
-                for place in [] if trial.why_no_power_loss else _drawn_places(trial, rng):
+                for place in [] if trial.why_no_power_loss else _drawn_places(trial, rng, self.first_open):
                     if not self.goes_on:
                         return
-                    self._branch(trial, place, rng)
+                    if self.first_open or not _is_in_first_open(trial, place):
+                        self._branch(trial, place, rng)
                 if not self.goes_on:
                     return
                 kills = bool(trial.why_no_power_loss) or rng.random() < _KILL_SHARE
@@ -330,13 +342,31 @@ class _RunState:
 
     def _meet(self, trial: TargetTrial, broken: GuaranteeBroken) -> None:
         """Keep a failure. A failure may end the campaign if it is a new one."""
-        self.failures.append(Failure(Case(trial.settings, tuple(trial.performed)), broken))
-        self.known |= {signature(broken)}
+        failure = Failure(Case(trial.settings, tuple(trial.performed)), broken)
+        self.failures.append(failure)
+        if is_in_first_open(failure.case):
+            self.first_open = False
+        else:
+            self.known |= {signature(broken)}
 
 
-def _drawn_places(trial: TargetTrial, rng: random.Random) -> list[CrashPoint]:
-    """Draw the crash points of a session."""
-    everywhere, lossy = _places(trial)
+def _key(failure: Failure) -> Hashable:
+    """Return what identifies a failure. All failures of the very first open are one."""
+    return "first open" if is_in_first_open(failure.case) else signature(failure.broken)
+
+
+def _is_in_first_open(trial: TargetTrial, place: CrashPoint) -> bool:
+    number, back = place
+    return back > 0 and trial.spans[number].operations == 0
+
+
+def _drawn_places(trial: TargetTrial, rng: random.Random, first_open: bool) -> list[CrashPoint]:
+    """Draw the crash points of a session, those inside the very first open if they are allowed."""
+    everywhere, lossy = (
+        [place for place in places if first_open or not _is_in_first_open(trial, place)] for places in _places(trial)
+    )
+    if not everywhere:
+        return []
     return [rng.choice(lossy if lossy and rng.random() < _LOSSY_SHARE else everywhere) for _ in range(_STATES_PER_LIFE)]
 
 

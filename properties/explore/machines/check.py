@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -30,6 +30,7 @@ from tornpage.properties.explore.machines.put_machine import PutMachine
 from tornpage.properties.explore.machines.queue_machine import QueueMachine
 from tornpage.properties.explore.machines.retention_machine import RetentionMachine
 from tornpage.properties.explore.machines.target_machine import TargetMachine
+from tornpage.properties.foreign.trial import is_in_first_open
 
 __all__ = ["MACHINES", "PROFILES", "TARGET_PROFILES", "TURN_EXAMPLES_MAX", "CheckResult", "MachineTally", "check"]
 
@@ -60,11 +61,15 @@ within a turn resemble each other, because Hypothesis derives them from earlier 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Describe one turn of a machine: a number of examples from one seed."""
+    """Describe one turn of a machine: a number of examples from one seed.
+
+    With `from_first_answer` no crash of a target is inside its very first open.
+    """
 
     machine: str
     examples: int
     seed: int
+    from_first_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +122,24 @@ def check(
     keep_evidence: bool = True,
     fixed: Mapping[str, Any] | None = None,
     turn_examples_max: int = TURN_EXAMPLES_MAX,
+    seconds: float | None = None,
+    from_first_answer: bool = False,
 ) -> CheckResult:
     """Compare store and model over `examples` runs of up to `steps` rules.
 
     The machines take turns. `progress` is called with the number of finished examples, `making_small` after each replay
     while a failure is shrunk. Settings in `fixed` are not drawn. With `keep_evidence` the failure has its evidence.
-    Raises HarnessError if a failure does not replay from its own case.
+    After `seconds` no further example begins. Raises HarnessError if a failure does not replay from its own case.
     """
     use_seeds_only()
     turn_examples = max(1, min(turn_examples_max, examples // len(machines)))
     turns = partial(_turns, tuple(machines), examples, turn_examples, start_seed * 1_000_003)
     budget = Budget(shrink_tries_max, shrink_seconds)
-    explorer = _Explorer(_MachineJob(tuple(machines), bug, steps, tracker, fixed or {}), turns, budget, keep_evidence)
+    job = _MachineJob(tuple(machines), bug, steps, tracker, fixed or {})
+    explorer = _Explorer(job, turns, budget, keep_evidence, from_first_answer)
     result = explore(
         explorer,
+        seconds=seconds,
         progress=lambda done, seconds: progress(done),
         making_small=lambda number, tries, operations, losses: making_small(tries, operations, losses),
     )
@@ -171,6 +180,8 @@ class _MachineJob:
 
     def _carry_out(self, machine: type[TrialMachine], turn: Turn, control: Control) -> TurnMade:
         """Carry out a turn. An interrupt raises Interrupted with the result so far."""
+        if issubclass(machine, TargetMachine):
+            machine.from_first_answer = turn.from_first_answer
         told = _Examples(turn.examples, control)
         machine.fired, machine.effects = Counter(), Counter()
         machine.progress = Progress(told.begins)
@@ -179,7 +190,8 @@ class _MachineJob:
         except KeyboardInterrupt as interrupt:
             made = TurnMade(turn.machine, told.ended, machine.fired, machine.effects)
             raise Interrupted(made) from interrupt
-        return TurnMade(turn.machine, turn.examples, machine.fired, machine.effects, failure)
+        examples = told.ended if control.is_over() else turn.examples
+        return TurnMade(turn.machine, examples, machine.fired, machine.effects, failure)
 
 
 class _Explorer:
@@ -190,16 +202,23 @@ class _Explorer:
     canary_time: CanaryTime = "in parts"
 
     def __init__(
-        self, job: _MachineJob, turns: Callable[[], Iterator[Turn]], budget: Budget, keep_evidence: bool
+        self,
+        job: _MachineJob,
+        turns: Callable[[], Iterator[Turn]],
+        budget: Budget,
+        keep_evidence: bool,
+        from_first_answer: bool,
     ) -> None:
         self.job = job
         self._turns = turns
         self._budget = budget
         self._keep_evidence = keep_evidence
+        self._from_first_answer = from_first_answer
 
     def parts(self) -> Iterator[Turn]:
         """Yield the turns."""
-        return self._turns()
+        for turn in self._turns():
+            yield replace(turn, from_first_answer=self._from_first_answer)
 
     def known(self, part: Turn) -> TurnMade | None:
         """Return None, since no results are kept."""
@@ -217,13 +236,18 @@ class _Explorer:
     def take(self, result: CheckResult, part: Turn, made: TurnMade | Died[Turn]) -> bool:
         """Take the result of a turn; the first failure ends the campaign.
 
+        A failure inside the very first open of a target is kept once, and the campaign continues without such crashes.
         Raises HarnessError if there is no result.
         """
         if isinstance(made, Died):
             raise HarnessError(f"a worker ended in a turn of the machine {part.machine}: it {made.how}")
         result.tally.add(made)
         if made.failure is not None:
-            result.meet(signature(made.failure.broken), made.failure, history=str(part.seed))
+            key = signature(made.failure.broken), is_in_first_open(made.failure.case)
+            result.meet(key, made.failure, history=str(part.seed))
+            if is_in_first_open(made.failure.case):
+                self._from_first_answer = True
+                return True
         return made.failure is None
 
     def canary(self) -> str:
@@ -256,6 +280,10 @@ class _Explorer:
         return str(failure.broken)
 
 
+class _TimeIsOver(KeyboardInterrupt):
+    """Raise this to end a turn at the time limit. Hypothesis lets an interrupt through."""
+
+
 class _Examples:
     """Count the examples of a turn. Hypothesis may run a few more or fewer than requested."""
 
@@ -270,7 +298,9 @@ class _Examples:
         return min(max(self._begun - 1, 0), self._examples)
 
     def begins(self) -> None:
-        """Note that an example begins."""
+        """Note that an example begins. Raises _TimeIsOver after the time limit."""
+        if self._control.is_over():
+            raise _TimeIsOver
         self._begun += 1
         self._control.tell(self.ended, "")
 
@@ -297,6 +327,8 @@ def _run(machine: type[TrialMachine], examples: int, *, steps: int, start_seed: 
         if machine.failure is None:
             raise HarnessError(f"the machine failed outside the store: {error}") from error
         return machine.failure
+    except _TimeIsOver:
+        return None
     except HypothesisException as error:
         if machine.is_interrupted:  # it reports that an example ended earlier than the time before
             raise KeyboardInterrupt from error

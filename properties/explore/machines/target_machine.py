@@ -3,12 +3,13 @@
 It takes any store that properties/foreign/protocol.py describes; `check --target` runs it.
 """
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from tornpage.model.operations import Get, GetMessage, Open, Put, QueryKey
+from tornpage.model.operations import Crash, Get, GetMessage, Open, Operation, Put, QueryKey
 from tornpage.properties.explore.machines.machine import TrialMachine
 from tornpage.properties.foreign.trial import TargetTrial
 from tornpage.properties.program.case import Settings
@@ -37,6 +38,8 @@ class TargetMachine(TrialMachine):
     must_run: ClassVar[tuple[str, ...]] = ("put", "flush", "close", "open", "crash")
     must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (("kill",), ("power", "kills_only"))
 
+    from_first_answer: ClassVar[bool] = False
+    """Whether no crash is inside the very first open."""
     next_sync_fails: Any = None  # the disk is a real one, and its syncs do not fail
     trial: TargetTrial  # type: ignore[assignment]  # both trials have what the rules use
 
@@ -81,10 +84,20 @@ class TargetMachine(TrialMachine):
 
     def _lose_power(self, data: st.DataObject, *, back: int) -> None:
         """Lose power if the recording allows it. The disk `kill` asks for kills only."""
+        back = self._allowed(back)
         if self.trial.settings.disk == "kill":
             self.effects["kills_only"] += 1
         if not self.trial.why_no_power_loss:
             super()._lose_power(data, back=back)
+
+    def carry_out(self, operation: Operation) -> None:
+        """Carry out an operation. A kill inside the very first open may have to wait for its end."""
+        if isinstance(operation, Crash) and operation.kill:
+            operation = replace(operation, back=self._allowed(operation.back))
+        super().carry_out(operation)
+
+    def _allowed(self, back: int) -> int:
+        return 0 if self.from_first_answer and self.trial.spans[-1].operations == 0 else back
 
     def teardown(self) -> None:
         """Close, and leave no process and no directory."""

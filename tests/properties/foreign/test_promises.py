@@ -11,10 +11,12 @@ from tornpage.model.operations import Close, Crash, Flush, Open, Operation, Put
 from tornpage.properties.campaign.replay import Failure, replay
 from tornpage.properties.contract import Verdict
 from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.explain.evidence import Witness
 from tornpage.properties.explore.foreign.campaign import TargetPlan, run_target_campaign
 from tornpage.properties.foreign.reference_store import ReferenceStore
 from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.program.case import Case, Settings
+from tornpage.render.counterexample import failure_text, program_lines
 
 watched = pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 
@@ -139,3 +141,66 @@ def test_run_without_power_losses_is_vacuous_unless_asked_for(disk: str, verdict
         result = run_target_campaign(plan, tracker=tracker)
     assert result.verdict is verdict
     assert ("power" in result.silent) is (disk != "kill")
+
+
+class NeverSynced(Log):
+    """Promises that a flush or a close makes messages durable, and syncs nothing."""
+
+    promises: ClassVar[dict[str, object]] = {**Log.promises, "durable": "flush", "kill": "put"}
+
+    def put(self, topic: str, queue: int, body: bytes, keys: Sequence[str]) -> tuple[int, int]:
+        name = f"{topic} {queue}".encode()
+        self._lines.append([name, body.hex().encode() + b"\n"])
+        os.write(self._file, b"\t".join(self._lines[-1]))
+        return len(self._lines), sum(line[0] == name for line in self._lines) - 1
+
+
+@watched
+@pytest.mark.parametrize(
+    ("store", "operations", "said"),
+    [
+        ("NeverSynced", (Put(body_bytes=8), Flush(), Put(body_bytes=8)), "the answer of operation 2 (flush)"),
+        ("NeverSynced", (Put(body_bytes=8), Close()), "the answer of operation 2 (close)"),
+        ("NeverSynced", (Put(body_bytes=8), Open()), "the close that operation 2 (open) does first"),
+        ("RecoveredLog", KILLED_IN_A_PUT, "the recovery after operation 2 (crash), because `recovered` is promised"),
+    ],
+)
+def test_failure_names_the_answer_that_promised_the_message(
+    store: str, operations: tuple[Operation, ...], said: str
+) -> None:
+    """Symptom: `a message that was promised to survive is lost`, and no put in the program had an answer."""
+    broken = run(store, *operations, Crash())
+    assert broken is not None
+    assert broken.broken.expected.endswith(f"; promised by {said}")
+
+
+@watched
+def test_program_says_what_is_done_unseen() -> None:
+    case = Case(Settings(target=f"{__file__}:NeverSynced"), (*KILLED_IN_A_PUT, Open(), Crash()))
+    notes = [line.partition("  # ")[2] for line in program_lines(case)[:-1]]
+    assert notes == ["", "killed 2 events before the answer of operation 1", "closes the store first", ""]
+
+
+class DiesInPut(Log):
+    """Opens only while no line is cut off."""
+
+    def __init__(self, directory: str) -> None:
+        if os.path.exists(f"{directory}/begun"):
+            raise OSError("it was killed in a put")
+        super().__init__(directory)
+        self._begun = f"{directory}/begun"
+
+    def put(self, topic: str, queue: int, body: bytes, keys: Sequence[str]) -> tuple[int, int]:
+        Path(self._begun).touch()
+        answer = super().put(topic, queue, body, keys)
+        os.unlink(self._begun)
+        return answer
+
+
+@watched
+def test_power_loss_that_lost_nothing_is_told_as_a_kill() -> None:
+    with choose_tracker("auto") as tracker:
+        case = Case(Settings(target=f"{__file__}:DiesInPut"), (Put(body_bytes=8), Crash(back=2, others="kept")))
+        broken = replay(case, tracker=tracker, witness=Witness())
+    assert broken is not None
+    assert "the power loss lost nothing, so a killed process shows the same" in failure_text(broken)
