@@ -240,7 +240,7 @@ class TargetTrial:
         return len(gone)
 
     def _promised_by(self, end_offset: int, fault: CrashFault) -> str:
-        """Return the first answer since which a record up to an offset is promised without a break."""
+        """Return the first answer that promised all records up to an offset, without a break."""
         first: _Answer | None = None
         for answer in self._answers:
             promised = (answer.power if fault == "power" else answer.kill) >= end_offset
@@ -334,7 +334,7 @@ class TargetTrial:
 
 
 def is_in_first_open(case: Case) -> bool:
-    """Return whether a foreign store's case has nothing but crashes, the first inside its very first open."""
+    """Return whether a case has only crashes, the first of them inside the first open."""
     has_answers = any(isinstance(operation, (Put, Flush, Close, Open)) for operation in case.operations)
     return not has_answers and crashes_in_first_open(case)
 

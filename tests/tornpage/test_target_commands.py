@@ -111,7 +111,7 @@ def test_misuse_is_one_line(arguments: list[str], said: str) -> None:
 def test_promoted_case_is_a_test_by_public_names_beside_its_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Symptom: the test used private names, failed with a representation, and worked in one directory only."""
+    """Symptom: the test used private names and worked in one directory only."""
     (tmp_path / "tests").mkdir()
     shutil.copy(TOY, tmp_path / "my.py")
     monkeypatch.chdir(tmp_path)

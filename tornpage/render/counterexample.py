@@ -59,7 +59,7 @@ def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
 
 
 def failure_texts(failures: Sequence[Failure]) -> list[str]:
-    """Return the failures of a foreign store as texts: the first in full, and the others in short.
+    """Return the failures of a foreign store as texts: the first in full, others short.
 
     The failure of a crash inside the very first open stands apart, in full, at the end.
     """

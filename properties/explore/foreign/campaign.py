@@ -361,7 +361,7 @@ def _is_in_first_open(trial: TargetTrial, place: CrashPoint) -> bool:
 
 
 def _drawn_places(trial: TargetTrial, rng: random.Random, first_open: bool) -> list[CrashPoint]:
-    """Draw the crash points of a session, those inside the very first open if they are allowed."""
+    """Draw the crash points of a session, with those inside the first open if allowed."""
     everywhere, lossy = (
         [place for place in places if first_open or not _is_in_first_open(trial, place)] for places in _places(trial)
     )

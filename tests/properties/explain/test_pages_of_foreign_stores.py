@@ -1,4 +1,4 @@
-"""Test the account of a foreign store's failure after a kill, after a close, and without a crash."""
+"""Test the account of a foreign failure: after a kill, a close, and without a crash."""
 
 from typing import Any
 
