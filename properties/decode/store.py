@@ -116,7 +116,7 @@ def look(store_dir: Path, *, file_bytes: int | None = None) -> StoreView:
     files = _list_log(store_dir, findings)
     floor = read_floor(store_dir, findings)
     size = file_bytes or (floor.file_bytes if floor is not None and floor.file_bytes > 0 else _usual_size(files))
-    _judge_files(files, size, is_unclean or live, findings)
+    _judge_files(files, size, is_unclean or live, 0 if floor is None else floor.offset, findings)
     if not files:
         _judge_missing_log(store_dir, findings)
     return StoreView(
@@ -244,21 +244,23 @@ def _usual_size(files: tuple[LogFile, ...]) -> int:
     return sizes.most_common(1)[0][0] if sizes else 0
 
 
-def _judge_files(files: tuple[LogFile, ...], size: int, may_be_torn: bool, findings: list[Finding]) -> None:
+def _judge_files(files: tuple[LogFile, ...], size: int, may_be_torn: bool, floor: int, findings: list[Finding]) -> None:
     """Judge names and sizes of log files.
 
-    Empty files before the newest, short files and gaps are damage.
+    Empty files before the newest, short files and gaps are damage, except among files made ahead of the writes.
     """
 
     def add(code: Code, severity: Severity, file: LogFile, message: str, remedy: str) -> None:
         findings.append(Finding(code, severity, file.label, file.base_offset, message, remedy))
 
     restore = "restore the file from a copy or a replica, or cut a copy of the log before it"
+    torn: Severity = "tear" if may_be_torn else "note"
+    unused = _first_unused(files, size, floor)
     for index, file in enumerate(files):
         if file.size_bytes == 0:
-            if file is files[-1]:
-                severity: Severity = "tear" if may_be_torn else "note"
-                add("CL_ZERO_LENGTH", severity, file, "the newest file has no bytes yet", "the store removes it")
+            if index >= unused or file is files[-1]:
+                which = "the newest file" if file is files[-1] else "a file made ahead"
+                add("CL_ZERO_LENGTH", torn, file, f"{which} has no bytes yet", "the store removes it")
             else:
                 add("CL_ZERO_LENGTH", "damage", file, "a file between others has no bytes", restore)
         elif file.size_bytes < size:
@@ -266,11 +268,43 @@ def _judge_files(files: tuple[LogFile, ...], size: int, may_be_torn: bool, findi
         elif file.size_bytes > size:
             message = f"{file.size_bytes} bytes, others have {size}"
             add("CL_MIXED_SIZES", "damage", file, message, "find out which size was configured; restore the others")
-        if index and files[index - 1].base_offset + size != file.base_offset:
+        if index and index >= unused:
+            expected = files[index - 1].base_offset + size
+            if file.base_offset != expected:
+                message = f"begins at {file.base_offset}, the one before ends at {expected}, and all of it is zeros"
+                add("CL_GAP", torn, file, message, "the store removes it")
+        elif index and files[index - 1].base_offset + size != file.base_offset:
             expected = files[index - 1].base_offset + size
             add("CL_GAP", "damage", file, f"begins at {file.base_offset}, the one before ends at {expected}", restore)
         elif size and file.base_offset % size:
             add("CL_MISALIGNED", "damage", file, f"the name is not a multiple of the file size {size}", restore)
+
+
+def _first_unused(files: tuple[LogFile, ...], size: int, floor: int) -> int:
+    """Return the index of the first file made ahead that a crash left incomplete.
+
+    RocketMQ makes two files ahead. A crash may leave the first of them empty or without its name. These files hold
+    only zeros. Without such files the result is the number of files.
+    """
+    if not size or any(file.base_offset % size for file in files):
+        return len(files)
+    for index in range(1, len(files)):
+        end = files[index - 1].base_offset + size
+        if files[index].size_bytes and files[index].base_offset == end:
+            continue
+        rest = files[index:]
+        is_unused = floor <= end and all(file.size_bytes in (0, size) and _is_zeros(file) for file in rest)
+        return index if is_unused else len(files)
+    return len(files)
+
+
+def _is_zeros(file: LogFile) -> bool:
+    """Return whether a file has only zeros; a file that cannot be read has not."""
+    try:
+        with open(file.path, "rb") as opened:
+            return not any(any(piece) for piece in iter(lambda: opened.read(1 << 20), b""))
+    except OSError:
+        return False
 
 
 def _judge_missing_log(store_dir: Path, findings: list[Finding]) -> None:

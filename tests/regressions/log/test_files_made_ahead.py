@@ -8,15 +8,18 @@ durable past it. These files are removed.
 Found by: crash states of RocketMQ's own writes, judged by our store (8 of 309 on disk journal).
 """
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.support.impl.killed import FILE_BYTES, Killed, MakeKilled, message, numbers
 from tests.support.impl.stores import caught_up, open_store, snapshot
+from tornpage.cli.main import cli
 from tornpage.impl.io.files import Files
 from tornpage.impl.log.durable_floor import Floor
 from tornpage.impl.log.loading import Finding, FoundLog, examine_log
@@ -73,6 +76,13 @@ def test_the_store_is_writable_and_has_every_record(tailed: Killed) -> None:
         assert store.put(message(3)).stored
     with open_store(tailed.directory) as store:
         assert numbers(store) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("command", ["audit", "inspect"])
+def test_commands_that_look_find_no_damage(tailed: Killed, command: str) -> None:
+    seen = CliRunner().invoke(cli, [command, str(tailed.directory), "--json"])
+    assert seen.exit_code in (0, 3), seen.stdout
+    assert [each["code"] for each in json.loads(seen.stdout)["findings"] if each["severity"] == "damage"] == []
 
 
 def judged(directory: Path, components: Parts | None = None) -> Judgement:
