@@ -12,6 +12,8 @@ from tests.support.pipeline.handmade import copied, overwrite
 from tornpage import MessageStore, MessageStoreConfig
 from tornpage.pipeline.audit.audit import audit_store
 from tornpage.properties.inspect import Query, inspect_view
+from tornpage.properties.judge.image import read_image
+from tornpage.properties.judge.judgement import evidence_of
 
 NAME = "03-rollover-blanks-retention"
 VIEWS = ("log", "queues", "index", "checkpoint", "config", "progress")
@@ -147,11 +149,16 @@ def worst(severities: set[str]) -> str:
 
 @pytest.mark.parametrize("is_unclean", [False, True], ids=["clean", "unclean"])
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda each: each.__name__)
-def test_store_and_audit_agree_about_the_log(tmp_path: Path, damage: Callable[[Path], None], is_unclean: bool) -> None:
+def test_store_audit_and_judge_agree_about_the_log(
+    tmp_path: Path, damage: Callable[[Path], None], is_unclean: bool
+) -> None:
     root = copied(NAME, tmp_path / "store")
     damage(root)
     if is_unclean:
         (root / "abort").touch()
+    with evidence_of(read_image(root)) as evidence:
+        judged, opened = evidence.is_damaged, evidence.opened.store
+        assert judged is (opened is not None and opened.read_only_reason is not None)
     audit = {each.severity for each in audit_store(root).findings if each.code.startswith("CL_")}
     config = MessageStoreConfig(
         mapped_file_size_commit_log=16384, mapped_file_size_consume_queue=400, max_hash_slot_num=100, max_index_num=120
@@ -159,3 +166,4 @@ def test_store_and_audit_agree_about_the_log(tmp_path: Path, damage: Callable[[P
     with MessageStore.open(root, config) as store:
         found = {str(each.severity) for each in store.findings}
     assert worst(found) == worst(set(audit))
+    assert judged is (worst(found) == "damage")
