@@ -289,7 +289,10 @@ def _numbers_with_a_verb(case: Case, until: int, count: int) -> list[int]:
 
 
 def _numbers_of(spans: Sequence[Any]) -> list[int]:
-    """Return the number of the operation of each span of a foreign store. An open may have a close before it."""
+    """Return the number of the operation of each span of a foreign store.
+
+    An open may have two spans, because it closes an open store first.
+    """
     return [span.operations - 1 for span in spans]
 
 
