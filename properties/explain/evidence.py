@@ -291,7 +291,7 @@ def _numbers_with_a_verb(case: Case, until: int, count: int) -> list[int]:
 def _numbers_of(spans: Sequence[Any]) -> list[int]:
     """Return the operation number of each span of a foreign store.
 
-    An open may have a close before it.
+    An open may have two spans, because it closes an open store first.
     """
     return [span.operations - 1 for span in spans]
 

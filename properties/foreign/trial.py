@@ -240,7 +240,10 @@ class TargetTrial:
         return len(gone)
 
     def _promised_by(self, end_offset: int, fault: CrashFault) -> str:
-        """Return the first answer that promised all records up to an offset, without a break."""
+        """Return the answer that promised the records up to an offset.
+
+        It is the first answer of the latest unbroken row of answers that promise them.
+        """
         first: _Answer | None = None
         for answer in self._answers:
             promised = (answer.power if fault == "power" else answer.kill) >= end_offset
@@ -334,7 +337,10 @@ class TargetTrial:
 
 
 def is_in_first_open(case: Case) -> bool:
-    """Return whether a case has only crashes, the first of them inside the first open."""
+    """Return whether a foreign store's case is about its creation.
+
+    It then has nothing but crashes, and the first is inside the very first open.
+    """
     has_answers = any(isinstance(operation, (Put, Flush, Close, Open)) for operation in case.operations)
     return not has_answers and crashes_in_first_open(case)
 

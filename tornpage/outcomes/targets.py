@@ -90,7 +90,9 @@ def assert_store_holds(
 
 
 def assert_case_holds(case: str, *, tries: int = 5) -> None:
-    """Assert that a saved case of a store holds; the error has the failure.
+    """Fail a test of yours unless a case that was found in a store holds.
+
+    The error is the failure as text.
 
     `case` is a token, or the text of a case file. A relative path of its target starts at the directory of the calling
     file, or at the working directory if there is no such file. A case that holds is run up to `tries` times, because
@@ -131,9 +133,10 @@ def broken_promise(
     out: str | None = None,
     start: Literal["open", "first-answer"] = "open",
 ) -> str:
-    """Return the first broken promise of a store as text, or an empty string.
+    """Return the first broken promise of a store as text.
 
-    A run in which something necessary never happened proves nothing, and its text says so.
+    The text is empty if every promise holds. A run in which something necessary never happened proves nothing, and its
+    text says so.
 
     Raises TargetUnusable when there is no such store; HarnessError when a failure does not show again.
     """

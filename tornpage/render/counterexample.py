@@ -59,9 +59,10 @@ def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
 
 
 def failure_texts(failures: Sequence[Failure]) -> list[str]:
-    """Return the failures of a foreign store as texts: the first in full, others short.
+    """Return the failures of a foreign store as texts.
 
-    The failure of a crash inside the very first open stands apart, in full, at the end.
+    The first is in full, and the others are in short. The failure of a crash inside the very first open stands
+    apart, in full, at the end.
     """
     apart = [failure for failure in failures if is_in_first_open(failure.case)]
     others = [failure for failure in failures if failure not in apart]

@@ -361,7 +361,10 @@ def _is_in_first_open(trial: TargetTrial, place: CrashPoint) -> bool:
 
 
 def _drawn_places(trial: TargetTrial, rng: random.Random, first_open: bool) -> list[CrashPoint]:
-    """Draw the crash points of a session, with those inside the first open if allowed."""
+    """Draw the crash points of a session.
+
+    Points inside the very first open are drawn only if `first_open` allows them.
+    """
     everywhere, lossy = (
         [place for place in places if first_open or not _is_in_first_open(trial, place)] for places in _places(trial)
     )

@@ -1,4 +1,4 @@
-"""Test the account of a foreign failure: after a kill, a close, and without a crash."""
+"""Test the page of a foreign store's failure, with and without a crash."""
 
 from typing import Any
 

@@ -50,7 +50,7 @@ CHECK = ("check", "--examples", "30", "--seed", "5", "--target")
 
 @pytest.mark.parametrize("command", [EXPLORE, CHECK], ids=["explore", "check"])
 def test_failure_of_creation_is_found_once_and_the_search_goes_on(command: tuple[str, ...]) -> None:
-    """Symptom: `check` and `explore` found only creation failures of LMDB, bbolt and redb."""
+    """Symptom: nothing but the creation was found in LMDB, bbolt, redb and DuckDB."""
     found, programs = run(*command, f"{__file__}:CreatedForgets")
     assert found.exit_code == 1, found.output
     assert [program[0].startswith("crash(") for program in programs].count(True) == 1

@@ -168,7 +168,7 @@ class NeverSynced(Log):
 def test_failure_names_the_answer_that_promised_the_message(
     store: str, operations: tuple[Operation, ...], said: str
 ) -> None:
-    """Symptom: a promised message is lost, and no put in the program had an answer."""
+    """Symptom: a promised message was lost, and no put in the program had an answer."""
     broken = run(store, *operations, Crash())
     assert broken is not None
     assert broken.broken.expected.endswith(f"; promised by {said}")

@@ -11,7 +11,7 @@ import pytest
 from tornpage.properties.foreign.tracing import why_untraceable
 
 pytestmark = pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
-TOY = Path(__file__).resolve().parents[2] / "examples" / "toy_store.py"
+TOY = Path(__file__).resolve().parents[3] / "examples" / "toy_store.py"
 MARKED = """
 import pytest
 from toy_store import ToyStore
