@@ -251,8 +251,8 @@ class Derived:
             file.release()
         if self._deleted is not None and self._deleted.offsets:
             given = self._deleted.without_deleted(given)
-        if not is_walk:
-            given = given._replace(runs=self._rulings.applied(given.runs))
+        if not is_walk and not self._rulings.is_empty:
+            given = given._replace(runs=tuple(self._rulings.applied(given.runs)))
         if given.reason == BLANK:
             return _Batch(given, file.end_offset, arrivals, None)
         next_offset = file.base_offset + given.end_position

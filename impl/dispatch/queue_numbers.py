@@ -124,12 +124,10 @@ class Rulings:
         self._by_key: dict[QueueKey, list[_Ruling]] = {}
         for ruling in sorted(rulings, key=lambda each: each.claim.first.offset):
             self._by_key.setdefault(ruling.claim.key, []).append(ruling)
+        self.is_empty = not self._by_key
 
-    def applied(self, runs: Sequence[QueueRun]) -> Sequence[QueueRun]:
-        """Return runs with the numbers that were decided. Cost without a decision: one look."""
-        return tuple(self._applied(runs)) if self._by_key else runs
-
-    def _applied(self, runs: Iterable[QueueRun]) -> Iterator[QueueRun]:
+    def applied(self, runs: Iterable[QueueRun]) -> Iterator[QueueRun]:
+        """Yield runs with the numbers that were decided."""
         for run in runs:
             rulings = self._by_key.get(run.key)
             yield from (run,) if rulings is None else _divided(run, rulings)
