@@ -60,9 +60,14 @@ class Row:
 @contextmanager
 def trials_of(store: str | os.PathLike[str], *, seed: int, parts: Parts | None = None) -> "Iterator[DamageTrials]":
     """Yield the trials of one store; its files are only read. Raises InspectError."""
-    logging.getLogger("tornpage.store").setLevel(logging.CRITICAL)  # each damage would be logged
-    with scratch_directory("tornpage-damage-", below=memory_directory()) as directory:
-        yield DamageTrials(Path(store), Path(directory) / "store", seed=seed, parts=parts or Parts())
+    log = logging.getLogger("tornpage.store")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # each damage would be logged
+    try:
+        with scratch_directory("tornpage-damage-", below=memory_directory()) as directory:
+            yield DamageTrials(Path(store), Path(directory) / "store", seed=seed, parts=parts or Parts())
+    finally:
+        log.setLevel(level)
 
 
 class DamageTrials:

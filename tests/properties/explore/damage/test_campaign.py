@@ -1,6 +1,7 @@
 """`explore damage`: holds on a sound store, finds a planted bug, keeps what is done."""
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.support.impl.damaged_logs import filled
 from tornpage.cli.main import cli
 from tornpage.properties.contract import Verdict
 from tornpage.properties.explore.damage.campaign import CANARY, DamagePlan, run_damages
+from tornpage.properties.explore.damage.trial import trials_of
 
 
 @pytest.fixture
@@ -28,6 +30,15 @@ def test_it_holds_and_goes_on_where_it_was(store: str, tmp_path: Path) -> None:
     again = run_damages(plan, keep=kept)
     assert (again.result_hash, len(lines)) == (first.result_hash, 60)
     assert kept.read_text().splitlines() == lines
+
+
+def test_log_level_is_restored(store: str) -> None:
+    """Symptom: after a damage campaign the process logged no error of any store."""
+    log = logging.getLogger("tornpage.store")
+    level = log.level
+    with trials_of(store, seed=1):
+        assert log.level == logging.CRITICAL
+    assert log.level == level
 
 
 def test_it_finds_the_planted_bug(store: str) -> None:
