@@ -491,7 +491,7 @@ Others = Literal["lost", "kept"]
 
 DamageKind = Literal["truncate", "flip", "misdirect", "zero_page", "stale_page", "misdirect_page", "missing"]
 DerivedFile = Literal["queue", "index", "extension", "checkpoint", "floor", "derived-floor", "marker"]
-FieldName = Literal["queue_offset", "queue_id", "topic", "body", "end"]
+FieldName = Literal["queue_offset", "queue_id", "topic", "body", "end", "deleted_topics"]
 """What `HarmField` changes."""
 
 DerivedHarm = Literal["lost", "zeroed", "torn", "stale", "misdirected", "resized", "stray"]
@@ -568,6 +568,10 @@ class HarmField:
     With `body` and `end` the copy has no floors, as a store of RocketMQ. `body` changes a byte of the body in a copy
     that was killed; nothing happens unless the checkpoint proves that a later record was flushed. `end` takes away the
     record and all that follow. The copy is read-only and serves what is left (contract 7).
+
+    With `deleted_topics` the copy has neither floors nor the list of deleted topics, as a store of RocketMQ. It differs
+    from the store in nothing else. Nothing happens unless the log has records of a topic from before its deletion. The
+    copy serves every message that the store serves, at its queue offset (contract 17).
     """
 
     field: FieldName = "queue_offset"

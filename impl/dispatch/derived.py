@@ -177,7 +177,7 @@ class Derived:
 
         Cost: one walk over the log without index.
         """
-        numbers = QueueNumbers(self.queues, log_min=log.min_offset)
+        numbers = self._new_numbers(log.min_offset)
         rules = replace(self._rules, index=False, ext=False, bit_map_of=None)
         error: str | None = None
         while offset < end_offset and error is None:
@@ -185,6 +185,9 @@ class Derived:
             numbers.take(batch.given.runs)
             offset, error = batch.next_offset, batch.error
         return numbers.rulings()
+
+    def _new_numbers(self, log_min: int) -> QueueNumbers:
+        return QueueNumbers(self.queues, log_min=log_min)
 
     def _reconcile(self, given: Dispatched) -> None:
         for run in given.runs:

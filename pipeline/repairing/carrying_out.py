@@ -23,6 +23,7 @@ from tornpage.pipeline.repairing.log_writing import set_aside, write_log
 from tornpage.pipeline.repairing.pieces import quarantine_files
 from tornpage.pipeline.repairing.plan import RepairPlan, RepairRefused, unfinished_of
 from tornpage.pipeline.repairing.queues import write_queues
+from tornpage.pipeline.repairing.resizing import convert_log
 from tornpage.pipeline.rows.columns import KEYS, LogBatch, QueueKey, QueueNumbers, joined
 from tornpage.pipeline.rows.log_reading import read_log
 
@@ -59,7 +60,8 @@ def carry_out(plan: RepairPlan, rows: StoreRows, *, tell: Tell = lambda _: None)
             figures = _make(plan, rows, copy, tell)
             tell("audit the copy")
             slots = None if plan.index is None else plan.index.slots
-            audit = audit_store(copy, file_bytes=plan.store.view.file_bytes, slots=slots)
+            file_bytes = plan.log_file_bytes or plan.store.view.file_bytes
+            audit = audit_store(copy, file_bytes=file_bytes, slots=slots)
             if audit.verdict != "holds":
                 worst = next(
                     each for each in audit.findings if each.severity != "note" or each.code == "IX_SLOTS_UNKNOWN"
@@ -119,6 +121,20 @@ def _make(plan: RepairPlan, rows: StoreRows, copy: Path, tell: Tell) -> dict[str
     _refuse_changed(plan)
     tell("keep what no record of the copy has")
     aside = set_aside(copy / "quarantine", salvage) + _keep_quarantine(plan, copy)
+    keys = rows.keys if plan.index is None else _keys(plan, rows, copy)
+    file_bytes, end = view.file_bytes, salvage.end
+    deleted = {**plan.deleted, **salvage.numbering.reused} if salvage.numbering.reused else {}
+    if plan.log_file_bytes is not None:
+        if aside:
+            raise RepairRefused(
+                f"{view.store_dir} has damaged bytes that the copy keeps in quarantine/, named by physical offsets; "
+                "repair it without --log-file-bytes"
+            )
+        tell(f"convert the log to files of {plan.log_file_bytes} bytes")
+        file_bytes = plan.log_file_bytes
+        moved = convert_log(copy, file_bytes=view.file_bytes, new_file_bytes=file_bytes)
+        rows, keys, end = replace(rows, wanted=moved.rows(rows.wanted)), moved.rows(keys), moved.end
+        deleted = {topic: moved.bound(offset) for topic, offset in (deleted or plan.deleted).items()}
     tell("build the consume queues")
     queues, units = write_queues(
         copy / "consumequeue",
@@ -133,17 +149,17 @@ def _make(plan: RepairPlan, rows: StoreRows, copy: Path, tell: Tell) -> dict[str
     index_files, indexed_ms = 0, 0
     if plan.index is not None:
         tell("make the index")
-        index_files, indexed_ms = write_index(copy / "index", _keys(plan, rows, copy), plan.index)
+        index_files, indexed_ms = write_index(copy / "index", keys, plan.index)
     last_ms = max(0, int(salvage.records["timestamp"][-1])) if len(salvage.records) else 0
     write_file(copy / "checkpoint", _CHECKPOINT.pack(last_ms, last_ms, min(indexed_ms, last_ms)))
     for label in plan.config_files:
         copy_small(view.store_dir / label, copy / label)
     for label in plan.set_aside:
         copy_small(view.store_dir / label, copy / "quarantine" / label)
-    if salvage.numbering.reused:
-        write_file(copy / DELETED_TOPICS, _deleted({**plan.deleted, **salvage.numbering.reused}))
+    if deleted:
+        write_file(copy / DELETED_TOPICS, _deleted(deleted))
     if plan.has_floor:
-        write_file(copy / "config" / "durableFloor", _floor(salvage.end, view.file_bytes))
+        write_file(copy / "config" / "durableFloor", _floor(end, file_bytes))
     return {
         "kept_records": plan.kept_records,
         "filler_records": len(salvage.fillers),

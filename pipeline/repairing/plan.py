@@ -17,11 +17,12 @@ from tornpage.pipeline.audit.audit import StoreAudit, audit_rows
 from tornpage.pipeline.audit.small_files import DELETED_TOPICS, deleted_topics
 from tornpage.pipeline.audit.store_rows import StoreRows, bytes_to_read, read_store
 from tornpage.pipeline.audit.stores import StoreFacts, StorePlan, facts_of, plan_store
-from tornpage.pipeline.repairing.pieces import renamed
+from tornpage.pipeline.repairing.pieces import quarantine_files, renamed
 from tornpage.pipeline.repairing.salvage import Salvage, plan_salvage
 from tornpage.pipeline.rows.columns import QueueKey
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.index import index_file_bytes
+from tornpage.properties.decode.record import END_RESERVE_BYTES
 from tornpage.properties.judge.shape import SettingsOverride, delays_of
 
 __all__ = [
@@ -64,7 +65,8 @@ class RepairPlan:
 
 
     `delays_ms` is the delay of each queue of delayed messages. `bit_maps` counts, per queue (topic/number), the units
-    that lose theirs. `index` is None if no index will be made. `notes` give the reasons.
+    that lose theirs. `index` is None if no index will be made. `notes` give the reasons. `log_file_bytes` is the size
+    of the copy's log files if it is another one than the store's, else None.
     """
 
     store: StorePlan
@@ -80,6 +82,7 @@ class RepairPlan:
     bit_maps: Mapping[str, int]
     has_floor: bool
     notes: tuple[str, ...]
+    log_file_bytes: int | None = None
 
     @property
     def kept_records(self) -> int:
@@ -124,6 +127,7 @@ class RepairPlan:
             "setAside": list(self.set_aside),
             "bitMapsLeftOut": dict(self.bit_maps),
             "notes": list(self.notes),
+            **({} if self.log_file_bytes is None else {"logFileBytes": self.log_file_bytes}),
         }
 
     def lines(self) -> list[str]:
@@ -131,6 +135,8 @@ class RepairPlan:
         salvage = self.salvage
         files = len([base for base in salvage.layout.bases if base < salvage.end]) or 1
         said = [f"copy {self.kept_records:,} records in {files:,} log files to {self.target}, each at its offset"]
+        if self.log_file_bytes is not None:
+            said = [f"copy {self.kept_records:,} records to {self.target}, in their order"]
         said += [
             f"read {each.file} as commitlog/{each.base_offset:020}, which its records state"
             for each in salvage.misnamed
@@ -160,6 +166,11 @@ class RepairPlan:
         if self.index is not None:
             said.append(f"rebuild the index from the log, with {self.index.slots:,} slots a file")
         said.append("write a matching checkpoint")
+        if self.log_file_bytes is not None:
+            said.append(
+                f"convert the log to files of {self.log_file_bytes:,} bytes: records keep their order, queues and "
+                "queue offsets, and get other physical offsets and message ids"
+            )
         if self.config_files:
             said.append(f"take over {', '.join(self.config_files)}")
         if self.set_aside:
@@ -197,13 +208,15 @@ def prepare_repair(
     given: SettingsOverride,
     *,
     with_quarantine: bool = False,
+    log_file_bytes: int | None = None,
     progress: Callable[[int, int], None] = lambda read_bytes, total_bytes: None,
 ) -> Prepared:
     """Read and audit a store, and decide how to repair a copy of it.
 
-    With `with_quarantine`, records of the store's `quarantine/` go back where their place in the log is free.
-    `progress` receives how many bytes of how many are read. Cost: memory for one row per record, unit and key, some 600
-    bytes a record without keys. Raises properties.inspect.InspectError and RepairRefused.
+    With `with_quarantine`, records of the store's `quarantine/` go back where their place in the log is free. With
+    `log_file_bytes` the log of the copy has files of that size, and its records get other physical offsets. `progress`
+    receives how many bytes of how many are read. Cost: memory for one row per record, unit and key, some 600 bytes a
+    record without keys. Raises properties.inspect.InspectError and RepairRefused.
     """
     numbers = given.numbers
     store = plan_store(
@@ -232,7 +245,10 @@ def prepare_repair(
     except OSError as error:
         raise RepairRefused(f"the log of {store.name} cannot be read: {error.strerror or error}") from error
     rows = replace(rows, wanted=salvage.wanted, keys=salvage.keys, records=salvage.records)
-    return Prepared(plan_repair(read, rows, facts, audit, target, given, salvage), rows, audit)
+    converted = log_file_bytes if log_file_bytes != store.view.file_bytes else None
+    _refuse_conversion(store, salvage, converted)
+    plan = plan_repair(read, rows, facts, audit, target, given, salvage, log_file_bytes=converted)
+    return Prepared(plan, rows, audit)
 
 
 def plan_repair(
@@ -243,6 +259,8 @@ def plan_repair(
     target: Path,
     given: SettingsOverride,
     salvage: Salvage,
+    *,
+    log_file_bytes: int | None = None,
 ) -> RepairPlan:
     """Decide what to do with the rows and findings of a store.
 
@@ -272,6 +290,7 @@ def plan_repair(
         _bit_maps(rows, salvage.end),
         store.view.floor is not None,
         tuple(notes),
+        log_file_bytes,
     )
     _refuse_full_disk(plan, rows)
     return plan
@@ -308,9 +327,31 @@ def refuse_states(store: StorePlan, facts: StoreFacts, found: StoreAudit) -> Non
         raise RepairRefused(f"{store.name} has no log files, from which everything else is rebuilt; restore them first")
 
 
+def _refuse_conversion(store: StorePlan, salvage: Salvage, log_file_bytes: int | None) -> None:
+    """Refuse a size without room for a record, and a store with quarantined bytes.
+
+    Raises RepairRefused.
+    """
+    if log_file_bytes is None:
+        return
+    sizes = [*salvage.records["size"].tolist(), *(each.size_bytes for each in salvage.fillers)]
+    needed = max(sizes, default=0) + END_RESERVE_BYTES
+    if needed > log_file_bytes:
+        raise RepairRefused(
+            f"a record of {store.name} needs a log file of {needed:,} bytes; give --log-file-bytes {needed} or more"
+        )
+    if quarantine_files(store.view.store_dir):
+        raise RepairRefused(
+            f"{store.name} has quarantine/, whose files are named by physical offsets; move it away, or leave "
+            "--log-file-bytes out"
+        )
+
+
 def _refuse_full_disk(plan: RepairPlan, rows: StoreRows) -> None:
     log_bytes = plan.log_bytes + sum(hole.end - hole.start for hole in plan.salvage.layout.holes if not hole.is_tail)
     entry_bytes = 20 * len(rows.keys) + (4 * plan.index.slots if plan.index is not None else 0)
+    if plan.log_file_bytes is not None:
+        log_bytes += 2 * plan.log_bytes + 2 * plan.log_file_bytes
     needed = log_bytes + UNIT_BYTES * len(rows.wanted) + entry_bytes + (1 << 20)
     free = shutil.disk_usage(plan.target.parent).free
     if free < needed:

@@ -193,7 +193,8 @@ def _read(path: Path) -> dict[str, Any]:
 def _of_rocketmq(answers: Mapping[str, Any], acknowledged: int) -> tuple[int | None, tuple[int, ...]]:
     """Return the number of records that RocketMQ kept, and the broken contract numbers.
 
-    The records are acknowledged ones in its first dump. A number is broken if any of its answers breaks it.
+    The records are acknowledged ones in its first dump, compared by physical offset and bytes. A record of a missing
+    log file is not among them. A number is broken if any of its answers breaks it.
     """
     compared = list(_compared(answers))
     if not compared:

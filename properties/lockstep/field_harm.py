@@ -27,6 +27,7 @@ _AT = {"queue_id": (12, 4), "queue_offset": (20, 8)}
 _FIXED_BYTES = 88
 """The least bytes of a record before its body."""
 _FLOORS = (f"{ROOT}/config/durableFloor", f"{ROOT}/config/derivedFloor")
+_DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
 
 def harm_field(pair: Pair, recovery: Recovery, harm: HarmField) -> None:
@@ -39,12 +40,34 @@ def harm_field(pair: Pair, recovery: Recovery, harm: HarmField) -> None:
     if is_whole and not pair.layout.multi_dispatch and pair.layout.role != "SLAVE":
         image = pair.durable(pair.files)
         record = pair.log.retained[harm.record % len(pair.log.retained)]
-        is_field = harm.field in ("queue_offset", "queue_id", "topic")
-        harmed = _with_field(pair, image, record, harm) if is_field else _without_floors(pair, image, record, harm)
+        harmed = _harmed(pair, image, record, harm)
         if harmed is not None:
             _judge(pair, harmed, record, harm)
             pair.cover(f"harmed_{harm.field}")
     recovery.open()
+
+
+def _harmed(pair: Pair, image: Image, record: Record, harm: HarmField) -> Image | None:
+    """Return the image with the harm, or None if it leaves nothing to judge."""
+    match harm.field:
+        case "queue_offset" | "queue_id" | "topic":
+            return _with_field(pair, image, record, harm)
+        case "deleted_topics":
+            return _without_deleted_topics(pair, image)
+    return _without_floors(pair, image, record, harm)
+
+
+def _without_deleted_topics(pair: Pair, image: Image) -> Image | None:
+    """Return the image without floors and deleted topics.
+
+    Return None if the log has no record of a topic from before its deletion.
+    """
+    deleted = dict(pair.log.deleted)
+    queues = [(place[0][0], record.offset) for record in pair.log.retained for place in places(record, pair.layout)]
+    if not any(offset < deleted.get(topic, 0) for topic, offset in queues):
+        return None
+    ours = (*_FLOORS, _DELETED_TOPICS)
+    return Image(image.directories, {path: data for path, data in image.files.items() if path not in ours})
 
 
 def _place_of(pair: Pair, image: Image, record: Record) -> tuple[str, int]:
@@ -136,7 +159,7 @@ def _before(pair: Pair, harmed: Record, harm: HarmField) -> salvage.Before:
         counts = own is not None and record.offset >= deleted.get(own[0][0], 0)
         queue, number = own if own is not None and counts else (None, -1)
         messages.append(salvage.Message(record.offset, record.message.body or b"", queue, number))
-    lost = {harmed.offset}
+    lost = set() if harm.field == "deleted_topics" else {harmed.offset}
     if harm.field == "end":
         lost = {message.offset for message in messages if message.offset >= harmed.offset}
     queues = {message.queue for message in messages if message.queue}

@@ -1,15 +1,18 @@
 """Bugs of a damaged store: what it believes and proves, and where readers stop."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tornpage.impl.dispatch.derived import Derived
-from tornpage.impl.dispatch.queue_numbers import Rulings
+from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.message.dispatching import QueueRun
+from tornpage.impl.message.multi_dispatch import QueueKey
 from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.read.queue_reads import QueueReads
 from tornpage.impl.recovery.evidence import LastUnit, flushed_time, last_units
-from tornpage.model.operations import HarmField, Put
+from tornpage.model.operations import DeleteTopics, HarmField, Put
 from tornpage.properties.planted.programs import FULL, PUT
 from tornpage.properties.planted.record import PlantedBug
 from tornpage.properties.program.case import Settings
@@ -22,6 +25,30 @@ class _EachNumberBelieved(Derived):
 
     def _numbers_of(self, log: MappedFileQueue, offset: int, end_offset: int) -> Rulings:
         return Rulings()
+
+
+class _OldestNumbering(QueueNumbers):
+    """A queue whose numbers begin at 0 again is decided without its later records."""
+
+    def __init__(self, queues: ConsumeQueues, *, log_min: int) -> None:
+        super().__init__(queues, log_min=log_min)
+        self._begun: set[QueueKey] = set()
+        self._begun_again: set[QueueKey] = set()
+
+    def take(self, runs: Iterable[QueueRun]) -> None:
+        for run in runs:
+            if run.queue_offset == 0 and run.key in self._begun:
+                self._begun_again.add(run.key)
+            self._begun.add(run.key)
+            if run.key not in self._begun_again:
+                super().take((run,))
+
+
+class _DeletedTopicCounts(Derived):
+    """Messages of a deleted topic take the units of the topic that was created again."""
+
+    def _new_numbers(self, log_min: int) -> QueueNumbers:
+        return _OldestNumbering(self.queues, log_min=log_min)
 
 
 class _WaitsForWhatIsLost(QueueReads):
@@ -48,6 +75,9 @@ BUGS = (
     PlantedBug("queue-offset-believed", "each record is believed about its queue and its number there", 18,
         Parts({Derived: _EachNumberBelieved}), machine="queue",
         program=(_BODIES_ONLY, (PUT, PUT, HarmField(record=1, value=1 << 40)))),
+    PlantedBug("deleted-topic-counts", "messages of a deleted topic overwrite the units of the topic created again", 17,
+        Parts({Derived: _DeletedTopicCounts}), machine="queue",
+        program=(_BODIES_ONLY, (PUT, DeleteTopics(), PUT, HarmField(field="deleted_topics")))),
     PlantedBug("flushed-part-cut", "without a floor every bad record of a killed store is a tear", 7,
         Parts({flushed_time: _never_flushed}), machine="queue",
         program=(_BODIES_ONLY, (Put(body_bytes=9), PUT, Put(advance_ms=5_000), HarmField(field="body")))),

@@ -85,6 +85,7 @@ def refused(*asked: str) -> str:
 def test_options_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     store = str(copied("01-plain-ascii", tmp_path / "store"))
     assert "--repair-to DIR" in refused(store, "--plan")
+    assert "--repair-to DIR" in refused(store, "--log-file-bytes", "65536")
     assert "--work DIR" in refused(store, "--resume")
     assert "one of them" in refused(store, "--work", str(tmp_path / "w"), "--resume", "--overwrite")
     assert "--engine joins" in refused(store, "--work", str(tmp_path / "w"), "--engine", "plain")
@@ -126,6 +127,18 @@ def test_mended_copy_is_planned_first_and_then_written(tmp_path: Path) -> None:
     assert progress.index("lost messages: ") < progress.index("copy 00000000000000032768")
     assert run(audit.command, str(tmp_path / "copy"))[0] == 0
     assert "already exists" in refused(*asked)
+
+
+def test_copy_with_log_files_of_another_size(tmp_path: Path) -> None:
+    store, copy = copied("03-rollover-blanks-retention", tmp_path / "store"), tmp_path / "copy"
+    asked = (str(store), "--repair-to", str(copy), "--json", "--log-file-bytes")
+    code, said, _ = run(audit.command, *asked, "65536", "--plan")
+    assert (code, json.loads(said)["plan"]["logFileBytes"]) == (0, 65_536)
+    code, said, progress = run(audit.command, *asked, "65536")
+    assert (code, json.loads(said)["verdict"]) == (0, "holds")
+    assert "plan: convert the log to files of 65,536 bytes" in progress
+    assert run(audit.command, str(copy))[0] == 0
+    assert "--log-file-bytes" in refused(*asked[:2], str(tmp_path / "other"), "--log-file-bytes", "100")
 
 
 def test_serial_campaign_gives_a_document(tmp_path: Path) -> None:

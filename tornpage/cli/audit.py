@@ -35,6 +35,13 @@ __all__ = ["command"]
     "--restore-quarantine", is_flag=True, help="With --repair-to: put back what the store set aside in quarantine/."
 )
 @click.option(
+    "--log-file-bytes",
+    metavar="BYTES",
+    type=click.IntRange(1, 2**31 - 1),
+    default=None,
+    help="With --repair-to: write log files of this size.",
+)
+@click.option(
     "--rebuild",
     type=click.Choice(["queues", "index", "all"]),
     default=None,
@@ -48,6 +55,7 @@ def command(
     repair_to: str | None,
     only_plan: bool,
     restore_quarantine: bool,
+    log_file_bytes: int | None,
     rebuild: str | None,
     html: str | None,
     redact: bool,
@@ -70,6 +78,7 @@ def command(
     tornpage audit STORE --engine joins --work /big/rows --master 'local-cluster[2,1,1024]'
     tornpage audit STORE --repair-to COPY --plan    (every intact record, at its offset)
     tornpage audit STORE --repair-to COPY --restore-quarantine
+    tornpage audit STORE --repair-to COPY --log-file-bytes 1073741824    (other offsets and message ids)
     tornpage audit STORE --rebuild queues    (in place, with a backup; the store is closed)
     tornpage audit STORE --html store.html    (findings, a map of the files, queues, index)
     tornpage audit STORE --html store.html --redact    (for sharing: no topics, keys, hosts)
@@ -79,6 +88,8 @@ def command(
         refuse("--plan needs --repair-to; give --repair-to DIR too")
     if repair_to is None and restore_quarantine:
         refuse("--restore-quarantine needs --repair-to; give --repair-to DIR too")
+    if repair_to is None and log_file_bytes is not None:
+        refuse("--log-file-bytes needs --repair-to; give --repair-to DIR too")
     if given.resume and given.overwrite:
         refuse("--resume and --overwrite exclude each other; give one of them")
     if given.work is None and given.resume:
@@ -104,7 +115,12 @@ def command(
         refuse("--repair-to mends a copy of one store; give one STORE")
     else:
         outcome, text = repair_outcome(
-            stores[0], repair_to, given, only_plan=only_plan, with_quarantine=restore_quarantine
+            stores[0],
+            repair_to,
+            given,
+            only_plan=only_plan,
+            with_quarantine=restore_quarantine,
+            log_file_bytes=log_file_bytes,
         )
     if html is not None:
         audit_page(html, stores[0], outcome, show, file_bytes=given.file_bytes)

@@ -89,7 +89,13 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
 
 
 def repair_outcome(
-    store: str, target: str, asked: Asked, *, only_plan: bool, with_quarantine: bool = False
+    store: str,
+    target: str,
+    asked: Asked,
+    *,
+    only_plan: bool,
+    with_quarantine: bool = False,
+    log_file_bytes: int | None = None,
 ) -> tuple[Outcome, str]:
     """Audit a store, plan the repair of a copy and, unless `only_plan`, write the copy."""
     from tornpage.pipeline.repairing import RepairRefused, carry_out, prepare_repair
@@ -99,7 +105,12 @@ def repair_outcome(
     try:
         with bytes_progress("auditing") as show:
             prepared = prepare_repair(
-                store, Path(target), _given(asked), with_quarantine=with_quarantine, progress=show
+                store,
+                Path(target),
+                _given(asked),
+                with_quarantine=with_quarantine,
+                log_file_bytes=log_file_bytes,
+                progress=show,
             )
         if only_plan:
             return _planned(prepared, perf_counter() - started)

@@ -13,6 +13,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from tornpage.model.operations import (
     Close,
     Crash,
+    DeleteTopics,
     DerivedFile,
     DerivedHarm,
     FailSync,
@@ -124,6 +125,16 @@ class QueueMachine(TrialMachine):
     def a_field_is_harmed(self, harm: HarmField) -> None:
         """Harm a field of a record in a copy of the store."""
         self.carry_out(harm)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS)
+    def topics_are_used_again(self, several: list[Put]) -> None:
+        """Delete all topics, put to them again, and lose the list of deleted topics in a copy of the store."""
+        self._put(*several)
+        self._bring_into_queues()
+        self.carry_out(DeleteTopics())
+        self._put(*several)
+        self.carry_out(HarmField("deleted_topics"))
 
     # ---- what readers do -----------------------------------------------------------------------------------------
 

@@ -1,13 +1,16 @@
 """Judge the crash images of RocketMQ 4.9.3 and compare with docs/against-java.md."""
 
+import shutil
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.impl.golden import ROOT, golden
+from tests.support.impl.golden import ROOT, golden, read
 from tests.support.impl.golden_figures import DAMAGED
 from tornpage.outcomes.judging import golden_text
-from tornpage.properties.judge.golden import GoldenImage, GoldenRow, golden_images, judged_golden
+from tornpage.properties.judge.golden import GoldenImage, GoldenRow, apply_damage, golden_images, judged_golden
 from tornpage.properties.judge.rulings import NEVER_JUDGED
 
 PAGE = ROOT / "docs" / "against-java.md"
@@ -45,6 +48,34 @@ def _every_loss_has_a_reason(row: GoldenRow) -> None:
     assert row.kept >= (row.rocketmq_kept or 0) or words[2] == "unknown"
     assert set(row.not_judged).isdisjoint(NEVER_JUDGED)
     assert row.mode == "read-only" or set(row.not_judged) <= {2, 13}
+
+
+@pytest.mark.parametrize(
+    ("variant", "kept"),
+    [
+        ("log-all-missing", 0),
+        ("last-log-file-missing", 167),
+        ("hole-before-scan-start", 205),
+        ("torn-last-record", 207),
+    ],
+)
+def test_rocketmq_keeps_the_records_whose_bytes_are_in_the_image(variant: str, kept: int, tmp_path: Path) -> None:
+    """Of these images RocketMQ keeps every record that verifies, so both counts are equal."""
+    image = image_of(("08-halt-async", variant))
+    shutil.copytree(image.folder / "store", tmp_path / "store", copy_function=shutil.copyfile)
+    apply_damage(tmp_path / "store", read(image.folder / "variants" / f"{variant}.json")["damage"])
+    assert _records_in(tmp_path / "store" / "commitlog", read(image.folder / "truth.json")["records"]) == kept
+    assert judged_golden(image, samples=0).rocketmq_kept == kept
+
+
+def _records_in(log: Path, records: list[dict[str, Any]]) -> int:
+    """Count the acknowledged records that a log has byte for byte at their offsets."""
+    content = b""
+    for path in sorted(log.glob("*")):
+        assert int(path.name) == len(content), "no file is missing before another one"
+        content += path.read_bytes()
+    pieces = (content[each["commitLogOffset"] :][: each["storeSize"]] for each in records)
+    return sum(sha256(piece).hexdigest() == each["recordSha256"] for piece, each in zip(pieces, records, strict=True))
 
 
 def test_the_page_has_no_other_row() -> None:

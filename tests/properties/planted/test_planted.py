@@ -18,6 +18,7 @@ from tornpage.properties.program.case import Case, Settings
 
 NOT_IN_CAMPAIGNS = (
     "queue-offset-believed",  # needs a damaged field that no checksum covers: `explore damage` finds it
+    "deleted-topic-counts",  # needs a store that lost its list of deleted topics
     "flushed-part-cut",  # needs a store without a floor; the same
     "lost-end-accepted",  # the same
     "waits-for-what-is-lost",  # the same
