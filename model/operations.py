@@ -491,7 +491,7 @@ Others = Literal["lost", "kept"]
 
 DamageKind = Literal["truncate", "flip", "misdirect", "zero_page", "stale_page", "misdirect_page", "missing"]
 DerivedFile = Literal["queue", "index", "extension", "checkpoint", "floor", "derived-floor", "marker"]
-FieldName = Literal["queue_offset", "queue_id", "topic", "body", "end"]
+FieldName = Literal["queue_offset", "queue_id", "topic", "body", "end", "ahead"]
 """What `HarmField` changes."""
 
 DerivedHarm = Literal["lost", "zeroed", "torn", "stale", "misdirected", "resized", "stray"]
@@ -568,6 +568,9 @@ class HarmField:
     With `body` and `end` the copy has no floors, as a store of RocketMQ. `body` changes a byte of the body in a copy
     that was killed; nothing happens unless the checkpoint proves that a later record was flushed. `end` takes away the
     record and all that follow. The copy is read-only and serves what is left (contract 7).
+
+    With `ahead` no record changes. The copy was killed and has two files made ahead of the writes, of which a crash has
+    left the first one empty or missing and the second one empty or zeros, by `value` modulo 4. The copy takes puts.
     """
 
     field: FieldName = "queue_offset"
