@@ -491,7 +491,7 @@ Others = Literal["lost", "kept"]
 
 DamageKind = Literal["truncate", "flip", "misdirect", "zero_page", "stale_page", "misdirect_page", "missing"]
 DerivedFile = Literal["queue", "index", "extension", "checkpoint", "floor", "derived-floor", "marker"]
-FieldName = Literal["queue_offset", "queue_id", "topic", "body", "end", "deleted_topics"]
+FieldName = Literal["queue_offset", "queue_id", "topic", "body", "end", "deleted_topics", "ahead"]
 """What `HarmField` changes."""
 
 DerivedHarm = Literal["lost", "zeroed", "torn", "stale", "misdirected", "resized", "stray"]
@@ -572,6 +572,9 @@ class HarmField:
     With `deleted_topics` the copy has neither floors nor the list of deleted topics, as a store of RocketMQ. It differs
     from the store in nothing else. Nothing happens unless the log has records of a topic from before its deletion. The
     copy serves every message that the store serves, at its queue offset (contract 17).
+
+    With `ahead` no record changes. The copy was killed and has two files made ahead of the writes, of which a crash has
+    left the first one empty or missing and the second one empty or zeros, by `value` modulo 4. The copy takes puts.
     """
 
     field: FieldName = "queue_offset"

@@ -168,6 +168,17 @@ class MappedFileQueue:
         while len(self.mapped) > index + 1:
             self._maker.remove(self.mapped.pop())
 
+    def end_at(self, offset: int) -> None:
+        """End the log at `offset` in memory: close the files past it, and keep the first file.
+
+        Use it for a log that must not be changed, before it has a reader.
+        """
+        while len(self.mapped) > 1 and self.mapped[-1].base_offset >= offset:
+            self.mapped.pop().close()
+        if self.mapped:
+            last = self.mapped[-1]
+            last.written_position = min(max(0, offset - last.base_offset), last.size_bytes)
+
     def drop_first(self) -> MappedFile:
         """Take the first of several files out of the log and begin to close it.
 

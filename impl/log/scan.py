@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.message.codec import MESSAGE_MAGIC, RecordCheck
 
-__all__ = ["LogScan", "LogWalker", "RecordChecker", "islands", "scan_log", "walk_log"]
+__all__ = ["LogScan", "LogWalker", "RecordChecker", "end_of_records", "islands", "scan_log", "walk_log"]
 
 RecordChecker = Callable[..., RecordCheck]
 """Called as `check(view, position, limit=, offset=)`; see impl.message.codec.check_record."""
@@ -84,3 +85,41 @@ def islands(file: MappedFile, position: int, check: RecordChecker, *, file_bytes
         if found < 0:
             return
         position = found - 4
+
+
+def end_of_records(
+    mapped: Sequence[MappedFile], scan: LogScan, walk: LogWalker, check: RecordChecker, *, file_bytes: int
+) -> int:
+    """Return the physical offset after the last valid record, in the prefix or past it.
+
+    A blank after that record belongs to it. Without a record this is the begin of the log.
+
+    Cost: the files from the end of the prefix on are read from last to first, down to the first file with a record.
+    """
+    for file in reversed(mapped[scan.file_index :] if scan.reason is not None else []):
+        end = _end_in_file(file, max(0, scan.end_offset - file.base_offset), walk, check, file_bytes=file_bytes)
+        if end:
+            return file.base_offset + end
+    for before, file in pairwise(mapped):
+        if scan.end_offset == file.base_offset:
+            return before.end_offset
+    return scan.end_offset
+
+
+def _end_in_file(
+    file: MappedFile, position: int, walk: LogWalker, check: RecordChecker, *, file_bytes: int
+) -> int | None:
+    """Return the position after the last valid record from `position` on, None without one."""
+    end, data = None, b""
+    while file.first_nonzero(position) is not None:
+        after, reason = walk(file.view, position, file_bytes=file_bytes, base_offset=file.base_offset, check=check)
+        if reason is None:
+            return file.size_bytes  # a blank: bytes after it are old
+        if after > position:
+            end = after
+        data = data or bytes(file.view)
+        found = data.find(_MAGIC_BYTES, after + 5)
+        if found < 0:
+            return end
+        position = found - 4
+    return end

@@ -205,7 +205,7 @@ class OpenDirectory:
         self.findings = plan.findings
         if plan.damaged:
             self.damage = next(finding.message for finding in plan.findings if finding.severity == "damage")
-            self.log.flushed_where = max(self.log.min_offset, plan.scan.end_offset)  # was read from disk
+            recovery.leave(plan)
             self._load_derived(parts, writable=False, clean_exit=clean_exit).skip_all(self.log)
             return
         self._use_pool(parts)

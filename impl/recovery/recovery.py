@@ -20,7 +20,7 @@ from tornpage.impl.log.durable_floor import Floor
 from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_files import file_name
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
-from tornpage.impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
+from tornpage.impl.log.scan import LogScan, LogWalker, RecordChecker, end_of_records, islands, scan_log
 from tornpage.impl.message import codec
 from tornpage.impl.recovery.evidence import LastUnit
 
@@ -118,6 +118,18 @@ class Recovery:
         self._log.flushed_where = self._log.max_offset
         if mapped:
             mapped[-1].flushed_position = mapped[-1].written_position
+
+    def leave(self, plan: RecoveryPlan) -> None:
+        """End the log where its records end, without a change of a file.
+
+        The plan found damage, and the log stays read-only. Records past the damage are part of the log, files of zeros
+        past the last record are not. Raises OSError.
+        """
+        assert plan.damaged
+        mapped, scan = self._log.mapped, plan.scan
+        end = end_of_records(mapped, scan, self._walk, self._check, file_bytes=self._log.file_bytes)
+        self._log.end_at(end)
+        self._log.flushed_where = max(self._log.min_offset, min(scan.end_offset, end))  # was read from disk
 
     def _make_durable(self) -> None:
         """Sync every file that reaches above the durable floor.

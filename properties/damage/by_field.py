@@ -77,6 +77,7 @@ FILE_CHANGES: dict[str, str] = {
     "garbage": "every byte of one sector is drawn",
     "swapped": "the file and another of its directory have each other's names",
     "copied": "the file has the bytes of another of its directory",
+    "ahead": "two files made ahead follow the newest log file: one empty or missing, then one empty or of zeros",
 }
 """What happens to a file as a whole."""
 
@@ -220,6 +221,8 @@ class DamageSource:
         change = random.choice(tuple(FILE_CHANGES))
         at, other, after = 0, "", b""
         match change:
+            case "ahead":
+                return self._files_ahead(random)
             case "cut":
                 at = random.randrange(len(data)) if data else 0
                 after = data[:at]
@@ -243,6 +246,17 @@ class DamageSource:
             return None
         return FieldDamage("file", "bytes", change, name, at, data, after, other=other)
 
+    def _files_ahead(self, random: Random) -> FieldDamage | None:
+        """Add two files made ahead as a crash may leave them. No existing file changes."""
+        logs = [(int(match[1]), name) for name in self._content if (match := _LOG.fullmatch(name))]
+        size = max((len(self._content[name]) for _, name in logs), default=0)
+        if not size:
+            return None
+        base, newest = max(logs)
+        first, second = (f"{newest.rpartition('/')[0]}/{base + number * size:020d}" for number in (1, 2))
+        after = bytes(random.choice((0, size)))
+        return FieldDamage("file", "bytes", "ahead", second, 0, b"", after, other=random.choice(("", first)))
+
 
 def damaged(content: Mapping[str, bytes], damage: FieldDamage) -> dict[str, bytes]:
     """Return the files of a store after a damage."""
@@ -255,6 +269,6 @@ def damaged(content: Mapping[str, bytes], damage: FieldDamage) -> dict[str, byte
         del files[damage.file]
         return files
     files[damage.file] = damage.after
-    if damage.change == "swapped":
+    if damage.other and damage.change in ("swapped", "ahead"):
         files[damage.other] = damage.before
     return files

@@ -26,6 +26,8 @@ _PULLS_MAX = 10_000
 _AT = {"queue_id": (12, 4), "queue_offset": (20, 8)}
 _FIXED_BYTES = 88
 """The least bytes of a record before its body."""
+_AHEAD = ((True, False), (True, True), (False, True), (False, False))
+"""Whether the first of two files made ahead exists, empty, and whether the second one has its zeros."""
 _FLOORS = (f"{ROOT}/config/durableFloor", f"{ROOT}/config/derivedFloor")
 _DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
@@ -100,13 +102,15 @@ def _with_field(pair: Pair, image: Image, record: Record, harm: HarmField) -> Im
 
 
 def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -> Image | None:
-    """Return the image without floors, with a changed body or a lost end.
+    """Return the image without floors, with a changed body, a lost end, or files made ahead.
 
-    Return None where nothing proves the damage.
+    Return None where nothing proves the damage of a body or an end.
     """
     files = {path: data for path, data in image.files.items() if path not in _FLOORS}
     path, start = _place_of(pair, image, record)
     data = files[path]
+    if harm.field == "ahead":
+        return Image(image.directories, {**files, **_files_ahead(pair, image, harm), f"{ROOT}/abort": b""})
     if harm.field == "end":
         for later in [name for name in log_files(files) if _base(name) > _base(path)]:
             del files[later]
@@ -127,6 +131,14 @@ def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -
     return Image(image.directories, {**files, f"{ROOT}/abort": b""})
 
 
+def _files_ahead(pair: Pair, image: Image, harm: HarmField) -> dict[str, bytes]:
+    """Return the files made ahead that a crash left incomplete after the newest log file."""
+    is_first_there, has_zeros = _AHEAD[harm.value % len(_AHEAD)]
+    newest, size = log_files(image.files)[-1], pair.settings.file_bytes
+    first, second = (f"{newest.rpartition('/')[0]}/{_base(newest) + number * size:020d}" for number in (1, 2))
+    return ({first: b""} if is_first_there else {}) | {second: bytes(size if has_zeros else 0)}
+
+
 def _base(path: str) -> int:
     return int(path.rpartition("/")[2])
 
@@ -143,6 +155,8 @@ def _judge(pair: Pair, image: Image, harmed: Record, harm: HarmField) -> None:
     store = pair.open_on(files, whole_log=True)
     if harm.field in ("body", "end") and store.read_only_reason is None:
         raise GuaranteeBroken(7, f"damage at offset {harmed.offset} goes unnoticed", "read-only", "read-write")
+    if harm.field == "ahead" and store.read_only_reason is not None:
+        raise GuaranteeBroken(7, "files made ahead are taken for damage", "read-write", store.read_only_reason)
     _raise_broken(before, _answers(store, before))
     store.close()
     again = pair.open_on(pair.last_disk(pair.durable(files)), whole_log=True)
@@ -159,7 +173,7 @@ def _before(pair: Pair, harmed: Record, harm: HarmField) -> salvage.Before:
         counts = own is not None and record.offset >= deleted.get(own[0][0], 0)
         queue, number = own if own is not None and counts else (None, -1)
         messages.append(salvage.Message(record.offset, record.message.body or b"", queue, number))
-    lost = set() if harm.field == "deleted_topics" else {harmed.offset}
+    lost = set() if harm.field in ("deleted_topics", "ahead") else {harmed.offset}
     if harm.field == "end":
         lost = {message.offset for message in messages if message.offset >= harmed.offset}
     queues = {message.queue for message in messages if message.queue}

@@ -1,10 +1,15 @@
 """Bugs of a damaged store: what it believes and proves, and where readers stop."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tornpage.impl.dispatch.derived import Derived
 from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
+from tornpage.impl.io.files import Files
+from tornpage.impl.log.durable_floor import Floor
+from tornpage.impl.log.loading import Finding, FoundLog, examine_log
+from tornpage.impl.log.log_directories import LogDirectories
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.message.dispatching import QueueRun
 from tornpage.impl.message.multi_dispatch import QueueKey
@@ -69,6 +74,16 @@ def _no_units(*_: object, **__: object) -> Sequence[LastUnit]:
     return ()
 
 
+def _one_empty_file(files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None) -> FoundLog:
+    """Forgive one empty newest file. Take other incomplete files made ahead for damage."""
+    found = examine_log(files, directories, file_bytes=file_bytes, floor=floor)
+    sizes = [stat.size_bytes for path in found.leftovers if (stat := files.stat(path)) is not None]
+    if sizes in ([], [0]):
+        return found
+    ahead = (Finding("damage", "short_file", path, 0, f"{path} is not expected") for path in found.leftovers)
+    return replace(found, findings=(*found.findings, *ahead), leftovers=())
+
+
 _BODIES_ONLY = Settings(file_bytes=1024, trailer=False)
 
 BUGS = (
@@ -87,4 +102,7 @@ BUGS = (
     PlantedBug("waits-for-what-is-lost", "a pull of a damaged store stays before a unit that leads nowhere", 7,
         Parts({QueueReads: _WaitsForWhatIsLost}), machine="queue",
         program=(_BODIES_ONLY, (FULL, FULL, HarmField(field="end", record=1)))),
+    PlantedBug("files-ahead-are-damage", "incomplete files made ahead make a store read-only after a crash", 7,
+        Parts({examine_log: _one_empty_file}), machine="queue",
+        program=(_BODIES_ONLY, (PUT, HarmField(field="ahead")))),
 )  # fmt: skip

@@ -47,6 +47,13 @@ def test_it_finds_the_planted_bug(store: str) -> None:
     assert {found.failure.contract for found in result.found} & {8, 17, 18}
 
 
+def test_it_reaches_files_made_ahead(store: str) -> None:
+    result = run_damages(DamagePlan((store,), seed=1, damages=600, bug="files-ahead-are-damage"))
+    assert result.verdict is Verdict.BROKEN
+    assert {found.failure.change for found in result.found if found.failure.contract == 7} >= {"ahead"}
+    assert all(found.failure.change == "ahead" for found in result.found)
+
+
 def test_the_command_writes_a_document(store: str, tmp_path: Path) -> None:
     arguments = ["explore", "damage", "--damages", "55", "--seed", "1", "--json", "--out", str(tmp_path / "out"), store]
     done = CliRunner().invoke(cli, arguments)
