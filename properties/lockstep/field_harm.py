@@ -217,6 +217,7 @@ def _pull(store: MessageStore, queue: tuple[str, int], found: salvage.Opened) ->
 def _put(store: MessageStore, queue: tuple[str, int], found: salvage.Opened) -> None:
     answer = observed("put", lambda: store.put(Message(queue[0], b"reached", queue_id=queue[1])))
     if answer.status is PutStatus.PUT_OK:
+        store._durability.commit_all()  # no record in a buffer is readable
         store._reput.drain()
         after = salvage.Opened()
         _pull(store, queue, after)

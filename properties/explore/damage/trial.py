@@ -267,6 +267,7 @@ class DamageTrials:
                 if answer.status is not PutStatus.PUT_OK:
                     found.refused_puts.append(queue)
                     return
+                store._durability.commit_all()  # no record in a buffer is readable
                 store._reput.drain()
                 after = Opened()
                 self._pull(store, queue, after)

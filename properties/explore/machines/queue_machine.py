@@ -129,7 +129,7 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS)
     def topics_are_used_again(self, several: list[Put]) -> None:
-        """Delete all topics, put to them again, and lose the list of deleted topics in a copy of the store."""
+        """Delete all topics, put to them again, and lose the list of them in a copy."""
         self._put(*several)
         self._bring_into_queues()
         self.carry_out(DeleteTopics())
