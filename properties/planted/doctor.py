@@ -82,7 +82,7 @@ BUGS = (
         program=(_BODIES_ONLY, (FULL, FULL, HarmField(field="end", record=1)))),
     PlantedBug("zeros-are-log", "the log of a store that opens read-only includes zeros after its last record", 9,
         Parts({Recovery: _EveryFileFull}), machine="queue",
-        program=(_BODIES_ONLY, (PUT, PUT, HarmField(field="end", record=1)))),
+        program=(_BODIES_ONLY, (PUT, HarmField(field="end")))),
     PlantedBug("files-ahead-are-damage", "incomplete files made ahead make a store read-only after a crash", 7,
         Parts({examine_log: _one_empty_file}), machine="queue",
         program=(_BODIES_ONLY, (PUT, HarmField(field="ahead")))),
