@@ -9,6 +9,7 @@
 5. A put that is answered with PUT_OK is given to a consumer that pulls its queue to the end, at the number of the
    answer. No intact message has that number.
 6. A store that takes no puts has a finding of damage that names a file.
+7. Its log ends after the last valid record, or after the blank of that record, which ends a file.
 
 The facts come from outside; nothing is opened here.
 """
@@ -38,7 +39,7 @@ class Before:
 
     `intact` are physical offsets of records. `whole_queues` are the queues whose units are what they were.
     `may_be_cut` says that the log was not closed and that a crash may leave it so. `has_floor` says that a durable
-    floor speaks for it.
+    floor speaks for it. `log_end` is where its records end in the files, None if that is not owed.
     """
 
     messages: Collection[Message]
@@ -46,6 +47,7 @@ class Before:
     whole_queues: Collection[Queue]
     may_be_cut: bool
     has_floor: bool
+    log_end: int | None = None
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ class Opened:
     by queue and number. `raised` are sentences about verbs that raised, `stuck` are queues in which a pull did not move
     on. `puts` has, by queue, the number that an answer gave and whether a consumer got it. `damages` are the files that
     findings of damage name, `notes` those of all findings. `set_aside` are physical offsets of records in quarantine.
+    `log_end` is the greatest offset of the log.
     """
 
     refusal: str = ""
@@ -70,6 +73,7 @@ class Opened:
     notes: list[str] = field(default_factory=list)
     has_tear: bool = False
     set_aside: set[int] = field(default_factory=set)
+    log_end: int = 0
 
 
 def broken_promises(before: Before, after: Opened) -> Iterator[tuple[int, str]]:
@@ -80,6 +84,8 @@ def broken_promises(before: Before, after: Opened) -> Iterator[tuple[int, str]]:
         return
     if not after.is_writable and not any(after.damages):
         yield 7, "the store is read-only, and no finding names a file"
+    if not after.is_writable and before.log_end not in (None, after.log_end):
+        yield 9, f"the log ends at {after.log_end}, and its records end at {before.log_end}"
     yield from _wrong(before, after)
     yield from _lost(before, after)
     if after.is_writable:

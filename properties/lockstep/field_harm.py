@@ -176,13 +176,14 @@ def _before(pair: Pair, harmed: Record, harm: HarmField) -> salvage.Before:
     lost = set() if harm.field in ("deleted_topics", "ahead") else {harmed.offset}
     if harm.field == "end":
         lost = {message.offset for message in messages if message.offset >= harmed.offset}
+    end = harmed.offset if harm.field == "end" else log.end_offset
     queues = {message.queue for message in messages if message.queue}
     intact = {message.offset for message in messages} - lost
-    return salvage.Before(messages, intact, queues, may_be_cut=False, has_floor=True)
+    return salvage.Before(messages, intact, queues, may_be_cut=False, has_floor=True, log_end=end)
 
 
 def _answers(store: MessageStore, before: salvage.Before) -> salvage.Opened:
-    found = salvage.Opened(is_writable=store.read_only_reason is None)
+    found = salvage.Opened(is_writable=store.read_only_reason is None, log_end=store.max_offset)
     found.served = {each.offset: each.body for each in observed("messages", lambda: list(store.messages()))}
     queues = {message.queue for message in before.messages if message.queue}
     for queue in sorted(queues | set(store.queues())):

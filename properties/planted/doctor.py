@@ -17,6 +17,7 @@ from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.read.queue_reads import QueueReads
 from tornpage.impl.recovery.evidence import LastUnit, flushed_time, last_units
+from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
 from tornpage.model.operations import DeleteTopics, HarmField, Put
 from tornpage.properties.planted.programs import FULL, PUT
 from tornpage.properties.planted.record import PlantedBug
@@ -84,6 +85,13 @@ def _one_empty_file(files: Files, directories: LogDirectories, *, file_bytes: in
     return replace(found, findings=(*found.findings, *ahead), leftovers=())
 
 
+class _EveryFileFull(Recovery):
+    """A damaged log reaches to the end of its newest file."""
+
+    def leave(self, plan: RecoveryPlan) -> None:
+        self._log.flushed_where = max(self._log.min_offset, plan.scan.end_offset)
+
+
 _BODIES_ONLY = Settings(file_bytes=1024, trailer=False)
 
 BUGS = (
@@ -102,6 +110,9 @@ BUGS = (
     PlantedBug("waits-for-what-is-lost", "a pull of a damaged store stays before a unit that leads nowhere", 7,
         Parts({QueueReads: _WaitsForWhatIsLost}), machine="queue",
         program=(_BODIES_ONLY, (FULL, FULL, HarmField(field="end", record=1)))),
+    PlantedBug("zeros-are-log", "the log of a store that opens read-only includes zeros after its last record", 9,
+        Parts({Recovery: _EveryFileFull}), machine="queue",
+        program=(_BODIES_ONLY, (PUT, HarmField(field="end")))),
     PlantedBug("files-ahead-are-damage", "incomplete files made ahead make a store read-only after a crash", 7,
         Parts({examine_log: _one_empty_file}), machine="queue",
         program=(_BODIES_ONLY, (PUT, HarmField(field="ahead")))),

@@ -22,7 +22,7 @@ from tornpage.model.salvage import Before, Message, Opened, broken_promises
 from tornpage.properties.damage.by_field import DamageSource, FieldDamage, damaged
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.durable_floor import parse_durable_floor
-from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.record import Blank, Record
 from tornpage.properties.decode.units import decode_units
 from tornpage.properties.decode.walk import walk
 from tornpage.properties.judge.image import read_image, read_log
@@ -37,6 +37,7 @@ _LATER_MS = 10_000
 _PULLS_MAX = 100_000
 _PUT_QUEUES = 4
 _BATCH = 32
+_LOG = re.compile(r"commitlog/([0-9]{20})")
 _QUARANTINE = re.compile(r"([0-9]{20})\.[0-9]+")
 
 Queue = tuple[str, int]
@@ -157,7 +158,29 @@ class DamageTrials:
             and not any(name.startswith(f"consumequeue/{message.queue[0]}/{message.queue[1]}/") for name in touched)
         }
         floor = parse_durable_floor(content.get("config/durableFloor", b""))
-        return Before(self._messages, intact, whole, not self._damage_of(content), floor is not None)
+        may_be_cut = not self._damage_of(content)
+        return Before(self._messages, intact, whole, may_be_cut, floor is not None, self._log_end(content))
+
+    def _log_end(self, content: Mapping[str, bytes]) -> int | None:
+        """Return the offset after the last valid record, or after its blank.
+
+        Return None without a record, and for a log in several directories.
+        """
+        end = None
+        if len(self._log_directories) > 1:
+            return None
+        for name in sorted(content):
+            if not (match := _LOG.fullmatch(name)):
+                continue
+            base, data, at = int(match[1]), content[name], -1
+            if base % self._file_bytes:
+                return None
+            for item in walk(data, base_offset=base, file_bytes=self._file_bytes):
+                if isinstance(item, Record) and item.physical_offset == item.offset:
+                    end = at = item.offset + len(item.raw)
+                elif isinstance(item, Blank) and item.offset == at:
+                    end = base + len(data)
+        return end
 
     def _damage_of(self, content: Mapping[str, bytes]) -> str:
         """Return what the judges call damaged in the log; nothing if a crash may leave it."""
@@ -224,7 +247,7 @@ class DamageTrials:
             found.raised.append(f"open raises {type(error).__name__}: {error}")
             return found
         try:
-            found.is_writable = store.read_only_reason is None
+            found.is_writable, found.log_end = store.read_only_reason is None, store.max_offset
             self._look(store, found)
             if puts and found.is_writable:
                 self._put(store, found)

@@ -22,6 +22,7 @@ NOT_IN_CAMPAIGNS = (
     "flushed-part-cut",  # needs a store without a floor; the same
     "lost-end-accepted",  # the same
     "waits-for-what-is-lost",  # the same
+    "zeros-are-log",  # needs a damaged store that has records; the same
     "files-ahead-are-damage",  # needs two files made ahead that a crash left incomplete; `explore damage` finds it
     "RMQ-B16",  # needs a mapped file that refuses
     "RMQ-B18",  # needs a message that is refused for what it is

@@ -1,6 +1,7 @@
 """What a damaged store owes, by the model: each promise can be broken."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -86,6 +87,14 @@ def test_each_promise_can_be_broken(harm: Callable[[Opened], None], contract: in
     found = whole()
     harm(found)
     assert [number for number, _ in broken_promises(before(), found)][:1] == [contract]
+
+
+def test_the_log_of_a_read_only_store_ends_where_its_records_end() -> None:
+    found, owed = whole(), before()
+    found.is_writable, found.log_end = False, 300
+    found.damages.append("commitlog/0")
+    assert list(broken_promises(replace(owed, log_end=300), found)) == []
+    assert [number for number, _ in broken_promises(replace(owed, log_end=290), found)] == [9]
 
 
 def test_a_finding_about_the_queue_excuses_a_hidden_message() -> None:
