@@ -6,7 +6,8 @@ also repeat where a topic was deleted and created again.
 
 1. A queue is a chain of claims: ascending numbers, and between two of them at most one queue file of numbers without a
    message. Units that lie in the queue already and point to the records of a claim count more than the length of a
-   claim. Such units are evidence unless most of them stand at other numbers than their records claim.
+   claim. Such units are evidence unless most of them stand at other numbers than their records claim. A number in the
+   properties (multi-dispatch) is not contradicted by a unit: a record of several queues has units at other numbers.
 2. A claim of the number 0 after other claims begins a new numbering if its unit is stored, or if it has two records.
    The numbering with the most units stored is the queue; without units the last one is. Of a light queue, which
    RocketMQ counts from 0 again at each restart, it is the longest one.
@@ -241,7 +242,7 @@ class QueueNumbers:
             aligned += is_aligned
             elsewhere += not is_aligned and claim.count > 1
             claim.supported += is_aligned
-            if claim.count == 1 and (is_aligned or claim.found_at is None):
+            if claim.count == 1 and (is_aligned or (claim.found_at is None and not claim.named)):
                 claim.found_at = number
         if elsewhere > aligned:
             for claim in real:
