@@ -186,6 +186,7 @@ class Derived:
             offset, error = batch.next_offset, batch.error
         return numbers.rulings()
 
+    # planted: deleted-topic-counts
     def _new_numbers(self, log_min: int) -> QueueNumbers:
         return QueueNumbers(self.queues, log_min=log_min)
 
