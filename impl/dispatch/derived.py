@@ -66,6 +66,7 @@ class Derived:
         rules: DispatchRules,
         listeners: Sequence[MessageArrivingListener] = (),
         deleted: DeletedTopics | None = None,
+        numbers: type[QueueNumbers] = QueueNumbers,
     ) -> None:
         self.queues = queues
         self.index = index
@@ -77,6 +78,7 @@ class Derived:
         self._listeners = listeners
         self._followers: list[Callable[[Sequence[QueueRun]], object]] = []
         self._deleted = deleted
+        self._numbers = numbers
         self._rulings = Rulings()
 
     def add_follower(self, follower: Callable[[Sequence[QueueRun]], object]) -> None:
@@ -177,7 +179,7 @@ class Derived:
 
         Cost: one walk over the log without index.
         """
-        numbers = self._new_numbers(log.min_offset)
+        numbers = self._numbers(self.queues, log_min=log.min_offset)
         rules = replace(self._rules, index=False, ext=False, bit_map_of=None)
         error: str | None = None
         while offset < end_offset and error is None:
@@ -185,10 +187,6 @@ class Derived:
             numbers.take(batch.given.runs)
             offset, error = batch.next_offset, batch.error
         return numbers.rulings()
-
-    # planted: deleted-topic-counts
-    def _new_numbers(self, log_min: int) -> QueueNumbers:
-        return QueueNumbers(self.queues, log_min=log_min)
 
     def _reconcile(self, given: Dispatched) -> None:
         for run in given.runs:

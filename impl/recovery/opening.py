@@ -13,6 +13,7 @@ from tornpage.impl.dispatch.deleted_topics import DeletedTopics
 from tornpage.impl.dispatch.derived import Derived
 from tornpage.impl.dispatch.derived_floor import DerivedFloor, DerivedProof
 from tornpage.impl.dispatch.dispatch_records import dispatch_records
+from tornpage.impl.dispatch.queue_numbers import QueueNumbers
 from tornpage.impl.errors import BadConfig, NoSpace
 from tornpage.impl.index.index_entries import PLAIN_ENTRIES
 from tornpage.impl.index.index_file import IndexFile
@@ -460,4 +461,5 @@ def derived_of(
         rules=rules,
         listeners=() if config.broker_role is BrokerRole.SLAVE else arriving,
         deleted=deleted,
+        numbers=parts.of(QueueNumbers),
     )

@@ -50,13 +50,6 @@ class _OldestNumbering(QueueNumbers):
                 super().take((run,))
 
 
-class _DeletedTopicCounts(Derived):
-    """Messages of a deleted topic take the units of the topic that was created again."""
-
-    def _new_numbers(self, log_min: int) -> QueueNumbers:
-        return _OldestNumbering(self.queues, log_min=log_min)
-
-
 class _WaitsForWhatIsLost(QueueReads):
     """A pull of a damaged store ends before a unit that points past the end of the log."""
 
@@ -99,7 +92,7 @@ BUGS = (
         Parts({Derived: _EachNumberBelieved}), machine="queue",
         program=(_BODIES_ONLY, (PUT, PUT, HarmField(record=1, value=1 << 40)))),
     PlantedBug("deleted-topic-counts", "messages of a deleted topic overwrite the units of the topic created again", 17,
-        Parts({Derived: _DeletedTopicCounts}), machine="queue",
+        Parts({QueueNumbers: _OldestNumbering}), machine="queue",
         program=(_BODIES_ONLY, (PUT, DeleteTopics(), PUT, HarmField(field="deleted_topics")))),
     PlantedBug("flushed-part-cut", "without a floor every bad record of a killed store is a tear", 7,
         Parts({flushed_time: _never_flushed}), machine="queue",
