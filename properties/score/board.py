@@ -1,9 +1,9 @@
 """Compute the scoreboard from trial rows, by bug and strategy, by strategy, and in total.
 
 A strategy kills a bug within a time if at least half of its trials killed the bug by then. A trial that died, hung or
-failed in the harness gives no information and is counted apart. `IN_TURNS` is not a strategy of its own. It is the
-expectation of a user who does not know the bug and gives each strategy a slice of time in turn. Its time is that of the
-first strategy to kill, multiplied by the number of strategies.
+failed in the harness gives no information and is counted apart. `IN_TURNS` is not a strategy of its own. It
+estimates a search that gives each strategy an equal slice of time. Its time is that of the first strategy to kill,
+multiplied by the number of strategies.
 """
 
 import math

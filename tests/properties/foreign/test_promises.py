@@ -204,3 +204,24 @@ def test_power_loss_that_lost_nothing_is_told_as_a_kill() -> None:
         broken = replay(case, tracker=tracker, witness=Witness())
     assert broken is not None
     assert "the power loss lost nothing, so a killed process shows the same" in failure_text(broken)
+
+
+class RemovesDirectory(Log):
+    """Has a directory that its next session removes."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(directory)
+        scratch = Path(directory, "scratch")
+        if scratch.exists():
+            scratch.rmdir()
+        else:
+            scratch.mkdir()
+
+
+@watched
+def test_directory_removed_in_a_later_session_does_not_end_the_campaign() -> None:
+    """Symptom: `no power loss can be made of it here`, exit code 2, after a crash and a second power loss."""
+    plan = TargetPlan(Settings(target=f"{__file__}:RemovesDirectory"), states=60, seed=1)
+    with choose_tracker("auto") as tracker:
+        result = run_target_campaign(plan, tracker=tracker)
+    assert result.tally.states == 60
