@@ -220,7 +220,7 @@ class RemovesDirectory(Log):
 
 @watched
 def test_directory_removed_in_a_later_session_does_not_end_the_campaign() -> None:
-    """Symptom: `no power loss can be made of it here`, exit code 2, after a crash and a second power loss."""
+    """Symptom: a second power loss ended the campaign with exit code 2."""
     plan = TargetPlan(Settings(target=f"{__file__}:RemovesDirectory"), states=60, seed=1)
     with choose_tracker("auto") as tracker:
         result = run_target_campaign(plan, tracker=tracker)
