@@ -7,7 +7,7 @@ from itertools import pairwise
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.message.codec import MESSAGE_MAGIC, RecordCheck
 
-__all__ = ["LogScan", "LogWalker", "RecordChecker", "end_of_records", "islands", "scan_log", "walk_log"]
+__all__ = ["LogScan", "LogWalker", "RecordChecker", "end_of_records", "islands", "scan_log", "stated_base", "walk_log"]
 
 RecordChecker = Callable[..., RecordCheck]
 """Called as `check(view, position, limit=, offset=)`; see impl.message.codec.check_record."""
@@ -16,6 +16,8 @@ LogWalker = Callable[..., tuple[int, str | None]]
 """Called as `walk(view, position, file_bytes=, base_offset=, check=)`; see `walk_log`."""
 
 _MAGIC_BYTES = MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
+_PHYSICAL_OFFSET_AT = 28
+_CANDIDATES_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,29 @@ def islands(file: MappedFile, position: int, check: RecordChecker, *, file_bytes
         if found < 0:
             return
         position = found - 4
+
+
+def stated_base(file: MappedFile, check: RecordChecker, *, file_bytes: int) -> int | None:
+    """Return the offset at which the file begins by its first valid record, if its name states another one.
+
+    The file begins with a record that states another place in the log, and the two places differ by whole files. The
+    first 256 candidates are tried. Cost: one record for a file with its own records.
+    """
+    if check(file.view, 0, limit=file_bytes, offset=file.base_offset)[1] != "bad_position":
+        return None
+    data = bytes(file.view)
+    found = data.find(_MAGIC_BYTES, 4)
+    for _ in range(_CANDIDATES_MAX):
+        if found < 0:
+            return None
+        position = found - 4
+        stated = data[position + _PHYSICAL_OFFSET_AT : position + _PHYSICAL_OFFSET_AT + 8]
+        base = int.from_bytes(stated, "big", signed=True) - position
+        is_moved = len(stated) == 8 and base >= 0 and base != file.base_offset and not base % file_bytes
+        if is_moved and check(file.view, position, limit=file_bytes, offset=base + position)[0]:
+            return base
+        found = data.find(_MAGIC_BYTES, found + 1)
+    return None
 
 
 def end_of_records(

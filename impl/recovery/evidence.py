@@ -6,7 +6,8 @@ A store of RocketMQ has no durable floor. Two facts take its place.
    that made the log roll, so the last three seconds prove nothing. With a transient store pool the time is that of
    bytes in a private buffer, and nothing is proved.
 2. After a clean exit every message of a queue is in the log. A last unit that points past the end of the log is one of
-   a record that is missing, unless the log has a record with that number: then only the unit is damaged.
+   a record that is missing, unless the log has a record with that number: then only the unit is damaged. A unit of a
+   place where no record fits is damaged, and proves nothing.
 
 Source: `StoreCheckpoint.getMinTimestamp`, `DefaultMessageStore.shutdown`.
 """
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 from tornpage.impl.io.checkpoint import Checkpoint
 from tornpage.impl.io.files import Files
+from tornpage.impl.message import codec
 from tornpage.impl.message.dispatching import UNIT_BYTES
 from tornpage.impl.message.multi_dispatch import QueueKey
 from tornpage.impl.queue.units import Unit, units_in
@@ -47,8 +49,8 @@ def flushed_time(checkpoint: Checkpoint, *, has_pool: bool, now_ms: int) -> int:
     return 0 if has_pool or time > now_ms else max(0, time - FLUSHED_MARGIN_MS)
 
 
-def last_units(files: Files, root: str, *, queue_file_bytes: int) -> list[LastUnit]:
-    """Return the last unit of each queue.
+def last_units(files: Files, root: str, *, queue_file_bytes: int, log_file_bytes: int) -> list[LastUnit]:
+    """Return the last unit of each queue that may point to a record.
 
     Cost: one file of each queue is read. Raises OSError.
     """
@@ -57,7 +59,8 @@ def last_units(files: Files, root: str, *, queue_file_bytes: int) -> list[LastUn
         for queue_id in _directories(files, f"{root}/consumequeue/{topic}"):
             if _QUEUE_ID.fullmatch(queue_id):
                 directory = f"{root}/consumequeue/{topic}/{queue_id}"
-                found += _last_unit(files, directory, (os.fsencode(topic), int(queue_id)), queue_file_bytes)
+                key = os.fsencode(topic), int(queue_id)
+                found += _last_unit(files, directory, key, queue_file_bytes, log_file_bytes)
     return found
 
 
@@ -66,7 +69,13 @@ def _directories(files: Files, path: str) -> list[str]:
     return [name for name in names if (stat := files.stat(f"{path}/{name}")) is not None and stat.kind == "directory"]
 
 
-def _last_unit(files: Files, directory: str, key: QueueKey, file_bytes: int) -> Iterator[LastUnit]:
+def _fits(unit: Unit, log_file_bytes: int) -> bool:
+    """Return whether a record may have the place and the size that a unit states."""
+    room = log_file_bytes - unit.offset % log_file_bytes - codec.BLANK_BYTES
+    return codec.SMALLEST_RECORD_BYTES <= unit.size <= room
+
+
+def _last_unit(files: Files, directory: str, key: QueueKey, file_bytes: int, log_file_bytes: int) -> Iterator[LastUnit]:
     """Yield the last unit of a queue that may point to a record, if there is one."""
     for name in sorted(files.list_directory(directory), reverse=True):
         path = f"{directory}/{name}"
@@ -80,6 +89,6 @@ def _last_unit(files: Files, directory: str, key: QueueKey, file_bytes: int) -> 
         finally:
             files.close(file)
         for index in range(len(units) - 1, -1, -1):
-            if units[index].is_possible and not units[index].is_prefill:
+            if units[index].is_possible and not units[index].is_prefill and _fits(units[index], log_file_bytes):
                 yield LastUnit(key, path, int(name) // UNIT_BYTES + index, units[index])
                 return

@@ -234,8 +234,13 @@ class OpenDirectory:
         return parts.of(flushed_time)(self.checkpoint, has_pool=has_pool, now_ms=self._clock()) if floor is None else 0
 
     def _last_units(self, parts: Parts) -> list[LastUnit]:
-        queue_file_bytes = self._config.consume_queue_file_bytes
-        return parts.of(last_units)(self._files, self.directory, queue_file_bytes=queue_file_bytes)
+        config = self._config
+        return parts.of(last_units)(
+            self._files,
+            self.directory,
+            queue_file_bytes=config.consume_queue_file_bytes,
+            log_file_bytes=config.mapped_file_size_commit_log,
+        )
 
     def _lower_log_time(self, store_timestamp: int) -> None:
         """Lower the checkpoint's log time to the newest record.

@@ -5,7 +5,10 @@ was appended. A cut is final: later files are removed and the rest of the cut fi
 store accepts a write (contract 3). A crash during recovery leads to the same cut (contract 6).
 
 After an unclean exit, an invalid record at or above the durable floor is a tear. Every other invalid record is damage,
-and nothing is changed (contract 7). Source: `CommitLog.recoverNormally`, `recoverAbnormally`, without their defects.
+and nothing is changed (contract 7). Two rules hold after either exit. A log file with the records of another place in
+the log is damage, because no crash moves a file. Bytes without a valid record that follow zeros at the end of the log
+are left of an earlier crash, which a recovery of RocketMQ does not erase; they are erased here. Source:
+`CommitLog.recoverNormally`, `recoverAbnormally`, without their defects.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +23,15 @@ from tornpage.impl.log.durable_floor import Floor
 from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_files import file_name
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
-from tornpage.impl.log.scan import LogScan, LogWalker, RecordChecker, end_of_records, islands, scan_log
+from tornpage.impl.log.scan import (
+    LogScan,
+    LogWalker,
+    RecordChecker,
+    end_of_records,
+    islands,
+    scan_log,
+    stated_base,
+)
 from tornpage.impl.message import codec
 from tornpage.impl.recovery.evidence import LastUnit
 
@@ -70,10 +81,17 @@ class Recovery:
         self._last_units = last_units
 
     def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
-        """Scan the log and decide, without a write. Records covered by the proof are not scanned.
+        """Scan the log and decide, without a write.
 
-        Raises OSError.
+        Records covered by the proof are not scanned, unless the log is damaged: then nothing is proved. Raises OSError.
         """
+        plan = self._plan(load_findings)
+        if plan.damaged and self._proof is not None:
+            self._proof = None
+            plan = self._plan(load_findings)
+        return plan
+
+    def _plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
         from_offset = 0 if self._proof is None else self._proof.offset
         scan = scan_log(
             self._log.mapped, self._walk, self._check, file_bytes=self._log.file_bytes, from_offset=from_offset
@@ -88,11 +106,16 @@ class Recovery:
         if self._floor is not None and scan.end_offset < self._floor.offset:
             what = f"{scan.reason} at {scan.end_offset}, below the durable floor {self._floor.offset}"
             findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
-        elif dirty_at is not None and self._clean_exit:
+        elif dirty_at is not None and (misnamed := self._misnamed(scan)) is not None:
+            findings.append(misnamed)
+        elif dirty_at is not None and self._clean_exit and not self._is_left_over(scan):
             what = f"{scan.reason} at {scan.end_offset} after a clean exit, with nonzero bytes from {dirty_at} on"
             findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
         elif self._floor is None and (missing := self._missing(scan)) is not None:
             findings.append(self._finding("damage", "missing_records", scan.end_offset, missing))
+        elif dirty_at is not None and self._clean_exit:
+            what = f"the log ends at {scan.end_offset}; bytes left of an earlier crash are erased from {dirty_at} on"
+            findings.append(self._finding("note", "left_over_bytes", scan.end_offset, what))
         elif dirty_at is not None and (proved := self._proved_by_time(scan)) is not None:
             what = (
                 f"{scan.reason} at {scan.end_offset}, before the record at {proved} that the checkpoint says is durable"
@@ -173,6 +196,28 @@ class Recovery:
             if position is not None:
                 return file.base_offset + position
         return None
+
+    def _misnamed(self, scan: LogScan) -> Finding | None:
+        """Return the finding about the first file past the prefix that has the records of another place, or None."""
+        for file in self._log.mapped[scan.file_index :]:
+            base = stated_base(file, self._check, file_bytes=self._log.file_bytes)
+            if base is not None:
+                what = f"{file.path}: its records state that the file begins at offset {base}"
+                return Finding("damage", "misnamed_file", file.path, file.base_offset, what)
+        return None
+
+    def _is_left_over(self, scan: LogScan) -> bool:
+        """Return whether zeros end the log, and no valid record follows them.
+
+        Each later file begins with zeros too.
+        """
+        for file in self._log.mapped[scan.file_index :]:
+            position = max(0, scan.end_offset - file.base_offset)
+            if any(file.view[position : position + codec.BLANK_BYTES]):
+                return False
+            if any(True for _ in islands(file, position, self._check, file_bytes=self._log.file_bytes)):
+                return False
+        return True
 
     def _proved_by_time(self, scan: LogScan) -> int | None:
         """Return the offset of a record past the bad one that was flushed, or None.

@@ -45,7 +45,7 @@ ADVICE: dict[str, Advice] = {
         "begins with empty tables",
     ),
     "CL_BAD_RECORD": _CUTS,
-    "CL_BLANK_LENGTH": Advice("goes on with the next file", "goes on with the next file; may take the mark for torn"),
+    "CL_BLANK_LENGTH": Advice("goes on with the next file", "as for a bad record: read-only, or cuts the log there"),
     "CL_BYTES_BEYOND_END": _CUTS,
     "CL_ENDS_BELOW_FLOOR": Advice("does not know the floor and opens", "read-only, and serves the rest"),
     "CL_FILE_GONE": _NOTHING,

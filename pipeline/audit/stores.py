@@ -229,8 +229,7 @@ def _replay(judge: LogJudge, files: dict[str, LogFile], row: LogRow) -> None:
     if row.kind == "run":
         item = _record(row.offset, size, row.timestamp)
         judge.see(LocatedItem(row.file, item))
-        if row.flushed:
-            judge.note_flushed()
+        judge.note_times(newest_ms=row.newest, newest_flushed_ms=row.newest_flushed)
         judge.record_count += items - 1
         judge.record_bytes += row.bytes - size
         return

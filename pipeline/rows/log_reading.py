@@ -68,7 +68,7 @@ class _Run:
         self._items = self._bytes = 0
         self._last = (0, 0, 0)
         self._settled_end: int | None = None
-        self._flushed = False
+        self._newest, self._newest_flushed = 0, -1
 
     def take(self, batch: WalkedBatch) -> Iterator[LogRow]:
         """Take a batch; yield the runs that end in it, and the rows that end them."""
@@ -89,7 +89,8 @@ class _Run:
         self._items += end - first
         self._bytes += int(size.sum())
         self._last = (int(offset[-1]), int(size[-1]), int(time[-1]))
-        self._flushed |= bool((time <= self._part.flushed_ms).any())
+        self._newest = max(self._newest, int(time.max()))
+        self._newest_flushed = max(self._newest_flushed, int(time[time <= self._part.flushed_ms].max(initial=-1)))
         if len(settled := np.flatnonzero(time <= self._part.settled_ms)):
             self._settled_end = int(offset[settled[-1]] + size[settled[-1]])
 
@@ -116,7 +117,8 @@ class _Run:
                 items=self._items,
                 bytes=self._bytes,
                 settled_end=self._settled_end,
-                flushed=self._flushed,
+                newest=self._newest,
+                newest_flushed=self._newest_flushed,
             )
         self._clear()
 

@@ -53,7 +53,8 @@ class LogRow(NamedTuple):
 
     `kind` is `run` (consecutive records; offset, size and time are those of the last), `blank`, `bad`, `unreadable`,
     `zeros`, or `end`, the last row of a file. `settled_end` is the end of the last record of a run whose queues must
-    have been flushed. `flushed`: the checkpoint proves that a record of the run was flushed.
+    have been flushed. `newest` is the newest time of the run, and `newest_flushed` the newest one up to which
+    the checkpoint proves a flush, or -1.
     """
 
     store: int
@@ -65,7 +66,8 @@ class LogRow(NamedTuple):
     items: int = 0
     bytes: int = 0
     settled_end: int | None = None
-    flushed: bool = False
+    newest: int = 0
+    newest_flushed: int = -1
     reason: str | None = None
     field: str | None = None
     changed: bool = False

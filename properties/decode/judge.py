@@ -1,6 +1,7 @@
 """Judge the items of a log: a bad place is damage, a tear, or may still be changing.
 
-The first rule that applies decides about a place without a valid record, if bytes follow:
+The first rule that applies decides about a place without a valid record, if bytes follow, and about a blank that states
+another size than what is left of its file:
 
 1. below the durable floor, or before a record that the checkpoint proves flushed: damage;
 2. live store, or a file that changed while it was read: a note if no valid record follows, because the tail is moving;
@@ -14,8 +15,10 @@ Source: docs/format.md, section 9.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from tornpage.properties.decode.files import FileSource
 from tornpage.properties.decode.findings import Code, Finding, Severity
@@ -33,14 +36,18 @@ _END_LOST = "the log ends here, but bytes follow"
 _CUT = "none needed: recovery cuts the log here"
 _REPAIR = "keep a copy; restore the file from a replica, or cut a copy of the log before it"
 _SAVE = "export them (`tornpage export`), or keep them in a mended copy (`tornpage audit --repair-to`)"
-_CUTTING = ("CL_BAD_RECORD", "CL_BYTES_BEYOND_END")
+_CUTTING = ("CL_BAD_RECORD", "CL_BLANK_LENGTH", "CL_BYTES_BEYOND_END")
 _RECOVERY_MARGIN_MS = 3000
 _AGAIN = "look again when the store is closed"
 
 
 def flushed_until_ms(view: StoreView) -> int:
-    """Return the store time (ms) up to which the checkpoint proves a flush; -1 without."""
-    return -1 if view.checkpoint is None else view.checkpoint.physic_timestamp - _RECOVERY_MARGIN_MS
+    """Return the store time (ms) up to which the checkpoint proves a flush; -1 without.
+
+    A checkpoint of a later time than now proves nothing.
+    """
+    time_ms = -1 if view.checkpoint is None else view.checkpoint.physic_timestamp
+    return time_ms - _RECOVERY_MARGIN_MS if 0 < time_ms <= time.time_ns() // 1_000_000 else -1
 
 
 @dataclass(slots=True)
@@ -52,7 +59,8 @@ class _Break:
 
     file: str
     offset: int
-    reason: Reason | None  # None: zeros to the end of a file that is not the last file with bytes
+    reason: Reason | Literal["blank_length"] | None
+    """None: zeros to the end of a file that is not the last file with bytes."""
     field: str
     records_before: int
     number: int
@@ -73,6 +81,8 @@ class LogJudge:
         self._breaks_left_out = 0
         self._flushed_ms = flushed_until_ms(view)
         self._flushed_breaks = 0
+        self._newest_file = ""
+        self._newest_ms = 0
         self._zeros: tuple[str, int] | None = None
         self._changed = False
         self._notes: list[Finding] = []
@@ -101,8 +111,10 @@ class LogJudge:
             self.record_bytes += item.size_bytes
             self.end_offset = item.end_offset
             self.last_store_timestamp = item.store_timestamp
-            if item.store_timestamp <= self._flushed_ms:
-                self.note_flushed()
+            if file != self._newest_file and not self._breaks:
+                self._newest_file, self._newest_ms = file, 0
+            flushed_ms = item.store_timestamp if item.store_timestamp <= self._flushed_ms else -1
+            self.note_times(newest_ms=item.store_timestamp, newest_flushed_ms=flushed_ms)
         elif isinstance(item, Blank):
             self._see_blank(file, item)
         elif isinstance(item, Bad):
@@ -111,9 +123,17 @@ class LogJudge:
         else:
             self.unreadable_bytes += item.size_bytes
 
-    def note_flushed(self) -> None:
-        """Note that the checkpoint proves the last record, and all before it, flushed."""
-        self._flushed_breaks = len(self._breaks)
+    def note_times(self, *, newest_ms: int, newest_flushed_ms: int) -> None:
+        """Note the newest store time of records up to the last one.
+
+        `newest_flushed_ms` is the newest one up to which the checkpoint proves a flush, or -1. Such a record past a bad
+        place proves that place flushed too. A record that is older than those of the last file before the first bad
+        place is left of a log that an earlier recovery cut, and proves nothing.
+        """
+        if not self._breaks:
+            self._newest_ms = max(self._newest_ms, newest_ms)
+        elif newest_flushed_ms >= self._newest_ms:
+            self._flushed_breaks = len(self._breaks)
 
     def see_file_end(self, file: LogFile, has_changed: bool, error: OSError | None) -> None:
         """Take the report of `iter_items` after a file."""
@@ -157,9 +177,9 @@ class LogJudge:
         left = self._file_ends[file] - blank.offset
         self.end_offset = blank.offset + left
         if blank.size_bytes != left:
-            message = f"the end mark states {blank.size_bytes} bytes, {left} are left in the file"
-            remedy = "none needed: readers do not use this length"
-            self._notes.append(Finding("CL_BLANK_LENGTH", "note", file, blank.offset, message, remedy))
+            self._end_prefix(blank.offset)
+            field = f"{blank.size_bytes} bytes instead of the {left} that are left in the file"
+            self._break(_Break(file, blank.offset, "blank_length", field, self.record_count, len(self._breaks)))
 
     def _end_prefix(self, offset: int) -> None:
         if self.prefix_end_offset is None:
@@ -176,6 +196,8 @@ class LogJudge:
         is_gap = place.reason in (None, "zero_header")
         code: Code = "CL_BYTES_BEYOND_END" if is_gap else "CL_BAD_RECORD"
         what = _END_LOST if is_gap else f"no valid record: {place.reason} ({place.field})"
+        if place.reason == "blank_length":
+            code, what = "CL_BLANK_LENGTH", f"the blank states {place.field}"
         message = f"{what}; {later} valid records after it" if later else f"{what}; no valid record after it"
 
         def finding(severity: Severity, remedy: str) -> Finding:
@@ -209,7 +231,9 @@ class LogJudge:
                     position=place.offset - file.base_offset,
                     record_bytes_max=self._record_bytes_max,
                 )
-                return isinstance(next(items, None), Bad | Zeros | Unreadable)
+                item = next(items, None)
+                is_blank = isinstance(item, Blank)
+                return isinstance(item, Bad | Zeros | Unreadable) or (is_blank and place.reason == "blank_length")
         except OSError:
             return False
 

@@ -42,6 +42,9 @@ __all__ = [
 RECORD_BYTES_MAX = 64 * 1024 * 1024
 """The longest record that is loaded. RocketMQ's default limit (`maxMessageSize`) is 4 MiB."""
 
+_SIZE_STEP_BYTES = 512
+"""No configured size of a log file is expected to be another than a multiple of this."""
+
 _LOG_NAME = re.compile(r"[0-9]{20}")
 _CHECKPOINT = struct.Struct(">qqq")
 _CHECKPOINT_BYTES = 4096
@@ -116,6 +119,8 @@ def look(store_dir: Path, *, file_bytes: int | None = None) -> StoreView:
     files = _list_log(store_dir, findings)
     floor = read_floor(store_dir, findings)
     size = file_bytes or (floor.file_bytes if floor is not None and floor.file_bytes > 0 else _usual_size(files))
+    if file_bytes is None and floor is None:
+        _judge_only_size(files, size, findings)
     _judge_files(files, size, is_unclean or live, 0 if floor is None else floor.offset, findings)
     if not files:
         _judge_missing_log(store_dir, findings)
@@ -169,7 +174,7 @@ def iter_items(
 def read_checkpoint(store_dir: Path, findings: list[Finding] | None = None) -> Checkpoint | None:
     """Read the three times of the checkpoint.
 
-    Returns None, with a finding, if the file is missing or has another size.
+    Another size than that of a checkpoint is a finding. Returns None, with a finding, without the three times.
     """
     found: list[Finding] = [] if findings is None else findings
     remedy = "none needed: the store rebuilds it, with a longer recovery"
@@ -185,7 +190,8 @@ def read_checkpoint(store_dir: Path, findings: list[Finding] | None = None) -> C
         size = f"more than {_CHECKPOINT_BYTES}" if len(stored) > _CHECKPOINT_BYTES else str(len(stored))
         message = f"the checkpoint has {size} bytes instead of {_CHECKPOINT_BYTES}"
         found.append(Finding("CP_BAD_SIZE", "note", "checkpoint", None, message, remedy))
-        return None
+        if len(stored) < _CHECKPOINT.size:
+            return None
     checkpoint = Checkpoint(*_CHECKPOINT.unpack_from(stored))
     if min(checkpoint.physic_timestamp, checkpoint.logics_timestamp, checkpoint.index_timestamp) < 0:
         found.append(Finding("CP_NEGATIVE_TIME", "note", "checkpoint", None, "a time is negative", remedy))
@@ -242,6 +248,16 @@ def _list_log(store_dir: Path, findings: list[Finding]) -> tuple[LogFile, ...]:
 def _usual_size(files: tuple[LogFile, ...]) -> int:
     sizes = Counter(file.size_bytes for file in files if file.size_bytes)  # on a tie the first one seen is taken
     return sizes.most_common(1)[0][0] if sizes else 0
+
+
+def _judge_only_size(files: tuple[LogFile, ...], size: int, findings: list[Finding]) -> None:
+    """Judge the size of the log files if all have the same one and nothing else states the configured size."""
+    sizes = {file.size_bytes for file in files if file.size_bytes}
+    if len(sizes) == 1 and size % _SIZE_STEP_BYTES:
+        file = next(file for file in files if file.size_bytes)
+        message = f"{size} bytes, which is no multiple of {_SIZE_STEP_BYTES}: the file was cut or extended"
+        remedy = "restore the file from a copy or a replica, or give the configured size with --file-bytes"
+        findings.append(Finding("CL_SHORT_FILE", "damage", file.label, file.base_offset, message, remedy))
 
 
 def _judge_files(files: tuple[LogFile, ...], size: int, may_be_torn: bool, floor: int, findings: list[Finding]) -> None:

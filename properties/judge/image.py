@@ -26,7 +26,7 @@ from typing import Any
 
 from tornpage.properties.decode.findings import Finding
 from tornpage.properties.decode.opening import InspectError, open_view, shown
-from tornpage.properties.decode.record import Blank, Record
+from tornpage.properties.decode.record import RECORD_MAGIC, Bad, Blank, Record, decode_record
 from tornpage.properties.decode.store import StoreView
 from tornpage.properties.decode.walk import Zeros, walk
 from tornpage.properties.disk.disk import Image
@@ -287,6 +287,12 @@ OTHER_DIRECTORIES = frozenset({"config", "consumequeue", "consumequeue_ext", "in
 
 _LOG_NAME = re.compile(r"[0-9]{20}")
 
+_MAGIC = RECORD_MAGIC.to_bytes(4, "big")
+
+_MAGICS_MAX = 256
+
+_HEADER_BYTES = 8
+
 _LAST_BASE = 1 << 62
 
 
@@ -306,16 +312,19 @@ class LogRead:
     `reason` says why it ends there (None: no more bytes).
 
     `records` are those of the valid prefix, `past_end` valid records past its end. `dirty_at` is the first byte past
-    the end that is not zero. `files` has the name of the file of each base offset.
+    the end that is not zero. `is_left_over`: zeros end the log, and the bytes past them hold no valid record; an
+    earlier crash left them. `files` has the name of the file of each base offset, and each has `file_bytes` bytes.
     """
 
     files: Mapping[int, str]
+    file_bytes: int
     begin: int
     end: int
     reason: str | None
     records: tuple[Record, ...]
     past_end: tuple[Record, ...]
     dirty_at: int | None
+    is_left_over: bool
     problems: tuple[Problem, ...]
 
     def file_of(self, offset: int) -> str:
@@ -347,6 +356,7 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
     begin = min(files, default=0)
     records: list[Record] = []
     past_end: list[Record] = []
+    starts: list[bool] = []
     end, reason, is_open, expected = begin, None, True, begin
     for base, name in files.items():
         data = content[name]
@@ -357,6 +367,10 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
             problems.append(Problem(name, base, f"{name} has {len(data)} bytes instead of {file_bytes}"))
         expected = base + file_bytes
         stopped = "the file ends"
+        stated = _stated_base(data, base, file_bytes=file_bytes)
+        if stated is not None:
+            problems.append(Problem(name, base, f"{name} has the records of a file that begins at {stated}"))
+        starts.append(_begins_with_zeros(data))
         for item in walk(data, base_offset=base, file_bytes=file_bytes):
             if isinstance(item, Record):
                 (records if is_open and item.offset == end else past_end).append(item)
@@ -371,9 +385,45 @@ def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_b
                 reason, is_open = ("zeros" if isinstance(item, Zeros) else str(item.reason)), False
         if is_open and stopped and end < expected:
             reason, is_open = stopped, False
+    after = [is_zero for base, is_zero in zip(files, starts, strict=True) if base > end]
+    is_left_over = reason in ("zeros", "zero_header") and not past_end and all(after)
+    dirty_at = _dirty_at(content, files, end)
     return LogRead(
-        files, begin, end, reason, tuple(records), tuple(past_end), _dirty_at(content, files, end), tuple(problems)
+        files,
+        file_bytes,
+        begin,
+        end,
+        reason,
+        tuple(records),
+        tuple(past_end),
+        dirty_at,
+        is_left_over,
+        tuple(problems),
     )
+
+
+def _begins_with_zeros(data: bytes) -> bool:
+    return not data[:_HEADER_BYTES].strip(b"\0")
+
+
+def _stated_base(data: bytes, base: int, *, file_bytes: int) -> int | None:
+    """Return where in the log a file begins by its first valid record, if it was written for another place."""
+    first = next(walk(data, base_offset=base, file_bytes=file_bytes), None)
+    if not isinstance(first, Bad) or first.reason != "bad_position":
+        return None
+    at = -1
+    for _ in range(_MAGICS_MAX):
+        at = data.find(_MAGIC, at + 1)
+        if at < 4:
+            if at < 0:
+                return None
+            continue
+        stated = int.from_bytes(data[at + 24 : at + 32], "big", signed=True) - (at - 4)
+        if stated >= 0 and stated != base and (stated - base) % file_bytes == 0:
+            place = stated + at - 4
+            if isinstance(decode_record(data, at - 4, offset=place, room_bytes=file_bytes - (at - 4)), Record):
+                return stated
+    return None
 
 
 def _leave_out_unused(content: Mapping[str, bytes], files: dict[int, str], *, file_bytes: int, floor: int) -> None:

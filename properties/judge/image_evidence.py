@@ -313,7 +313,7 @@ def is_damaged(seen: SeenImage, log: LogRead, floor: Floor | None, *, has_pool: 
     """
     is_clean = not seen.view.is_unclean
     below_floor = floor is not None and log.end < floor.offset
-    if log.problems or below_floor or (is_clean and log.dirty_at is not None):
+    if log.problems or below_floor or (is_clean and log.dirty_at is not None and not log.is_left_over):
         return True
     return floor is None and bool(damage_without_floor(seen.content, log, is_clean=is_clean, has_pool=has_pool))
 
@@ -393,7 +393,8 @@ class ImageEvidence:
             return ""
         if self.before.problems:
             return self.before.problems[0].sentence
-        if self.floor is None and (self.seen.view.is_unclean or self.before.dirty_at is None):
+        is_end_clean = self.before.dirty_at is None or self.before.is_left_over
+        if self.floor is None and (self.seen.view.is_unclean or is_end_clean):
             has_pool = self.store_layout.config.transient_store_pool_enable
             is_clean = not self.seen.view.is_unclean
             return damage_without_floor(self.seen.content, self.before, is_clean=is_clean, has_pool=has_pool)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tornpage.properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES
+from tornpage.properties.decode.record import END_RESERVE_BYTES, RECORD_BYTES_MIN
 from tornpage.properties.decode.units import decode_units
 from tornpage.properties.judge.image import LogRead
 
@@ -20,6 +21,7 @@ CLOCK_AHEAD_MS = 1000
 """How much later than the newest record a recovery is carried out, in milliseconds."""
 
 _MARGIN_MS = 3000
+_TIMES_BYTES = 24
 _QUEUE_FILE = re.compile(r"consumequeue/([^/]+)/(0|-?[1-9][0-9]*)/([0-9]{20})")
 
 
@@ -36,14 +38,15 @@ def damage_without_floor(
     `now_ms` is the clock of the recovery; None stands for `CLOCK_AHEAD_MS` after the newest record.
     """
     now_ms = newest_time(log) + CLOCK_AHEAD_MS if now_ms is None else now_ms
-    physic_ms = int.from_bytes(content.get("checkpoint", b"")[:8].ljust(8, b"\0"), "big", signed=True)
+    checkpoint = content.get("checkpoint", b"")
+    physic_ms = int.from_bytes(checkpoint[:8], "big", signed=True) if len(checkpoint) >= _TIMES_BYTES else 0
     is_proof = not has_pool and 0 < physic_ms <= now_ms
     flushed_ms = physic_ms - _MARGIN_MS if is_proof else 0
     last_base = max((base for base in log.files if base < log.end), default=0)
     newest_ms = max((0, *(record.store_timestamp for record in log.records if record.offset >= last_base)))
     if is_clean:
         claimed = {(record.topic, record.queue_id, record.queue_offset) for record in log.records}
-        for topic, queue_id, number, offset in _last_units(content):
+        for topic, queue_id, number, offset in _last_units(content, file_bytes=log.file_bytes):
             if offset >= log.end and (topic, queue_id, number) not in claimed:
                 return f"the log ends at {log.end} after a clean exit, but a queue has a message at {offset}"
         if flushed_ms > newest_ms:
@@ -55,8 +58,11 @@ def damage_without_floor(
     return ""
 
 
-def _last_units(content: Mapping[str, bytes]) -> Iterator[tuple[bytes, int, int, int]]:
-    """Yield topic, queue id, number and physical offset of the last unit of each queue."""
+def _last_units(content: Mapping[str, bytes], *, file_bytes: int) -> Iterator[tuple[bytes, int, int, int]]:
+    """Yield topic, queue id, number and physical offset of the last unit of each queue.
+
+    A unit of a place where no record fits is passed over.
+    """
     seen: set[str] = set()
     for name in sorted(content, reverse=True):
         if not (parts := _QUEUE_FILE.fullmatch(name)) or name[:-20] in seen:
@@ -64,7 +70,8 @@ def _last_units(content: Mapping[str, bytes]) -> Iterator[tuple[bytes, int, int,
         units = decode_units(content[name])
         for index in range(len(units) - 1, -1, -1):
             offset, size, _ = units[index]
-            if offset >= 0 and 0 < size != PREFILL_BYTES:
+            fits = RECORD_BYTES_MIN <= size <= file_bytes - END_RESERVE_BYTES - offset % file_bytes
+            if offset >= 0 and size != PREFILL_BYTES and fits:
                 seen.add(name[:-20])
                 yield os.fsencode(parts[1]), int(parts[2]), int(parts[3]) // UNIT_BYTES + index, offset
                 break

@@ -1,4 +1,4 @@
-"""Damage stores in one place at a time, open, read and write them, and judge.
+"""Damage stores in one or two places at a time, open, read and write them, and judge.
 
 A damage is a function of seed, store and number, so equal seeds give equal results for any number of workers. The
 campaign goes over the stores in turn, in parts of consecutive numbers. What an earlier run has kept is not done again.

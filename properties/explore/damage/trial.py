@@ -1,10 +1,10 @@
-"""Damage one store in one place, use it as clients do, and judge by model/salvage.py."""
+"""Damage one store in one or two places, use it as clients do, and judge by model/salvage.py."""
 
 import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,6 +37,7 @@ _LATER_MS = 10_000
 _PULLS_MAX = 100_000
 _PUT_QUEUES = 4
 _BATCH = 32
+_PAIR_EVERY = 5
 _LOG = re.compile(r"commitlog/([0-9]{20})")
 _QUARANTINE = re.compile(r"([0-9]{20})\.[0-9]+")
 
@@ -45,7 +46,10 @@ Queue = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one damage; `mode` is read-write, cut, read-only or refused."""
+    """What became of one trial; `mode` is read-write, cut, read-only or refused.
+
+    Kind, field and change are those of its first damage.
+    """
 
     number: int
     store: str
@@ -127,29 +131,37 @@ class DamageTrials:
         """The kinds of places that can be damaged."""
         return frozenset(self._source.kinds)
 
-    def damage(self, number: int) -> FieldDamage:
-        """Return a damage by its number."""
-        return self._source.draw(Random(f"{self._seed}/{number}"))
+    def damages(self, number: int) -> tuple[FieldDamage, ...]:
+        """Return the damages of a trial: one, and in every fifth trial two of different files."""
+        random = Random(f"{self._seed}/{number}")
+        first = self._source.draw(random)
+        if number % _PAIR_EVERY != _PAIR_EVERY - 1:
+            return (first,)
+        second = self._source.draw(random)
+        return (first, second) if {first.file, first.other}.isdisjoint({second.file, second.other} - {""}) else (first,)
 
     def run(self, number: int) -> Row:
         """Carry out one damage, and say what became of it."""
-        damage = self.damage(number)
-        content = damaged(self._content, damage)
+        damages = self.damages(number)
+        content: Mapping[str, bytes] = self._content
+        for damage in damages:
+            content = damaged(content, damage)
         random = Random(f"{self._seed}/{number}/open")
         looks_at_all = random.random() < 0.5
         opened = self._opened(content, looks_at_all=looks_at_all, puts=True, again=random.random() < 0.25)
-        broken = next(broken_promises(self._before(content, damage), opened), (0, ""))
+        broken = next(broken_promises(self._before(content, damages), opened), (0, ""))
         if not broken[0]:
             broken = self._disagreement(content, opened, looks_at_all=looks_at_all)
         mode = "refused" if opened.refusal else "read-write" if opened.is_writable else "read-only"
         if mode == "read-write" and opened.has_tear:
             mode = "cut"
-        return Row(number, self.name, damage.kind, damage.field, damage.change, str(damage), mode, *broken)
+        first, text = damages[0], " and ".join(map(str, damages))
+        return Row(number, self.name, first.kind, first.field, first.change, text, mode, *broken)
 
-    def _before(self, content: Mapping[str, bytes], damage: FieldDamage) -> Before:
+    def _before(self, content: Mapping[str, bytes], damages: Sequence[FieldDamage]) -> Before:
         still = dict(_records(content, self._file_bytes))
         intact = {offset for offset, raw in self._raw.items() if still.get(offset) == raw}
-        touched = {damage.file, damage.other}
+        touched = {name for damage in damages for name in (damage.file, damage.other)}
         whole = {
             message.queue
             for message in self._messages
@@ -191,7 +203,7 @@ class DamageTrials:
         if log.problems:
             return log.problems[0].sentence
         is_clean = "abort" not in content
-        if is_clean and log.dirty_at is not None:
+        if is_clean and log.dirty_at is not None and not log.is_left_over:
             return "bytes follow the end of a log that was closed"
         if floor is not None:
             return "the log ends below its floor" if log.end < floor.offset else ""

@@ -67,14 +67,50 @@ def test_damaged_record_is_not_served(killed: MakeKilled) -> None:
 
 
 @pytest.mark.parametrize("floor", [True, False])
-def test_bytes_behind_the_end_after_a_clean_exit_are_damage(killed: MakeKilled, floor: bool) -> None:
+def test_bytes_at_the_end_after_a_clean_exit_are_damage(killed: MakeKilled, floor: bool) -> None:
+    found = killed(5, flushed=5)
+    found.exit_cleanly()
+    if not floor:
+        found.forget_floor()
+    end = found.results[-1].offset + found.results[-1].size_bytes
+    found.overwrite(end + 7, b"rot")
+    assert_read_only(found, served=[0, 1, 2, 3, 4], code="damaged_record", offset=end)
+
+
+@pytest.mark.parametrize("floor", [True, False])
+def test_bytes_after_zeros_at_the_end_are_left_of_an_earlier_crash(killed: MakeKilled, floor: bool) -> None:
+    """A recovery of RocketMQ does not erase them; the audit called them a note and the store damage."""
     found = killed(5, flushed=5)
     found.exit_cleanly()
     if not floor:
         found.forget_floor()
     end = found.results[-1].offset + found.results[-1].size_bytes
     found.overwrite(end + 17, b"rot")
-    assert_read_only(found, served=[0, 1, 2, 3, 4], code="damaged_record", offset=end)
+    with open_store(found.directory) as store:
+        assert store.read_only_reason is None
+        found_bytes = [(each.severity, each.code, each.offset) for each in store.findings]
+        assert found_bytes == [("note", "left_over_bytes", end)]
+        assert [store.get(each.offset).status for each in found.results] == 5 * [GetStatus.FOUND]
+    with open_store(found.directory) as store:
+        assert store.findings == ()
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_two_log_files_that_change_their_names_are_damage(killed: MakeKilled, is_clean: bool) -> None:
+    """A store killed without a floor once cut the log there: no crash moves the records of a file."""
+    found = killed(12)
+    if is_clean:
+        found.exit_cleanly()
+    found.forget_floor()
+    names = sorted((found.directory / "commitlog").iterdir())
+    assert len(names) > 2
+    first, second = names[1].read_bytes(), names[2].read_bytes()
+    names[1].write_bytes(second)
+    names[2].write_bytes(first)
+    with open_store(found.directory) as store:
+        damages = [finding for finding in store.findings if finding.severity == "damage"]
+        assert [(each.code, each.file) for each in damages] == [("misnamed_file", str(names[1]))]
+        assert store.read_only_reason is not None
 
 
 def test_damage_after_a_clean_exit_without_a_floor(killed: MakeKilled) -> None:

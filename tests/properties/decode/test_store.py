@@ -411,10 +411,14 @@ def test_device_failure_is_damage_and_denied_access_leaves_open(tmp_path: Path) 
         assert verdict_of(findings) == verdict
 
 
-def test_wrong_length_of_an_end_mark_is_a_note(tmp_path: Path) -> None:
+def test_wrong_length_of_a_blank_is_damage_like_a_bad_record(tmp_path: Path) -> None:
+    """A recovery takes such a blank for damaged, and the audit once called it a note."""
     store = make_store(tmp_path / "store")
     poke(store, f"commitlog/{0:020}", PER_FILE * RECORD_BYTES, struct.pack(">i", 8))
-    assert brief(judged(store)) == [("CL_BLANK_LENGTH", "note", f"commitlog/{0:020}")]
+    assert brief(judged(store)) == [("CL_BLANK_LENGTH", "damage", f"commitlog/{0:020}")]
+    (store / "abort").touch()
+    found = [each for each in brief(judged(store)) if each[0].startswith("CL_B")]
+    assert found == [("CL_BLANK_LENGTH", "tear", f"commitlog/{0:020}")]
 
 
 def test_verdict_rule() -> None:

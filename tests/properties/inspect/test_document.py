@@ -89,7 +89,7 @@ def test_rows_from_an_offset_and_limits() -> None:
 def test_bad_place_is_shown(tmp_path: Path) -> None:
     (tmp_path / "commitlog").mkdir()
     stored = record(0) + b"junk" * 30
-    (tmp_path / "commitlog" / f"{0:020}").write_bytes(stored + record(len(stored)) + bytes(200))
+    (tmp_path / "commitlog" / f"{0:020}").write_bytes((stored + record(len(stored))).ljust(1024, b"\0"))
     document = inspect_store(tmp_path)
     assert [row["kind"] for row in document["rows"]] == ["record", "bad", "unreadable", "record"]
     assert document["rows"][1]["reason"] == "bad_magic"

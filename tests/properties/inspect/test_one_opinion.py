@@ -71,6 +71,30 @@ def zeros_in_the_log(root: Path) -> None:
     overwrite(root / "commitlog/00000000000000098304", 0, bytes(4096))
 
 
+def swapped_log_files(root: Path) -> None:
+    one, other = (root / f"commitlog/{base:020}" for base in (81920, 98304))
+    one_content, other_content = one.read_bytes(), other.read_bytes()
+    one.write_bytes(other_content)
+    other.write_bytes(one_content)
+
+
+def wrong_blank(root: Path) -> None:
+    path = root / "commitlog/00000000000000098304"
+    at = path.read_bytes().rindex(bytes.fromhex("cbd43194"))
+    overwrite(path, at - 4, (7).to_bytes(4, "big"))
+
+
+def bytes_after_zeros(root: Path) -> None:
+    path = sorted((root / "commitlog").iterdir())[-1]
+    end = len(path.read_bytes().rstrip(b"\0"))
+    overwrite(path, end + 30, b"left of an earlier crash")
+
+
+def garbage_in_a_queue(root: Path) -> None:
+    path = sorted(first(root, "consumequeue/*/*").iterdir())[-1]
+    overwrite(path, 0, bytes(range(7, 251)) + bytes(range(1, 157)))
+
+
 def short_checkpoint(root: Path) -> None:
     cut(root / "checkpoint", 10)
 
@@ -86,6 +110,10 @@ DAMAGES = (
     missing_log_file,
     short_log_file,
     zeros_in_the_log,
+    swapped_log_files,
+    wrong_blank,
+    bytes_after_zeros,
+    garbage_in_a_queue,
     short_checkpoint,
 )
 

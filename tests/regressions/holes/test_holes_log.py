@@ -82,7 +82,7 @@ def test_h6_crash_does_not_pass_for_a_clean_exit(attempt: Attempt) -> None:
 
     A torn record then looks like damage after a clean exit.
     """
-    operations = (Put(), Flush(), Put(body_bytes=4200), Crash(survived={f"page {FIRST} 1": 1}))
+    operations = (Put(), Flush(), Put(body_bytes=4200), Crash(survived={f"page {FIRST} 0": 1}))
     breaks_only_with("H6", attempt, operations, contract=7)
 
 
