@@ -79,7 +79,10 @@ def test_bytes_at_the_end_after_a_clean_exit_are_damage(killed: MakeKilled, floo
 
 @pytest.mark.parametrize("floor", [True, False])
 def test_bytes_after_zeros_at_the_end_are_left_of_an_earlier_crash(killed: MakeKilled, floor: bool) -> None:
-    """A recovery of RocketMQ does not erase them; the audit called them a note and the store damage."""
+    """A recovery of RocketMQ does not erase them.
+
+    The audit called them a note, and the store damage.
+    """
     found = killed(5, flushed=5)
     found.exit_cleanly()
     if not floor:
@@ -97,7 +100,10 @@ def test_bytes_after_zeros_at_the_end_are_left_of_an_earlier_crash(killed: MakeK
 
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_two_log_files_that_change_their_names_are_damage(killed: MakeKilled, is_clean: bool) -> None:
-    """A store killed without a floor once cut the log there: no crash moves the records of a file."""
+    """No crash moves the records of a file.
+
+    A store killed without a floor once cut the log there.
+    """
     found = killed(12)
     if is_clean:
         found.exit_cleanly()
