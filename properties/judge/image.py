@@ -407,7 +407,10 @@ def _begins_with_zeros(data: bytes) -> bool:
 
 
 def _stated_base(data: bytes, base: int, *, file_bytes: int) -> int | None:
-    """Return where in the log a file begins by its first valid record, if it was written for another place."""
+    """Return where in the log a file begins by its first valid record.
+
+    Return None if that is the place of its name.
+    """
     first = next(walk(data, base_offset=base, file_bytes=file_bytes), None)
     if not isinstance(first, Bad) or first.reason != "bad_position":
         return None

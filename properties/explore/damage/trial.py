@@ -1,4 +1,4 @@
-"""Damage one store in one or two places, use it as clients do, and judge by model/salvage.py."""
+"""Damage a store in one or two places, use it as clients do, judge by model/salvage.py."""
 
 import logging
 import os
