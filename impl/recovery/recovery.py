@@ -198,7 +198,10 @@ class Recovery:
         return None
 
     def _misnamed(self, scan: LogScan) -> Finding | None:
-        """Return the finding about the first file past the prefix that has the records of another place, or None."""
+        """Return the finding about the first file with records of another place, or None.
+
+        Files before the end of the prefix are not read.
+        """
         for file in self._log.mapped[scan.file_index :]:
             base = stated_base(file, self._check, file_bytes=self._log.file_bytes)
             if base is not None:

@@ -251,7 +251,10 @@ def _usual_size(files: tuple[LogFile, ...]) -> int:
 
 
 def _judge_only_size(files: tuple[LogFile, ...], size: int, findings: list[Finding]) -> None:
-    """Judge the size of the log files if all have the same one and nothing else states the configured size."""
+    """Judge the size that all log files have.
+
+    Nothing else states the configured size.
+    """
     sizes = {file.size_bytes for file in files if file.size_bytes}
     if len(sizes) == 1 and size % _SIZE_STEP_BYTES:
         file = next(file for file in files if file.size_bytes)
