@@ -90,10 +90,10 @@ def islands(file: MappedFile, position: int, check: RecordChecker, *, file_bytes
 
 
 def stated_base(file: MappedFile, check: RecordChecker, *, file_bytes: int) -> int | None:
-    """Return the offset at which the file begins by its first valid record, if its name states another one.
+    """Return the offset at which a file begins by its first valid record.
 
-    The file begins with a record that states another place in the log, and the two places differ by whole files. The
-    first 256 candidates are tried. Cost: one record for a file with its own records.
+    Return None if that is the offset of its name, or if the two do not differ by whole files. The first 256 candidates
+    are tried. Cost: one record for a file with its own records.
     """
     if check(file.view, 0, limit=file_bytes, offset=file.base_offset)[1] != "bad_position":
         return None
