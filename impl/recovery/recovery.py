@@ -289,7 +289,7 @@ class Recovery:
             return f"the log ends at {scan.end_offset}, store time {newest}, but {what}"
         return None
 
-    def _finding(self, severity: Literal["damage", "tear"], code: str, offset: int, message: str) -> Finding:
+    def _finding(self, severity: Literal["damage", "tear", "note"], code: str, offset: int, message: str) -> Finding:
         file = self._log.find(offset)
         path = file.path if file is not None else self._log.directories.names
         return Finding(severity, code, path, offset, f"{path}: {message}")
