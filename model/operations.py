@@ -578,11 +578,11 @@ class HarmField:
     With `ahead` no record changes. The copy was killed and has two files made ahead of the writes, of which a crash has
     left the first one empty or missing and the second one empty or zeros, by `value` modulo 4. The copy takes puts.
 
-    With `swapped` the log file of the record and the next one have each other's content. The copy has no floors, and was
-    killed if `value` is odd. The copy is read-only and serves the messages of the other files (contract 7).
+    With `swapped` the log file of the record and the next one have each other's content. The copy has no floors. It was
+    killed if `value` is odd. It is read-only and serves the messages of the other files (contract 7).
 
-    With `queue_bytes` the last file of the record's queue is filled with bytes that mean nothing. The copy has no floors
-    and was closed. It serves every message and takes puts.
+    With `queue_bytes` the last file of the record's queue is filled with bytes that mean nothing. The copy was closed
+    and has no floors. It serves every message and takes puts.
     """
 
     field: FieldName = "queue_offset"

@@ -138,7 +138,7 @@ def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -
 
 
 def _with_swapped_files(image: Image, files: dict[str, bytes], path: str, *, is_killed: bool) -> Image | None:
-    """Return the image with two swapped log files, or None if the next file has no record or is not there."""
+    """Return the image with two swapped log files, or None without a record in the next one."""
     names = log_files(files)
     at = names.index(path) + 1
     if at == len(names) or not any(files[names[at]][:_FIXED_BYTES]):
@@ -149,7 +149,7 @@ def _with_swapped_files(image: Image, files: dict[str, bytes], path: str, *, is_
 
 
 def _with_queue_bytes(pair: Pair, image: Image, files: dict[str, bytes], record: Record) -> Image | None:
-    """Return the image with a queue file that means nothing, or None if the record is in no queue."""
+    """Return the image with garbage in a queue file, or None if the record is in no queue."""
     own = next(iter(places(record, pair.layout)), None)
     folder = f"{ROOT}/consumequeue/{own[0][0]}/{own[0][1]}/" if own is not None else ROOT
     names = sorted(name for name in files if name.startswith(folder) and own is not None)

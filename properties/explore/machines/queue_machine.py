@@ -138,8 +138,8 @@ class QueueMachine(TrialMachine):
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, record=st.integers(0, 3), value=st.integers(0, 1))
-    def files_lose_their_sense(self, several: list[Put], record: int, value: int) -> None:
-        """Swap two log files in a copy of the store, and fill a queue file with garbage in another."""
+    def files_change_their_content(self, several: list[Put], record: int, value: int) -> None:
+        """Swap two log files in one copy of the store, and fill a queue file in another."""
         self._put(*several)
         self._bring_into_queues()
         self.carry_out(HarmField("swapped", record=record, value=value))
