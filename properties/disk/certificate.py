@@ -21,7 +21,7 @@ from tornpage.properties.disk.disk import (
     apply_operation,
     directory_of,
 )
-from tornpage.properties.disk.images import Choices, compose, disk_state, surviving_operations
+from tornpage.properties.disk.images import Choices, compose, disk_state, surviving_operations, untorn
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
@@ -37,6 +37,7 @@ from tornpage.properties.disk.journal import (
     Resized,
 )
 from tornpage.properties.disk.legality import objections
+from tornpage.properties.disk.rules import RULES
 from tornpage.properties.program.case import Disk
 
 __all__ = ["Certificate", "FileClaim", "OperationClaim", "Origin", "PageClaim", "assert_legal", "certify"]
@@ -282,7 +283,9 @@ def _file_claim(
     size = choice if isinstance(choice, int) and 0 <= choice < len(trace.sizes) else 0
     sized_by, size_bytes = trace.sizes[size]
     open_choices = {page: choices.get(f"page {known_as} {page}", 0) for page in trace.versions}
-    if disk == "journal":
+    if not RULES[disk].tears:
+        open_choices = {page: untorn(choice) for page, choice in open_choices.items()}
+    if RULES[disk].cuts_whole:
         for page, cuts in trace.freed.items():
             chosen = open_choices[page]
             newest = chosen if isinstance(chosen, int) else max(chosen[:2])

@@ -5,7 +5,7 @@ This is a pure reducer over the journal. In-flight writes reach the disk indepen
 and each name.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -25,6 +25,7 @@ from tornpage.properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
+from tornpage.properties.disk.rules import RULES
 from tornpage.properties.program.case import Disk
 
 __all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
@@ -105,6 +106,7 @@ class DiskState:
 
     def __init__(self, base: Image, *, disk: Disk) -> None:
         self.disk = disk
+        self.rules = RULES[disk]
         self.inodes: dict[int, InodeState] = {}
         self.directories: set[str] = set(base.directories)
         self.names: dict[str, int] = {}
@@ -171,22 +173,25 @@ class DiskState:
         inode.sizes.clear()
         inode.versions.clear()
         inode.freed.clear()
-        if self.disk == "journal":
-            self._commit_through([at for at, operation in enumerate(self.pending) if _names(operation, number)])
+        if self.rules.commits != "directory" and self.pending:
+            self._commit([at for at, operation in enumerate(self.pending) if _names(operation, number)])
 
     def _sync_directory(self, path: str) -> None:
         covered = [number for number, operation in enumerate(self.pending) if directory_of(operation) == path]
-        if self.disk == "journal":
-            self._commit_through(covered)
-        elif covered:
-            for number in covered:
-                apply_operation(self.names, self.directories, self.pending[number])
-            self.pending = [o for o in self.pending if directory_of(o) != path]
+        self._commit(covered)
 
-    def _commit_through(self, covered: list[int]) -> None:
-        """Commit operations in the order of a journal, up to the last covered one."""
-        for _ in range(covered[-1] + 1 if covered else 0):
-            apply_operation(self.names, self.directories, self.pending.pop(0))
+    def _commit(self, covered: list[int]) -> None:
+        """Commit the covered operations, and those that the disk commits with them."""
+        if not covered:
+            return
+        if self.rules.commits == "before":
+            covered = list(range(covered[-1] + 1))
+        elif self.rules.commits == "dependencies":
+            covered = with_dependencies(self.pending, covered)
+        for number in covered:
+            apply_operation(self.names, self.directories, self.pending[number])
+        committed = set(covered)
+        self.pending = [operation for number, operation in enumerate(self.pending) if number not in committed]
 
     def visible(self) -> tuple[dict[str, int], set[str]]:
         """Return names and directories as the process sees them."""
@@ -219,6 +224,28 @@ def _names(operation: DirectoryOperation, inode: int) -> bool:
 def directory_of(operation: DirectoryOperation) -> str:
     """Return the directory whose sync covers an operation; renames stay in one directory."""
     return parent_of(operation.target if isinstance(operation, FileRenamed) else operation.path)
+
+
+def with_dependencies(operations: Sequence[DirectoryOperation], covered: Sequence[int]) -> list[int]:
+    """Return the covered operations and the earlier ones that they depend on, in order.
+
+    An operation depends on those that change the same names, and on the creation of the directories above it.
+    """
+    found, names = set(covered), set[str]()
+    for number in range(covered[-1], -1, -1):
+        own = _names_of(operations[number])
+        if number in found or not names.isdisjoint(own):
+            found.add(number)
+            names |= own
+            for path in own:
+                while path != "/":
+                    path = parent_of(path)
+                    names.add(path)
+    return sorted(found)
+
+
+def _names_of(operation: DirectoryOperation) -> set[str]:
+    return {operation.source, operation.target} if isinstance(operation, FileRenamed) else {operation.path}
 
 
 def apply_operation(names: dict[str, int], directories: set[str], operation: DirectoryOperation) -> None:

@@ -27,6 +27,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileUnlinked,
 )
+from tornpage.properties.disk.rules import DiskRules
 from tornpage.properties.program.case import Disk
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "mixed",
     "named_inodes",
     "surviving_operations",
+    "untorn",
 ]
 
 SECTOR_BYTES = 512
@@ -88,7 +90,7 @@ def in_flight_writes(state: DiskState) -> list[InFlightWrite]:
     if state.disk == "kill":
         return []
     writes = []
-    if state.disk == "journal":
+    if state.rules.is_ordered:
         if state.pending:
             writes.append(InFlightWrite(JOURNAL_WRITE, "names", len(state.pending) + 1))
     else:
@@ -104,7 +106,7 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
     """Return the pending directory operations that survive, in order."""
     if state.disk == "kill":
         return list(state.pending)
-    if state.disk == "journal":
+    if state.rules.is_ordered:
         return state.pending[: _valid(choices.get(JOURNAL_WRITE, 0), len(state.pending) + 1)]
     if not choices:
         return []
@@ -118,9 +120,9 @@ def compose(state: DiskState, choices: Choices) -> Image:
     Unknown writes and numbers that are too large count as 0.
     """
     names, reachable = _names_and_directories(state, choices)
-    inodes, everything = state.inodes, state.disk == "kill"
+    inodes, everything, rules = state.inodes, state.disk == "kill", state.rules
     files = {
-        path: _content(inodes[number], choices, everything=everything, is_journal=state.disk == "journal")
+        path: _content(inodes[number], choices, everything=everything, rules=rules)
         for path, number in names.items()
         if parent_of(path) in reachable
     }
@@ -148,7 +150,7 @@ def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[
     return names, reachable
 
 
-def _content(inode: InodeState, choices: Choices, *, everything: bool, is_journal: bool) -> bytes:
+def _content(inode: InodeState, choices: Choices, *, everything: bool, rules: DiskRules) -> bytes:
     if not inode.sizes and not inode.versions:
         return inode.durable
     if everything:
@@ -161,11 +163,18 @@ def _content(inode: InodeState, choices: Choices, *, everything: bool, is_journa
             content = content[:size_bytes].ljust(size_bytes, b"\0")
     for page, versions in inode.versions.items():
         choice = choices.get(f"page {inode.name} {page}", 0)
-        if choice and is_journal and page in inode.freed and not inode.may_hold(page, _newest(choice), number):
+        if not rules.tears:
+            choice = untorn(choice)
+        if choice and rules.cuts_whole and page in inode.freed and not inode.may_hold(page, _newest(choice), number):
             choice = 0
         if choice:
             put_page(content, page, _page(inode.page(page), versions, choice))
     return bytes(content)
+
+
+def untorn(choice: Choice) -> int:
+    """Return the version that a disk without tears has for a choice: the second of two that are mixed."""
+    return choice if isinstance(choice, int) else choice[1]
 
 
 def _newest(choice: Choice) -> int:

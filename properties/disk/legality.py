@@ -4,15 +4,18 @@ The module shares no code with the code that makes images and certificates. Of t
 the journal and, for annotations only, the values Image and Certificate; a test checks that. It is slow, and written to
 be compared with docs/contract.md, "Crash model":
 
-1. A directory operation must have survived if a successful sync of its directory came after it. On the disk `journal`
-   all operations before such an operation must have survived too, a sync of a file counts for the operations that
-   created or renamed it, and the survivors are a prefix. After a `kill` all operations survived. No other operation
-   took effect. Everything below a directory that did not survive is unreachable.
+1. A directory operation must have survived if a successful sync of its directory came after it. On `journal`, `ext4`,
+   `xfs` and `btrfs` a sync of a file counts too, for the operations that created or renamed it, and the operations that
+   survived without any sync are the first of those. On `ext4` and `xfs` all operations before a synced one must have
+   survived. On `journal` and `btrfs` those must have survived that an operation depends on: earlier ones on the same
+   names, and the creation of the directories above. After a `kill` all operations survived. No other operation took
+   effect. Everything below a directory that did not survive is unreachable.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
-   page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions. After a
-   `kill` the page has its last version. It is cut at the size, and zero where nothing was written. On the disk
-   `journal` a version since a cut that freed the page needs the size of that cut or a later size.
+   page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions; on `btrfs`
+   there is none. After a `kill` the page has its last version. It is cut at the size, and zero where nothing was
+   written. On `journal`, `ext4`, `xfs` and `btrfs` a version since a cut that freed the page needs the size of that
+   cut or a later size.
 4. No claim refers to an entry after the crash. A failed sync is not a barrier. A kill changes nothing.
 
 Preconditions are checked and reported: bytes that a shrinking file loses were zeroed before, pages are written inside
@@ -44,6 +47,10 @@ __all__ = ["objections"]
 
 SECTOR_BYTES = 512
 TEAR_MASKS = range(1, 255)  # 0 and 255 tear nothing
+ALL_DISKS = ("posix-strict", "journal", "ext4", "xfs", "btrfs", "kill")
+WITH_JOURNAL = ("journal", "ext4", "xfs", "btrfs")
+WITH_ALL_BEFORE = ("ext4", "xfs")
+WITHOUT_TEARS = ("btrfs",)
 
 Value = TypeVar("Value")
 Operation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
@@ -57,7 +64,7 @@ def objections(base: Image, journal: Sequence[Entry], image: Image, certificate:
     """
     if not 0 <= certificate.position <= len(journal):
         return [f"the crash at {certificate.position} lies outside the journal of {len(journal)} entries"]
-    if certificate.disk not in ("posix-strict", "journal", "kill"):
+    if certificate.disk not in ALL_DISKS:
         return [f"there is no disk {certificate.disk!r}"]
     if reasons := list(unusable(base, journal)):
         return reasons
@@ -94,14 +101,35 @@ def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[i
         covered: list[int] = []
         if isinstance(entry, DirectorySynced):
             covered = [n for n, operation in operations.items() if n < barrier and _place(operation) == entry.path]
-        elif isinstance(entry, FileSynced) and entry.succeeded and disk == "journal":
+        elif isinstance(entry, FileSynced) and entry.succeeded and disk in WITH_JOURNAL:
             naming = {n: made.inode for n, made in operations.items() if isinstance(made, FileCreated | FileRenamed)}
             covered = [n for n, inode in naming.items() if n < barrier and inode == entry.inode]
-        if covered and disk == "journal":
+        covered = [n for n in covered if n not in since]
+        if covered and disk in WITH_ALL_BEFORE:
             covered = [n for n in operations if n <= max(covered)]
+        elif covered and disk in WITH_JOURNAL:
+            covered = _depended_on(operations, covered)
         for n in covered:
             since.setdefault(n, barrier)
     return since
+
+
+def _depended_on(operations: dict[int, Operation], synced: list[int]) -> list[int]:
+    """Return the synced operations and every operation that they need, directly or not."""
+    needed: list[int] = []
+    left = list(synced)
+    while left:
+        later = left.pop()
+        if later not in needed:
+            needed.append(later)
+            used = _names_changed(operations[later])
+            used |= {above for path in used for above in _ancestors(path)}
+            left += [n for n, operation in operations.items() if n < later and _names_changed(operation) & used]
+    return needed
+
+
+def _names_changed(operation: Operation) -> set[str]:
+    return {operation.source, operation.target} if isinstance(operation, FileRenamed) else {operation.path}
 
 
 def _about_operations(journal: Sequence[Entry], certificate: Certificate) -> Iterator[str]:
@@ -117,7 +145,7 @@ def _about_operations(journal: Sequence[Entry], certificate: Certificate) -> Ite
             yield f"the directory operation at entry {n} is lost, but durable since entry {since[n]}"
         elif disk == "kill":
             yield f"the directory operation at entry {n} is lost, but only the process died"
-        elif disk == "journal" and any(later > n for later in claimed):
+        elif disk in WITH_JOURNAL and any(later > n and later not in since for later in claimed):
             yield f"the directory operation at entry {n} is lost, but a later one survived"
     syncs = [(n, entry.path) for n, entry in enumerate(journal) if isinstance(entry, DirectorySynced)]
     for claim in certificate.operations:
@@ -203,7 +231,9 @@ def _about_file(inode: FileHistory, claim: FileClaim, content: bytes, position: 
         if number in claims and claims[number].dropped_by != dropped:
             yield f"page {number} was skipped because of entry {dropped}, not {claims[number].dropped_by}"
         stored = content[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
-        if disk == "journal" and number in claims:
+        if disk in WITHOUT_TEARS and number in claims and claims[number].mask is not None:
+            yield f"page {number} is torn, which this disk never does"
+        if disk in WITH_JOURNAL and number in claims:
             yield from _about_cut(inode, claims[number], claim.sized_by)
         for reason in _about_page(permitted, claims.get(number), stored, is_open=is_open):
             yield f"page {number} {reason}"

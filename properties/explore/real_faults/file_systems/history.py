@@ -87,13 +87,17 @@ class _Writer:
                 yield DirectorySynced(path)
 
     def _write(self, number: int, operation: Operation) -> Iterator[Entry]:
-        held, end = self.contents[number], operation.position + operation.size_bytes
-        if end > len(held):
-            held.extend(bytes(end - len(held)))
-            yield Resized(number, end)
-        held[operation.position : end] = content(operation.tag, operation.position, operation.size_bytes)
-        for page in range(operation.position // PAGE_BYTES, (end - 1) // PAGE_BYTES + 1):
+        """Yield the entries of a write. It proceeds page by page, so a file may end at a page boundary inside it."""
+        held, position, end = self.contents[number], operation.position, operation.position + operation.size_bytes
+        while position < end:
+            page = position // PAGE_BYTES
+            stop = min(end, (page + 1) * PAGE_BYTES)
+            if stop > len(held):
+                held.extend(bytes(stop - len(held)))
+                yield Resized(number, stop)
+            held[position:stop] = content(operation.tag, position, stop - position)
             yield PageWritten(number, page, bytes(held[page * PAGE_BYTES : (page + 1) * PAGE_BYTES]))
+            position = stop
 
     def _resize(self, number: int, size_bytes: int) -> Iterator[Entry]:
         held = self.contents[number]
