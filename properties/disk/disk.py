@@ -102,7 +102,11 @@ def parent_of(path: str) -> str:
 
 
 class DiskState:
-    """The reducer: starts from a durable image and applies journal entries."""
+    """The reducer: starts from a durable image and applies journal entries.
+
+    `pending` are the directory operations that no sync has certainly committed. A sync may have committed those in
+    `optional`, all or none of them.
+    """
 
     def __init__(self, base: Image, *, disk: Disk) -> None:
         self.disk = disk
@@ -111,6 +115,7 @@ class DiskState:
         self.directories: set[str] = set(base.directories)
         self.names: dict[str, int] = {}
         self.pending: list[DirectoryOperation] = []
+        self.optional: list[DirectoryOperation] = []
         self._taken: dict[str, int] = dict.fromkeys(base.files, 1)
         for number, path in enumerate(sorted(base.files)):
             self.inodes[number] = InodeState(path, base.files[path])
@@ -144,7 +149,8 @@ class DiskState:
         if entry.succeeded:
             synced = self.inodes[entry.inode]
             passed_by = {page: synced.versions.pop(page) for page in sorted(synced.dropped)}
-            self.synced(entry.inode, bytes(synced.latest()) if synced.sizes or synced.versions else synced.durable)
+            content = bytes(synced.latest()) if synced.sizes or synced.versions else synced.durable
+            self.synced(entry.inode, content, data_only=entry.data_only)
             synced.versions = passed_by  # they count as clean, so their versions stay in flight
 
     def _pages_dropped(self, entry: PagesDropped) -> None:
@@ -166,7 +172,7 @@ class DiskState:
     def _process_killed(self, entry: ProcessKilled) -> None:
         """The page cache stays as it is."""
 
-    def synced(self, number: int, content: bytes) -> None:
+    def synced(self, number: int, content: bytes, *, data_only: bool = False) -> None:
         """Note that a sync of a file made all of its content durable."""
         inode = self.inodes[number]
         inode.durable = content
@@ -174,11 +180,37 @@ class DiskState:
         inode.versions.clear()
         inode.freed.clear()
         if self.rules.commits != "directory" and self.pending:
-            self._commit([at for at, operation in enumerate(self.pending) if _names(operation, number)])
+            keeps_rename = self.rules.data_syncs_rename or not data_only
+            covered = []
+            for n, operation in enumerate(self.pending):
+                if isinstance(operation, FileCreated | FileRenamed) and operation.inode == number:
+                    if isinstance(operation, FileRenamed):
+                        self._may_commit_below(directory_of(operation))
+                    if keeps_rename or isinstance(operation, FileCreated):
+                        covered.append(n)
+            self._commit(covered)
 
     def _sync_directory(self, path: str) -> None:
-        covered = [number for number, operation in enumerate(self.pending) if directory_of(operation) == path]
-        self._commit(covered)
+        if not self.pending:
+            return
+        covered = {number for number, operation in enumerate(self.pending) if directory_of(operation) == path}
+        if self.rules.commits != "directory":
+            covered |= {number for number, operation in enumerate(self.pending) if operation == DirectoryMade(path)}
+        self._may_commit_below(path)
+        self._commit(sorted(covered))
+
+    def _may_commit_below(self, path: str) -> None:
+        """Note the pending operations in a directory, and in those below it whose creation is pending."""
+        if not self.rules.may_commit_more:
+            return
+        new, below = {path}, list[int]()
+        for number, operation in enumerate(self.pending):
+            if directory_of(operation) in new:
+                below.append(number)
+                if isinstance(operation, DirectoryMade):
+                    new.add(operation.path)
+        optional = with_dependencies(self.pending, below)
+        self.optional += [operation for n in optional if (operation := self.pending[n]) not in self.optional]
 
     def _commit(self, covered: list[int]) -> None:
         """Commit the covered operations, and those that the disk commits with them."""
@@ -192,6 +224,8 @@ class DiskState:
             apply_operation(self.names, self.directories, self.pending[number])
         committed = set(covered)
         self.pending = [operation for number, operation in enumerate(self.pending) if number not in committed]
+        if self.optional:
+            self.optional = [operation for operation in self.optional if operation in self.pending]
 
     def visible(self) -> tuple[dict[str, int], set[str]]:
         """Return names and directories as the process sees them."""
@@ -217,10 +251,6 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
 """The method for each kind of entry; a table, because journals are replayed very often."""
 
 
-def _names(operation: DirectoryOperation, inode: int) -> bool:
-    return isinstance(operation, FileCreated | FileRenamed) and operation.inode == inode
-
-
 def directory_of(operation: DirectoryOperation) -> str:
     """Return the directory whose sync covers an operation; renames stay in one directory."""
     return parent_of(operation.target if isinstance(operation, FileRenamed) else operation.path)
@@ -232,7 +262,7 @@ def with_dependencies(operations: Sequence[DirectoryOperation], covered: Sequenc
     An operation depends on those that change the same names, and on the creation of the directories above it.
     """
     found, names = set(covered), set[str]()
-    for number in range(covered[-1], -1, -1):
+    for number in range(max(covered, default=-1), -1, -1):
         own = _names_of(operations[number])
         if number in found or not names.isdisjoint(own):
             found.add(number)

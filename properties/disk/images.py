@@ -32,6 +32,7 @@ from tornpage.properties.program.case import Disk
 
 __all__ = [
     "JOURNAL_WRITE",
+    "MORE_COMMITTED",
     "Choices",
     "InFlightWrite",
     "compose",
@@ -46,6 +47,7 @@ __all__ = [
 
 SECTOR_BYTES = 512
 JOURNAL_WRITE = "directory operations"
+MORE_COMMITTED = "operations committed with others"
 
 Choices = Mapping[str, Choice]
 """The choice for each in-flight write by its name; 0 if it is absent."""
@@ -93,6 +95,8 @@ def in_flight_writes(state: DiskState) -> list[InFlightWrite]:
     if state.rules.is_ordered:
         if state.pending:
             writes.append(InFlightWrite(JOURNAL_WRITE, "names", len(state.pending) + 1))
+        if state.optional:
+            writes.append(InFlightWrite(MORE_COMMITTED, "names", 2))
     else:
         writes += [InFlightWrite(name, "name", 2) for name in describe_operations(state.pending)]
     for inode in state.inodes.values():
@@ -107,7 +111,10 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
     if state.disk == "kill":
         return list(state.pending)
     if state.rules.is_ordered:
-        return state.pending[: _valid(choices.get(JOURNAL_WRITE, 0), len(state.pending) + 1)]
+        kept = _valid(choices.get(JOURNAL_WRITE, 0), len(state.pending) + 1)
+        if state.optional and choices.get(MORE_COMMITTED, 0) == 1:
+            return [done for n, done in enumerate(state.pending) if n < kept or done in state.optional]
+        return state.pending[:kept]
     if not choices:
         return []
     names = describe_operations(state.pending)

@@ -5,11 +5,14 @@ the journal and, for annotations only, the values Image and Certificate; a test 
 be compared with docs/contract.md, "Crash model":
 
 1. A directory operation must have survived if a successful sync of its directory came after it. On `journal`, `ext4`,
-   `xfs` and `btrfs` a sync of a file counts too, for the operations that created or renamed it, and the operations that
-   survived without any sync are the first of those. On `ext4` and `xfs` all operations before a synced one must have
-   survived. On `journal` and `btrfs` those must have survived that an operation depends on: earlier ones on the same
-   names, and the creation of the directories above. After a `kill` all operations survived. No other operation took
-   effect. Everything below a directory that did not survive is unreachable.
+   `xfs` and `btrfs` a sync of a directory counts for its creation too. A sync of a file counts for the operations that
+   created or renamed it; on `journal` and `ext4` a sync of its data alone counts for its creation only. On `ext4` and
+   `xfs` all operations before a synced one must have survived. On `journal` and `btrfs` those must have survived that
+   an operation depends on: earlier ones on the same names, and the creation of the directories above. There a
+   sync of a directory, or of a file renamed in it, may commit the operations in the directory and in new directories
+   below it. Other operations survive without a sync in their order: if one survived, all before it did. After a `kill` all
+   operations survived. No other operation took effect. Everything below a directory that did not survive is
+   unreachable.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
    page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions; on `btrfs`
@@ -51,6 +54,8 @@ ALL_DISKS = ("posix-strict", "journal", "ext4", "xfs", "btrfs", "kill")
 WITH_JOURNAL = ("journal", "ext4", "xfs", "btrfs")
 WITH_ALL_BEFORE = ("ext4", "xfs")
 WITHOUT_TEARS = ("btrfs",)
+MAY_COMMIT_MORE = ("journal", "btrfs")
+DATA_SYNC_KEEPS_NO_RENAME = ("journal", "ext4")
 
 Value = TypeVar("Value")
 Operation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
@@ -101,9 +106,15 @@ def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[i
         covered: list[int] = []
         if isinstance(entry, DirectorySynced):
             covered = [n for n, operation in operations.items() if n < barrier and _place(operation) == entry.path]
+            if disk in WITH_JOURNAL:
+                made = DirectoryMade(entry.path)
+                covered += [n for n, operation in operations.items() if n < barrier and operation == made]
         elif isinstance(entry, FileSynced) and entry.succeeded and disk in WITH_JOURNAL:
-            naming = {n: made.inode for n, made in operations.items() if isinstance(made, FileCreated | FileRenamed)}
-            covered = [n for n, inode in naming.items() if n < barrier and inode == entry.inode]
+            only_created = entry.data_only and disk in DATA_SYNC_KEEPS_NO_RENAME
+            naming = FileCreated if only_created else FileCreated | FileRenamed
+            covered = [
+                n for n, o in operations.items() if n < barrier and isinstance(o, naming) and o.inode == entry.inode
+            ]
         covered = [n for n in covered if n not in since]
         if covered and disk in WITH_ALL_BEFORE:
             covered = [n for n in operations if n <= max(covered)]
@@ -112,6 +123,32 @@ def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[i
         for n in covered:
             since.setdefault(n, barrier)
     return since
+
+
+def _below_new(operations: dict[int, Operation], since: dict[int, int], barrier: int, path: str) -> list[int]:
+    """Return the operations before a barrier in directories below `path` that were new and not yet durable."""
+    in_flight = {n: operation for n, operation in operations.items() if n < barrier and n not in since}
+    made = {operation.path for operation in in_flight.values() if isinstance(operation, DirectoryMade)}
+    return [n for n, operation in in_flight.items() if _is_below(_place(operation), path, made)]
+
+
+def _is_below(place: str, path: str, made: set[str]) -> bool:
+    """Whether a directory is `path`, or a made one that is below `path` through made ones alone."""
+    return place == path or (place in made and _is_below(_directory(place), path, made))
+
+
+def _maybe_committed(journal: Sequence[Entry], position: int, since: dict[int, int]) -> set[int]:
+    """Return the operations that a sync of another file or directory may have committed."""
+    operations, found = _operations(journal, position), set[int]()
+    for barrier, entry in enumerate(journal[:position]):
+        earlier = {n: at for n, at in since.items() if at < barrier}
+        places = {entry.path} if isinstance(entry, DirectorySynced) else set[str]()
+        if isinstance(entry, FileSynced) and entry.succeeded:
+            renamed = {n: o for n, o in operations.items() if n < barrier and n not in earlier}
+            places = {_place(o) for o in renamed.values() if isinstance(o, FileRenamed) and o.inode == entry.inode}
+        for place in places:
+            found.update(_depended_on(operations, _below_new(operations, earlier, barrier, place)))
+    return found
 
 
 def _depended_on(operations: dict[int, Operation], synced: list[int]) -> list[int]:
@@ -136,6 +173,7 @@ def _about_operations(journal: Sequence[Entry], certificate: Certificate) -> Ite
     position, disk = certificate.position, certificate.disk
     operations, since = _operations(journal, position), _durable_since(journal, position, disk)
     claimed = [claim.entry for claim in certificate.operations]
+    alone = _maybe_committed(journal, position, since) if disk in MAY_COMMIT_MORE else set()
     if claimed != sorted(set(claimed)):
         yield f"the surviving directory operations {claimed} are not in order"
     for n in sorted(set(claimed) - set(operations)):
@@ -145,7 +183,9 @@ def _about_operations(journal: Sequence[Entry], certificate: Certificate) -> Ite
             yield f"the directory operation at entry {n} is lost, but durable since entry {since[n]}"
         elif disk == "kill":
             yield f"the directory operation at entry {n} is lost, but only the process died"
-        elif disk in WITH_JOURNAL and any(later > n and later not in since for later in claimed):
+        elif disk in WITH_JOURNAL and any(
+            later > n and later not in since and later not in alone for later in claimed
+        ):
             yield f"the directory operation at entry {n} is lost, but a later one survived"
     syncs = [(n, entry.path) for n, entry in enumerate(journal) if isinstance(entry, DirectorySynced)]
     for claim in certificate.operations:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 from tornpage.model.operations import Choice
-from tornpage.properties.disk.images import JOURNAL_WRITE, InFlightWrite
+from tornpage.properties.disk.images import InFlightWrite
 
 __all__ = ["CHANCES", "FAULTS", "Chances", "draw", "enabled_faults", "hit_faults"]
 
@@ -144,5 +144,5 @@ def hit_faults(writes: Sequence[InFlightWrite], choices: Mapping[str, Choice]) -
             elif choice < write.alternatives - 1:
                 fired.add("older_version")
         elif choice < write.alternatives - 1:
-            fired.add("lost_name" if write.name == JOURNAL_WRITE else f"lost_{write.kind}")
+            fired.add("lost_name" if write.kind == "names" else f"lost_{write.kind}")
     return fired

@@ -9,7 +9,7 @@ from itertools import product
 
 from tornpage.model.operations import Choice
 from tornpage.properties.disk.disk import DiskState, Image, InodeState
-from tornpage.properties.disk.images import JOURNAL_WRITE, compose, named_inodes
+from tornpage.properties.disk.images import JOURNAL_WRITE, MORE_COMMITTED, compose, named_inodes
 from tornpage.properties.disk.journal import PAGE_BYTES
 
 __all__ = ["explained"]
@@ -22,11 +22,13 @@ ALL_SECTORS = (1 << SECTORS) - 1
 def explained(state: DiskState, found: Image) -> tuple[dict[str, Choice], str]:
     """Return choices that leave `found`, and ""; or the nearest choices, and the first thing that they cannot explain.
 
-    The disk must be one on which unsynced names survive in their order.
+    The disk must be one on which names that no sync committed survive in their order.
     """
-    nearest, reason = dict[str, Choice](), "the names are not those of any prefix of the unsynced operations"
-    for kept in range(len(state.pending) + 1):
+    nearest, reason = dict[str, Choice](), "the names are not those of any legal set of the unsynced operations"
+    for kept, more in product(range(len(state.pending) + 1), (0, 1)):
         choices: dict[str, Choice] = {JOURNAL_WRITE: kept} if kept else {}
+        if more:
+            choices[MORE_COMMITTED] = more
         image = compose(state, choices)
         if image.directories != found.directories or image.files.keys() != found.files.keys():
             continue

@@ -34,18 +34,20 @@ class History:
     journal: Sequence[Entry]
     ends: Sequence[int]
 
-    def position(self, mark: int) -> int:
-        """Return the position in the journal of a crash after a mark of the recording.
+    def positions(self, mark: int) -> list[int]:
+        """Return the positions in the journal where a crash after a mark of the recording may be.
 
-        An operation that had started and not returned counts as far as it is no barrier.
+        A barrier that had started and not returned may have taken effect. Any other operation that had started counts,
+        because its entries are in flight.
         """
-        number = mark // 2
         if mark < 0:
-            return 0
+            return [0]
+        number = mark // 2
         end = self.ends[number]
-        if mark % 2 == 0 and end and isinstance(self.journal[end - 1], _BARRIERS):
-            return self.ends[number - 1] if number else 0
-        return end
+        before = self.ends[number - 1] if number else 0
+        if mark % 2 == 0 and end > before and isinstance(self.journal[end - 1], _BARRIERS):
+            return [before, end]
+        return [end]
 
 
 def history_of(operations: Sequence[Operation]) -> History:
@@ -82,7 +84,7 @@ class _Writer:
             case "truncate":
                 yield from self._resize(number, operation.size_bytes)
             case "fsync" | "fdatasync" | "msync":
-                yield FileSynced(number, succeeded=True)
+                yield FileSynced(number, succeeded=True, data_only=operation.kind != "fsync")
             case "fsync_directory":
                 yield DirectorySynced(path)
 
