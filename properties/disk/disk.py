@@ -104,8 +104,9 @@ def parent_of(path: str) -> str:
 class DiskState:
     """The reducer: starts from a durable image and applies journal entries.
 
-    `pending` are the directory operations that no sync has certainly committed. A sync may have committed those in
-    `optional`, all or none of them.
+    `names` and `directories` are durable. `pending` are the directory operations that no sync has certainly committed,
+    and a sync may have committed those in `optional`. `unfolded` are the pending ones and the committed ones after them,
+    which take effect in their order.
     """
 
     def __init__(self, base: Image, *, disk: Disk) -> None:
@@ -116,6 +117,7 @@ class DiskState:
         self.names: dict[str, int] = {}
         self.pending: list[DirectoryOperation] = []
         self.optional: list[DirectoryOperation] = []
+        self.unfolded: list[DirectoryOperation] = []
         self._taken: dict[str, int] = dict.fromkeys(base.files, 1)
         for number, path in enumerate(sorted(base.files)):
             self.inodes[number] = InodeState(path, base.files[path])
@@ -161,10 +163,11 @@ class DiskState:
 
     def _created(self, entry: FileCreated) -> None:
         self.inodes[entry.inode] = InodeState(self._inode_name(entry.path))
-        self.pending.append(entry)
+        self._directory_changed(entry)
 
-    def _directory_changed(self, entry: DirectoryMade | FileRenamed | FileUnlinked) -> None:
+    def _directory_changed(self, entry: DirectoryOperation) -> None:
         self.pending.append(entry)
+        self.unfolded.append(entry)
 
     def _directory_synced(self, entry: DirectorySynced) -> None:
         self._sync_directory(entry.path)
@@ -209,8 +212,18 @@ class DiskState:
                 below.append(number)
                 if isinstance(operation, DirectoryMade):
                     new.add(operation.path)
-        optional = with_dependencies(self.pending, below)
+        optional = with_dependencies(self.pending, below, self._committed_names())
         self.optional += [operation for n in optional if (operation := self.pending[n]) not in self.optional]
+
+    def _committed_names(self) -> dict[str, int]:
+        """Return the names that survive if no pending operation does."""
+        if len(self.unfolded) == len(self.pending):
+            return self.names
+        names, waiting = dict(self.names), {id(operation) for operation in self.pending}
+        for operation in self.unfolded:
+            if id(operation) not in waiting:
+                apply_operation(names, set(), operation)
+        return names
 
     def _commit(self, covered: list[int]) -> None:
         """Commit the covered operations, and those that the disk commits with them."""
@@ -219,18 +232,27 @@ class DiskState:
         if self.rules.commits == "before":
             covered = list(range(covered[-1] + 1))
         elif self.rules.commits == "dependencies":
-            covered = with_dependencies(self.pending, covered)
-        for number in covered:
-            apply_operation(self.names, self.directories, self.pending[number])
+            covered = with_dependencies(self.pending, covered, self._committed_names())
+        else:
+            self._fold([self.pending[number] for number in covered])
         committed = set(covered)
         self.pending = [operation for number, operation in enumerate(self.pending) if number not in committed]
         if self.optional:
             self.optional = [operation for operation in self.optional if operation in self.pending]
+        left = next((n for n, o in enumerate(self.unfolded) if self.pending and o is self.pending[0]), None)
+        self._fold(self.unfolded[:left])
+
+    def _fold(self, operations: Sequence[DirectoryOperation]) -> None:
+        """Apply operations to the durable names."""
+        done = {id(operation) for operation in operations}
+        for operation in operations:
+            apply_operation(self.names, self.directories, operation)
+        self.unfolded = [operation for operation in self.unfolded if id(operation) not in done]
 
     def visible(self) -> tuple[dict[str, int], set[str]]:
         """Return names and directories as the process sees them."""
         names, directories = dict(self.names), set(self.directories)
-        for operation in self.pending:
+        for operation in self.unfolded:
             apply_operation(names, directories, operation)
         return names, directories
 
@@ -256,26 +278,33 @@ def directory_of(operation: DirectoryOperation) -> str:
     return parent_of(operation.target if isinstance(operation, FileRenamed) else operation.path)
 
 
-def with_dependencies(operations: Sequence[DirectoryOperation], covered: Sequence[int]) -> list[int]:
+def with_dependencies(
+    operations: Sequence[DirectoryOperation], covered: Sequence[int], names: Mapping[str, int]
+) -> list[int]:
     """Return the covered operations and the earlier ones that they depend on, in order.
 
-    An operation depends on those that change the same names, and on the creation of the directories above it.
+    An operation depends on the earlier ones of its file, on those of the file that has its name in `names`, and on the
+    creation of the directories above it.
     """
-    found, names = set(covered), set[str]()
+    found, inodes, above = set(covered), set[int](), set[str]()
     for number in range(max(covered, default=-1), -1, -1):
-        own = _names_of(operations[number])
-        if number in found or not names.isdisjoint(own):
+        operation = operations[number]
+        if isinstance(operation, DirectoryMade):
+            own, is_needed = {operation.path}, operation.path in above
+        elif isinstance(operation, FileRenamed):
+            own, is_needed = {operation.source, operation.target}, operation.inode in inodes
+        else:
+            own, is_needed = {operation.path}, operation.inode in inodes
+        if number in found or is_needed:
             found.add(number)
-            names |= own
+            inodes |= {names[path] for path in own if path in names}
+            if not isinstance(operation, DirectoryMade):
+                inodes.add(operation.inode)
             for path in own:
                 while path != "/":
                     path = parent_of(path)
-                    names.add(path)
+                    above.add(path)
     return sorted(found)
-
-
-def _names_of(operation: DirectoryOperation) -> set[str]:
-    return {operation.source, operation.target} if isinstance(operation, FileRenamed) else {operation.path}
 
 
 def apply_operation(names: dict[str, int], directories: set[str], operation: DirectoryOperation) -> None:

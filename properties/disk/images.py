@@ -32,7 +32,6 @@ from tornpage.properties.program.case import Disk
 
 __all__ = [
     "JOURNAL_WRITE",
-    "MORE_COMMITTED",
     "Choices",
     "InFlightWrite",
     "compose",
@@ -41,13 +40,13 @@ __all__ = [
     "in_flight_writes",
     "mixed",
     "named_inodes",
+    "optional_names",
     "surviving_operations",
     "untorn",
 ]
 
 SECTOR_BYTES = 512
 JOURNAL_WRITE = "directory operations"
-MORE_COMMITTED = "operations committed with others"
 
 Choices = Mapping[str, Choice]
 """The choice for each in-flight write by its name; 0 if it is absent."""
@@ -96,7 +95,7 @@ def in_flight_writes(state: DiskState) -> list[InFlightWrite]:
         if state.pending:
             writes.append(InFlightWrite(JOURNAL_WRITE, "names", len(state.pending) + 1))
         if state.optional:
-            writes.append(InFlightWrite(MORE_COMMITTED, "names", 2))
+            writes += [InFlightWrite(name, "name", 2) for name in optional_names(state)]
     else:
         writes += [InFlightWrite(name, "name", 2) for name in describe_operations(state.pending)]
     for inode in state.inodes.values():
@@ -112,13 +111,29 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
         return list(state.pending)
     if state.rules.is_ordered:
         kept = _valid(choices.get(JOURNAL_WRITE, 0), len(state.pending) + 1)
-        if state.optional and choices.get(MORE_COMMITTED, 0) == 1:
-            return [done for n, done in enumerate(state.pending) if n < kept or done in state.optional]
-        return state.pending[:kept]
+        if not choices or (len(state.unfolded) == len(state.pending) and not state.optional):
+            return _in_order(state, state.pending[:kept])
+        alone = [done for name, done in optional_names(state).items() if choices.get(name, 0) == 1]
+        return _in_order(state, [*state.pending[:kept], *alone])
     if not choices:
         return []
     names = describe_operations(state.pending)
     return [operation for name, operation in zip(names, state.pending, strict=True) if _valid(choices.get(name, 0), 2)]
+
+
+def optional_names(state: DiskState) -> dict[str, DirectoryOperation]:
+    """Return the operations that a sync may have committed, by the names of their in-flight writes."""
+    optional = {id(operation) for operation in state.optional}
+    named = zip(describe_operations(state.pending), state.pending, strict=True)
+    return {name: operation for name, operation in named if id(operation) in optional}
+
+
+def _in_order(state: DiskState, survive: list[DirectoryOperation]) -> list[DirectoryOperation]:
+    """Return pending operations that survive, and the committed ones among them, in their order."""
+    if len(state.unfolded) == len(state.pending) and len(survive) < 2:
+        return survive
+    alive, waiting = {id(operation) for operation in survive}, {id(operation) for operation in state.pending}
+    return [o for o in state.unfolded if id(o) in alive or id(o) not in waiting]
 
 
 def compose(state: DiskState, choices: Choices) -> Image:

@@ -8,7 +8,8 @@ be compared with docs/contract.md, "Crash model":
    `xfs` and `btrfs` a sync of a directory counts for its creation too. A sync of a file counts for the operations that
    created or renamed it; on `journal` and `ext4` a sync of its data alone counts for its creation only. On `ext4` and
    `xfs` all operations before a synced one must have survived. On `journal` and `btrfs` those must have survived that
-   an operation depends on: earlier ones on the same names, and the creation of the directories above. There a
+   an operation depends on: earlier ones of the same file, those of the file that durably had its name, and the creation
+   of the directories above. There a
    sync of a directory, or of a file renamed in it, may commit the operations in the directory and in new directories
    below it. Other operations survive without a sync in their order: if one survived, all before it did. After a `kill` all
    operations survived. No other operation took effect. Everything below a directory that did not survive is
@@ -73,7 +74,7 @@ def objections(base: Image, journal: Sequence[Entry], image: Image, certificate:
         return [f"there is no disk {certificate.disk!r}"]
     if reasons := list(unusable(base, journal)):
         return reasons
-    found = [*_about_operations(journal, certificate), *_about_names(base, journal, image, certificate)]
+    found = [*_about_operations(base, journal, certificate), *_about_names(base, journal, image, certificate)]
     position, disk = certificate.position, certificate.disk
     inodes = file_histories(base, journal, position)
     for claim in certificate.files:
@@ -98,7 +99,7 @@ def _place(operation: Operation) -> str:
     return _directory(operation.target if isinstance(operation, FileRenamed) else operation.path)
 
 
-def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[int, int]:
+def _durable_since(base: Image, journal: Sequence[Entry], position: int, disk: str) -> dict[int, int]:
     """Return the first barrier for each operation that a barrier before the crash covers."""
     operations = _operations(journal, position)
     since: dict[int, int] = {}
@@ -119,7 +120,7 @@ def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[i
         if covered and disk in WITH_ALL_BEFORE:
             covered = [n for n in operations if n <= max(covered)]
         elif covered and disk in WITH_JOURNAL:
-            covered = _depended_on(operations, covered)
+            covered = _depended_on(operations, covered, _names_after(base, operations, since))
         for n in covered:
             since.setdefault(n, barrier)
     return since
@@ -137,7 +138,7 @@ def _is_below(place: str, path: str, made: set[str]) -> bool:
     return place == path or (place in made and _is_below(_directory(place), path, made))
 
 
-def _maybe_committed(journal: Sequence[Entry], position: int, since: dict[int, int]) -> set[int]:
+def _maybe_committed(base: Image, journal: Sequence[Entry], position: int, since: dict[int, int]) -> set[int]:
     """Return the operations that a sync of another file or directory may have committed."""
     operations, found = _operations(journal, position), set[int]()
     for barrier, entry in enumerate(journal[:position]):
@@ -147,11 +148,12 @@ def _maybe_committed(journal: Sequence[Entry], position: int, since: dict[int, i
             renamed = {n: o for n, o in operations.items() if n < barrier and n not in earlier}
             places = {_place(o) for o in renamed.values() if isinstance(o, FileRenamed) and o.inode == entry.inode}
         for place in places:
-            found.update(_depended_on(operations, _below_new(operations, earlier, barrier, place)))
+            below = _below_new(operations, earlier, barrier, place)
+            found.update(_depended_on(operations, below, _names_after(base, operations, earlier)))
     return found
 
 
-def _depended_on(operations: dict[int, Operation], synced: list[int]) -> list[int]:
+def _depended_on(operations: dict[int, Operation], synced: list[int], holders: dict[str, int]) -> list[int]:
     """Return the synced operations and every operation that they need, directly or not."""
     needed: list[int] = []
     left = list(synced)
@@ -159,9 +161,13 @@ def _depended_on(operations: dict[int, Operation], synced: list[int]) -> list[in
         later = left.pop()
         if later not in needed:
             needed.append(later)
-            used = _names_changed(operations[later])
-            used |= {above for path in used for above in _ancestors(path)}
-            left += [n for n, operation in operations.items() if n < later and _names_changed(operation) & used]
+            names = _names_changed(operations[later])
+            files = {holders[name] for name in names if name in holders} | _files_changed(operations[later])
+            above = {directory for name in names for directory in _ancestors(name)}
+            for n, operation in operations.items():
+                is_above = isinstance(operation, DirectoryMade) and operation.path in above
+                if n < later and (is_above or _files_changed(operation) & files):
+                    left.append(n)
     return needed
 
 
@@ -169,11 +175,31 @@ def _names_changed(operation: Operation) -> set[str]:
     return {operation.source, operation.target} if isinstance(operation, FileRenamed) else {operation.path}
 
 
-def _about_operations(journal: Sequence[Entry], certificate: Certificate) -> Iterator[str]:
+def _files_changed(operation: Operation) -> set[int]:
+    return set() if isinstance(operation, DirectoryMade) else {operation.inode}
+
+
+def _names_after(base: Image, operations: dict[int, Operation], since: dict[int, int]) -> dict[str, int]:
+    """Return the inode of each name after the operations that are durable."""
+    names = {path: inode for inode, path in enumerate(sorted(base.files))}
+    for n, operation in operations.items():
+        if n not in since or isinstance(operation, DirectoryMade):
+            continue
+        gone = operation.source if isinstance(operation, FileRenamed) else operation.path
+        if names.get(gone) == operation.inode:
+            del names[gone]
+        if isinstance(operation, FileRenamed):
+            names[operation.target] = operation.inode
+        elif isinstance(operation, FileCreated):
+            names[operation.path] = operation.inode
+    return names
+
+
+def _about_operations(base: Image, journal: Sequence[Entry], certificate: Certificate) -> Iterator[str]:
     position, disk = certificate.position, certificate.disk
-    operations, since = _operations(journal, position), _durable_since(journal, position, disk)
+    operations, since = _operations(journal, position), _durable_since(base, journal, position, disk)
     claimed = [claim.entry for claim in certificate.operations]
-    alone = _maybe_committed(journal, position, since) if disk in MAY_COMMIT_MORE else set()
+    alone = _maybe_committed(base, journal, position, since) if disk in MAY_COMMIT_MORE else set()
     if claimed != sorted(set(claimed)):
         yield f"the surviving directory operations {claimed} are not in order"
     for n in sorted(set(claimed) - set(operations)):

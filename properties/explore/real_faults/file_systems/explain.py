@@ -9,7 +9,7 @@ from itertools import product
 
 from tornpage.model.operations import Choice
 from tornpage.properties.disk.disk import DiskState, Image, InodeState
-from tornpage.properties.disk.images import JOURNAL_WRITE, MORE_COMMITTED, compose, named_inodes
+from tornpage.properties.disk.images import JOURNAL_WRITE, compose, named_inodes, optional_names
 from tornpage.properties.disk.journal import PAGE_BYTES
 
 __all__ = ["explained"]
@@ -25,10 +25,7 @@ def explained(state: DiskState, found: Image) -> tuple[dict[str, Choice], str]:
     The disk must be one on which names that no sync committed survive in their order.
     """
     nearest, reason = dict[str, Choice](), "the names are not those of any legal set of the unsynced operations"
-    for kept, more in product(range(len(state.pending) + 1), (0, 1)):
-        choices: dict[str, Choice] = {JOURNAL_WRITE: kept} if kept else {}
-        if more:
-            choices[MORE_COMMITTED] = more
+    for choices in _choices_of_names(state):
         image = compose(state, choices)
         if image.directories != found.directories or image.files.keys() != found.files.keys():
             continue
@@ -45,6 +42,14 @@ def explained(state: DiskState, found: Image) -> tuple[dict[str, Choice], str]:
             wrong = sorted(path for path in found.files if image.files[path] != found.files[path])
             nearest, reason = choices, f"{wrong[0]}: no combination of size and pages is legal"
     return nearest, reason
+
+
+def _choices_of_names(state: DiskState) -> Iterator[dict[str, Choice]]:
+    optional = list(optional_names(state))
+    for kept, *alone in product(range(len(state.pending) + 1), *([(0, 1)] * len(optional))):
+        choices: dict[str, Choice] = {JOURNAL_WRITE: kept} if kept else {}
+        choices |= {name: 1 for name, is_alive in zip(optional, alone, strict=True) if is_alive}
+        yield choices
 
 
 def _content(state: DiskState, inode: InodeState, found: bytes) -> tuple[dict[str, Choice], str]:
