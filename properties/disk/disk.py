@@ -25,7 +25,7 @@ from tornpage.properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
-from tornpage.properties.disk.rules import RULES
+from tornpage.properties.disk.rules import RULES, DiskRules
 from tornpage.properties.program.case import Disk
 
 __all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
@@ -109,15 +109,17 @@ class DiskState:
     which take effect in their order.
     """
 
-    def __init__(self, base: Image, *, disk: Disk) -> None:
+    def __init__(self, base: Image, *, disk: Disk, rules: DiskRules | None = None) -> None:
+        """Start from a durable image. `rules` replaces those of the disk, for planted wrong rules."""
         self.disk = disk
-        self.rules = RULES[disk]
+        self.rules = RULES[disk] if rules is None else rules
         self.inodes: dict[int, InodeState] = {}
         self.directories: set[str] = set(base.directories)
         self.names: dict[str, int] = {}
         self.pending: list[DirectoryOperation] = []
         self.optional: list[DirectoryOperation] = []
         self.unfolded: list[DirectoryOperation] = []
+        self._synced_before: set[int | str] = set()
         self._taken: dict[str, int] = dict.fromkeys(base.files, 1)
         for number, path in enumerate(sorted(base.files)):
             self.inodes[number] = InodeState(path, base.files[path])
@@ -182,6 +184,7 @@ class DiskState:
         inode.sizes.clear()
         inode.versions.clear()
         inode.freed.clear()
+        self._may_commit_logged(number)
         if self.rules.commits != "directory" and self.pending:
             keeps_rename = self.rules.data_syncs_rename or not data_only
             covered = []
@@ -194,6 +197,7 @@ class DiskState:
             self._commit(covered)
 
     def _sync_directory(self, path: str) -> None:
+        self._may_commit_logged(path)
         if not self.pending:
             return
         covered = {number for number, operation in enumerate(self.pending) if directory_of(operation) == path}
@@ -212,7 +216,24 @@ class DiskState:
                 below.append(number)
                 if isinstance(operation, DirectoryMade):
                     new.add(operation.path)
-        optional = with_dependencies(self.pending, below, self._committed_names())
+        self._note_optional(below)
+
+    def _may_commit_logged(self, synced: int | str) -> None:
+        """Note the renames and removals of what earlier syncs covered, and that a file or directory is synced now."""
+        if self.rules.may_commit_more:
+            logged = self._synced_before
+            self._note_optional(
+                [
+                    n
+                    for n, operation in enumerate(self.pending)
+                    if isinstance(operation, FileRenamed | FileUnlinked)
+                    and (operation.inode in logged or directory_of(operation) in logged)
+                ]
+            )
+            logged.add(synced)
+
+    def _note_optional(self, numbers: Sequence[int]) -> None:
+        optional = with_dependencies(self.pending, numbers, self._committed_names()) if numbers else ()
         self.optional += [operation for n in optional if (operation := self.pending[n]) not in self.optional]
 
     def _committed_names(self) -> dict[str, int]:

@@ -11,7 +11,7 @@ be compared with docs/contract.md, "Crash model":
    an operation depends on: earlier ones of the same file, those of the file that durably had its name, and the creation
    of the directories above. There a
    sync of a directory, or of a file renamed in it, may commit the operations in the directory and in new directories
-   below it. Other operations survive without a sync in their order: if one survived, all before it did. After a `kill` all
+   below it, and any sync may commit a rename or removal of a file, or in a directory, that was synced before. Other operations survive without a sync in their order: if one survived, all before it did. After a `kill` all
    operations survived. No other operation took effect. Everything below a directory that did not survive is
    unreachable.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
@@ -141,10 +141,24 @@ def _is_below(place: str, path: str, made: set[str]) -> bool:
 def _maybe_committed(base: Image, journal: Sequence[Entry], position: int, since: dict[int, int]) -> set[int]:
     """Return the operations that a sync of another file or directory may have committed."""
     operations, found = _operations(journal, position), set[int]()
+    files, directories = set[int](), set[str]()
     for barrier, entry in enumerate(journal[:position]):
+        if not isinstance(entry, DirectorySynced | FileSynced) or (isinstance(entry, FileSynced) and not entry.succeeded):
+            continue
         earlier = {n: at for n, at in since.items() if at < barrier}
+        logged = [
+            n
+            for n, o in operations.items()
+            if n < barrier and n not in earlier and isinstance(o, FileRenamed | FileUnlinked)
+            if o.inode in files or _place(o) in directories
+        ]
+        found.update(_depended_on(operations, logged, _names_after(base, operations, earlier)))
+        if isinstance(entry, DirectorySynced):
+            directories.add(entry.path)
+        else:
+            files.add(entry.inode)
         places = {entry.path} if isinstance(entry, DirectorySynced) else set[str]()
-        if isinstance(entry, FileSynced) and entry.succeeded:
+        if isinstance(entry, FileSynced):
             renamed = {n: o for n, o in operations.items() if n < barrier and n not in earlier}
             places = {_place(o) for o in renamed.values() if isinstance(o, FileRenamed) and o.inode == entry.inode}
         for place in places:

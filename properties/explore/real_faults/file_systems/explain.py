@@ -19,17 +19,23 @@ SECTORS = PAGE_BYTES // SECTOR_BYTES
 ALL_SECTORS = (1 << SECTORS) - 1
 
 
-def explained(state: DiskState, found: Image) -> tuple[dict[str, Choice], str]:
+def explained(
+    state: DiskState, found: Image, *, missing: frozenset[str] = frozenset()
+) -> tuple[dict[str, Choice], str]:
     """Return choices that leave `found`, and ""; or the nearest choices, and the first thing that they cannot explain.
 
-    The disk must be one on which names that no sync committed survive in their order.
+    Any of the files in `missing` may be missing. The disk must be one on which names that no sync committed survive in
+    their order.
     """
     nearest, reason = dict[str, Choice](), "the names are not those of any legal set of the unsynced operations"
     for choices in _choices_of_names(state):
         image = compose(state, choices)
-        if image.directories != found.directories or image.files.keys() != found.files.keys():
+        absent = image.files.keys() - found.files.keys()
+        if image.directories != found.directories or found.files.keys() - image.files.keys() or absent - missing:
             continue
         for number, path in named_inodes(state, choices).items():
+            if path in absent:
+                continue
             contents, mismatch = _content(state, state.inodes[number], found.files[path])
             choices |= contents
             if mismatch:
@@ -37,7 +43,7 @@ def explained(state: DiskState, found: Image) -> tuple[dict[str, Choice], str]:
                 break
         else:
             image = compose(state, choices)
-            if image == found:
+            if all(image.files[path] == held for path, held in found.files.items()):
                 return choices, ""
             wrong = sorted(path for path in found.files if image.files[path] != found.files[path])
             nearest, reason = choices, f"{wrong[0]}: no combination of size and pages is legal"
@@ -66,7 +72,8 @@ def _content(state: DiskState, inode: InodeState, found: bytes) -> tuple[dict[st
             fitting = [
                 choice
                 for choice in _choices(stored, [_cut(version, len(stored)) for version in versions])
-                if state.disk == "posix-strict" or inode.may_hold(page, _newest(choice), size)
+                if (state.rules.tears or isinstance(choice, int))
+                and (not state.rules.cuts_whole or inode.may_hold(page, _newest(choice), size))
             ]
             if not fitting:
                 reason = f"page {page} of {len(found)} bytes holds {_told(stored)}, not one of {len(versions)} versions"
