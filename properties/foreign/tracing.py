@@ -241,13 +241,14 @@ class Tracer:
                 self._directory.all_synced()
         elif name == "msync":
             for place in _mapped(task, arguments[0], arguments[1]):
-                self._directory.synced(place, succeeded=result == 0)
+                self._directory.synced(place, succeeded=result == 0, data_only=True)
         elif name in _SYNCS or (name in _WRITES and result >= 0):
             number = arguments[2] if name == "copy_file_range" else arguments[0]
             if name in _SYNCS or _is_synchronous(task, number) or name == "pwritev2":
                 with suppress(OSError):
                     found = os.stat(f"/proc/{task}/fd/{number & 0xFFFFFFFF}")
-                    self._directory.synced((found.st_dev, found.st_ino), succeeded=result >= 0)
+                    place = found.st_dev, found.st_ino
+                    self._directory.synced(place, succeeded=result >= 0, data_only=name != "fsync")
 
 
 def _is_traced(task: int) -> bool:

@@ -185,6 +185,7 @@ class WatchedDirectory:
             self._note_pages(number, before, zeroed, cut_at=len(now))
             before = zeroed
         if len(now) != len(before):
+            self.journal += [Resized(number, size_bytes) for size_bytes in _sizes_between(len(before), now)]
             self.journal.append(Resized(number, len(now)))
         self._note_pages(number, before[: len(now)].ljust(len(now), b"\0"), now)
         self._content[number] = now
@@ -209,11 +210,14 @@ class WatchedDirectory:
 
     # ---- barriers ------------------------------------------------------------------------------------------------
 
-    def synced(self, place: FileId, *, succeeded: bool = True) -> None:
-        """Record that a sync of a file or directory has returned. Others are ignored."""
+    def synced(self, place: FileId, *, succeeded: bool = True, data_only: bool = False) -> None:
+        """Record that a sync of a file or directory has returned. Others are ignored.
+
+        `data_only`: it was no fsync, so it need not commit a rename of the file.
+        """
         self.look()
         if place in self._numbers:
-            self.journal.append(FileSynced(self._numbers[place], succeeded))
+            self.journal.append(FileSynced(self._numbers[place], succeeded, data_only))
         elif succeeded:
             self.journal += [DirectorySynced(path) for path, found in self._directories.items() if found == place]
         self.look()
@@ -250,6 +254,17 @@ class WatchedDirectory:
 
     def _live(self) -> Iterable[int]:
         return [self._numbers[place] for place in self._files.values()]
+
+
+def _sizes_between(before_bytes: int, now: bytes) -> list[int]:
+    """Return the sizes that a file may have while a write extends it.
+
+    The kernel writes page by page, so the file may end at each page boundary past a page that was written. A page of
+    zeros counts as not written, because a truncation that extends a file is one operation.
+    """
+    first = before_bytes // PAGE_BYTES + 1
+    ends = (page * PAGE_BYTES for page in range(first, (len(now) - 1) // PAGE_BYTES + 1))
+    return [end for end in ends if any(now[max(before_bytes, end - PAGE_BYTES) : end])]
 
 
 def _place(found: os.stat_result) -> FileId:

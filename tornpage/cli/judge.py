@@ -62,7 +62,7 @@ def command(
     crashes: int | None,
     everywhere: bool,
     losses: int,
-    disk: Literal["posix-strict", "journal", "kill"],
+    disk: "Disk",
     seed: int,
     bug: str,
     peers: tuple[str, ...],

@@ -163,6 +163,8 @@ def required(disk: Disk) -> tuple[str, ...]:
     campaign reports it.
     """
     power = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
+    if not RULES[disk].tears:
+        power = tuple(fault for fault in power if fault != "torn_page")
     faults = (*power, *end_fault_classes(disk), "progress_saved", "progress_being_saved", "delivered_after_recovery")
     return (*faults, *(f"rule_{name}" for name in RULES), *ALL_JUDGES)
 

@@ -15,8 +15,8 @@ from tornpage.properties.explore.real_faults.file_systems.file_system import Kin
 __all__ = ["NEVER_SEEN", "legal_rules", "rules_seen"]
 
 NEVER_SEEN: Mapping[Kind, frozenset[str]] = {
-    "ext4": frozenset(),
-    "xfs": frozenset(),
+    "ext4": frozenset({"stale page after a cut"}),
+    "xfs": frozenset({"stale page after a cut"}),
     "btrfs": frozenset(),
 }
 """Rules of a disk that permit more than any of its experiments has shown."""
