@@ -37,7 +37,7 @@ from tornpage.properties.disk.journal import (
     Resized,
 )
 from tornpage.properties.disk.legality import objections
-from tornpage.properties.disk.rules import RULES
+from tornpage.properties.disk.rules import DISK_RULES
 from tornpage.properties.program.case import Disk
 
 __all__ = ["Certificate", "FileClaim", "OperationClaim", "Origin", "PageClaim", "assert_legal", "certify"]
@@ -283,9 +283,9 @@ def _file_claim(
     size = choice if isinstance(choice, int) and 0 <= choice < len(trace.sizes) else 0
     sized_by, size_bytes = trace.sizes[size]
     open_choices = {page: choices.get(f"page {known_as} {page}", 0) for page in trace.versions}
-    if not RULES[disk].tears:
+    if not DISK_RULES[disk].tears:
         open_choices = {page: untorn(choice) for page, choice in open_choices.items()}
-    if RULES[disk].cuts_whole:
+    if DISK_RULES[disk].cuts_whole:
         for page, cuts in trace.freed.items():
             chosen = open_choices[page]
             newest = chosen if isinstance(chosen, int) else max(chosen[:2])

@@ -25,7 +25,7 @@ from tornpage.properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
-from tornpage.properties.disk.rules import RULES, DiskRules
+from tornpage.properties.disk.rules import DISK_RULES, DiskRules
 from tornpage.properties.program.case import Disk
 
 __all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
@@ -112,7 +112,7 @@ class DiskState:
     def __init__(self, base: Image, *, disk: Disk, rules: DiskRules | None = None) -> None:
         """Start from a durable image. `rules` replaces those of the disk, for planted wrong rules."""
         self.disk = disk
-        self.rules = RULES[disk] if rules is None else rules
+        self.rules = DISK_RULES[disk] if rules is None else rules
         self.inodes: dict[int, InodeState] = {}
         self.directories: set[str] = set(base.directories)
         self.names: dict[str, int] = {}

@@ -56,12 +56,13 @@ Choices = Mapping[str, Choice]
 class InFlightWrite:
     """One in-flight write, which may have reached the disk or not.
 
-    Its choices are 0 to `alternatives` - 1.
+    Its choices are 0 to `alternatives` - 1, and for a page that `tears` a mix of two of them.
     """
 
     name: str
     kind: str
     alternatives: int
+    tears: bool = True
 
 
 def describe_operations(pending: Sequence[DirectoryOperation]) -> list[str]:
@@ -101,7 +102,8 @@ def in_flight_writes(state: DiskState) -> list[InFlightWrite]:
     for inode in state.inodes.values():
         if inode.sizes:
             writes.append(InFlightWrite(f"size {inode.name}", "size", len(inode.sizes) + 1))
-        writes += [InFlightWrite(f"page {inode.name} {n}", "page", len(v) + 1) for n, v in inode.versions.items()]
+        pages, tears = inode.versions.items(), state.rules.tears
+        writes += [InFlightWrite(f"page {inode.name} {n}", "page", len(v) + 1, tears) for n, v in pages]
     return writes
 
 

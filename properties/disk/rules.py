@@ -11,7 +11,7 @@ from typing import Literal
 
 from tornpage.properties.program.case import Disk
 
-__all__ = ["RULES", "DiskRules"]
+__all__ = ["DISK_RULES", "DiskRules"]
 
 Commits = Literal["directory", "dependencies", "before"]
 
@@ -44,7 +44,7 @@ class DiskRules:
     may_commit_more: bool = False
 
 
-RULES: Mapping[Disk, DiskRules] = {
+DISK_RULES: Mapping[Disk, DiskRules] = {
     "posix-strict": DiskRules(),
     "journal": DiskRules("dependencies", is_ordered=True, cuts_whole=True, may_commit_more=True),
     "ext4": DiskRules("before", is_ordered=True, cuts_whole=True),

@@ -111,7 +111,7 @@ def _each_on_its_own(writes: Sequence[InFlightWrite], rng: random.Random, chance
 
 def _draw_one(write: InFlightWrite, rng: random.Random, chances: Chances) -> Choice:
     drawn = rng.random()
-    if write.kind == "page" and drawn < chances.torn:
+    if write.kind == "page" and write.tears and drawn < chances.torn:
         first, second = int(rng.random() * write.alternatives), int(rng.random() * write.alternatives)
         if first != second:
             return first, second, 1 + int(rng.random() * (_MASK_MAX - 1))
@@ -124,7 +124,7 @@ def enabled_faults(writes: Sequence[InFlightWrite]) -> set[str]:
     """Return the fault classes that these writes make possible."""
     armed = {f"lost_{write.kind}" for write in writes if write.kind != "names"}
     armed |= {"lost_name" for write in writes if write.kind == "names"}
-    if any(write.kind == "page" for write in writes):
+    if any(write.kind == "page" and write.tears for write in writes):
         armed.add("torn_page")
     if any(write.kind == "page" and write.alternatives > 2 for write in writes):
         armed.add("older_version")

@@ -11,6 +11,7 @@ from tornpage.render.redacting import LEFT_OUT, showing
 from tornpage.run.directory import prepare, write_run
 
 if TYPE_CHECKING:
+    from tornpage.properties.program.case import Disk
     from tornpage.properties.judge.shape import SettingsOverride
 
 __all__ = ["command"]

@@ -11,7 +11,7 @@ from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.images import compose
 from tornpage.properties.disk.journal import Entry, FileRenamed, FileUnlinked
 from tornpage.properties.disk.legality import objections
-from tornpage.properties.disk.rules import RULES, DiskRules
+from tornpage.properties.disk.rules import DISK_RULES, DiskRules
 from tornpage.properties.explore.real_faults.file_systems.explain import explained
 from tornpage.properties.explore.real_faults.file_systems.file_system import Kind
 from tornpage.properties.explore.real_faults.file_systems.history import START, History, history_of
@@ -25,6 +25,8 @@ HALF_A_RENAME = "half of a rename that replaces a file"
 """What btrfs was seen to leave and the crash model has not. A rename replaces a file, and a sync of another file
 follows. The replaced name is gone and the new one is lost; or the file has its new name, and the replaced file is still
 there."""
+
+KEPT_MIN = 5
 
 PLANTED: Mapping[Kind, DiskRules] = {
     "ext4": DiskRules("directory", is_ordered=True, cuts_whole=True),
@@ -87,7 +89,15 @@ class Comparison:
     @property
     def never_seen(self) -> list[str]:
         """Return the permitted rules that no tree has shown."""
-        return [rule for rule in legal_rules(self.rules or RULES[self.disk]) if not self.seen[rule]]
+        return [rule for rule in legal_rules(self.rules or DISK_RULES[self.disk]) if not self.seen[rule]]
+
+    @property
+    def forgets_a_sync(self) -> bool:
+        """Whether synced names that the rules permit to be lost were kept, each time and several times."""
+        return any(
+            rule.endswith("after a sync of the file") and self.seen[rule.replace(" lost ", " kept ")] >= KEPT_MIN
+            for rule in self.never_seen
+        )
 
     @property
     def too_weak(self) -> list[str]:

@@ -80,18 +80,19 @@ def _about_order(state: DiskState, survived: set[int]) -> Iterator[str]:
 
 
 def _about_syncs(pending: Sequence[DirectoryOperation], journal: Sequence[Entry], survived: set[int]) -> Iterator[str]:
-    """Yield the losses that a sync of the file did not prevent."""
+    """Yield the names that a sync of the file did not make durable by the rules of the disk."""
     places = {id(entry): number for number, entry in enumerate(journal)}
     for operation in pending:
-        if id(operation) in survived or not isinstance(operation, FileCreated | FileRenamed):
+        if not isinstance(operation, FileCreated | FileRenamed):
             continue
         syncs = [entry for entry in journal[places[id(operation)] :] if isinstance(entry, FileSynced)]
         own = [sync for sync in syncs if sync.inode == operation.inode]
         what = "creation" if isinstance(operation, FileCreated) else "rename"
+        fate = "kept" if id(operation) in survived else "lost"
         if any(not sync.data_only for sync in own):
-            yield f"{what} lost after a sync of the file"
+            yield f"{what} {fate} after a sync of the file"
         elif own:
-            yield f"{what} lost after a sync of the data"
+            yield f"{what} {fate} after a sync of the data"
 
 
 def _about_size(inode: InodeState, choices: Choices) -> Iterator[str]:
