@@ -104,8 +104,8 @@ def parent_of(path: str) -> str:
 class DiskState:
     """The reducer: starts from a durable image and applies journal entries.
 
-    `names` and `directories` are durable. `pending` are the directory operations that no sync has certainly committed,
-    and a sync may have committed those in `optional`. `unfolded` are the pending ones and the committed ones after them,
+    `names` and `directories` are durable. `pending` are the directory operations that no sync has certainly committed.
+    A sync may have committed those in `optional`. `unfolded` are the pending ones and the committed ones after them,
     which take effect in their order.
     """
 

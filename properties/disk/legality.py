@@ -9,11 +9,11 @@ be compared with docs/contract.md, "Crash model":
    created or renamed it; on `journal` and `ext4` a sync of its data alone counts for its creation only. On `ext4` and
    `xfs` all operations before a synced one must have survived. On `journal` and `btrfs` those must have survived that
    an operation depends on: earlier ones of the same file, those of the file that durably had its name, and the creation
-   of the directories above. There a
-   sync of a directory, or of a file renamed in it, may commit the operations in the directory and in new directories
-   below it, and any sync may commit a rename or removal of a file, or in a directory, that was synced before. Other operations survive without a sync in their order: if one survived, all before it did. After a `kill` all
-   operations survived. No other operation took effect. Everything below a directory that did not survive is
-   unreachable.
+   of the directories above. On these two a sync of a directory, or of a file renamed in it, may commit the operations
+   in the directory and in new directories below it. Any sync may commit a rename or removal of a file, or in a
+   directory, that was synced before. All other operations survive without a sync in their order: if one survived, all
+   before it did. After a `kill` all operations survived. No other operation took effect. Everything below a directory
+   that did not survive is unreachable.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
    page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions; on `btrfs`
@@ -143,7 +143,9 @@ def _maybe_committed(base: Image, journal: Sequence[Entry], position: int, since
     operations, found = _operations(journal, position), set[int]()
     files, directories = set[int](), set[str]()
     for barrier, entry in enumerate(journal[:position]):
-        if not isinstance(entry, DirectorySynced | FileSynced) or (isinstance(entry, FileSynced) and not entry.succeeded):
+        if not isinstance(entry, DirectorySynced | FileSynced) or (
+            isinstance(entry, FileSynced) and not entry.succeeded
+        ):
             continue
         earlier = {n: at for n, at in since.items() if at < barrier}
         logged = [
@@ -223,9 +225,7 @@ def _about_operations(base: Image, journal: Sequence[Entry], certificate: Certif
             yield f"the directory operation at entry {n} is lost, but durable since entry {since[n]}"
         elif disk == "kill":
             yield f"the directory operation at entry {n} is lost, but only the process died"
-        elif disk in WITH_JOURNAL and any(
-            later > n and later not in since and later not in alone for later in claimed
-        ):
+        elif disk in WITH_JOURNAL and any(later > n and later not in since and later not in alone for later in claimed):
             yield f"the directory operation at entry {n} is lost, but a later one survived"
     syncs = [(n, entry.path) for n, entry in enumerate(journal) if isinstance(entry, DirectorySynced)]
     for claim in certificate.operations:

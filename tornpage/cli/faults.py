@@ -37,9 +37,7 @@ def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tu
 @options.out_option
 @options.json_option
 @click.pass_context
-def command(
-    ctx: click.Context, only: tuple[str, ...], lists: bool, seed: int, out: str | None, as_json: bool
-) -> None:
+def command(ctx: click.Context, only: tuple[str, ...], lists: bool, seed: int, out: str | None, as_json: bool) -> None:
     """Run the store in real processes on disks that are full, fail, or cut writes short.
 
     \b

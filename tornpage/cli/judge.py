@@ -11,8 +11,8 @@ from tornpage.render.redacting import LEFT_OUT, showing
 from tornpage.run.directory import prepare, write_run
 
 if TYPE_CHECKING:
-    from tornpage.properties.program.case import Disk
     from tornpage.properties.judge.shape import SettingsOverride
+    from tornpage.properties.program.case import Disk
 
 __all__ = ["command"]
 

@@ -18,6 +18,7 @@ def measured_outcome(measured: Measured, *, command: str) -> tuple[Outcome, str]
         "states": found.states,
         "distinct_trees": len(found.distinct),
         "illegal_trees": len(found.illegal),
+        "illegal_trees_journal": len(measured.common.illegal),
         "unreadable_images": len(found.unreadable),
         "departures": sum(found.departures.values()),
         "rules_never_seen": len(found.never_seen),
@@ -28,7 +29,7 @@ def measured_outcome(measured: Measured, *, command: str) -> tuple[Outcome, str]
         "faults disk",
         measured.verdict.value,
         figures,
-        (),
+        [name for name in figures if name != "workloads"],
         _findings(measured),
         seed=measured.seed,
         extra={"filesystem": measured.kind},
@@ -42,10 +43,13 @@ def _findings(measured: Measured) -> list[dict[str, Any]]:
     found = measured.comparison
     findings: list[dict[str, Any]] = [
         {"code": "illegal-tree", "severity": "broken", "sentence": tree.sentence(), "tree": tree.document()}
-        for tree in found.illegal
+        for tree in (*found.illegal, *measured.common.illegal)
     ]
     findings += [{"code": "unreadable-image", "severity": "broken", "sentence": text} for text in found.unreadable]
-    findings += [{"code": "harness", "severity": "harness", "sentence": text} for text in found.refused]
+    findings += [
+        {"code": "harness", "severity": "harness", "sentence": text}
+        for text in (*found.refused, *measured.common.refused)
+    ]
     if measured.skipped:
         findings.append({"code": "skipped", "severity": "note", "sentence": measured.skipped})
     elif not measured.caught:
@@ -71,7 +75,9 @@ def _text(measured: Measured) -> str:
         *(f"{row['rule']:<48}{row['seen'] or 'never seen':>8}" for row in measured.rows()),
     ]
     lines += [f"{name}: {count} states, outside the crash model" for name, count in found.departures.items()]
-    broken = [*(tree.sentence() for tree in found.illegal), *found.unreadable, *found.refused]
+    trees = [tree.sentence() for tree in found.illegal]
+    trees += [f"{tree.sentence()} (disk journal)" for tree in measured.common.illegal]
+    broken = [*trees, *found.unreadable, *found.refused, *measured.common.refused]
     if broken:
         lines += ["", *broken[:_SHOWN_MAX]]
         if len(broken) > _SHOWN_MAX:

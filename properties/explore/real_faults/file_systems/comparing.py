@@ -161,4 +161,3 @@ def _removed(state: DiskState) -> frozenset[str]:
 def _replaced(journal: Sequence[Entry]) -> frozenset[str]:
     """Return the targets of the renames in a journal."""
     return frozenset(entry.target for entry in journal if isinstance(entry, FileRenamed))
-

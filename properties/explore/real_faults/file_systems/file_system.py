@@ -65,7 +65,14 @@ FILE_SYSTEMS: dict[Kind, FileSystem] = {
         "e2fsprogs",
         "nodiscard",
     ),
-    "xfs": FileSystem("xfs", 64 * MIB, ("mkfs.xfs", "-q", "-f", "-K", "--unsupported", "-l", "size=8m"), "xfsprogs", "nodiscard", "nouuid"),
+    "xfs": FileSystem(
+        "xfs",
+        64 * MIB,
+        ("mkfs.xfs", "-q", "-f", "-K", "--unsupported", "-l", "size=8m"),
+        "xfsprogs",
+        "nodiscard",
+        "nouuid",
+    ),
     "btrfs": FileSystem(
         "btrfs",
         128 * MIB,

@@ -25,11 +25,15 @@ OPERATIONS_MIN, OPERATIONS_MAX = 6, 14
 
 @dataclass
 class Measured:
-    """What a run found out: the comparison with the disk of the file system, and that with a planted wrong rule."""
+    """What a run found out.
+
+    `comparison` is with the disk of the file system, `common` with `journal`, `planted` with a wrong rule.
+    """
 
     kind: Kind
     seed: int
     comparison: Comparison
+    common: Comparison
     planted: Comparison
     workloads: int = 0
     skipped: str = ""
@@ -44,9 +48,9 @@ class Measured:
     @property
     def verdict(self) -> Verdict:
         """Return vacuous without any state, or if the planted rule was not found out."""
-        if self.comparison.refused:
+        if self.comparison.refused or self.common.refused:
             return Verdict.HARNESS
-        if self.comparison.illegal or self.comparison.unreadable:
+        if self.comparison.illegal or self.common.illegal or self.comparison.unreadable:
             return Verdict.BROKEN
         return Verdict.HOLDS if self.comparison.states and self.caught else Verdict.VACUOUS
 
@@ -63,7 +67,13 @@ def measure(
 
     The mounts are in the namespace of a child process and disappear with it.
     """
-    measured = Measured(kind, seed, Comparison(kind, kind), Comparison(kind, kind, rules=PLANTED[kind]))
+    measured = Measured(
+        kind,
+        seed,
+        Comparison(kind, kind),
+        Comparison(kind, "journal"),
+        Comparison(kind, kind, rules=PLANTED[kind]),
+    )
     if (reason := why_not(kind)) is not None:
         measured.skipped = reason
         return measured
@@ -93,8 +103,8 @@ def measure(
 def _compare(measured: Measured, outcome: Outcome) -> None:
     measured.outcomes.append(outcome)
     for mark, found in outcome.found:
-        measured.comparison.add(outcome.seed, outcome.operations, mark, found)
-        measured.planted.add(outcome.seed, outcome.operations, mark, found)
+        for comparison in (measured.comparison, measured.common, measured.planted):
+            comparison.add(outcome.seed, outcome.operations, mark, found)
 
 
 def outcomes(kind: Kind, directory: str, *, workloads: int, states: int, seed: int) -> Iterator[Outcome]:
@@ -115,4 +125,3 @@ def outcomes(kind: Kind, directory: str, *, workloads: int, states: int, seed: i
             yield Outcome(number, tuple(operations), tuple(found))
     finally:
         os.close(prepared)
-
