@@ -207,7 +207,7 @@ class DiskState:
         self._commit(sorted(covered))
 
     def _may_commit_below(self, path: str) -> None:
-        """Note the pending operations in a directory, and in those below it whose creation is pending."""
+        """Note the pending operations in a directory, and in new directories below it."""
         if not self.rules.may_commit_more:
             return
         new, below = {path}, list[int]()
@@ -219,7 +219,10 @@ class DiskState:
         self._note_optional(below)
 
     def _may_commit_logged(self, synced: int | str) -> None:
-        """Note the renames and removals of what earlier syncs covered, and that a file or directory is synced now."""
+        """Note renames and removals of what earlier syncs covered.
+
+        `synced` is the file or directory that is synced now.
+        """
         if self.rules.may_commit_more:
             logged = self._synced_before
             self._note_optional(

@@ -124,14 +124,17 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
 
 
 def optional_names(state: DiskState) -> dict[str, DirectoryOperation]:
-    """Return the operations that a sync may have committed, by the names of their in-flight writes."""
+    """Return the operations that a sync may have committed.
+
+    Keys are the names of their in-flight writes.
+    """
     optional = {id(operation) for operation in state.optional}
     named = zip(describe_operations(state.pending), state.pending, strict=True)
     return {name: operation for name, operation in named if id(operation) in optional}
 
 
 def _in_order(state: DiskState, survive: list[DirectoryOperation]) -> list[DirectoryOperation]:
-    """Return pending operations that survive, and the committed ones among them, in their order."""
+    """Return surviving operations and the committed ones among them, in their order."""
     if len(state.unfolded) == len(state.pending) and len(survive) < 2:
         return survive
     alive, waiting = {id(operation) for operation in survive}, {id(operation) for operation in state.pending}
@@ -197,7 +200,7 @@ def _content(inode: InodeState, choices: Choices, *, everything: bool, rules: Di
 
 
 def untorn(choice: Choice) -> int:
-    """Return the version that a disk without tears has for a choice: the second of two that are mixed."""
+    """Return the version that a disk without tears has: the second of a mix."""
     return choice if isinstance(choice, int) else choice[1]
 
 

@@ -127,14 +127,17 @@ def _durable_since(base: Image, journal: Sequence[Entry], position: int, disk: s
 
 
 def _below_new(operations: dict[int, Operation], since: dict[int, int], barrier: int, path: str) -> list[int]:
-    """Return the operations before a barrier in directories below `path` that were new and not yet durable."""
+    """Return the operations in `path`, and in directories below it, that a barrier finds in flight.
+
+    The creation of these directories is in flight too.
+    """
     in_flight = {n: operation for n, operation in operations.items() if n < barrier and n not in since}
     made = {operation.path for operation in in_flight.values() if isinstance(operation, DirectoryMade)}
     return [n for n, operation in in_flight.items() if _is_below(_place(operation), path, made)]
 
 
 def _is_below(place: str, path: str, made: set[str]) -> bool:
-    """Whether a directory is `path`, or a made one that is below `path` through made ones alone."""
+    """Whether a directory is `path`, or below it with only made directories in between."""
     return place == path or (place in made and _is_below(_directory(place), path, made))
 
 

@@ -1,4 +1,4 @@
-"""Test `tornpage faults disk`: real file systems against the crash model, documents, exit codes, nothing left over."""
+"""Test `tornpage faults disk`: legal trees, documents, exit codes, nothing left over."""
 
 import json
 import os
@@ -38,13 +38,16 @@ def needs(kind: Kind) -> None:
 def test_a_few_workloads_hold_and_are_written_down(kind: Kind, tmp_path: Path) -> None:
     needs(kind)
     out = tmp_path / "out"
-    said, code = document("--filesystem", kind, "--workloads", "6", "--states", "6", "--out", str(out))
+    said, code = document("--filesystem", kind, "--workloads", "3", "--states", "4", "--out", str(out))
     if any(finding["code"] == "skipped" for finding in said["findings"]):
         pytest.skip(said["findings"][0]["sentence"])
-    assert (said["command"], said["filesystem"], said["figures"]["workloads"]) == ("faults disk", kind, 6)
-    assert said["figures"]["states"] >= 6
+    assert (said["command"], said["filesystem"], said["figures"]["workloads"]) == ("faults disk", kind, 3)
+    assert said["figures"]["states"] >= 3
     assert said["figures"]["illegal_trees"] == said["figures"]["unreadable_images"] == 0
-    assert (said["verdict"], code) in (("holds", 0), ("vacuous", 3))  # six workloads need not find out the planted rule
+    assert (said["verdict"], code) in (
+        ("holds", 0),
+        ("vacuous", 3),
+    )  # three workloads need not find out the planted rule
     rows = json.loads((out / "tables" / "rules.json").read_text())["rows"]
     assert {"rule", "seen"} == set(rows[0])
 

@@ -101,7 +101,7 @@ def disk(
     out: str | None,
     as_json: bool,
 ) -> None:
-    """Compare what a file system leaves after power losses with the disk of the same name in the crash model.
+    """Compare what a file system leaves after power losses with the crash model.
 
     \b
     tornpage faults disk --filesystem ext4

@@ -11,7 +11,10 @@ _SHOWN_MAX = 5
 
 
 def measured_outcome(measured: Measured, *, command: str) -> tuple[Outcome, str]:
-    """Return the outcome of a measurement and its text. A caption names `command` to run it again."""
+    """Return the outcome of a measurement and its text.
+
+    A caption names `command` to run it again.
+    """
     found = measured.comparison
     figures: dict[str, float | int] = {
         "workloads": measured.workloads,

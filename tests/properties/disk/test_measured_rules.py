@@ -1,4 +1,4 @@
-"""Test the rules of the disks that were measured, each by the smallest workload that showed it.
+"""Test each rule of the measured disks by the smallest workload that showed it.
 
 docs/disks/measured.md has the experiments. For each rule the maker of images permits what was seen, and the legality
 checker refuses what was not.

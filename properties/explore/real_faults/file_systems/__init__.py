@@ -1,4 +1,4 @@
-"""Learn what ext4, xfs and btrfs leave after a power loss, and compare it with the crash model.
+"""Compare what ext4, xfs and btrfs leave after a power loss with the crash model.
 
 `block_device` serves an image as a file whose writes and flushes are logged. `block_log` makes the images of power
 losses from the log. `workload` draws operations, `record` runs them on a mounted file system, `tree` reads a crash

@@ -91,7 +91,10 @@ class BlockDevice:
         self._log = log
 
     def mark(self, number: int) -> None:
-        """Add a mark to the log. It is there when this returns. Raises Unavailable if the server has ended."""
+        """Add a mark to the log, and wait until it is there.
+
+        Raises Unavailable if the server has ended.
+        """
         try:
             self._control.sendall(struct.pack("=q", number))
             if not self._control.recv(1):

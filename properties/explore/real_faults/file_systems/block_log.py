@@ -54,9 +54,9 @@ def copied(image: int) -> int:
 def power_losses(
     base: int, log: Iterable[Logged], count: int, rng: random.Random, *, whole: range = range(0)
 ) -> Iterator[PowerLoss]:
-    """Yield `count` power losses in the order of the log, at points between the first mark and the last.
+    """Yield `count` power losses in the order of the log.
 
-    `base` is the image before the first entry of the log. No write that begins in `whole` is torn.
+    They fall between the first mark and the last. `base` is the image before the first entry of the log. No write that begins in `whole` is torn.
     """
     entries = list(log)
     marks = [number for number, entry in enumerate(entries) if isinstance(entry, Mark)]

@@ -41,7 +41,10 @@ PLANTED: Mapping[Kind, DiskRules] = {
 
 @dataclass(frozen=True, slots=True)
 class Illegal:
-    """A tree that the crash model does not permit. `mark` is the last one of the recording before the power loss."""
+    """A tree that the crash model does not permit.
+
+    `mark` is the last one of the recording before the power loss.
+    """
 
     seed: int
     mark: int
@@ -93,7 +96,7 @@ class Comparison:
 
     @property
     def forgets_a_sync(self) -> bool:
-        """Whether synced names that the rules permit to be lost were kept, each time and several times."""
+        """Whether synced names that may be lost by the rules were kept each time."""
         return any(
             rule.endswith("after a sync of the file") and self.seen[rule.replace(" lost ", " kept ")] >= KEPT_MIN
             for rule in self.never_seen

@@ -22,9 +22,9 @@ ALL_SECTORS = (1 << SECTORS) - 1
 def explained(
     state: DiskState, found: Image, *, missing: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Choice], str]:
-    """Return choices that leave `found`, and ""; or the nearest choices, and the first thing that they cannot explain.
+    """Return choices that leave `found`, and "".
 
-    Any of the files in `missing` may be missing. The disk must be one on which names that no sync committed survive in
+    Without such choices, return the nearest ones and the first thing that they do not explain. Any of the files in `missing` may be missing. The disk must be one on which names that no sync committed survive in
     their order.
     """
     nearest, reason = dict[str, Choice](), "the names are not those of any legal set of the unsynced operations"
@@ -102,7 +102,10 @@ def _choices(stored: bytes, versions: list[bytes]) -> Iterator[Choice]:
 
 
 def _mask(stored: bytes, one: bytes, other: bytes) -> int | None:
-    """Return the sectors that come from `other`, if all others come from `one` and neither is everything."""
+    """Return the sectors that come from `other`, if all others come from `one`.
+
+    None if one of the two is everything.
+    """
     mask = 0
     for sector in range(SECTORS):
         here = slice(sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES)

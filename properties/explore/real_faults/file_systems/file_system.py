@@ -102,7 +102,10 @@ def why_not(kind: Kind) -> str | None:
 
 @contextmanager
 def mounted_image(kind: Kind, image: int, directory: str, *, direct: bool, crashed: bool = False) -> Iterator[str]:
-    """Mount an image on a new directory. Its loop device detaches with the mount. Raises Unavailable."""
+    """Mount an image on a new directory.
+
+    Its loop device detaches with the mount. Raises Unavailable.
+    """
     system = FILE_SYSTEMS[kind]
     name, device = attach(image, direct=direct)
     options = ",".join(filter(None, (system.options, system.crash_options if crashed else "")))

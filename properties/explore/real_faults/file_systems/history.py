@@ -89,7 +89,10 @@ class _Writer:
                 yield DirectorySynced(path)
 
     def _write(self, number: int, operation: Operation) -> Iterator[Entry]:
-        """Yield the entries of a write. It proceeds page by page, so a file may end at a page boundary inside it."""
+        """Yield the entries of a write.
+
+        It proceeds page by page, so a file may end at a page boundary inside it.
+        """
         held, position, end = self.contents[number], operation.position, operation.position + operation.size_bytes
         while position < end:
             page = position // PAGE_BYTES

@@ -1,4 +1,4 @@
-"""Run workloads on a file system, make power losses, and compare what is left with the crash model."""
+"""Run workloads on a file system, and compare what power losses leave with the crash model."""
 
 import os
 import random
@@ -42,7 +42,10 @@ class Measured:
 
     @property
     def caught(self) -> bool:
-        """Whether the planted wrong rule was found out: an illegal tree, or a permitted loss that never happens."""
+        """Whether the planted wrong rule was found out.
+
+        It made a tree illegal, or it permits a loss that never happens.
+        """
         return bool(self.planted.illegal) or self.planted.forgets_a_sync
 
     @property
@@ -63,9 +66,9 @@ class Measured:
 def measure(
     kind: Kind, *, workloads: int, states: int, seed: int = 0, progress: Callable[[str], None] = lambda _: None
 ) -> Measured:
-    """Run `workloads` workloads with `states` power losses each. An interrupt ends the run and keeps the results.
+    """Run `workloads` workloads with `states` power losses each.
 
-    The mounts are in the namespace of a child process and disappear with it.
+    An interrupt ends the run and keeps the results. The mounts are in the namespace of a child process and disappear with it.
     """
     measured = Measured(
         kind,
@@ -108,7 +111,10 @@ def _compare(measured: Measured, outcome: Outcome) -> None:
 
 
 def outcomes(kind: Kind, directory: str, *, workloads: int, states: int, seed: int) -> Iterator[Outcome]:
-    """Yield what each workload left. Only for a process with its own mounts. Raises Unavailable."""
+    """Yield what each workload left.
+
+    Only for a process with its own mounts. Raises Unavailable.
+    """
     prepared = FILE_SYSTEMS[kind].formatted()
     try:
         prepare(kind, prepared, directory)

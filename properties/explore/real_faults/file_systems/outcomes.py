@@ -25,7 +25,10 @@ class Outcome:
     found: tuple[tuple[int, Image | str], ...]
 
     def document(self) -> dict[str, Any]:
-        """Return the outcome as JSON values. Contents are runs of equal bytes, equal trees are kept once."""
+        """Return the outcome as JSON values.
+
+        Contents are runs of equal bytes. Equal trees are kept once.
+        """
         trees = {mark: dict[str, Any]() for mark, _ in self.found}
         for mark, tree in self.found:
             text = _tree_document(tree)
@@ -58,7 +61,7 @@ def _tree(document: Any) -> Image | str:
 
 
 class OutcomeFile:
-    """Outcomes that a child process writes and its parent reads, also after the child has died."""
+    """Outcomes that a child process writes and its parent reads, after its death too."""
 
     def __init__(self) -> None:
         self._fd = os.memfd_create("tornpage-outcomes", os.MFD_CLOEXEC)

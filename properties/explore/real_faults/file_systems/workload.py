@@ -48,7 +48,10 @@ def operation_of(document: Mapping[str, Any]) -> Operation:
 
 
 def content(tag: int, position: int, size_bytes: int) -> bytes:
-    """Return the bytes that a write puts at a position. Writes of different tags differ in each byte."""
+    """Return the bytes that a write puts at a position.
+
+    Writes of different tags differ in each byte.
+    """
     return bytes([1 + tag]) * size_bytes
 
 

@@ -65,7 +65,7 @@ def test_a_planted_rule_that_is_too_strong_makes_trees_illegal(kind: Kind) -> No
 
 
 def test_a_planted_rule_that_forgets_a_sync_is_found_out() -> None:
-    """On a disk that forgets that the sync of a new file commits its name, the name is kept each time."""
+    """The rule loses the name of a new file after its sync. The name is kept each time."""
     forgetful = compared("ext4", "ext4", PLANTED["ext4"])
     assert not forgetful.illegal
     assert forgetful.forgets_a_sync
