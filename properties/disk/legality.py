@@ -127,7 +127,7 @@ def _durable_since(base: Image, journal: Sequence[Entry], position: int, disk: s
 
 
 def _below_new(operations: dict[int, Operation], since: dict[int, int], barrier: int, path: str) -> list[int]:
-    """Return the operations in `path`, and in directories below it, that a barrier finds in flight.
+    """Return the operations in `path` and in directories below it that are in flight.
 
     The creation of these directories is in flight too.
     """

@@ -47,7 +47,7 @@ def test_a_few_workloads_hold_and_are_written_down(kind: Kind, tmp_path: Path) -
     assert (said["verdict"], code) in (
         ("holds", 0),
         ("vacuous", 3),
-    )  # three workloads need not find out the planted rule
+    )
     rows = json.loads((out / "tables" / "rules.json").read_text())["rows"]
     assert {"rule", "seen"} == set(rows[0])
 

@@ -163,7 +163,7 @@ def required(disk: Disk) -> tuple[str, ...]:
     Their names are those of activation tables. A rule that every swarm configuration switched off was not hit, and the
     campaign reports it.
     """
-    power = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
+    power: tuple[str, ...] = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
     if not DISK_RULES[disk].tears:
         power = tuple(fault for fault in power if fault != "torn_page")
     faults = (*power, *end_fault_classes(disk), "progress_saved", "progress_being_saved", "delivered_after_recovery")

@@ -13,7 +13,7 @@ import pytest
 from tornpage.cli.options import DISKS
 from tornpage.properties.disk.certificate import certify
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
+from tornpage.properties.disk.images import Choices, compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
@@ -123,7 +123,7 @@ def test_committed_and_pending_names_take_effect_in_their_order() -> None:
 
 def test_btrfs_never_tears_a_page() -> None:
     journal: list[Entry] = [Resized(A, 4096), PageWritten(A, 0, b"1" * 4096), PageWritten(A, 0, b"2" * 4096)]
-    torn = {"size /a": 1, "page /a 0": (1, 2, 0b1111)}
+    torn: Choices = {"size /a": 1, "page /a 0": (1, 2, 0b1111)}
     for disk, whole in (("ext4", False), ("btrfs", True)):
         image = compose(disk_state(BASE, journal, 3, disk=disk), torn)  # type: ignore[arg-type]
         assert (len(set(image.files["/a"])) == 1) == whole

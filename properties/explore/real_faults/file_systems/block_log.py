@@ -56,7 +56,8 @@ def power_losses(
 ) -> Iterator[PowerLoss]:
     """Yield `count` power losses in the order of the log.
 
-    They fall between the first mark and the last. `base` is the image before the first entry of the log. No write that begins in `whole` is torn.
+    They fall between the first mark and the last. `base` is the image before the first entry of the log. No write that
+    begins in `whole` is torn.
     """
     entries = list(log)
     marks = [number for number, entry in enumerate(entries) if isinstance(entry, Mark)]

@@ -24,8 +24,8 @@ def explained(
 ) -> tuple[dict[str, Choice], str]:
     """Return choices that leave `found`, and "".
 
-    Without such choices, return the nearest ones and the first thing that they do not explain. Any of the files in `missing` may be missing. The disk must be one on which names that no sync committed survive in
-    their order.
+    Without such choices, return the nearest ones and the first thing that they do not explain. Any of the files in
+    `missing` may be missing. The disk must be one on which names that no sync committed survive in their order.
     """
     nearest, reason = dict[str, Choice](), "the names are not those of any legal set of the unsynced operations"
     for choices in _choices_of_names(state):

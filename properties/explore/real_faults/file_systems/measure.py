@@ -1,4 +1,4 @@
-"""Run workloads on a file system, and compare what power losses leave with the crash model."""
+"""Run workloads on a file system and compare what is left with the crash model."""
 
 import os
 import random
@@ -68,7 +68,8 @@ def measure(
 ) -> Measured:
     """Run `workloads` workloads with `states` power losses each.
 
-    An interrupt ends the run and keeps the results. The mounts are in the namespace of a child process and disappear with it.
+    An interrupt ends the run and keeps the results. The mounts are in the namespace of a child process and disappear
+    with it.
     """
     measured = Measured(
         kind,
