@@ -5,16 +5,23 @@ chosen from 200 so that each rule which the 200 show is shown.
 """
 
 import json
+import random
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tornpage.properties.disk.certificate import certify
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
+from tornpage.properties.disk.legality import objections
 from tornpage.properties.disk.rules import DISK_RULES, DiskRules
+from tornpage.properties.disk.sampling import draw
 from tornpage.properties.explore.real_faults.file_systems.comparing import HALF_A_RENAME, PLANTED, Comparison
 from tornpage.properties.explore.real_faults.file_systems.file_system import Kind
+from tornpage.properties.explore.real_faults.file_systems.history import START, history_of
 from tornpage.properties.explore.real_faults.file_systems.outcomes import Outcome, outcome_of
 from tornpage.properties.explore.real_faults.file_systems.seen import NEVER_SEEN
+from tornpage.properties.explore.real_faults.file_systems.workload import draw_workload
 from tornpage.properties.program.case import Disk
 
 KINDS: tuple[Kind, ...] = ("ext4", "xfs", "btrfs")
@@ -28,6 +35,7 @@ def recorded(kind: Kind) -> list[Outcome]:
     return [outcome_of(item) for item in document["outcomes"]]
 
 
+@cache
 def compared(kind: Kind, disk: Disk, rules: DiskRules | None = None) -> Comparison:
     comparison = Comparison(kind, disk, rules)
     for outcome in recorded(kind):
@@ -76,3 +84,20 @@ def test_a_planted_rule_that_forgets_a_sync_is_found_out() -> None:
 @pytest.mark.parametrize(("kind", "of_another"), [("ext4", "xfs"), ("btrfs", "ext4"), ("ext4", "btrfs")])
 def test_no_file_system_follows_the_rules_of_another(kind: Kind, of_another: Kind) -> None:
     assert compared(kind, of_another, DISK_RULES[of_another]).illegal
+
+
+@pytest.mark.parametrize("disk", DISK_RULES)
+def test_drawn_power_losses_of_workloads_are_legal(disk: Disk) -> None:
+    """The maker of images and the legality checker agree on workloads with each kind of sync and with renames."""
+    alone = 0
+    for seed in range(25):
+        rng = random.Random(f"{disk} {seed}")
+        journal = history_of(draw_workload(rng, length=14)).journal
+        for _ in range(4):
+            position = rng.randrange(len(journal) + 1)
+            state = disk_state(START, journal, position, disk=disk)
+            choices = draw(in_flight_writes(state), rng)
+            certificate = certify(START, journal, position, choices, disk=disk)
+            assert objections(START, journal, compose(state, choices), certificate) == []
+            alone += any(write.kind == "name" for write in in_flight_writes(state))
+    assert bool(alone) == (disk in ("posix-strict", "journal", "btrfs"))
