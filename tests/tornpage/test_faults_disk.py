@@ -21,6 +21,8 @@ from tornpage.render.file_systems import measured_outcome
 
 COMMAND = [sys.executable, "-P", "-m", "tornpage", "faults", "disk"]
 KINDS: tuple[Kind, ...] = ("ext4", "xfs", "btrfs")
+RARE = frozenset({"size kept without its page", "stale page after a cut", "torn page"})
+"""Seen in fewer than ten of 1,300 states, so that a run may miss them. The recorded trees show them."""
 
 
 def document(*arguments: str) -> tuple[dict[str, Any], int]:
@@ -60,7 +62,7 @@ def test_two_hundred_workloads_leave_only_legal_trees(kind: Kind) -> None:
     assert (said["verdict"], code) == ("holds", 0)
     assert said["figures"]["illegal_trees"] == said["figures"]["illegal_trees_journal"] == 0
     never = {finding["sentence"] for finding in said["findings"] if finding["code"] == "never-happened"}
-    assert never <= {f"permitted and never seen: {rule}" for rule in NEVER_SEEN[kind]}
+    assert never <= {f"permitted and never seen: {rule}" for rule in NEVER_SEEN[kind] | RARE}
 
 
 def test_an_interrupt_leaves_no_loop_device_and_no_mount() -> None:
