@@ -102,7 +102,7 @@ def test_sync_of_a_renamed_file_keeps_its_name(tmp_path: Path, disk: Disk, survi
 def test_sync_of_the_data_of_a_renamed_file_keeps_no_rename_on_ext4(
     tmp_path: Path, disk: Disk, survives: set[bytes]
 ) -> None:
-    """Symptom: a rename and then fdatasync or msync counted as durable, while ext4 loses the rename."""
+    """Symptom: a rename followed by fdatasync was durable, and ext4 loses the rename."""
     base = Image(frozenset({"/"}), {"/f": b"old", "/g": b"new"})
     for path, content in base.files.items():
         (tmp_path / path[1:]).write_bytes(content)
@@ -114,7 +114,7 @@ def test_sync_of_the_data_of_a_renamed_file_keeps_no_rename_on_ext4(
 
 
 def test_write_that_extends_a_file_may_end_at_each_page_in_it(tmp_path: Path) -> None:
-    """Symptom: ext4 left 8,192 bytes after a write from 6,000 to 14,192, and no image had this size."""
+    """Symptom: ext4 left 8,192 bytes of a write from 6,000 to 14,192, and no image did."""
     base = Image(frozenset({"/"}), {"/f": b"A" * 6000})
     (tmp_path / "f").write_bytes(base.files["/f"])
     watched = WatchedDirectory(tmp_path, base)

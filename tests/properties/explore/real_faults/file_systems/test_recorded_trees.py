@@ -88,7 +88,7 @@ def test_no_file_system_follows_the_rules_of_another(kind: Kind, of_another: Kin
 
 @pytest.mark.parametrize("disk", DISK_RULES)
 def test_drawn_power_losses_of_workloads_are_legal(disk: Disk) -> None:
-    """The maker of images and the legality checker agree on workloads with each kind of sync and with renames."""
+    """The maker and the checker agree on workloads with renames and each kind of sync."""
     alone = 0
     for seed in range(25):
         rng = random.Random(f"{disk} {seed}")
