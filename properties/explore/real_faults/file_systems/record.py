@@ -3,7 +3,7 @@
 import ctypes
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tornpage.properties.explore.real_faults.file_systems.block_device import BlockDevice, Logged, served
 from tornpage.properties.explore.real_faults.file_systems.file_system import Kind, mounted_image
@@ -95,7 +95,7 @@ def _execute(root: str, operation: Operation) -> None:
             raise ValueError(f"unknown operation {kind!r}")
 
 
-def _on(path: str, flags: int, act) -> None:  # type: ignore[no-untyped-def]
+def _on(path: str, flags: int, act: Callable[[int], object]) -> None:
     fd = os.open(path, flags | os.O_CLOEXEC)
     try:
         act(fd)
