@@ -85,7 +85,7 @@ def command(ctx: click.Context, only: tuple[str, ...], lists: bool, seed: int, o
     help="The file system to measure. Its mkfs has to be installed.",
 )
 @click.option(
-    "--workloads", type=click.IntRange(min=1), default=20, show_default=True, help="Number of recorded workloads."
+    "--workloads", type=click.IntRange(min=1), default=50, show_default=True, help="Number of recorded workloads."
 )
 @click.option(
     "--states", type=click.IntRange(min=1), default=10, show_default=True, help="Power losses of each workload."
