@@ -8,10 +8,12 @@ an operation names a record, a queue or a key by number, the number is taken mod
 3. The environment: `SwitchFlag`, `DiskUsed`, `ReplicaIs`, `ClockStep`, faults of the disk.
 4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmField`, `HarmProgress`, `DelayOffsetsAre`,
    `ChangeRole`.
-5. Several clients at once, by physical or queue offset: `GetAt`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`,
+5. Calls of other shapes of stores: `Call`.
+6. Several clients at once, by physical or queue offset: `GetAt`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`,
    `QueryProgress`. A client that asks for a `GetRecord`, or for offset -1, computes the offset before it asks.
 
-`model.step` gives the meaning of groups 1 to 3 and 5, and `model.crash` that of group 4. `model.parts` splits the
+`model.step` gives the meaning of groups 1 to 3 and 6, and `model.crash` that of group 4. The meaning of a `Call` depends
+on the shape of the store (properties/foreign/shapes). `model.parts` splits the
 operations of several clients at their linearisation points.
 """
 
@@ -28,6 +30,7 @@ __all__ = [
     "AskMaximum",
     "AskMinimum",
     "BatchDefect",
+    "Call",
     "CancelPull",
     "ChangeRole",
     "Choice",
@@ -626,6 +629,26 @@ class ChangeRole:
     op: Literal["change_role"] = "change_role"
 
 
+# ---- other shapes of stores ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A verb of a store that is no message store, such as a key-value store.
+
+    `name` is the key, the queue or the file. `size_bytes` is the length of the value; 0 also stands for no value. All
+    values of a run differ as far as their length allows. `number` selects an entry of a log, counted from the end that
+    the verb names. `parts` are the calls of a batch, or of concurrent callers.
+    """
+
+    verb: str = "put"
+    name: str = ""
+    size_bytes: int = 0
+    number: int = 0
+    parts: tuple["Call", ...] = ()
+    op: Literal["call"] = "call"
+
+
 # ---- operations of several clients at once ---------------------------------------------------------------------------
 
 
@@ -747,6 +770,7 @@ Operation = (
     | ClockStep
     | DelayOffsetsAre
     | ChangeRole
+    | Call
 )
 
 OPERATIONS: dict[str, Any] = {kind().op: kind for kind in get_args(Operation)}
@@ -772,8 +796,9 @@ WITHOUT_A_VERB = (
     CancelPull,
     CommitOffset,
     QueryOffsets,
+    Call,
 )
-"""Operations that make no disk call: no crash can fall into them."""
+"""Operations of the project's own store that make no disk call: no crash can fall into them."""
 
 InterleavedOperation = (
     Put

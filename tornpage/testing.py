@@ -1,4 +1,4 @@
-"""Helpers for tests of your store: an assertion, and a reference store in memory."""
+"""Helpers for tests of your store: an assertion, base classes by shape, reference stores."""
 
 from tornpage.model.state import CommitLog
 from tornpage.outcomes.targets import assert_case_holds, assert_store_holds
@@ -11,12 +11,17 @@ from tornpage.properties.foreign.reference_store import (
     ReferenceStore,
     SafeAfter,
 )
+from tornpage.properties.foreign.shapes.adapters import FileStore, KeyValueStore, LogStore, QueueStore
 
 __all__ = [
     "SAFE_AFTER",
     "CommitLog",
     "CrashFault",
+    "FileStore",
     "HarnessError",
+    "KeyValueStore",
+    "LogStore",
+    "QueueStore",
     "ReferenceState",
     "ReferenceStore",
     "SafeAfter",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from tornpage.model.message import record_bytes
 from tornpage.model.operations import (
     AimFault,
+    Call,
     Concurrent,
     Crash,
     Damage,
@@ -305,7 +306,9 @@ _SWITCHES_MAX = 100
 """The number of yield points at which one switch is tried in place of several."""
 _NEARER_MAX = 8
 """The number of crash points by which a crash moves closer when an operation before it is left out."""
-_OF_THEIR_OWN = (AimFault, Put, PutBatch, Concurrent, PullWhileDispatching, Crash, Step)
+_OF_THEIR_OWN = (AimFault, Call, Put, PutBatch, Concurrent, PullWhileDispatching, Crash, Step)
+_CALL_BYTES = 8
+"""The length of a simple value."""
 _NOT_SIMPLIFIED = ("op", "file", "harm", "kind")
 
 
@@ -328,6 +331,36 @@ def fewer_before_a_crash(case: Case) -> Iterator[Case]:
             near = (last.back - less for less in range(1, _NEARER_MAX))
             for back in sorted({max(1, back) for back in (in_proportion, *near)}, reverse=True):
                 yield replace(case, operations=(*kept, replace(last, back=back)))
+
+
+def simpler_calls(case: Case) -> Iterator[Case]:
+    """Simplify calls of other shapes: fewer parts, one part instead of all, smaller values, the first name and number."""
+    for number, operation in enumerate(case.operations):
+        if isinstance(operation, Call):
+            yield from (with_operation(case, number, part) for part in operation.parts)
+            for parts in shorter(operation.parts):
+                if parts:
+                    yield with_operation(case, number, replace(operation, parts=parts))
+            for index, part in enumerate(operation.parts):
+                for simpler in _simpler_call(part):
+                    parts = (*operation.parts[:index], simpler, *operation.parts[index + 1 :])
+                    yield with_operation(case, number, replace(operation, parts=parts))
+            yield from (with_operation(case, number, simpler) for simpler in _simpler_call(operation))
+    names = sorted({each.name for each in case.operations if isinstance(each, Call) and each.name})
+    for name in names[1:]:
+        renamed = [
+            replace(each, name=names[0]) if isinstance(each, Call) and each.name == name else each
+            for each in case.operations
+        ]
+        yield replace(case, operations=tuple(renamed))
+
+
+def _simpler_call(call: Call) -> Iterator[Call]:
+    for size_bytes in sorted({min(_CALL_BYTES, call.size_bytes), call.size_bytes // 2}):
+        if _CALL_BYTES <= size_bytes < call.size_bytes:
+            yield replace(call, size_bytes=size_bytes)
+    if call.number:
+        yield replace(call, number=0)
 
 
 def simpler_steps(case: Case) -> Iterator[Case]:
@@ -399,6 +432,7 @@ SIMPLER: tuple[Pass, ...] = (
     simpler_concurrency,
     simpler_polling,
     simpler_batches,
+    simpler_calls,
     simpler_puts,
 )
 """Each candidate is one removal or one simplification. A case from which none of them fails in the same way is

@@ -305,13 +305,7 @@ def _answer(log: CommitLog) -> str:
 
 
 def _answer_of_foreign(state: Any) -> str:
-    records = state.log.records
-    power, kill = (sum(record.end_offset <= state.floor(fault) for record in records) for fault in ("power", "kill"))
-    return f"answered: {_messages(len(records))}, {power} promised to survive a power loss, {kill} a kill"
-
-
-def _messages(count: int) -> str:
-    return f"{count} message{'' if count == 1 else 's'}"
+    return str(state.summary())
 
 
 def _names(run: CrashContext) -> dict[int, str]:
@@ -414,13 +408,10 @@ def _explanation_of_foreign_crash(run: Any, crash: CrashContext, case: Case) -> 
 
 
 def _legal_for_foreign(run: Any, crash: CrashContext) -> str:
-    """Return how many messages may be left after a crash of a foreign store."""
-    reference, span = run.promises.reference(), crash.span
-    reference.go_on_with(span.after)
+    """Return what may be left after a crash of a foreign store."""
+    span = crash.span
     fault = "kill" if crash.crash.kill else "power"
-    legal = reference.survivors(fault, since=span.before if crash.back else span.after)
-    fewest, most = min(legal), max(legal)
-    return _messages(fewest) if fewest == most else f"{fewest} to {most} messages, the first ones"
+    return str(run.book.legal(fault, span.before if crash.back else span.after, span.after))
 
 
 def _values(frame: Frame) -> tuple[str, int, int, str, str]:

@@ -9,15 +9,19 @@ A state is found by comparison and never copied from the store: a message that i
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tornpage.model.index import keys_of
 from tornpage.model.state import Record
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.foreign.reference_store import ReferenceState, ReferenceStore
-from tornpage.properties.foreign.session import StoreSession
+from tornpage.properties.foreign.shapes.shape import shown
 from tornpage.properties.judge.rulings import Ruling, holds, judge, require, ruling_of
 
-__all__ = ["Expectation", "Survived", "found_by_key", "judge_survivors", "keys_in", "shown"]
+if TYPE_CHECKING:
+    from tornpage.properties.foreign.session import StoreSession
+
+__all__ = ["Expectation", "Survived", "found_by_key", "judge_survivors", "keys_in"]
 
 Queue = tuple[str, int]
 
@@ -48,7 +52,7 @@ class Survived:
 
 
 def judge_survivors(
-    store: StoreSession, known: Expectation, legal: Mapping[int, ReferenceState], reference: ReferenceStore
+    store: "StoreSession", known: Expectation, legal: Mapping[int, ReferenceState], reference: ReferenceStore
 ) -> Survived:
     """Judge the state of a store after a crash (contract 1 to 5).
 
@@ -90,7 +94,7 @@ def keys_in(records: Iterable[Record]) -> list[tuple[str, str]]:
 
 
 @judge(5)
-def found_by_key(store: StoreSession, reference: ReferenceStore, topic: str, key: str) -> None:
+def found_by_key(store: "StoreSession", reference: ReferenceStore, topic: str, key: str) -> None:
     """Check that a query by key finds every message with the key and no other (contract 5)."""
     expected, found = reference.find(topic, key), store.find(topic, key)
     if found != expected:
@@ -98,7 +102,7 @@ def found_by_key(store: StoreSession, reference: ReferenceStore, topic: str, key
         raise GuaranteeBroken(5, sentence, _bodies(expected), _bodies(found))
 
 
-def _count_in_queues(store: StoreSession, known: Expectation) -> int:
+def _count_in_queues(store: "StoreSession", known: Expectation) -> int:
     """Return how many messages are in the queues.
 
     They must be the first ones (contract 1 and 4).
@@ -122,7 +126,7 @@ def _count_in_queues(store: StoreSession, known: Expectation) -> int:
     return _first_ones(known.records, [record.offset in there for record in known.records])
 
 
-def _count_by_offset(store: StoreSession, known: Expectation) -> int:
+def _count_by_offset(store: "StoreSession", known: Expectation) -> int:
     """Return how many messages are found by offset. They must be the first ones (contract 1)."""
     asked = [record for record in known.records if record.offset in known.offsets]
     return _first_ones(asked, [_is_there(store, record, known.offsets[record.offset]) for record in asked])
@@ -138,7 +142,7 @@ def _first_ones(records: Sequence[Record], is_there: Sequence[bool]) -> int:
     return count
 
 
-def _agrees_by_offset(store: StoreSession, known: Expectation, count: int) -> None:
+def _agrees_by_offset(store: "StoreSession", known: Expectation, count: int) -> None:
     """Check that offsets lead only to messages that survived (contract 1 and 3)."""
     survived = {known.offsets[record.offset] for record in known.records[:count] if record.offset in known.offsets}
     for number, record in enumerate(known.records):
@@ -158,7 +162,7 @@ def _agrees_by_offset(store: StoreSession, known: Expectation, count: int) -> No
             raise GuaranteeBroken(3, "a message comes back that an earlier recovery had cut", "nothing", str(offset))
 
 
-def _is_there(store: StoreSession, record: Record, offset: int) -> bool:
+def _is_there(store: "StoreSession", record: Record, offset: int) -> bool:
     found, expected = store.get(offset), record.message.body or b""
     if found is not None and found != expected:
         raise GuaranteeBroken(
@@ -175,13 +179,6 @@ def _name(record: Record) -> str:
 def _said(records: Sequence[Record]) -> str:
     last = f", the last one {_name(records[-1])}" if records else ""
     return f"{len(records)} message{'s' * (len(records) != 1)}{last}"
-
-
-def shown(body: bytes | None) -> str:
-    """Return a body as shown in a report."""
-    if body is None:
-        return "nothing"
-    return f"{len(body)} bytes" + (f" {body[:8].hex()}…" if body else "")
 
 
 def _bodies(bodies: Sequence[bytes]) -> str:

@@ -2,7 +2,8 @@
 
 Version 1; docs/test-your-store.md is the user documentation.
 
-1. A store states in its handshake what it promises, and only that is judged.
+1. A store states in its handshake its shape and what it promises, and only that is judged. The verbs of each shape and
+   the language of promises are in shapes/. The rest of this list is about message stores.
 2. `put` answers with the offset of the message, a number by which `get` finds it, and with its number in its queue: 0
    for the first message of a queue, then 1, 2, … A store may return any number where it promises none.
 3. `durable` and `kill` name the answer after which a message is safe from a power loss and from a process kill: the
@@ -11,19 +12,19 @@ Version 1; docs/test-your-store.md is the user documentation.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from difflib import get_close_matches
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tornpage.properties.foreign.reference_store import SAFE_AFTER, ReferenceStore, SafeAfter
+from tornpage.properties.foreign.shapes.language import BadPromise, Promises, nearest, promises_of
+from tornpage.properties.foreign.shapes.registry import MESSAGES, SHAPES
 
-__all__ = ["VERSION", "BadHandshake", "Promises", "Target", "TargetUnusable", "printable", "read_handshake"]
+__all__ = ["VERSION", "BadHandshake", "Handshake", "Target", "TargetUnusable", "printable", "read_handshake"]
 
 VERSION = 1
 
 
 class Target(Protocol):
-    """Implement this to have a store tested. It may raise anything.
+    """Implement this to have a message store tested. It may raise anything.
 
     An error for a request that the store promised to serve breaks contract 8.
     """
@@ -51,40 +52,28 @@ class Target(Protocol):
         """Close cleanly; no request follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Promises:
-    """List the promises of a store. `body_bytes_max` is the longest body that it accepts."""
-
-    durable: SafeAfter = "put"
-    kill: SafeAfter = "put"
-    recovered: bool = False
-    offsets: bool = True
-    queues: bool = True
-    index: bool = False
-    body_bytes_max: int = 4096
-
-    def reference(self) -> ReferenceStore:
-        """Return the reference of a store with these promises."""
-        return ReferenceStore(
-            durable=self.durable, kill=self.kill, recovered=self.recovered, body_bytes_max=self.body_bytes_max
-        )
-
-
 class TargetUnusable(Exception):
     """Raise this if there is no store to test, or not in this way. The message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """Hold the name of a store, its shape and its promises."""
+
+    name: str
+    shape: str
+    promises: Promises
 
 
 class BadHandshake(TargetUnusable):
     """Raise this if a handshake cannot be used; the message says what is wrong."""
 
 
-_KEYS = ("tornpage", "name", "promises")
-_USUAL = Promises()
-_FIELDS = tuple(field.name for field in fields(Promises))
+_KEYS = ("tornpage", "name", "shape", "promises")
 
 
-def read_handshake(answer: Mapping[str, Any]) -> tuple[str, Promises]:
-    """Return the name of a store and its promises. Raises BadHandshake, which names the error."""
+def read_handshake(answer: Mapping[str, Any]) -> Handshake:
+    """Return what a store says about itself. Raises BadHandshake, which names the error."""
     version = answer.get("tornpage")
     if version is None:
         raise BadHandshake(f'the handshake has no "tornpage": answer hello with {{"tornpage": {VERSION}, …}}')
@@ -92,23 +81,17 @@ def read_handshake(answer: Mapping[str, Any]) -> tuple[str, Promises]:
         raise BadHandshake(f"the store speaks version {version!r} of the protocol, and this tornpage speaks {VERSION}")
     for key in answer:
         if key not in _KEYS:
-            raise BadHandshake(f"the handshake has an unknown field {key!r}{_nearest(key, _KEYS)}")
-    promises = answer.get("promises", {})
+            raise BadHandshake(f"the handshake has an unknown field {key!r}{nearest(key, _KEYS)}")
+    shape, promises = answer.get("shape", MESSAGES), answer.get("promises", {})
+    if shape not in SHAPES:
+        raise BadHandshake(f"the shape is {shape!r}{nearest(shape, tuple(SHAPES))}")
     if not isinstance(promises, Mapping):
         raise BadHandshake(f"promises is {promises!r}, and has to be an object")
-    for key, value in promises.items():
-        if key not in _FIELDS:
-            raise BadHandshake(f"the store promises {key!r}, which is not a known promise{_nearest(key, _FIELDS)}")
-        _check(key, value)
-    durable = promises.get("durable", _USUAL.durable)
-    found = {"durable": durable, "kill": durable, **promises}
-    if SAFE_AFTER.index(found["kill"]) > SAFE_AFTER.index(durable):
-        raise BadHandshake(
-            f"kill is {found['kill']!r} and durable {durable!r}: what survives a power loss survives a kill"
-        )
-    if not (found.get("offsets", True) or found.get("queues", True)):
-        raise BadHandshake("offsets and queues are both false: then nothing can be read back")
-    return printable(answer.get("name") or "the store"), Promises(**found)
+    try:
+        read = promises_of(SHAPES[shape].promises, promises)
+    except BadPromise as wrong:
+        raise BadHandshake(str(wrong)) from None
+    return Handshake(printable(answer.get("name") or "the store"), shape, read)
 
 
 def printable(value: object) -> str:
@@ -117,19 +100,3 @@ def printable(value: object) -> str:
     JSON may contain halves of surrogate pairs.
     """
     return str(value).encode("utf-8", "replace").decode()
-
-
-def _check(key: str, value: Any) -> None:
-    if key in ("durable", "kill"):
-        if value not in SAFE_AFTER:
-            raise BadHandshake(f"{key} is {value!r}: {', '.join(SAFE_AFTER)}")
-    elif key == "body_bytes_max":
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise BadHandshake(f"body_bytes_max is {value!r}, and has to be a number of bytes")
-    elif not isinstance(value, bool):
-        raise BadHandshake(f"{key} is {value!r}: true or false")
-
-
-def _nearest(word: str, known: Sequence[str]) -> str:
-    near = get_close_matches(str(word), known, 1)
-    return f"; did you mean {near[0]!r}?" if near else f": {', '.join(known)}"

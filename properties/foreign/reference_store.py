@@ -9,7 +9,7 @@
 5. A crash may leave a message whose put has no answer. Recovery does not make it safe, nor does a later close of a
    store with a stronger promise. A store that makes such messages safe when it opens promises `recovered`.
 
-It uses the standard library only and writes nothing.
+It writes nothing.
 """
 
 from collections.abc import Sequence
@@ -23,6 +23,7 @@ from tornpage.model.message import Message
 from tornpage.model.operations import Flush, Operation, Put, Step
 from tornpage.model.state import Clock, CommitLog, Layout, Record, State
 from tornpage.model.step import step
+from tornpage.properties.foreign.shapes.language import BadPromise, points_of
 
 __all__ = ["SAFE_AFTER", "CrashFault", "ReferenceState", "ReferenceStore", "SafeAfter"]
 
@@ -61,21 +62,20 @@ class ReferenceStore:
     def __init__(
         self,
         *,
-        durable: SafeAfter = "put",
-        kill: SafeAfter | None = None,
+        durable: SafeAfter | Sequence[str] = "put",
+        kill: SafeAfter | Sequence[str] | None = None,
         recovered: bool = False,
         body_bytes_max: int = _BODY_BYTES_MAX,
     ) -> None:
         kill = durable if kill is None else kill
-        for promise in (durable, kill):
-            if promise not in SAFE_AFTER:
-                raise ValueError(f"{promise!r} is no promise: {', '.join(SAFE_AFTER)}")
-        if SAFE_AFTER.index(kill) > SAFE_AFTER.index(durable):
+        self._durable, self._kill = _points(durable), _points(kill)
+        if not set(self._durable) <= set(self._kill):
             raise ValueError(f"durable after {durable!r} and kill after {kill!r}: a kill takes less than a power loss")
-        self._durable, self._kill, self._recovered = durable, kill, recovered
+        self._given = {"durable": durable, "kill": kill}
+        self._recovered = recovered
         self._body_bytes_max = body_bytes_max
         self._layout = Layout(
-            file_bytes=1 << 62, record_bytes_max=1 << 40, trailer=False, sync_flush=durable == "put", files_max=1
+            file_bytes=1 << 62, record_bytes_max=1 << 40, trailer=False, sync_flush="put" in self._durable, files_max=1
         )
         self._closed = False
         self.state = ReferenceState(CommitLog())
@@ -84,8 +84,7 @@ class ReferenceStore:
     def promises(self) -> dict[str, Any]:
         """Return the promises as in a handshake."""
         return {
-            "durable": self._durable,
-            "kill": self._kill,
+            **self._given,
             "recovered": self._recovered,
             "offsets": True,
             "queues": True,
@@ -123,7 +122,7 @@ class ReferenceStore:
         assert isinstance(answer.put, PutAnswer)
         if answer.put.offset < 0:
             raise ValueError(f"the message is refused: {answer.put.status}")
-        killed_offset = log.end_offset if self._kill == "put" else self.state.killed_offset
+        killed_offset = log.end_offset if "put" in self._kill else self.state.killed_offset
         self.state = ReferenceState(log, killed_offset, log.end_offset)
         self.state = ReferenceState(self._after(Step("reput"))[0], killed_offset, log.end_offset)
         return answer.put.offset, answer.put.queue_offset
@@ -163,9 +162,9 @@ class ReferenceStore:
         self._closed = True
 
     def reopen(self) -> None:
-        """Open again after a close. Everything is there if a close promises anything."""
+        """Open again after a close. Everything is there if anything is promised."""
         self._closed = False
-        if self._kill == "nothing":
+        if not self._kill:
             self.state = ReferenceState(CommitLog())
 
     # ---- crashes --------------------------------------------------------------------------------------------------
@@ -211,13 +210,13 @@ class ReferenceStore:
         A promise of just this verb covers every message. A stronger promise covers messages with an answer only.
         """
         log, killed_offset, answered_offset = self.log, self.state.killed_offset, self.state.answered_offset
-        if self._durable == verb:
+        if self._durable[:1] == (verb,):
             log, _ = self._after(Flush())
-        elif SAFE_AFTER.index(self._durable) < SAFE_AFTER.index(verb):
+        elif verb in self._durable:
             log = log.changed(flushed_offset=max(log.flushed_offset, answered_offset))
-        if self._kill == verb:
+        if self._kill[:1] == (verb,):
             killed_offset = log.end_offset
-        elif SAFE_AFTER.index(self._kill) < SAFE_AFTER.index(verb):
+        elif verb in self._kill:
             killed_offset = max(killed_offset, answered_offset)
         self.state = ReferenceState(log, killed_offset, answered_offset)
 
@@ -233,6 +232,14 @@ class ReferenceStore:
     def _must_be_open(self) -> None:
         if self._closed:
             raise ValueError("the store is closed")
+
+
+def _points(promise: SafeAfter | Sequence[str]) -> tuple[str, ...]:
+    """Return the points of a promise, a word or a list. Raises ValueError."""
+    try:
+        return points_of(promise, SAFE_AFTER[:-1])
+    except BadPromise:
+        raise ValueError(f"{promise!r} is no promise: {', '.join(SAFE_AFTER)}") from None
 
 
 def _body(record: Record | None) -> bytes | None:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tornpage.properties.foreign.protocol import VERSION, Target
+from tornpage.properties.foreign.shapes.adapters import answer_of_shape
+from tornpage.properties.foreign.shapes.registry import MESSAGES
 
 __all__ = ["serve"]
 
@@ -38,11 +40,25 @@ def serve(open_store: Callable[[Path], Target], directory: Path, *, requests: Bi
             return
 
 
-def _answer(store: Target, request: dict[str, Any]) -> dict[str, Any]:
+def _answer(store: Any, request: dict[str, Any]) -> dict[str, Any]:
+    shape = getattr(store, "shape", MESSAGES)
     match request["do"]:
         case "hello":
             name = getattr(store, "name", type(store).__name__)
-            return {"tornpage": VERSION, "name": name, "promises": dict(store.promises)}
+            return {"tornpage": VERSION, "name": name, "shape": shape, "promises": dict(store.promises)}
+        case "flush":
+            store.flush()
+        case "close":
+            store.close()
+        case _ if shape == MESSAGES:
+            return _answer_of_messages(store, request)
+        case _:
+            return answer_of_shape(shape, store, request)
+    return {}
+
+
+def _answer_of_messages(store: Target, request: dict[str, Any]) -> dict[str, Any]:
+    match request["do"]:
         case "put":
             body = base64.b64decode(request["body"])
             offset, number = store.put(request["topic"], request["queue"], body, request["keys"])
@@ -53,13 +69,8 @@ def _answer(store: Target, request: dict[str, Any]) -> dict[str, Any]:
             return {"body": _coded(store.read(request["topic"], request["queue"], request["number"]))}
         case "find":
             return {"bodies": [_coded(body) for body in store.find(request["topic"], request["key"])]}
-        case "flush":
-            store.flush()
-        case "close":
-            store.close()
         case unknown:
             raise ValueError(f"unknown request {unknown!r}")
-    return {}
 
 
 def _coded(body: bytes | None) -> str | None:

@@ -44,11 +44,18 @@ class StoreSession:
                 raise GuaranteeBroken(7, sentence)
             raise Died(sentence, process.said())
         try:
-            self.name, self.promises = read_handshake(answer)
+            said = read_handshake(answer)
         except BadHandshake as wrong:
             if opens_again:
                 raise GuaranteeBroken(7, f"the store does not open as it did before: {wrong}") from wrong
             raise
+        self.name, self.shape = said.name, said.shape
+        self.promises: Any = said.promises
+        """The promises, of the class of the shape."""
+
+    def call(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """Send a request of any shape; return its answer. Raises GuaranteeBroken for an error."""
+        return self._ask(do, **arguments)
 
     def put(self, topic: str, queue: int, body: bytes, keys: list[str]) -> tuple[int, int]:
         """Put a message; return its offset and number, 0 where a value is not promised."""
@@ -70,7 +77,7 @@ class StoreSession:
         answer = self._ask("find", topic=topic, key=key)
         bodies = answer.get("bodies")
         if not isinstance(bodies, list):
-            raise self._odd("find", answer, "a list of bodies")
+            raise self.odd("find", answer, "a list of bodies")
         return [self._decoded("find", answer, body) for body in bodies]
 
     def flush(self) -> None:
@@ -97,12 +104,12 @@ class StoreSession:
     def _number(self, do: str, answer: dict[str, Any], name: str) -> int:
         value = answer.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self._odd(do, answer, f"a whole number {name!r}")
+            raise self.odd(do, answer, f"a whole number {name!r}")
         return value
 
     def _body(self, do: str, answer: dict[str, Any]) -> bytes | None:
         if "body" not in answer:
-            raise self._odd(do, answer, "a body, or null for none")
+            raise self.odd(do, answer, "a body, or null for none")
         return None if answer["body"] is None else self._decoded(do, answer, answer["body"])
 
     def _decoded(self, do: str, answer: dict[str, Any], body: object) -> bytes:
@@ -111,9 +118,10 @@ class StoreSession:
                 return base64.b64decode(body, validate=True)
             except (binascii.Error, ValueError):
                 pass
-        raise self._odd(do, answer, "a body in base64")
+        raise self.odd(do, answer, "a body in base64")
 
-    def _odd(self, do: str, answer: dict[str, Any], expected: str) -> GuaranteeBroken:
+    def odd(self, do: str, answer: Any, expected: str) -> GuaranteeBroken:
+        """Return the failure of an answer of another form than requested."""
         return GuaranteeBroken(
             8, f"the store answers {do} in a form that the protocol does not allow", expected, str(answer)
         )

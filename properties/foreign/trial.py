@@ -1,65 +1,49 @@
-"""Run a foreign store beside the reference: compare operations, judge crash faults.
+"""Run a foreign store beside its model: compare operations, judge crash faults.
 
-The operations are those of cases (properties/program), as far as other stores have them: puts, reads, flushes, close,
-open and crashes. Writes are recorded like those of the crash lab's own disks, so that the same crash states,
+The operations are those of cases (properties/program): reads and writes of the store's shape, flushes, close, open and
+crashes. What they mean, and what a crash may leave, is in the shape (foreign/shapes). Writes are recorded like those of the crash lab's own disks, so that the same crash states,
 persistence choices, certificates and shrinkers apply. Where a process cannot be traced, crashes are real kills between
 two operations.
 """
 
 import weakref
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from tornpage.model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
-from tornpage.model.payloads import message_of
-from tornpage.model.state import CommitLog
+from tornpage.model.operations import Call, Close, Crash, Flush, Open, Operation, Put
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import Entry, ProcessKilled
-from tornpage.properties.foreign.judging import Expectation, found_by_key, judge_survivors, keys_in, shown
 from tornpage.properties.foreign.process import StoreProcess
 from tornpage.properties.foreign.protocol import TargetUnusable
-from tornpage.properties.foreign.reference_store import CrashFault, ReferenceState
 from tornpage.properties.foreign.session import StoreSession
+from tornpage.properties.foreign.shapes.language import Fault
+from tornpage.properties.foreign.shapes.registry import run_of
 from tornpage.properties.foreign.spec import read_spec
 from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
 from tornpage.properties.foreign.work_area import WorkArea
-from tornpage.properties.judge.rulings import require
 from tornpage.properties.program.case import Case, Settings
 
-__all__ = ["TargetSpan", "TargetTrial", "crashes_in_first_open", "is_in_first_open", "keys_of_put"]
+__all__ = ["TargetSpan", "TargetTrial", "crashes_in_first_open", "is_in_first_open"]
 
 
 @dataclass(frozen=True, slots=True)
 class TargetSpan:
-    """Hold the span of one operation: its events, and the reference before and after it.
+    """Hold the span of one operation: its events, and the state of the model before and after it.
 
     The events are `first` to `last` (exclusive). `operations` counts the operations up to and including this one.
     """
 
     first: int
     last: int
-    before: ReferenceState
-    after: ReferenceState
+    before: Any
+    after: Any
     operations: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """Hold an answer to a verb of operation number `operations`.
-
-    Messages up to the offset `power` survive a power loss, up to `kill` a kill.
-    """
-
-    operations: int
-    verb: str
-    power: int
-    kill: int
 
 
 class TargetTrial:
@@ -77,29 +61,25 @@ class TargetTrial:
         self.spans: list[TargetSpan] = []
         self.coverage: Counter[str] = Counter()
         self.closed = False
-        self._offsets: dict[int, int] = {}
-        self._cut: frozenset[int] = frozenset()
-        self._queues: set[tuple[str, int]] = set()
-        self._answers: list[_Answer] = []
         self._workplace = WorkArea()
         self._ended = weakref.finalize(self, self._workplace.end)
         self.files: WatchedDirectory | Recorded
         self._watched: WatchedDirectory | None
         self._begin_disk(EMPTY)
         self.store = self._start(opens_again=False)
-        self.promises = self.store.promises
-        self.reference = self.promises.reference()
-        self._end_verb(0, self.reference.state, "the first open")
-
-    @property
-    def log(self) -> CommitLog:
-        """Return the log of the reference."""
-        return self.reference.log
+        self.shape, self.promises = self.store.shape, self.store.promises
+        self.book = run_of(self.shape, self.promises)
+        self._end_verb(0, self.book.state)
 
     @property
     def why_no_power_loss(self) -> str:
         """Return why no power loss can be made from the recording, or an empty string."""
         return why_untraceable() or self.files.unsupported
+
+    @property
+    def asks_power_loss(self) -> bool:
+        """Return whether a power loss can be made, and the store promises something after it."""
+        return not (self.why_no_power_loss or self.promises.kills_only)
 
     def end(self) -> None:
         """Kill the store and remove its directory."""
@@ -122,72 +102,26 @@ class TargetTrial:
             self.end()
             raise
 
-    def _carry_out(self, operation: Operation) -> None:
-        first, before = len(self.files.events), self.reference.state
+    def _carry_out(self, operation: Operation, *, answer: str = "") -> None:
+        """Carry out an operation. `answer` names its answer, if it is not the operation that was asked for."""
+        first, before, number = len(self.files.events), self.book.state, len(self.performed)
+        answer = answer or f"the answer of operation {number} ({operation.op})"
         match operation:
-            case Put():
-                self._put(operation)
             case Flush():
                 self.store.flush()
-                self.reference.flush()
+                self.book.flushed(answer)
             case Close():
-                self._close()
-            case Get(record):
-                self._get(record)
+                self.store.close()
+                self.closed = True
+                self.book.closed(answer)
+            case _ if not self.book.carry_out(operation, self.store, number):
                 return
-            case GetMessage():
-                self._read(operation)
-                return
-            case QueryKey(key):
-                self._find(key)
-                return
-            case _:
-                return
-        self._end_verb(first, before, operation.op)
+        self._end_verb(first, before)
 
-    def _put(self, put: Put) -> None:
-        body = (message_of(put).body or b"")[: self.promises.body_bytes_max]
-        self._queues.add((put.topic, put.queue_id))
-        keys = keys_of_put(put)
-        offset, number = self.store.put(put.topic, put.queue_id, body, keys)
-        expected_offset, expected = self.reference.put(put.topic, put.queue_id, body, keys)
-        if self.promises.queues and number != expected:
-            sentence = "a put returns another number than the next one of its queue"
-            raise GuaranteeBroken(4, sentence, str(expected), str(number))
-        if self.promises.offsets and offset in self._offsets.values():
-            raise GuaranteeBroken(8, "a put returns an offset that another message has", "a new one", str(offset))
-        self._offsets[expected_offset] = offset
-
-    def _get(self, number: int) -> None:
-        known = [record for record in self.log.records if record.offset in self._offsets]
-        if known and self.promises.offsets:
-            record = known[number % len(known)]
-            self._same(self.store.get(self._offsets[record.offset]), self.reference.get(record.offset), "an offset")
-
-    def _read(self, read: GetMessage) -> None:
-        if self._queues and self.promises.queues:
-            topic, queue = sorted(self._queues)[read.queue % len(self._queues)]
-            number = max(0, read.shift)
-            expected = self.reference.read(topic, queue, number)
-            self._same(self.store.read(topic, queue, number), expected, f"a number of queue {topic} {queue}")
-
-    def _find(self, number: int) -> None:
-        keys = keys_in(self.log.records)
-        if keys and self.promises.index:
-            require(found_by_key(self.store, self.reference, *keys[number % len(keys)]))
-
-    def _same(self, found: bytes | None, expected: bytes | None, what: str) -> None:
-        if found != expected:
-            raise GuaranteeBroken(
-                17, f"{what} leads to another message than the one put", shown(expected), shown(found)
-            )
-
-    def _end_verb(self, first: int, before: ReferenceState, verb: str) -> None:
+    def _end_verb(self, first: int, before: Any) -> None:
         assert self._watched is not None
         self._watched.look()
-        now = self.reference.state
-        self._answers.append(_Answer(len(self.performed), verb, now.floor("power"), now.floor("kill")))
-        self.spans.append(TargetSpan(first, len(self.files.events), before, now, len(self.performed)))
+        self.spans.append(TargetSpan(first, len(self.files.events), before, self.book.state, len(self.performed)))
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
@@ -207,55 +141,21 @@ class TargetTrial:
         self._workplace.process = process
         return StoreSession(process, opens_again=opens_again)
 
-    def _close(self) -> None:
-        self.store.close()
-        self.reference.close()
-        self.closed = True
-
     def _reopen(self) -> None:
         """Open again after a close. Everything is there unless a close promises nothing."""
+        number = len(self.performed)
         if not self.closed:
-            self._carry_out(Close())
-        first, before = len(self.files.events), self.reference.state
-        self._open_again(self.reference.survivors("kill"), "kill")
-        self._end_verb(first, before, "open")
+            self._carry_out(Close(), answer=f"the close that operation {number} (open) does first")
+        first, before = len(self.files.events), self.book.state
+        self._open_again("kill", before)
+        self.book.recovered(f"the answer of operation {number} (open)")
+        self._end_verb(first, before)
 
-    def _open_again(self, legal: Mapping[int, ReferenceState], fault: CrashFault) -> int:
-        """Open the present disk and continue with its content; return the number of lost messages."""
-        records = self.log.records
-        known = Expectation(
-            records,
-            min(legal),
-            dict(self._offsets),
-            self._cut,
-            frozenset(self._queues),
-            lambda number: self._promised_by(records[number].end_offset, fault),
-        )
+    def _open_again(self, fault: Fault, since: Any) -> int:
+        """Open the present disk and continue with its content; return the number of lost writes."""
         self.store = self._start(opens_again=True)
         self.closed = False
-        survived = judge_survivors(self.store, known, legal, self.reference)
-        require(survived.ruling)
-        gone = {record.offset for record in known.records[survived.count :]}
-        self._cut |= {self._offsets.pop(offset) for offset in gone & self._offsets.keys()}
-        return len(gone)
-
-    def _promised_by(self, end_offset: int, fault: CrashFault) -> str:
-        """Return the answer that promised the records up to an offset.
-
-        It is the first answer of the latest unbroken row of answers that promise them.
-        """
-        first: _Answer | None = None
-        for answer in self._answers:
-            promised = (answer.power if fault == "power" else answer.kill) >= end_offset
-            first = (first or answer) if promised else None
-        if first is None:
-            return ""
-        operation = self.performed[first.operations - 1] if first.operations else None
-        if first.verb == "close" and isinstance(operation, Open):
-            return f"the close that operation {first.operations} (open) does first"
-        if first.verb == "recovery":
-            return f"the recovery after operation {first.operations} (crash), because `recovered` is promised"
-        return f"the answer of operation {first.operations} ({first.verb})"
+        return self.book.judge(self.store, fault, since)
 
     # ---- crash faults ------------------------------------------------------------------------------------------------
 
@@ -270,18 +170,16 @@ class TargetTrial:
         """Return a trial in the state after an operation of this one. It can do nothing but crash."""
         copy = object.__new__(TargetTrial)
         at = self.spans[span]
-        copy.settings, copy._spec, copy.promises = self.settings, self._spec, self.promises
+        copy.settings, copy._spec = self.settings, self._spec
+        copy.shape, copy.promises = self.shape, self.promises
         copy.performed, copy.losses = self.performed[: at.operations], list(self.losses)
         copy.spans, copy.coverage, copy.closed = self.spans[: span + 1], Counter(), False
-        copy._offsets = {there: given for there, given in self._offsets.items() if there < at.after.log.end_offset}
-        copy._cut, copy._queues = self._cut, set(self._queues)
-        copy._answers = [answer for answer in self._answers if answer.operations <= at.operations]
         copy._workplace = WorkArea()
         copy._ended = weakref.finalize(copy, copy._workplace.end)
         assert self._watched is not None
         copy._watched, copy.files = None, self._watched.until(at.last - 1)
-        copy.reference = self.promises.reference()
-        copy.reference.go_on_with(at.after)
+        copy.book = run_of(self.shape, self.promises)
+        copy.book.go_on_with(at.after)
         return copy
 
     def _crash(self, crash: Crash) -> None:
@@ -294,9 +192,7 @@ class TargetTrial:
         span = self.spans[-1]
         back = 0 if self.why_no_power_loss else min(crash.back, span.last - span.first)
         since = span.before if back else span.after
-        if back:
-            self._answers.pop()  # the last operation has not answered
-        fault: CrashFault = "kill" if crash.kill else "power"
+        fault: Fault = "kill" if crash.kill else "power"
         if crash.kill:
             self.performed.append(Crash(kill=True, back=back))
             self._lose_process(back)
@@ -304,9 +200,11 @@ class TargetTrial:
             self.performed.append(self._lose_power(replace(crash, back=back)))
         self.coverage[fault] += 1
         self.spans = []
-        gone = self._open_again(self.reference.survivors(fault, since=since), fault)
+        gone = self._open_again(fault, since)
         self.coverage[f"{fault}_lost"] += gone > 0
-        self._end_verb(0, self.reference.state, "recovery")
+        before, number = self.book.state, len(self.performed)
+        self.book.recovered(f"the recovery after operation {number} (crash), because `recovered` is promised")
+        self._end_verb(0, before)
 
     def _lose_process(self, back: int) -> None:
         """Continue in the directory as it is, or as it was at an earlier position.
@@ -322,6 +220,8 @@ class TargetTrial:
 
     def _lose_power(self, crash: Crash) -> Crash:
         """Continue with a crash state proved legal; return the crash with its in-flight writes."""
+        if self.promises.kills_only:
+            raise TargetUnusable(f"{self.settings.target} promises nothing after a power loss (consistent: kill)")
         if self.why_no_power_loss:
             raise TargetUnusable(f"no power loss of {self.settings.target} can be made here: {self.why_no_power_loss}")
         base, journal, disk = self.files.base, self.files.journal, self.settings.disk
@@ -341,7 +241,7 @@ def is_in_first_open(case: Case) -> bool:
 
     It then has nothing but crashes, and the first is inside the very first open.
     """
-    has_answers = any(isinstance(operation, (Put, Flush, Close, Open)) for operation in case.operations)
+    has_answers = any(isinstance(operation, (Put, Call, Flush, Close, Open)) for operation in case.operations)
     return not has_answers and crashes_in_first_open(case)
 
 
@@ -352,12 +252,6 @@ def crashes_in_first_open(case: Case) -> bool:
     for operation in case.operations:
         if isinstance(operation, Crash):
             return operation.back > 0
-        if isinstance(operation, (Put, Flush, Close, Open)):
+        if isinstance(operation, (Put, Call, Flush, Close, Open)):
             return False
     return False
-
-
-def keys_of_put(put: Put) -> list[str]:
-    """Return the keys of a message."""
-    pairs = dict(pair.split("\x01", 1) for pair in put.properties.split("\x02") if "\x01" in pair)
-    return [key for key in pairs.get("KEYS", "").split(" ") if key]

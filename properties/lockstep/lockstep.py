@@ -11,6 +11,7 @@ from tornpage.impl.service.running_flags import RunningFlag
 from tornpage.impl.store import MessageStore
 from tornpage.model.operations import (
     AimFault,
+    Call,
     CancelPull,
     ChangeRole,
     Clean,
@@ -234,6 +235,8 @@ class Lockstep:
                 | RefuseFile()
             ):
                 _change_the_environment(pair, operation)
+            case Call():
+                pass  # a call to a store of another shape
             case _:
                 self._end_the_session(operation)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, get_args
 from tornpage.model.operations import (
     OPERATIONS,
     AimFault,
+    Call,
     Concurrent,
     Crash,
     DeleteTopics,
@@ -168,6 +169,8 @@ def _read_operation(item: dict[str, Any]) -> Operation:
     match operation:
         case AimFault():
             parse_fault(operation.text)  # raises BadFaultRule, a ValueError
+        case Call():
+            return _read_call(operation)
         case Crash():
             if operation.others not in ("lost", "kept"):
                 raise ValueError(f"others is {operation.others!r}: lost or kept")
@@ -189,6 +192,15 @@ def _read_operation(item: dict[str, Any]) -> Operation:
     return operation
 
 
+def _read_call(call: Call) -> Call:
+    parts = (_read(Call, {key: value for key, value in part.items() if key != "op"}) for part in call.parts)
+    read = replace(call, parts=tuple(_read_call(part) for part in parts))
+    numbers = (read.size_bytes, read.number)
+    if not all(isinstance(word, str) for word in (read.verb, read.name)) or not all(type(n) is int for n in numbers):
+        raise ValueError(f"a call has a value of another kind: {read}")
+    return read
+
+
 def _read_put(put: Put) -> Put:
     return replace(put, pairs=tuple((name, value) for name, value in put.pairs))
 
@@ -200,8 +212,17 @@ def _read(kind: type[Inner], value: Any) -> Inner:
 
 def describe(operation: Operation) -> str:
     """Return the operation as a readable line of a program."""
+    if isinstance(operation, Call):
+        return _describe_call(operation)
     arguments = ", ".join(f"{name}={_short(value)}" for name, value in _without_defaults(operation).items())
     return f"{operation.op}({arguments})"
+
+
+def _describe_call(call: Call) -> str:
+    words = [call.name] if call.name else []
+    words += [f"{call.size_bytes} bytes"] if call.size_bytes else []
+    words += [f"number {call.number}"] if call.number else []
+    return f"{call.verb}({', '.join([*words, *map(_describe_call, call.parts)])})"
 
 
 def _short(value: Any) -> str:

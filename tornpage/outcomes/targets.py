@@ -41,6 +41,7 @@ def refusing_targets() -> Iterator[None]:
 
 def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: float | None) -> "Settings":
     """Return the settings of a target that opens; refuses any other. Prints its promises."""
+    from tornpage.properties.foreign.shapes.registry import MESSAGES
     from tornpage.properties.foreign.trial import TargetTrial
     from tornpage.properties.program.case import Settings
 
@@ -53,9 +54,8 @@ def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: 
         trial = TargetTrial(settings)
         promises = trial.promises
         trial.end()
-    reads = [name for name in ("offsets", "queues", "index") if getattr(promises, name)]
-    said = f"durable after {promises.durable}, safe from a kill after {promises.kill}; {', '.join(reads)}"
-    say(f"{trial.store.name} promises: {said}")
+    shape = "" if trial.shape == MESSAGES else f", a {trial.shape} store,"
+    say(f"{trial.store.name}{shape} promises: {promises.said()}")
     return settings
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Literal
 
-from tornpage.model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
+from tornpage.model.operations import Call, Close, Crash, Flush, Open, Operation
 from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored, shrink_case
 from tornpage.properties.campaign.replay import Failure, replay, replay_several, signature
 from tornpage.properties.campaign.result import CampaignResult
@@ -30,7 +30,8 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.disk.images import disk_state, in_flight_writes
 from tornpage.properties.disk.sampling import Chances, draw, enabled_faults, hit_faults
-from tornpage.properties.foreign.protocol import Promises
+from tornpage.properties.foreign.shapes.registry import MESSAGES, SHAPES
+from tornpage.properties.foreign.shapes.shape import Run
 from tornpage.properties.foreign.trial import TargetTrial, is_in_first_open
 from tornpage.properties.program.case import Case, Settings
 
@@ -51,7 +52,6 @@ _BUDGET = Budget(2_000, SHRINK_SECONDS)
 FAILURES_MAX = 3
 TRIES = 5
 """Replays of a failure before it counts as one that does not show again."""
-CANARY = "tornpage.properties.explore.foreign.canary:open_store"
 _SESSIONS = (1, 1, 2, 3)
 """Some states appear only in the first session, such as files whose names are not yet durable. They should be drawn
 often."""
@@ -59,14 +59,6 @@ _CHANCES = Chances(nothing=0.15, all_but_one=0.4, older=0.5)
 """A small store has few in-flight writes, so more of them are lost."""
 _STATES_PER_LIFE = 6
 _KILL_SHARE = 0.3
-_EPILOGUES: tuple[tuple[Operation, ...], ...] = (
-    (),
-    (Put(fill=6),),
-    (Flush(),),
-    (Close(), Open()),
-    (Put(fill=6), Close()),
-)
-"""Operations after a crash."""
 _SECOND_LOSS_SHARE = 0.5
 """The share of crash states after which the power is lost once more. What was recovered must be as safe as promised."""
 _LOSSY_SHARE = 0.7
@@ -102,7 +94,8 @@ class TargetTally:
 
     `enabled`, `hit` and `effective` count crash faults, disk faults and operations by name. `left_out` says why no
     power loss was made. It is empty if one was possible, and None before the end of a session.
-    `kills_only` says that the disk loses nothing, so that no power loss is asked for.
+    `kills_only` says that the disk loses nothing, or that the store promises nothing after a power loss, so that no
+    power loss is asked for. `shape` is the shape of the store, empty before the first run.
     """
 
     enabled: Counter[str] = field(default_factory=Counter)
@@ -112,6 +105,7 @@ class TargetTally:
     histories: int = 0
     left_out: str | None = None
     kills_only: bool = False
+    shape: str = ""
 
     def add(self, other: "TargetTally") -> None:
         """Add the counts of a run."""
@@ -121,11 +115,14 @@ class TargetTally:
         self.states += other.states
         self.histories += other.histories
         self.left_out = self.left_out if other.left_out is None else other.left_out
+        self.kills_only = self.kills_only or other.kills_only
+        self.shape = self.shape or other.shape
 
     @property
     def silent(self) -> list[str]:
         """Return what has not happened and is needed for a verdict."""
-        needed = ["put", "close", "open", "kill", *([] if self.kills_only else ["power", "lost"])]
+        write = SHAPES[self.shape or MESSAGES].write
+        needed = [write, "close", "open", "kill", *([] if self.kills_only else ["power", "lost"])]
         return [name for name in needed if not self.hit[name]]
 
     def lines(self) -> list[str]:
@@ -232,8 +229,11 @@ class _Explorer:
 
     def canary(self) -> str:
         """Return the canary if a kill showed its broken promise."""
-        found = replay(Case(Settings(target=CANARY), (Put(), Crash(kill=True))), tracker=self._tracker)
-        return CANARY if found is not None and found.broken.contract == 2 else ""
+        trial = TargetTrial(self._plan.settings)
+        write, canary = trial.book.first_write, SHAPES[trial.shape].canary
+        trial.end()
+        found = replay(Case(Settings(target=canary), (write, Crash(kill=True))), tracker=self._tracker)
+        return canary if found is not None and found.broken.contract == 2 else ""
 
     def conclude(self, result: TargetResult) -> None:
         """Report what never happened."""
@@ -281,10 +281,11 @@ class _RunState:
     def carry_out(self, rng: random.Random) -> None:
         """Run one store in its sessions, and crash branches of them."""
         trial = TargetTrial(self._plan.settings)
+        self.tally.shape, self.tally.kills_only = trial.shape, trial.promises.kills_only
         try:
             for _ in range(rng.choice(_SESSIONS)):
                 for _ in range(rng.randrange(4, 9)):
-                    self._run(trial, Open() if trial.closed else _drawn(rng, trial.promises))
+                    self._run(trial, Open() if trial.closed else _drawn(rng, trial.book))
                 self.tally.left_out = trial.why_no_power_loss
                 for place in [] if trial.why_no_power_loss else _drawn_places(trial, rng, self.first_open):
                     if not self.goes_on:
@@ -293,7 +294,7 @@ class _RunState:
                         self._branch(trial, place, rng)
                 if not self.goes_on:
                     return
-                kills = bool(trial.why_no_power_loss) or rng.random() < _KILL_SHARE
+                kills = not trial.asks_power_loss or rng.random() < _KILL_SHARE
                 self._crash(trial, Crash(kill=kills, back=0), rng)
         except GuaranteeBroken as broken:
             self._meet(trial, broken)
@@ -304,10 +305,11 @@ class _RunState:
         number, back = place
         branch = trial.branch(number)
         try:
-            self._crash(branch, Crash(kill=rng.random() < _KILL_SHARE, back=back), rng)
-            for operation in rng.choice(_EPILOGUES):
+            kills = rng.random() < _KILL_SHARE or not branch.asks_power_loss
+            self._crash(branch, Crash(kill=kills, back=back), rng)
+            for operation in rng.choice(branch.book.epilogues):
                 self._run(branch, operation)
-            if rng.random() < _SECOND_LOSS_SHARE and not branch.why_no_power_loss:
+            if rng.random() < _SECOND_LOSS_SHARE and branch.asks_power_loss:
                 self._crash(branch, Crash(), rng)
         except GuaranteeBroken as broken:
             self._meet(branch, broken)
@@ -337,7 +339,7 @@ class _RunState:
             tally.effective.update([*hit, fault])
 
     def _run(self, trial: TargetTrial, operation: Operation) -> None:
-        self.tally.hit[operation.op] += 1
+        self.tally.hit[operation.verb if isinstance(operation, Call) else operation.op] += 1
         trial.run(operation)
 
     def _meet(self, trial: TargetTrial, broken: GuaranteeBroken) -> None:
@@ -388,25 +390,9 @@ def _places(trial: TargetTrial) -> tuple[list[CrashPoint], list[CrashPoint]]:
     return everywhere, lossy
 
 
-def _drawn(rng: random.Random, promises: Promises) -> Operation:
-    """Draw an operation that the store has promised to support."""
-    weights = (50, 8 * promises.offsets, 8 * promises.queues, 8 * promises.index, 12, 8)
-    kind = rng.choices(("put", "get", "read", "find", "flush", "close"), weights)[0]
-    match kind:
-        case "put":
-            return Put(
-                topic=rng.choice(("T", "T", "U")),
-                queue_id=rng.choice((0, 0, 1)),
-                body_bytes=rng.choice((0, 8, 8, 40, 300, 900, 5000)),
-                fill=rng.randrange(6),
-                properties=rng.choice(("", "", "KEYS\x01k1", "KEYS\x01k1 k2")),
-            )
-        case "get":
-            return Get(record=rng.randrange(20))
-        case "read":
-            return GetMessage(queue=rng.randrange(4), shift=rng.randrange(8))
-        case "find":
-            return QueryKey(key=rng.randrange(4))
-        case "flush":
-            return Flush()
-    return Close()
+def _drawn(rng: random.Random, book: Run) -> Operation:
+    """Draw a read or a write of the store's shape, a flush or a close."""
+    kind = rng.choices(("call", "flush", "close"), (74, 12, 8))[0]
+    if kind == "call":
+        return book.draw(rng.choice)
+    return Flush() if kind == "flush" else Close()

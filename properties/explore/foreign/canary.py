@@ -1,6 +1,6 @@
-"""Provide a store with false promises, the canary that each campaign must catch.
+"""Provide stores with false promises, the canaries that each campaign must catch.
 
-It answers before anything has left the process, so that a kill loses what it promised to keep.
+They answer before anything has left the process, so that a kill loses what they promised to keep.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tornpage.properties.foreign.reference_store import ReferenceStore
+from tornpage.properties.foreign.shapes.memory import MemoryKeyValue
 
-__all__ = ["LyingStore", "open_store"]
+__all__ = ["LyingStore", "open_key_value", "open_store"]
 
 
 class LyingStore:
@@ -51,3 +52,8 @@ class LyingStore:
 def open_store(directory: Path) -> LyingStore:
     """Open the store, which is empty."""
     return LyingStore()
+
+
+def open_key_value(directory: Path) -> MemoryKeyValue:
+    """Open a key-value store in memory, which promises that each write survives."""
+    return MemoryKeyValue()

@@ -20,8 +20,9 @@ from tornpage.properties.disk.journal import (
     Resized,
 )
 from tornpage.properties.foreign.process import Died, StoreProcess
-from tornpage.properties.foreign.protocol import BadHandshake, Promises, read_handshake
+from tornpage.properties.foreign.protocol import BadHandshake, Handshake, read_handshake
 from tornpage.properties.foreign.session import StoreSession
+from tornpage.properties.foreign.shapes.messages import MessagePromises
 from tornpage.properties.foreign.spec import CommandSpec
 from tornpage.properties.foreign.syscalls import _MACHINES
 from tornpage.properties.foreign.watching import WatchedDirectory
@@ -30,10 +31,12 @@ from tornpage.properties.foreign.watching import WatchedDirectory
 
 
 def test_a_handshake_without_promises_makes_the_usual_ones() -> None:
-    assert read_handshake({"tornpage": 1}) == ("the store", Promises())
-    assert read_handshake({"tornpage": 1, "name": "x", "promises": {"durable": "flush"}}) == (
-        "x",
-        Promises(durable="flush", kill="flush"),
+    usual = ("put", "flush", "close")
+    assert read_handshake({"tornpage": 1}) == Handshake(
+        "the store", "messages", MessagePromises(durable=usual, kill=usual)
+    )
+    assert read_handshake({"tornpage": 1, "name": "x", "promises": {"durable": "flush"}}) == Handshake(
+        "x", "messages", MessagePromises(durable=usual[1:], kill=usual[1:])
     )
 
 
@@ -54,6 +57,9 @@ def test_a_handshake_without_promises_makes_the_usual_ones() -> None:
         ({"tornpage": 1, "promises": {"body_bytes_max": 0}}, "body_bytes_max is 0"),
         ({"tornpage": 1, "promises": {"kill": "flush"}}, "what survives a power loss survives a kill"),
         ({"tornpage": 1, "promises": {"offsets": False, "queues": False}}, "then nothing can be read back"),
+        ({"tornpage": 1, "shape": "key-valu"}, "the shape is 'key-valu'; did you mean 'key-value'?"),
+        ({"tornpage": 1, "shape": "key-value", "promises": {"batch": "some"}}, "batch is 'some': none, atomic, each"),
+        ({"tornpage": 1, "shape": "key-value", "promises": {"consistent": "kill", "durable": "put"}}, "durable has to"),
     ],
 )
 def test_a_wrong_handshake_is_named(answer: dict[str, Any], said: str) -> None:
@@ -191,5 +197,4 @@ def test_an_error_with_half_a_character_can_be_printed(tmp_path: Path) -> None:
 
 
 def test_a_name_with_half_a_character_can_be_printed() -> None:
-    name, _ = read_handshake({"tornpage": 1, "name": "store \ud800"})
-    assert name == "store ?"
+    assert read_handshake({"tornpage": 1, "name": "store \ud800"}).name == "store ?"

@@ -7,6 +7,7 @@ import pytest
 
 from tornpage.model.operations import (
     AimFault,
+    Call,
     CancelPull,
     ChangeRole,
     Clean,
@@ -110,6 +111,7 @@ PUTS = Case(
         QueryOffsets(group="h", queue=2),
         HarmField("queue_id", record=1, value=3),
         HarmProgress(harm="both"),
+        Call("batch", parts=(Call("put", "a", size_bytes=8), Call("delete", "b"))),
         ClockStep(by_ms=-3_600_000),
         DelayOffsetsAre(kind="garbage", by=-2),
         ChangeRole(role="SLAVE"),
