@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tornpage.properties.foreign.reference_store import ReferenceStore
-from tornpage.properties.foreign.shapes.memory import MemoryKeyValue
+from tornpage.properties.foreign.shapes.memory import MemoryFiles, MemoryKeyValue, MemoryLog, MemoryQueues
 
-__all__ = ["LyingStore", "open_key_value", "open_store"]
+__all__ = ["LyingStore", "open_file", "open_key_value", "open_log", "open_queue", "open_store"]
 
 
 class LyingStore:
@@ -57,3 +57,18 @@ def open_store(directory: Path) -> LyingStore:
 def open_key_value(directory: Path) -> MemoryKeyValue:
     """Open a key-value store in memory, which promises that each write survives."""
     return MemoryKeyValue()
+
+
+def open_queue(directory: Path) -> MemoryQueues:
+    """Open a store of queues in memory, which promises that each message survives."""
+    return MemoryQueues()
+
+
+def open_log(directory: Path) -> MemoryLog:
+    """Open a log in memory, which promises that each entry survives."""
+    return MemoryLog()
+
+
+def open_file(directory: Path) -> MemoryFiles:
+    """Open a library of files in memory, which promises that each write survives."""
+    return MemoryFiles()

@@ -119,7 +119,7 @@ class KeyValue(Shape):
         store.call("batch", changes=[{"key": effect.cell, "value": encoded(effect.value)} for effect in effects])
         return effects
 
-    def observe(self, store: Answers, history: History) -> dict[str, Any]:
+    def observe(self, store: Answers, history: History, book: Book) -> dict[str, Any]:
         """Read each key that was ever written, and scan."""
         keys = dict.fromkeys(effect.cell for effect in (*history.effects, *history.gone))
         found = {key: bytes_in(store, "get", store.call("get", key=key), "value") for key in keys}

@@ -40,6 +40,8 @@ class Promises:
     POINTS: ClassVar[tuple[str, ...]] = ("put", "flush", "close")
     WORDS: ClassVar[Mapping[str, tuple[str, ...]]] = {"consistent": ("power", "kill")}
     """The values of fields that are one of several words."""
+    REMOVALS: ClassVar[tuple[str, ...]] = ()
+    """The points of effects that remove something, for shapes that promise them apart (`removed`, `removed_kill`)."""
 
     durable: tuple[str, ...] = ()
     kill: tuple[str, ...] = ()
@@ -60,6 +62,13 @@ class Promises:
     def points_of_kind(self, kind: str, fault: Fault) -> tuple[str, ...]:
         """Return the points after which an effect of a kind survives a fault."""
         return self.points(fault)
+
+    @classmethod
+    def points_of_field(cls, name: str) -> tuple[str, ...]:
+        """Return the points that a field is made of, the strongest first. Other fields have none."""
+        if name in ("removed", "removed_kill"):
+            return cls.REMOVALS
+        return cls.POINTS if name in ("durable", "kill") else ()
 
     def check(self) -> None:
         """Check promises against each other. Raises BadPromise."""
@@ -102,9 +111,9 @@ def promises_of(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
     for name, value in given.items():
         if name not in names:
             raise BadPromise(f"the store promises {name!r}, which is not a known promise{nearest(name, names)}")
-        if name in ("durable", "kill"):
+        if points := kind.points_of_field(name):
             try:
-                read[name] = points_of(value, kind.POINTS)
+                read[name] = points_of(value, points)
             except BadPromise as error:
                 raise BadPromise(f"{name} is {error}") from None
         else:
@@ -114,11 +123,16 @@ def promises_of(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
     read.setdefault("kill", read["durable"])
     if read.get("consistent") == "kill" and "durable" not in given:
         read["durable"] = ()
-    if missing := [point for point in read["durable"] if point not in read["kill"]]:
-        raise BadPromise(
-            f"kill is {given.get('kill')!r} and durable {given.get('durable', kind.POINTS[0])!r}: what survives a power "
-            f"loss survives a kill, so kill needs {missing[0]} too"
-        )
+    if kind.REMOVALS:
+        for removed, added in (("removed", "durable"), ("removed_kill", "kill")):
+            usual = tuple(kind.REMOVALS[kind.POINTS.index(point)] for point in read[added])
+            read.setdefault(removed, usual)
+    for weak, strong in (("kill", "durable"), ("removed_kill", "removed")):
+        if missing := [point for point in read.get(strong, ()) if point not in read[weak]]:
+            raise BadPromise(
+                f"{weak} is {given.get(weak, given.get('kill'))!r} and {strong} {given.get(strong, kind.POINTS[0])!r}: what "
+                f"survives a power loss survives a kill, so {weak} needs {missing[0]} too"
+            )
     if read.get("consistent") == "kill" and read["durable"]:
         raise BadPromise('consistent is "kill", so nothing is promised after a power loss: durable has to be "nothing"')
     made = kind(**read)

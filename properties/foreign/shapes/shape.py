@@ -131,9 +131,24 @@ class Shape:
         """
         raise NotImplementedError
 
-    def observe(self, store: Answers, history: History) -> dict[str, Any]:
+    def point(self, call: Call) -> str:
+        """Return the point of the answer of a write."""
+        return self.WRITE
+
+    def observe(self, store: Answers, history: History, book: "Book") -> dict[str, Any]:
         """Read a store after a crash; return what it has by cell."""
         raise NotImplementedError
+
+    def judged(self, book: "Book") -> None:
+        """Note what reading the store after a crash has changed in it."""
+
+    def apart(self, parts: Sequence[Call]) -> list[Call]:
+        """Return the calls of concurrent callers that a judge can tell apart: those of different cells."""
+        return list({part.name: part for part in parts}.values())
+
+    def placed(self, effects: list[Effect], answers: Sequence[Mapping[str, Any]], store: Answers) -> list[Effect]:
+        """Return the effects of concurrent calls with what their answers say about them."""
+        return effects
 
     def value(self, cell: str, effects: Sequence[Effect]) -> Any:
         """Return what a cell has after effects of it."""
@@ -199,6 +214,8 @@ class Book:
         self._together = 0
         self.taken: dict[str, list[tuple[Any, Effect]]] = {}
         """Handles that the present session gave out, with the effect of each, by cell."""
+        self.drained: dict[str, list[tuple[Any, bytes]]] = {}
+        """Handles and bodies that the judge has taken, by cell."""
 
     @property
     def promises(self) -> Promises:
@@ -212,10 +229,10 @@ class Book:
         """Draw a read or a write, or writes of concurrent callers if the store takes them."""
         call = self.shape.draw(choose, self.state)
         if self.promises.callers > 1 and choose((True, False, False)):
-            calls = {each.name: each for each in (call, *(self.shape.draw(choose, self.state) for _ in range(5)))}
-            writes = tuple(each for each in calls.values() if each.verb == self.shape.WRITE)
+            calls = [call, *(self.shape.draw(choose, self.state) for _ in range(5))]
+            writes = self.shape.apart([each for each in calls if each.verb == self.shape.WRITE])
             if len(writes) > 1:
-                return Call("together", parts=writes[: self.promises.callers])
+                return Call("together", parts=tuple(writes[: self.promises.callers]))
         return call
 
     def carry_out(self, operation: Operation, store: Any, number: int) -> bool:
@@ -231,18 +248,18 @@ class Book:
             return False
         self.state = self.state.added(replace(effect, operation=number) for effect in effects)
         answer = f"the answer of operation {number} ({operation.verb})"
-        points = [self.shape.WRITE, *(["commit"] if operation.verb == "batch" else [])]
+        points = [self.shape.point(operation), *(["commit"] if operation.verb == "batch" else [])]
         for point in points:
             self.state = self.state.after(point, answer, self.promises, since=before)
         return True
 
     def _carry_out_together(self, call: Call, store: Any) -> list[Effect] | None:
-        """Send the writes of concurrent callers in one request. Writes of one cell would have no order and are left out."""
+        """Send the writes of concurrent callers in one request."""
         if self.promises.callers < 2:
             return None
         requests, effects, group = Together(), [], self.state.serials + 1
-        parts = {part.name: part for part in call.parts if part.verb == self.shape.WRITE}
-        for part in list(parts.values())[: self.promises.callers]:
+        parts = self.shape.apart([part for part in call.parts if part.verb == self.shape.WRITE])
+        for part in parts[: self.promises.callers]:
             made = self.shape.carry_out(part, requests, self) or []  # type: ignore[arg-type]
             effects += [replace(effect, together=group) for effect in made]
         answer = store.call("together", calls=list(requests))
@@ -252,11 +269,7 @@ class Book:
         for each in answers:
             if not isinstance(each, dict) or "error" in each:
                 raise GuaranteeBroken(8, "the store answers a concurrent call with an error", "an answer", str(each))
-        return self.shape_ordered(effects, answers)
-
-    def shape_ordered(self, effects: list[Effect], answers: list[dict[str, Any]]) -> list[Effect]:
-        """Return the effects of concurrent calls in their order, if the answers give one."""
-        return effects
+        return self.shape.placed(effects, answers, store)
 
     def next_value(self, size_bytes: int) -> bytes:
         """Return the next value of the run."""
@@ -293,10 +306,11 @@ class Book:
     def judge(self, store: Any, fault: Fault, since: History) -> int:
         """Judge the store after a crash, and continue with what it has."""
         history = self.state if since is self.state else self.state.broken_off(since)
-        self.taken = {}
-        found = self.shape.observe(store, history)
+        self.taken, self.drained = {}, {}
+        found = self.shape.observe(store, history, self)
         kept = self._explained(history, found, fault)
         self.state = history.cut_to(kept)
+        self.shape.judged(self)
         return len(history.effects) - len(kept)
 
     def _explained(self, history: History, found: Mapping[str, Any], fault: Fault) -> list[Effect]:
