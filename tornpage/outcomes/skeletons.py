@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from tornpage.cli.document import Outcome, refuse
 
-__all__ = ["LANGUAGES", "Language", "init_outcome"]
+__all__ = ["LANGUAGES", "Language", "init_outcome", "template"]
 
 _SKELETONS = Path(__file__).resolve().parent.parent / "skeletons"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -43,26 +43,34 @@ LANGUAGES: Mapping[str, Language] = MappingProxyType(
 )
 
 
-def init_outcome(name: str, *, language: str, directory: str) -> tuple[Outcome, str]:
+def template(language: str, shape: str) -> Path:
+    """Return the skeleton of a shape in a language. It may not exist."""
+    return _SKELETONS / (f"{language}.tmpl" if shape == "messages" else f"{shape}.{language}.tmpl")
+
+
+def init_outcome(name: str, *, language: str, shape: str = "messages", directory: str) -> tuple[Outcome, str]:
     """Write the skeleton of an adapter, and for Python its test; return outcome and text.
 
     Nothing is overwritten.
     """
+    if not template(language, shape).is_file():
+        there = [each for each in LANGUAGES if template(each, shape).is_file()]
+        refuse(f"there is no {shape} skeleton in {language}: {', '.join(there)} (docs/targets/shapes.md has the requests)")
     if not _NAME.fullmatch(name):
         refuse(f"{name!r} is no name for a store: small letters, digits and _, a letter first")
     folder, spoken = Path(directory), LANGUAGES[language]
     if not folder.is_dir():
         refuse(f"{folder} is no directory; create it, or name another with --directory")
-    files = {folder / spoken.filled("@FILE@", name): f"{language}.tmpl"}
+    files = {folder / spoken.filled("@FILE@", name): template(language, shape)}
     if language == "python":
-        files[folder / f"test_{name}.py"] = "python_test.tmpl"
+        files[folder / f"test_{name}.py"] = _SKELETONS / "python_test.tmpl"
     for path in files:
         if path.exists():
             refuse(f"{path} is there already; choose another NAME, or take it away")
-    for path, template in files.items():
+    for path, source in files.items():
         try:
             with path.open("x", encoding="utf-8") as file:
-                file.write(spoken.filled((_SKELETONS / template).read_text("utf-8"), name))
+                file.write(spoken.filled(source.read_text("utf-8"), name))
         except OSError as error:
             refuse(f"cannot write {path}: {error.strerror}; name another --directory")
     target = spoken.filled(spoken.target, name)

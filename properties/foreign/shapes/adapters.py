@@ -16,7 +16,7 @@ class _Store:
     """Hold what the stores of every shape have. The constructor opens or recovers the store in a directory."""
 
     shape: ClassVar[str] = ""
-    promises: Mapping[str, Any] = {}  # noqa: RUF012 - each adapter states its own
+    promises: Mapping[str, Any] = {}
     """What the store promises. An empty mapping promises that each write is durable with its answer."""
 
     def flush(self) -> None:
