@@ -1,6 +1,6 @@
-"""The log of entry_log for tornpage. Replace the body of each method by calls into your library.
+"""The log of entry_log for tornpage: replace its methods by your library.
 
-    tornpage explore target entry_log.py:EntryLog --seconds 30
+tornpage explore target entry_log.py:EntryLog --seconds 30
 """
 
 import base64

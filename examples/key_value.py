@@ -1,6 +1,6 @@
-"""The key-value store of key_value for tornpage. Replace the body of each method by calls into your library.
+"""The key-value store of key_value for tornpage: replace its methods by your library.
 
-    tornpage explore target key_value.py:KeyValue --seconds 30
+tornpage explore target key_value.py:KeyValue --seconds 30
 """
 
 import base64
@@ -56,7 +56,7 @@ class KeyValue(KeyValueStore):
         self.write([[key, None]])
 
     def batch(self, changes):
-        """Set several keys, or remove those with None. A crash leaves all changes or none ("batch": "atomic")."""
+        """Set several keys, or remove those with None: a crash leaves all or none."""
         self.write([[key, coded(value)] for key, value in changes])
 
     def get(self, key):

@@ -1,6 +1,6 @@
-"""The queues of mail_queue for tornpage. Replace the body of each method by calls into your library.
+"""The queues of mail_queue for tornpage: replace its methods by your library.
 
-    tornpage explore target mail_queue.py:MailQueue --seconds 30
+tornpage explore target mail_queue.py:MailQueue --seconds 30
 """
 
 import base64
@@ -56,7 +56,7 @@ class MailQueue(QueueStore):
         self.write("put", queue, coded(body))
 
     def take(self, queue):
-        """Return a handle and the next message, or None. The message stays until it is acknowledged."""
+        """Return a handle and the next message, or None. An acknowledgement removes it."""
         for handle, body in self.queues.get(queue, {}).items():
             if handle not in self.taken:
                 self.taken.add(handle)
@@ -68,7 +68,7 @@ class MailQueue(QueueStore):
         self.write("acknowledge", queue, handle)
 
     def list(self, queue):
-        """Return the messages of a queue, oldest first, also those that were taken. See "list" for stores without it."""
+        """Return the messages of a queue, oldest first, those that were taken included."""
         return [decoded(body) for body in self.queues.get(queue, {}).values()]
 
     def flush(self):

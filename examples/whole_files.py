@@ -1,6 +1,6 @@
-"""The file library of whole_files for tornpage. Replace the body of each method by calls into your library.
+"""The file library of whole_files for tornpage: replace its methods by your library.
 
-    tornpage explore target whole_files.py:WholeFiles --seconds 30
+tornpage explore target whole_files.py:WholeFiles --seconds 30
 """
 
 import os

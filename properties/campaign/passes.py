@@ -334,7 +334,10 @@ def fewer_before_a_crash(case: Case) -> Iterator[Case]:
 
 
 def simpler_calls(case: Case) -> Iterator[Case]:
-    """Simplify calls of other shapes: fewer parts, one part instead of all, smaller values, the first name and number."""
+    """Simplify calls of other shapes.
+
+    Candidates have one part instead of all, fewer parts, smaller values, the number 0, or fewer names.
+    """
     for number, operation in enumerate(case.operations):
         if isinstance(operation, Call):
             yield from (with_operation(case, number, part) for part in operation.parts)

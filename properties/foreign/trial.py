@@ -1,9 +1,9 @@
 """Run a foreign store beside its model: compare operations, judge crash faults.
 
 The operations are those of cases (properties/program): reads and writes of the store's shape, flushes, close, open and
-crashes. What they mean, and what a crash may leave, is in the shape (foreign/shapes). Writes are recorded like those of the crash lab's own disks, so that the same crash states,
-persistence choices, certificates and shrinkers apply. Where a process cannot be traced, crashes are real kills between
-two operations.
+crashes. Their meaning, and what a crash may leave, is in the shape (foreign/shapes). Writes are recorded like those of
+the crash lab's own disks, so that the same crash states, persistence choices, certificates and shrinkers apply. Where a
+process cannot be traced, crashes are real kills between two operations.
 """
 
 import weakref
@@ -47,7 +47,7 @@ class TargetSpan:
 
 
 class TargetTrial:
-    """Run operations one by one on the store of `settings.target`, in a directory of its own.
+    """Run operations on the store of `settings.target`, in a directory of its own.
 
     Raises GuaranteeBroken if a promise does not hold, TargetUnusable if there is no store to test. `performed` are the
     operations as carried out, `losses` what each power loss lost.
@@ -103,7 +103,10 @@ class TargetTrial:
             raise
 
     def _carry_out(self, operation: Operation, *, answer: str = "") -> None:
-        """Carry out an operation. `answer` names its answer, if it is not the operation that was asked for."""
+        """Carry out an operation.
+
+        `answer` names its answer, if it is not that of the present operation of the program.
+        """
         first, before, number = len(self.files.events), self.book.state, len(self.performed)
         answer = answer or f"the answer of operation {number} ({operation.op})"
         match operation:

@@ -193,7 +193,8 @@ def _read_operation(item: dict[str, Any]) -> Operation:
 
 
 def _read_call(call: Call) -> Call:
-    parts = (_read(Call, {key: value for key, value in part.items() if key != "op"}) for part in call.parts)
+    given: Any = call.parts
+    parts = (_read(Call, {key: value for key, value in part.items() if key != "op"}) for part in given)
     read = replace(call, parts=tuple(_read_call(part) for part in parts))
     numbers = (read.size_bytes, read.number)
     if not all(isinstance(word, str) for word in (read.verb, read.name)) or not all(type(n) is int for n in numbers):

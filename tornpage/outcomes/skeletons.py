@@ -55,7 +55,7 @@ def init_outcome(name: str, *, language: str, shape: str = "messages", directory
     """
     if not template(language, shape).is_file():
         there = [each for each in LANGUAGES if template(each, shape).is_file()]
-        refuse(f"there is no {shape} skeleton in {language}: {', '.join(there)} (docs/targets/shapes.md has the requests)")
+        refuse(f"there is no {shape} skeleton in {language}, only in {' and '.join(there)}; see docs/targets/shapes.md")
     if not _NAME.fullmatch(name):
         refuse(f"{name!r} is no name for a store: small letters, digits and _, a letter first")
     folder, spoken = Path(directory), LANGUAGES[language]

@@ -1,4 +1,4 @@
-"""Define the base classes of stores in Python, by shape, and how their methods serve requests.
+"""Define the base classes of stores in Python, and how their methods serve requests.
 
 A method may raise anything. An error for a request that the store promised to serve breaks contract 8.
 """
@@ -13,7 +13,10 @@ __all__ = ["FileStore", "KeyValueStore", "LogStore", "QueueStore", "answer_of_sh
 
 
 class _Store:
-    """Hold what the stores of every shape have. The constructor opens or recovers the store in a directory."""
+    """Hold what the stores of every shape have.
+
+    The constructor of a store opens or recovers it in a directory.
+    """
 
     shape: ClassVar[str] = ""
     promises: Mapping[str, Any] = {}
@@ -44,7 +47,10 @@ class KeyValueStore(_Store):
         raise NotImplementedError
 
     def scan(self) -> Iterable[tuple[str, bytes]]:
-        """Return all pairs of key and value, in any order. Not called if `scan` is promised as false."""
+        """Return all pairs of key and value, in any order.
+
+        Not called if `scan` is promised as false.
+        """
         raise NotImplementedError
 
     def batch(self, changes: Sequence[tuple[str, bytes | None]]) -> None:
@@ -62,14 +68,14 @@ class QueueStore(_Store):
         raise NotImplementedError
 
     def take(self, queue: str) -> tuple[Any, bytes] | None:
-        """Return the next message of a queue with a handle for `acknowledge`, or None if there is none.
+        """Return a handle for `acknowledge` and the next message, or None if there is none.
 
         The handle is a JSON value.
         """
         raise NotImplementedError
 
     def acknowledge(self, queue: str, handle: Any) -> None:
-        """Remove a message that was taken. Not called if `take` is promised as "removes"."""
+        """Remove a message that was taken. Not called if `take` is "removes"."""
         raise NotImplementedError
 
     def delete(self, queue: str) -> None:
@@ -77,9 +83,10 @@ class QueueStore(_Store):
         raise NotImplementedError
 
     def list(self, queue: str) -> Iterable[bytes]:
-        """Return the messages of a queue, oldest first, those that were taken and not removed included.
+        """Return the messages of a queue, oldest first.
 
-        Not called if `list` is promised as false. The judge then takes the messages.
+        Messages that were taken and not removed are included. Not called if `list` is promised as false. The judge then
+        takes the messages.
         """
         raise NotImplementedError
 
@@ -90,7 +97,7 @@ class LogStore(_Store):
     shape: ClassVar[str] = "log"
 
     def append(self, body: bytes) -> int:
-        """Append an entry; return its index, which is one more than that of the entry before it."""
+        """Append an entry; return its index, one more than that of the entry before."""
         raise NotImplementedError
 
     def read(self, index: int) -> bytes | None:
@@ -187,7 +194,10 @@ _VERBS: dict[str, dict[str, Served]] = {
 
 
 def answer_of_shape(shape: str, store: Any, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of a store of a shape to a request. Raises ValueError for an unknown one."""
+    """Return the answer of a store of a shape to a request.
+
+    Concurrent calls run in a thread each. Raises ValueError for an unknown request.
+    """
     if request["do"] == "together":
         calls = request["calls"]
         with ThreadPoolExecutor(len(calls)) as callers:

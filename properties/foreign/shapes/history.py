@@ -12,6 +12,8 @@ from tornpage.properties.foreign.shapes.language import Fault, Promises
 
 __all__ = ["Effect", "History", "cuts", "floor_of"]
 
+_FAULTS: tuple[Fault, Fault] = ("power", "kill")
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:
@@ -60,23 +62,26 @@ class History:
         return replace(self, effects=(*self.effects, *numbered), serials=self.serials + len(numbered))
 
     def after(self, point: str, answer: str, promises: Promises, *, since: int = 0) -> "History":
-        """Return the history after an answer to a point, which covers effects with a serial above `since`.
+        """Return the history after an answer, which covers effects with a serial above `since`.
 
         If the point is the strongest one that is promised, it covers every effect. Otherwise it covers effects with an
         answer only.
         """
         effects = self.effects
-        for fault in ("power", "kill"):
+        for fault in _FAULTS:
             effects = tuple(
                 effect.made_safe(answer, fault == "power", fault == "kill")
-                if effect.serial > since and _covers(point, effect, promises.points_of_kind(effect.kind, fault))  # type: ignore[arg-type]
+                if effect.serial > since and _covers(point, effect, promises.points_of_kind(effect.kind, fault))
                 else effect
                 for effect in effects
             )
         return replace(self, effects=effects)
 
     def broken_off(self, before: "History") -> "History":
-        """Return this history without the last answer: the state `before` it, and effects that have no answer."""
+        """Return this history without the last answer.
+
+        The effects of the state `before` it are as they were. The others have no answer.
+        """
         known = {effect.serial: effect for effect in before.effects}
         if known.keys() - {effect.serial for effect in self.effects}:  # an open lost what no close promised
             return replace(before, values=self.values, serials=self.serials)
@@ -101,7 +106,7 @@ class History:
 
     def summary(self) -> str:
         """Return the state after an answer in words."""
-        power, kill = (sum(bool(each.promised(fault)) for each in self.effects) for fault in ("power", "kill"))  # type: ignore[arg-type]
+        power, kill = (sum(bool(each.promised(fault)) for each in self.effects) for fault in _FAULTS)
         count = len(self.effects)
         writes = f"{count} write{'' if count == 1 else 's'}"
         return f"answered: {writes}, {power} promised to survive a power loss, {kill} a kill"

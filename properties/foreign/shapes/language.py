@@ -129,9 +129,10 @@ def promises_of(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
             read.setdefault(removed, usual)
     for weak, strong in (("kill", "durable"), ("removed_kill", "removed")):
         if missing := [point for point in read.get(strong, ()) if point not in read[weak]]:
+            said, stronger = given.get(weak, given.get("kill")), given.get(strong, kind.POINTS[0])
             raise BadPromise(
-                f"{weak} is {given.get(weak, given.get('kill'))!r} and {strong} {given.get(strong, kind.POINTS[0])!r}: what "
-                f"survives a power loss survives a kill, so {weak} needs {missing[0]} too"
+                f"{weak} is {said!r} and {strong} {stronger!r}: what survives a power loss survives a kill, "
+                f"so {weak} needs {missing[0]} too"
             )
     if read.get("consistent") == "kill" and read["durable"]:
         raise BadPromise('consistent is "kill", so nothing is promised after a power loss: durable has to be "nothing"')

@@ -201,7 +201,10 @@ class Log(Shape):
     def selections(
         self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any
     ) -> Iterator[tuple[Effect, ...]]:
-        """Yield each legal selection that gives the entries found, with any later truncations at the front."""
+        """Yield each legal selection that gives the entries found.
+
+        Truncations at the front after the last promised one may be there or not.
+        """
         if self.promises.ordered:
             yield from Shape.selections(self, cell, effects, fault, found)
             return

@@ -1,4 +1,4 @@
-"""Provide stores of each shape in memory: references that follow the model, crash faults included.
+"""Provide stores of each shape in memory that follow the model, crash faults included.
 
 A reference keeps its promises: after `crash` it has a legal state, by default the smallest one. As a target it is a
 liar, because a process kill takes what it promised to keep.
@@ -44,7 +44,7 @@ class _Memory:
         self.state = self.state.after("close", "close", self._shape.promises)
 
     def crash(self, fault: Fault) -> int:
-        """Continue after a crash fault with the fewest writes that it may leave; return the number of lost ones.
+        """Continue after a crash fault with the fewest writes; return the number of lost ones.
 
         The writes of each cell that come before a promised one, and batches with a promised one, are left.
         """

@@ -1,6 +1,7 @@
-"""Define the shape of message stores: messages in queues, found by offset, by queue and number, and by key.
+"""Define the shape of message stores.
 
-This is the shape of a store that names none. All messages are effects of one cell, the log, in the order of their puts.
+Messages are found by offset, by queue and number, and by key. This is the shape of a store that names none. All
+messages are effects of one cell, the log, in the order of their puts.
 The history is a state of the model of the project's own store (`ReferenceState`).
 """
 
@@ -26,7 +27,10 @@ _PROPERTIES = ("", "", "KEYS\x01k1", "KEYS\x01k1 k2")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePromises(Promises):
-    """List the promises of a message store. `body_bytes_max` is the longest body that it accepts."""
+    """List the promises of a message store.
+
+    `body_bytes_max` is the longest body that it accepts.
+    """
 
     POINTS: ClassVar[tuple[str, ...]] = tuple(SAFE_AFTER[:-1])
 
@@ -56,7 +60,10 @@ class MessagePromises(Promises):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Hold an answer. Messages up to the offset `power` survive a power loss, up to `kill` a kill."""
+    """Hold an answer.
+
+    Messages up to the offset `power` survive a power loss, up to `kill` a kill.
+    """
 
     said: str
     power: int
@@ -65,7 +72,10 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class MessageState:
-    """Hold the reference, the offsets that the store gave, those that crashes took, the queues, and the answers."""
+    """Hold the reference, the offsets that the store gave, the queues, and the answers.
+
+    `cut` are offsets of messages that crashes have taken.
+    """
 
     reference: ReferenceState
     offsets: Mapping[int, int]
@@ -212,7 +222,10 @@ class MessageBook:
     # ---- crashes -----------------------------------------------------------------------------------------------------
 
     def judge(self, store: Any, fault: Fault, since: MessageState) -> int:
-        """Judge the store after a crash, and continue with its content; return the number of lost messages."""
+        """Judge the store after a crash; return the number of lost messages.
+
+        The run continues with what the store has.
+        """
         legal = self.reference.survivors(fault, since=since.reference)
         records, rest = self.log.records, self._rest
         known = Expectation(

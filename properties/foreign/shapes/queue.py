@@ -203,9 +203,10 @@ class Queue(Shape):
     def selections(
         self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any
     ) -> Iterator[tuple[Effect, ...]]:
-        """Yield each legal selection that gives the messages found: first puts, and any removals with the promised.
+        """Yield each legal selection that gives the messages found.
 
-        What was found decides which removals are there, so each number of puts has one selection at most.
+        It has the first puts, and any removals that include the promised ones. What was found decides which
+        removals are there, so each number of puts has one selection at most.
         """
         puts = [effect for effect in effects if effect.kind == "put"]
         for count in range(len(puts), floor_of(puts, fault) - 1, -1):
@@ -239,10 +240,11 @@ class Queue(Shape):
         for effect in removals:
             back = [body for body in found if puts[body].serial in _removed(effect, effects)]
             if effect.promised(fault) and back:
+                removed_by = f"removed by operation {effect.operation}, promised by {effect.promised(fault)}"
                 return GuaranteeBroken(
                     3,
                     "a message is delivered again whose removal was promised to survive",
-                    f"{self.said(cell, ())}; removed by operation {effect.operation}, promised by {effect.promised(fault)}",
+                    f"{self.said(cell, ())}; {removed_by}",
                     self.said(cell, (back[0],)),
                 )
         removed = {serial for effect in removals for serial in _removed(effect, effects)}

@@ -22,7 +22,7 @@ _LIARS = "tornpage.properties.explore.foreign.canary"
 
 @dataclass(frozen=True, slots=True)
 class ShapeEntry:
-    """Name the promises of a shape, what follows a run, the store that lies, and the verb that has to be run."""
+    """Name the promises of a shape, its book, its canary, and the verb that writes."""
 
     promises: type[Promises]
     run: Callable[[Any], Run]

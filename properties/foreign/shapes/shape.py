@@ -54,11 +54,14 @@ class Run(Protocol):
     `state` is a frozen value. A run continues from an earlier state after `go_on_with`.
     """
 
-    state: Any
     epilogues: ClassVar[tuple[tuple[Operation, ...], ...]]
     """Operations after a crash, of which one list is drawn."""
     first_write: ClassVar[Operation]
     """The shortest write."""
+
+    @property
+    def state(self) -> Any:
+        """Return the present state."""
 
     @property
     def promises(self) -> Promises:
@@ -83,9 +86,10 @@ class Run(Protocol):
         """Note the answer of an open after a crash."""
 
     def judge(self, store: Any, fault: Fault, since: Any) -> int:
-        """Judge the store after a crash; continue with its content; return the number of lost writes.
+        """Judge the store after a crash; return the number of lost writes.
 
-        `since` is the state before an operation that has not answered, or the present state. Raises GuaranteeBroken.
+        The run continues with what the store has. `since` is the state before an operation that has not
+        answered, or the present state. Raises GuaranteeBroken.
         """
 
     def go_on_with(self, state: Any) -> None:
@@ -99,7 +103,7 @@ class Together(list[dict[str, Any]]):
     """Collect the requests of concurrent callers instead of sending them."""
 
     def call(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """Keep a request. The answer is checked later, so none is returned here."""
+        """Keep a request. Its answer is checked later."""
         self.append({"do": do, **arguments})
         return {}
 
@@ -125,9 +129,9 @@ class Shape:
         raise NotImplementedError
 
     def carry_out(self, call: Call, store: Answers, book: "Book") -> list[Effect] | None:
-        """Carry out a call; return the effects of a write, or None for a read, which is compared here.
+        """Carry out a call; return the effects of a write.
 
-        The effects have no serial numbers and belong to no operation yet.
+        A read is compared here and returns None. The effects have no serial numbers and belong to no operation yet.
         """
         raise NotImplementedError
 
@@ -143,7 +147,7 @@ class Shape:
         """Note what reading the store after a crash has changed in it."""
 
     def apart(self, parts: Sequence[Call]) -> list[Call]:
-        """Return the calls of concurrent callers that a judge can tell apart: those of different cells."""
+        """Return calls of concurrent callers that are judged: one call per cell."""
         return list({part.name: part for part in parts}.values())
 
     def placed(self, effects: list[Effect], answers: Sequence[Mapping[str, Any]], store: Answers) -> list[Effect]:
@@ -161,7 +165,7 @@ class Shape:
     def selections(
         self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any
     ) -> Iterator[tuple[Effect, ...]]:
-        """Yield each legal selection of the effects of a cell that gives what was found, the longest first."""
+        """Yield each legal selection of effects that gives what was found, the longest first."""
         yield from (cut for cut in cuts(effects, fault) if self.value(cell, cut) == found)
 
     def broken(
@@ -314,7 +318,10 @@ class Book:
         return len(history.effects) - len(kept)
 
     def _explained(self, history: History, found: Mapping[str, Any], fault: Fault) -> list[Effect]:
-        """Return the longest legal selection of effects that gives what was found. Raises GuaranteeBroken."""
+        """Return the longest legal selection of effects that gives what was found.
+
+        Raises GuaranteeBroken if there is none.
+        """
         shape, by_cell = self.shape, self._by_cell(history)
         for cell in found:
             by_cell.setdefault(cell, [])

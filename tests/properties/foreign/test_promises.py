@@ -119,7 +119,7 @@ def test_floor_after_flush_and_close(durable: str, floors: list[int]) -> None:
 
     They are given after the kill, after a flush and after a close.
     """
-    store = ReferenceStore(durable=durable, kill="put")  # type: ignore[arg-type]
+    store = ReferenceStore(durable=durable, kill="put")
     store.put("T", 0, b"answered")
     before = store.state
     store.put("T", 0, b"unanswered")

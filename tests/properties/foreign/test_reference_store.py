@@ -71,7 +71,7 @@ def test_it_refuses_what_contradicts_itself_and_says_so() -> None:
     with pytest.raises(ValueError, match="a kill takes less than a power loss"):
         ReferenceStore(durable="put", kill="flush")
     with pytest.raises(ValueError, match="'always' is no promise: put, flush, close, nothing"):
-        ReferenceStore(durable="always")  # type: ignore[arg-type]
+        ReferenceStore(durable="always")
     store = filled(durable="put")
     with pytest.raises(ValueError, match="1 messages: a kill leaves 2 to 2"):
         store.crash("kill", messages=1)

@@ -30,7 +30,7 @@ from tornpage.properties.explore.interleavings import judges as of_interleavings
 from tornpage.properties.explore.interleavings.stage import Stage
 from tornpage.properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory, legal_after
 from tornpage.properties.foreign.judging import Expectation, judge_survivors
-from tornpage.properties.foreign.protocol import Promises
+from tornpage.properties.foreign.shapes.messages import MessagePromises
 from tornpage.properties.judge import judgement as of_images
 from tornpage.properties.judge.evidence import Recovered
 from tornpage.properties.judge.idempotence import Crashes, is_idempotent
@@ -382,8 +382,9 @@ def _told(right: Recovered) -> Truth:
 
 def _foreign(rng: Random) -> Iterator[tuple[str, Ruling]]:
     """Show a foreign store with legal content that answers some requests wrongly."""
-    promised = Promises(
-        queues=rng.random() < 0.7, offsets=rng.random() < 0.7, index=rng.random() < 0.5, durable="flush", kill="flush"
+    flushed = ("flush", "close")
+    promised = MessagePromises(
+        queues=rng.random() < 0.7, offsets=rng.random() < 0.7, index=rng.random() < 0.5, durable=flushed, kill=flushed
     )
     reference = promised.reference()
     offsets: dict[int, int] = {}
