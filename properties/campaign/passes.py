@@ -336,7 +336,7 @@ def fewer_before_a_crash(case: Case) -> Iterator[Case]:
 def simpler_calls(case: Case) -> Iterator[Case]:
     """Simplify calls of other shapes.
 
-    Candidates have one part instead of all, fewer parts, smaller values, the number 0, or fewer names.
+    Candidates have one part instead of all, fewer parts, smaller values, a smaller number, or fewer names.
     """
     for number, operation in enumerate(case.operations):
         if isinstance(operation, Call):
@@ -362,8 +362,7 @@ def _simpler_call(call: Call) -> Iterator[Call]:
     for size_bytes in sorted({min(_CALL_BYTES, call.size_bytes), call.size_bytes // 2}):
         if _CALL_BYTES <= size_bytes < call.size_bytes:
             yield replace(call, size_bytes=size_bytes)
-    if call.number:
-        yield replace(call, number=0)
+    yield from (replace(call, number=number) for number in sorted({0, 1, call.number // 2}) if number < call.number)
 
 
 def simpler_steps(case: Case) -> Iterator[Case]:

@@ -56,9 +56,9 @@ class LogPromises(Promises):
         "truncate": ("none", "front", "back", "both"),
     }
 
+    truncate: str = "none"
     removed: tuple[str, ...] = ()
     removed_kill: tuple[str, ...] = ()
-    truncate: str = "none"
     body_bytes_max: int = 4096
 
     def points_of_kind(self, kind: str, fault: Fault) -> tuple[str, ...]:

@@ -55,9 +55,9 @@ class QueuePromises(Promises):
     REMOVALS: ClassVar[tuple[str, ...]] = ("remove", "flush", "close")
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {"consistent": ("power", "kill"), "take": ("lends", "removes")}
 
+    take: str = "lends"
     removed: tuple[str, ...] = ()
     removed_kill: tuple[str, ...] = ()
-    take: str = "lends"
     fifo: bool = True
     list: bool = True
     delete: bool = False
