@@ -619,6 +619,8 @@ def _target_text(result: TargetResult) -> str:
     ]
     if tally.left_out:
         lines += ["", left_out_line(tally.left_out)]
+    elif tally.kills_only:
+        lines += ["", "only process kills were asked for"]
     if not failures and (missing := _never_happened(result)):
         lines += ["", f"vacuous: {', '.join(missing)} never happened; give more states"]
     return "\n".join([*lines, "", f"verdict: {result.verdict.value}"])
