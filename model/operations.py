@@ -12,9 +12,9 @@ an operation names a record, a queue or a key by number, the number is taken mod
 6. Several clients at once, by physical or queue offset: `GetAt`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`,
    `QueryProgress`. A client that asks for a `GetRecord`, or for offset -1, computes the offset before it asks.
 
-`model.step` gives the meaning of groups 1 to 3 and 6, and `model.crash` that of group 4. The meaning of a `Call` depends
-on the shape of the store (properties/foreign/shapes). `model.parts` splits the
-operations of several clients at their linearisation points.
+`model.step` gives the meaning of groups 1 to 3 and 6, and `model.crash` that of group 4. The meaning of a `Call` is in
+the shape of the store (properties/foreign/shapes). `model.parts` splits the operations of several clients at their
+linearisation points.
 """
 
 from collections.abc import Mapping

@@ -12,6 +12,7 @@ from tornpage.properties.foreign.reference_store import (
     SafeAfter,
 )
 from tornpage.properties.foreign.shapes.adapters import FileStore, KeyValueStore, LogStore, QueueStore
+from tornpage.properties.foreign.shapes.memory import MemoryFiles, MemoryKeyValue, MemoryLog, MemoryQueues
 
 __all__ = [
     "SAFE_AFTER",
@@ -21,6 +22,10 @@ __all__ = [
     "HarnessError",
     "KeyValueStore",
     "LogStore",
+    "MemoryFiles",
+    "MemoryKeyValue",
+    "MemoryLog",
+    "MemoryQueues",
     "QueueStore",
     "ReferenceState",
     "ReferenceStore",

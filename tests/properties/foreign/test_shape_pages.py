@@ -1,4 +1,4 @@
-"""Test the pages of the shapes in docs/targets: requests, promises, edits, commands and examples."""
+"""Test the pages in docs/targets: requests, promises, edits, commands and examples."""
 
 import json
 import re
@@ -63,6 +63,11 @@ def test_promises_and_handshake_of_the_general_page_are_read() -> None:
     for promises in said:
         read_handshake({"tornpage": 1, "shape": "key-value", "promises": json.loads(f"{{{promises}}}")})
     assert read_handshake(json.loads(blocks(GENERAL, "json")[0])).shape == "key-value"
+
+
+def test_store_in_memory_does_what_the_page_says() -> None:
+    (example,) = blocks(GENERAL, "python")
+    exec(example, {})
 
 
 @pytest.mark.parametrize("shape", OTHERS)

@@ -1,4 +1,4 @@
-"""Test stores of several shapes in processes: promises, concurrent callers, and what a run needs for a verdict."""
+"""Test stores in processes: promises, concurrent callers, evidence for a verdict."""
 
 import importlib.util
 import json

@@ -194,7 +194,7 @@ def test_batch_survives_as_promised(batch: str, half: bool) -> None:
 
 
 def test_chain_of_batches_is_shortened_in_every_key() -> None:
-    """Key c shows that the second batch is lost; then b must not show it, although its value fits."""
+    """Key c shows that the second batch is lost; then key b must not show it."""
     batches = (Call("batch", parts=(put("a"), put("b"))), Call("batch", parts=(put("b"), put("c"))))
     assert Pair("key-value", durable="flush").run(*batches).takes(3, 4).judge("power") == 2
     assert Pair("key-value", durable="flush").run(*batches).takes(4).broken()[0] == 1
