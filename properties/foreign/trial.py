@@ -36,7 +36,8 @@ __all__ = ["TargetSpan", "TargetTrial", "crashes_in_first_open", "is_in_first_op
 class TargetSpan:
     """Hold the span of one operation.
 
-    It has its events, and the state of the model before and after it. The events are `first` to `last` (exclusive). `operations` counts the operations up to and including this one.
+    It has its events, and the state of the model before and after it. The events are `first` to `last` (exclusive).
+    `operations` counts the operations up to and including this one.
     """
 
     first: int

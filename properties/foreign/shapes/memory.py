@@ -7,11 +7,12 @@ liar, because a process kill takes what it promised to keep.
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from tornpage.properties.foreign.reference_store import CrashFault
 from tornpage.properties.foreign.shapes.adapters import FileStore, KeyValueStore, LogStore, QueueStore
 from tornpage.properties.foreign.shapes.file import FilePromises, WholeFile
 from tornpage.properties.foreign.shapes.history import Effect, History
 from tornpage.properties.foreign.shapes.key_value import KeyValue, KeyValuePromises
-from tornpage.properties.foreign.shapes.language import Fault, promises_of
+from tornpage.properties.foreign.shapes.language import promises_of
 from tornpage.properties.foreign.shapes.log import Entries, Log, LogPromises
 from tornpage.properties.foreign.shapes.queue import Queue, QueuePromises
 from tornpage.properties.foreign.shapes.shape import Shape
@@ -22,7 +23,10 @@ __all__ = ["MemoryFiles", "MemoryKeyValue", "MemoryLog", "MemoryQueues"]
 class _Memory:
     """Hold a history, and keep what is promised in it."""
 
-    def __init__(self, shape: Shape) -> None:
+    _shape: Shape
+    state: History
+
+    def _begin(self, shape: Shape) -> None:
         self._shape = shape
         self.state = History()
 
@@ -43,7 +47,7 @@ class _Memory:
         """Close, and keep what a close promises."""
         self.state = self.state.after("close", "close", self._shape.promises)
 
-    def crash(self, fault: Fault) -> int:
+    def crash(self, fault: CrashFault) -> int:
         """Continue after a crash fault with the fewest writes; return the number of lost ones.
 
         The writes of each cell that come before a promised one, and batches with a promised one, are left.
@@ -77,7 +81,7 @@ class MemoryKeyValue(_Memory, KeyValueStore):
 
     def __init__(self, **promises: Any) -> None:
         given = {"batch": "atomic", **promises}
-        super().__init__(KeyValue(promises_of(KeyValuePromises, given)))
+        self._begin(KeyValue(promises_of(KeyValuePromises, given)))
         self.promises = given
 
     def put(self, key: str, value: bytes) -> None:
@@ -110,7 +114,7 @@ class MemoryQueues(_Memory, QueueStore):
     name: ClassVar[str] = "memory"
 
     def __init__(self, **promises: Any) -> None:
-        super().__init__(Queue(promises_of(QueuePromises, promises)))
+        self._begin(Queue(promises_of(QueuePromises, promises)))
         self.promises = {"delete": True, **promises}
         self._taken: set[int] = set()
 
@@ -141,7 +145,7 @@ class MemoryQueues(_Memory, QueueStore):
         """Return the messages of a queue, oldest first."""
         return self._alive(queue).values()
 
-    def crash(self, fault: Fault) -> int:
+    def crash(self, fault: CrashFault) -> int:
         """Continue after a crash fault; every message can be taken again."""
         self._taken = set()
         return super().crash(fault)
@@ -160,7 +164,7 @@ class MemoryLog(_Memory, LogStore):
 
     def __init__(self, **promises: Any) -> None:
         given = {"truncate": "both", **promises}
-        super().__init__(Log(promises_of(LogPromises, given)))
+        self._begin(Log(promises_of(LogPromises, given)))
         self.promises = given
         self._next = 0
 
@@ -197,7 +201,7 @@ class MemoryFiles(_Memory, FileStore):
 
     def __init__(self, **promises: Any) -> None:
         given = {"remove": True, **promises}
-        super().__init__(WholeFile(promises_of(FilePromises, given)))
+        self._begin(WholeFile(promises_of(FilePromises, given)))
         self.promises = given
 
     def write(self, name: str, content: bytes) -> None:
