@@ -24,35 +24,35 @@ class _Memory:
     """Hold a history, and keep what is promised in it."""
 
     _shape: Shape
-    state: History
+    _state: History
 
     def _begin(self, shape: Shape) -> None:
         self._shape = shape
-        self.state = History()
+        self._state = History()
 
     def _write(self, *effects: Effect, points: Sequence[str] = ()) -> None:
-        before = self.state.serials
-        self.state = self.state.added(effects)
+        before = self._state.serials
+        self._state = self._state.added(effects)
         for point in points or (self._shape.WRITE,):
-            self.state = self.state.after(point, point, self._shape.promises, since=before)
+            self._state = self._state.after(point, point, self._shape.promises, since=before)
 
     def _now(self, cell: str) -> Any:
-        return self._shape.value(cell, [effect for effect in self.state.effects if effect.cell == cell])
+        return self._shape.value(cell, [effect for effect in self._state.effects if effect.cell == cell])
 
     def flush(self) -> None:
         """Flush, and keep what a flush promises."""
-        self.state = self.state.after("flush", "flush", self._shape.promises)
+        self._state = self._state.after("flush", "flush", self._shape.promises)
 
     def close(self) -> None:
         """Close, and keep what a close promises."""
-        self.state = self.state.after("close", "close", self._shape.promises)
+        self._state = self._state.after("close", "close", self._shape.promises)
 
     def crash(self, fault: CrashFault) -> int:
         """Continue after a crash fault with the fewest writes; return the number of lost ones.
 
         The writes of each cell that come before a promised one, and batches with a promised one, are left.
         """
-        before = self.state
+        before = self._state
         kept: set[int] = set()
         while True:
             floors: dict[str, int] = {}
@@ -64,7 +64,7 @@ class _Memory:
             if more == kept:
                 break
             kept = more
-        self.state = before.cut_to([effect for effect in before.effects if effect.serial in kept])
+        self._state = before.cut_to([effect for effect in before.effects if effect.serial in kept])
         return len(before.effects) - len(kept)
 
     def _row(self, effect: Effect) -> str:
@@ -99,12 +99,12 @@ class MemoryKeyValue(_Memory, KeyValueStore):
 
     def scan(self) -> Iterable[tuple[str, bytes]]:
         """Return all pairs of key and value."""
-        keys = dict.fromkeys(effect.cell for effect in self.state.effects)
+        keys = dict.fromkeys(effect.cell for effect in self._state.effects)
         return [(key, value) for key in keys if (value := self.get(key)) is not None]
 
     def batch(self, changes: Sequence[tuple[str, bytes | None]]) -> None:
         """Set several keys, or remove those with None."""
-        group = self.state.serials + 1
+        group = self._state.serials + 1
         self._write(*(Effect(0, 0, key, "put", value, group) for key, value in changes), points=("put", "commit"))
 
 
@@ -152,7 +152,7 @@ class MemoryQueues(_Memory, QueueStore):
 
     def _alive(self, queue: str) -> dict[int, bytes]:
         bodies = set(self._now(queue))
-        puts = [e for e in self.state.effects if e.cell == queue and e.kind == "put" and e.value in bodies]
+        puts = [e for e in self._state.effects if e.cell == queue and e.kind == "put" and e.value in bodies]
         return {effect.serial: effect.value for effect in puts}
 
 

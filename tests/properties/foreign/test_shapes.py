@@ -77,8 +77,8 @@ class Pair:
 
     def takes(self, *serials: int) -> "Pair":
         """Take effects away from the store, whatever it has promised."""
-        left = [effect for effect in self.store.state.effects if effect.serial not in serials]
-        self.store.state = self.store.state.cut_to(left)
+        left = [effect for effect in self.store._state.effects if effect.serial not in serials]
+        self.store._state = self.store._state.cut_to(left)
         return self
 
 
@@ -126,13 +126,13 @@ def test_loss_of_any_promised_write_is_found(shape: str) -> None:
             call = pair.book.draw(rng.choice)
             assert isinstance(call, Call)
             pair.run(call)
-        before = pair.session.store.state
+        before = pair.session.store._state
         cells = {effect.cell for effect in before.effects}
         shown = {cell: pair.book.now(cell) for cell in cells}
         if not before.effects:
             continue
         pair.takes(rng.choice(before.effects).serial)
-        state = pair.store.state.effects
+        state = pair.store._state.effects
         now = {cell: pair.book.shape.value(cell, [e for e in state if e.cell == cell]) for cell in cells}
         if now != shown:
             assert pair.broken()[0] in (1, 2, 3, 4)
@@ -235,9 +235,9 @@ def test_call_without_answer_may_have_happened_or_not() -> None:
 
 def test_lost_value_may_not_come_back() -> None:
     pair = Pair("key-value", durable="flush").run(put("a"))
-    value, held = pair.store.get("a"), pair.store.state
+    value, held = pair.store.get("a"), pair.store._state
     assert pair.takes(1).judge("power") == 1
-    pair.store.state = held
+    pair.store._state = held
     assert value is not None
     assert pair.broken() == (3, "a write comes back that an earlier crash had taken")
 
@@ -279,16 +279,16 @@ def test_judge_takes_the_messages_of_a_store_without_a_list(take: str) -> None:
 
 def test_order_and_doubles_of_a_queue() -> None:
     pair = Pair("queue").run(put("q"), put("q"))
-    one, two = pair.store.state.effects
+    one, two = pair.store._state.effects
     for found, said in (
         ((two, one), (4, "a queue has its messages in another order than they were put")),
         ((one, two, replace(one, serial=9)), (1, "a queue has a message twice")),
         ((one, two, replace(one, serial=9, value=b"?")), (1, "a queue has a message that was never put there")),
     ):
-        pair.store.state = replace(pair.store.state, effects=found)
+        pair.store._state = replace(pair.store._state, effects=found)
         assert pair.broken() == said
     loose = Pair("queue", fifo=False).run(put("q"), put("q"))
-    loose.store.state = replace(loose.store.state, effects=loose.store.state.effects[::-1])
+    loose.store._state = replace(loose.store._state, effects=loose.store._state.effects[::-1])
     assert loose.judge("power") == 0
 
 
@@ -323,7 +323,7 @@ def test_concurrent_appends_are_ordered_by_their_indexes() -> None:
     before = pair.book.state
     pair.run(together)
     assert sorted(index for index, _ in pair.book.now("the log")) == [0, 1, 2]
-    last = pair.store.state.effects[-1].serial
+    last = pair.store._state.effects[-1].serial
     assert pair.takes(last).judge("power", before) == 1
 
 
@@ -334,7 +334,7 @@ def test_concurrent_writes_of_one_key_are_left_out() -> None:
     pair = Pair("key-value", callers=3, ordered=True)
     before = pair.book.state
     pair.run(Call("together", parts=(put("a"), put("b"))))
-    assert pair.takes(pair.store.state.effects[0].serial).judge("power", before) == 1
+    assert pair.takes(pair.store._state.effects[0].serial).judge("power", before) == 1
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -346,8 +346,8 @@ def test_part_of_a_file_is_allowed_only_without_atomic_writes() -> None:
         pair.run(Call("write", "a", size_bytes=8))
         before = pair.book.state
         pair.run(Call("write", "a", size_bytes=40))
-        part = replace(pair.store.state.effects[-1], value=b"part")
-        pair.store.state = replace(pair.store.state, effects=(part,))
+        part = replace(pair.store._state.effects[-1], value=b"part")
+        pair.store._state = replace(pair.store._state, effects=(part,))
         if atomic:
             assert pair.broken(since=before) == (1, "the store has something else than any write left")
         else:
