@@ -1,5 +1,6 @@
 """Test foreign stores: right ones hold however they keep files, and each mistake is named."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explore.foreign.campaign import TargetPlan, run_target_campaign
 from tornpage.properties.foreign.process import Hung
 from tornpage.properties.foreign.protocol import BadHandshake, TargetUnusable
+from tornpage.properties.foreign.shapes.registry import MESSAGES, SHAPES
 from tornpage.properties.foreign.spec import BadSpec, read_spec
 from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.trial import TargetTrial
@@ -198,7 +200,8 @@ def test_equal_seeds_give_equal_campaigns() -> None:
 
 
 def test_a_campaign_that_catches_no_canary_is_vacuous(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tornpage.properties.explore.foreign.campaign.CANARY", f"{STORES}:Mended")
+    tame = replace(SHAPES[MESSAGES], canary=f"{STORES}:Mended")
+    monkeypatch.setattr("tornpage.properties.explore.foreign.campaign.SHAPES", {MESSAGES: tame})
     with choose_tracker("auto") as tracker:
         found = run_target_campaign(TargetPlan(settings("Mended"), states=1), tracker=tracker)
     assert found.verdict is Verdict.VACUOUS
