@@ -10,12 +10,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from tornpage.properties.disk.directory_tree import DirectoryOperation, DirectoryTree, is_move
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
+    DirectoryRemoved,
+    DirectoryRenamed,
     DirectorySynced,
     Entry,
     FileCreated,
+    FileLinked,
+    FileMade,
     FileRenamed,
     FileSynced,
     FileUnlinked,
@@ -28,9 +33,6 @@ from tornpage.properties.disk.journal import (
 from tornpage.properties.program.case import Disk
 
 __all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
-
-DirectoryOperation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
-
 
 @dataclass(frozen=True, slots=True)
 class Image:
@@ -109,6 +111,10 @@ class DiskState:
         self.directories: set[str] = set(base.directories)
         self.names: dict[str, int] = {}
         self.pending: list[DirectoryOperation] = []
+        self.tree: DirectoryTree | None = None
+        """The directories since the first rename or removal of one; `names` and `directories` are those before it."""
+        self._durable: set[int] = set()
+        self._followed: list[DirectoryOperation] = []
         self._taken: dict[str, int] = dict.fromkeys(base.files, 1)
         for number, path in enumerate(sorted(base.files)):
             self.inodes[number] = InodeState(path, base.files[path])
@@ -153,10 +159,27 @@ class DiskState:
 
     def _created(self, entry: FileCreated) -> None:
         self.inodes[entry.inode] = InodeState(self._inode_name(entry.path))
+        self._directory_changed(entry)
+
+    def _made(self, entry: FileMade) -> None:
+        self.inodes[entry.inode] = InodeState(self._inode_name("(a file without a name)"))
+
+    def _directory_changed(self, entry: DirectoryOperation) -> None:
+        if self.tree is not None:
+            self._follow(entry)
         self.pending.append(entry)
 
-    def _directory_changed(self, entry: DirectoryMade | FileRenamed | FileUnlinked) -> None:
-        self.pending.append(entry)
+    def _directory_moved(self, entry: DirectoryRenamed | DirectoryRemoved | FileRenamed) -> None:
+        if self.tree is None and is_move(entry):
+            self.tree = DirectoryTree(self.directories, self.names)
+            for operation in self.pending:
+                self._follow(operation)
+        self._directory_changed(entry)
+
+    def _follow(self, operation: DirectoryOperation) -> None:
+        assert self.tree is not None
+        self.tree.note(operation)
+        self._followed.append(operation)
 
     def _directory_synced(self, entry: DirectorySynced) -> None:
         self._sync_directory(entry.path)
@@ -175,23 +198,41 @@ class DiskState:
             self._commit_through([at for at, operation in enumerate(self.pending) if _names(operation, number)])
 
     def _sync_directory(self, path: str) -> None:
-        covered = [number for number, operation in enumerate(self.pending) if directory_of(operation) == path]
-        if self.disk == "journal":
+        is_journal = self.disk == "journal"
+        if self.tree is None:
+            covered = [number for number, operation in enumerate(self.pending) if directory_of(operation) == path]
+        else:
+            here = self.tree.at(path)
+            covered = [n for n, o in enumerate(self.pending) if self.tree.is_covered(o, here, moves=is_journal)]
+        if is_journal:
             self._commit_through(covered)
         elif covered:
             for number in covered:
-                apply_operation(self.names, self.directories, self.pending[number])
-            self.pending = [o for o in self.pending if directory_of(o) != path]
+                self._commit(self.pending[number])
+            done = set(covered)
+            self.pending = [operation for number, operation in enumerate(self.pending) if number not in done]
 
     def _commit_through(self, covered: list[int]) -> None:
         """Commit operations in the order of a journal, up to the last covered one."""
         for _ in range(covered[-1] + 1 if covered else 0):
-            apply_operation(self.names, self.directories, self.pending.pop(0))
+            self._commit(self.pending.pop(0))
+
+    def _commit(self, operation: DirectoryOperation) -> None:
+        if self.tree is None:
+            apply_operation(self.names, self.directories, operation)
+        else:
+            self._durable.add(id(operation))
+
+    def surviving_names(self, survived: Iterable[DirectoryOperation]) -> tuple[dict[str, int], set[str]]:
+        """Return the reachable names and directories of a disk with a `tree`, with some pending operations."""
+        assert self.tree is not None
+        names, directories = self.tree.names(self._durable | {id(operation) for operation in survived})
+        return {path: inode for path, (inode, _) in names.items()}, set(directories)
 
     def visible(self) -> tuple[dict[str, int], set[str]]:
         """Return names and directories as the process sees them."""
         names, directories = dict(self.names), set(self.directories)
-        for operation in self.pending:
+        for operation in self.pending if self.tree is None else self._followed:
             apply_operation(names, directories, operation)
         return names, directories
 
@@ -203,8 +244,12 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
     PagesDropped: DiskState._pages_dropped,
     Resized: DiskState._resized,
     FileCreated: DiskState._created,
+    FileMade: DiskState._made,
+    FileLinked: DiskState._directory_changed,
     DirectoryMade: DiskState._directory_changed,
-    FileRenamed: DiskState._directory_changed,
+    DirectoryRenamed: DiskState._directory_moved,
+    DirectoryRemoved: DiskState._directory_moved,
+    FileRenamed: DiskState._directory_moved,
     FileUnlinked: DiskState._directory_changed,
     DirectorySynced: DiskState._directory_synced,
     ProcessKilled: DiskState._process_killed,
@@ -213,21 +258,23 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
 
 
 def _names(operation: DirectoryOperation, inode: int) -> bool:
-    return isinstance(operation, FileCreated | FileRenamed) and operation.inode == inode
+    return isinstance(operation, FileCreated | FileLinked | FileRenamed) and operation.inode == inode
 
 
 def directory_of(operation: DirectoryOperation) -> str:
-    """Return the directory whose sync covers an operation; renames stay in one directory."""
-    return parent_of(operation.target if isinstance(operation, FileRenamed) else operation.path)
+    """Return the directory that an operation is in. A rename is in the directory of its target."""
+    is_rename = isinstance(operation, FileRenamed | DirectoryRenamed)
+    return parent_of(operation.target if is_rename else operation.path)
 
 
 def apply_operation(names: dict[str, int], directories: set[str], operation: DirectoryOperation) -> None:
     """Apply one directory operation to names and directories."""
     match operation:
-        case FileCreated(inode, path):
+        case FileCreated(inode, path) | FileLinked(inode, path):
             names[path] = inode
         case DirectoryMade(path):
             directories.add(path)
+            names.pop(path, None)  # the removal of a file of this name may be lost
         case FileUnlinked(inode, path):
             if names.get(path) == inode:
                 del names[path]
@@ -235,3 +282,15 @@ def apply_operation(names: dict[str, int], directories: set[str], operation: Dir
             if names.get(source) == inode:
                 del names[source]
             names[target] = inode
+        case DirectoryRemoved(path):
+            directories.discard(path)
+        case DirectoryRenamed(source, target):
+            for path in [path for path in directories if _is_at_or_in(path, source)]:
+                directories.discard(path)
+                directories.add(target + path[len(source) :])
+            for path in [path for path in names if _is_at_or_in(path, source)]:
+                names[target + path[len(source) :]] = names.pop(path)
+
+
+def _is_at_or_in(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")

@@ -22,8 +22,11 @@ from tornpage.properties.disk.disk import (
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
+    DirectoryRemoved,
+    DirectoryRenamed,
     Entry,
     FileCreated,
+    FileLinked,
     FileRenamed,
     FileUnlinked,
 )
@@ -71,9 +74,13 @@ def describe_operations(pending: Sequence[DirectoryOperation]) -> list[str]:
                 name = f"create {path}"
             case DirectoryMade(path):
                 name = f"mkdir {path}"
+            case FileLinked(_, path):
+                name = f"link {path}"
             case FileUnlinked(_, path):
                 name = f"unlink {path}"
-            case FileRenamed(_, source, target):
+            case DirectoryRemoved(path):
+                name = f"rmdir {path}"
+            case FileRenamed(_, source, target) | DirectoryRenamed(source, target):
                 name = f"rename {source} {target}"
         seen[name] = count = seen.get(name, 0) + 1
         names.append(f"{name} ({count})" if count > 1 else name)
@@ -137,6 +144,8 @@ def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[
     """Return the names that survive, and the reachable directories."""
     names, directories = state.names, state.directories
     survive = surviving_operations(state, choices) if state.pending else ()
+    if state.tree is not None:
+        return state.surviving_names(survive)
     if survive:
         names, directories = dict(names), set(directories)
         for operation in survive:

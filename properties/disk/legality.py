@@ -4,10 +4,12 @@ The module shares no code with the code that makes images and certificates. Of t
 the journal and, for annotations only, the values Image and Certificate; a test checks that. It is slow, and written to
 be compared with docs/contract.md, "Crash model":
 
-1. A directory operation must have survived if a successful sync of its directory came after it. On the disk `journal`
-   all operations before such an operation must have survived too, a sync of a file counts for the operations that
-   created or renamed it, and the survivors are a prefix. After a `kill` all operations survived. No other operation
-   took effect. Everything below a directory that did not survive is unreachable.
+1. A directory operation must have survived if a successful sync of its directory came after it. A rename between two
+   directories is one operation, and a sync of either counts. On the disk `journal` all operations before such an
+   operation must have survived too, a sync of a file counts for the operations that created, linked or renamed it, a
+   sync of a directory counts for its own renames, and the survivors are a prefix. After a `kill` all operations
+   survived. No other operation took effect. An operation changes an entry of a directory, whatever path the directory
+   had at that time. Everything below a directory that did not survive is unreachable.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
    page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions. After a
@@ -25,16 +27,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from tornpage.properties.disk.journal import (
-    DirectoryMade,
-    DirectorySynced,
-    Entry,
-    FileCreated,
-    FileRenamed,
-    FileSynced,
-    FileUnlinked,
-)
+from tornpage.properties.disk.journal import Entry, FileSynced
 from tornpage.properties.disk.legality_files import PAGE_BYTES, FileHistory, around, file_histories, unusable
+from tornpage.properties.disk.legality_names import Changes, names_after, read_changes
 
 if TYPE_CHECKING:
     from tornpage.properties.disk.certificate import Certificate, FileClaim, PageClaim
@@ -46,7 +41,6 @@ SECTOR_BYTES = 512
 TEAR_MASKS = range(1, 255)  # 0 and 255 tear nothing
 
 Value = TypeVar("Value")
-Operation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
 
 
 def objections(base: Image, journal: Sequence[Entry], image: Image, certificate: Certificate) -> list[str]:
@@ -61,7 +55,8 @@ def objections(base: Image, journal: Sequence[Entry], image: Image, certificate:
         return [f"there is no disk {certificate.disk!r}"]
     if reasons := list(unusable(base, journal)):
         return reasons
-    found = [*_about_operations(journal, certificate), *_about_names(base, journal, image, certificate)]
+    changes = read_changes(base, journal)
+    found = [*_about_operations(journal, changes, certificate), *_about_names(base, changes, image, certificate)]
     position, disk = certificate.position, certificate.disk
     inodes = file_histories(base, journal, position)
     for claim in certificate.files:
@@ -74,29 +69,22 @@ def objections(base: Image, journal: Sequence[Entry], image: Image, certificate:
 # ---- rule 1: directory operations and names --------------------------------------------------------------------------
 
 
-def _operations(journal: Sequence[Entry], position: int) -> dict[int, Operation]:
-    return {n: entry for n, entry in enumerate(journal[:position]) if isinstance(entry, Operation)}
-
-
-def _directory(path: str) -> str:
-    return path[: path.rindex("/")] or "/"
-
-
-def _place(operation: Operation) -> str:
-    return _directory(operation.target if isinstance(operation, FileRenamed) else operation.path)
-
-
-def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[int, int]:
+def _durable_since(journal: Sequence[Entry], changes: Changes, position: int, disk: str) -> dict[int, int]:
     """Return the first barrier for each operation that a barrier before the crash covers."""
-    operations = _operations(journal, position)
+    operations = {n: change for n, change in changes.operations.items() if n < position}
     since: dict[int, int] = {}
     for barrier, entry in enumerate(journal[:position]):
         covered: list[int] = []
-        if isinstance(entry, DirectorySynced):
-            covered = [n for n, operation in operations.items() if n < barrier and _place(operation) == entry.path]
+        if barrier in changes.syncs:
+            directory = changes.syncs[barrier]
+            covered = [n for n, change in operations.items() if n < barrier and change.is_in(directory)]
+            if disk == "journal":
+                own = [n for n, change in operations.items() if change.is_rename and change.subject == directory]
+                covered += [n for n in own if n < barrier]
         elif isinstance(entry, FileSynced) and entry.succeeded and disk == "journal":
-            naming = {n: made.inode for n, made in operations.items() if isinstance(made, FileCreated | FileRenamed)}
-            covered = [n for n, inode in naming.items() if n < barrier and inode == entry.inode]
+            file = ("inode", entry.inode)
+            naming = [n for n, change in operations.items() if change.names_file and change.subject == file]
+            covered = [n for n in naming if n < barrier]
         if covered and disk == "journal":
             covered = [n for n in operations if n <= max(covered)]
         for n in covered:
@@ -104,9 +92,10 @@ def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[i
     return since
 
 
-def _about_operations(journal: Sequence[Entry], certificate: Certificate) -> Iterator[str]:
+def _about_operations(journal: Sequence[Entry], changes: Changes, certificate: Certificate) -> Iterator[str]:
     position, disk = certificate.position, certificate.disk
-    operations, since = _operations(journal, position), _durable_since(journal, position, disk)
+    operations = {n: change for n, change in changes.operations.items() if n < position}
+    since = _durable_since(journal, changes, position, disk)
     claimed = [claim.entry for claim in certificate.operations]
     if claimed != sorted(set(claimed)):
         yield f"the surviving directory operations {claimed} are not in order"
@@ -119,37 +108,22 @@ def _about_operations(journal: Sequence[Entry], certificate: Certificate) -> Ite
             yield f"the directory operation at entry {n} is lost, but only the process died"
         elif disk == "journal" and any(later > n for later in claimed):
             yield f"the directory operation at entry {n} is lost, but a later one survived"
-    syncs = [(n, entry.path) for n, entry in enumerate(journal) if isinstance(entry, DirectorySynced)]
     for claim in certificate.operations:
         if claim.entry not in operations:
             continue
-        place = _place(operations[claim.entry])
-        before, after = around([n for n, path in syncs if path == place], position)
-        true = (place, since.get(claim.entry), before, after)
+        change = operations[claim.entry]
+        before, after = around([n for n, directory in changes.syncs.items() if change.is_in(directory)], position)
+        true = (change.place, since.get(claim.entry), before, after)
         said = (claim.directory, claim.durable_since, claim.barrier_before, claim.barrier_after)
         if said != true:
             yield f"the barriers of the directory operation at entry {claim.entry} are {true}, not {said}"
 
 
-def _about_names(base: Image, journal: Sequence[Entry], image: Image, certificate: Certificate) -> Iterator[str]:
-    names: dict[str, tuple[int, int | str]] = {p: (n, "base") for n, p in enumerate(sorted(base.files))}
-    directories = set(base.directories)
-    operations = _operations(journal, certificate.position)
-    for n in sorted({claim.entry for claim in certificate.operations} & set(operations)):
-        operation = operations[n]
-        if isinstance(operation, FileCreated):
-            names[operation.path] = (operation.inode, n)
-        elif isinstance(operation, DirectoryMade):
-            directories.add(operation.path)
-        else:
-            gone = operation.source if isinstance(operation, FileRenamed) else operation.path
-            if gone in names and names[gone][0] == operation.inode:
-                del names[gone]
-            if isinstance(operation, FileRenamed):
-                names[operation.target] = (operation.inode, n)
-    reached = {path for path in directories if path == "/" or _ancestors(path) <= directories}
-    names = {path: name for path, name in names.items() if _ancestors(path) <= directories}
-    for path in sorted(set(names) & reached):
+def _about_names(base: Image, changes: Changes, image: Image, certificate: Certificate) -> Iterator[str]:
+    before = (n for n in changes.operations if n < certificate.position)
+    claimed = {claim.entry for claim in certificate.operations}
+    names, reached = names_after(base, changes, [n for n in before if n in claimed])
+    for path in sorted(set(image.files) & set(image.directories)):
         yield f"{path} is both a file and a directory"
     yield from _set_differences("directory", set(image.directories), reached)
     yield from _set_differences("file", set(image.files), set(names))
@@ -160,11 +134,6 @@ def _about_names(base: Image, journal: Sequence[Entry], image: Image, certificat
         inode, named_by = names.get(claim.path, (claim.inode, claim.named_by))
         if (inode, named_by) != (claim.inode, claim.named_by):
             yield f"{claim.path} names inode {inode} by entry {named_by}, not {claim.inode} by {claim.named_by}"
-
-
-def _ancestors(path: str) -> set[str]:
-    parts = path.split("/")[1:-1]
-    return {"/", *("/" + "/".join(parts[: n + 1]) for n in range(len(parts)))}
 
 
 def _set_differences(what: str, found: set[str], expected: set[str]) -> Iterator[str]:

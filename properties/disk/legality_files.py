@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from tornpage.properties.disk.journal import (
     Entry,
     FileCreated,
+    FileLinked,
+    FileMade,
     FileRenamed,
     FileSynced,
     FileUnlinked,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["PAGE_BYTES", "FileHistory", "around", "file_histories", "unusable"]
 
 PAGE_BYTES = 4096
+_ABOUT_FILES = (PageWritten, PagesDropped, Resized, FileSynced, FileLinked, FileRenamed, FileUnlinked)
 
 
 @dataclass
@@ -71,11 +74,11 @@ def unusable(base: Image, journal: Sequence[Entry]) -> Iterator[str]:
     """Yield violations of the preconditions of all rules."""
     sizes = {inode: len(base.files[path]) for inode, path in enumerate(sorted(base.files))}
     for number, entry in enumerate(journal):
-        if isinstance(entry, FileCreated):
+        if isinstance(entry, FileCreated | FileMade):
             if entry.inode in sizes:
                 yield f"entry {number} creates inode {entry.inode} a second time"
             sizes[entry.inode] = 0
-        elif isinstance(entry, PageWritten | PagesDropped | Resized | FileSynced | FileRenamed | FileUnlinked):
+        elif isinstance(entry, _ABOUT_FILES):
             if entry.inode not in sizes:
                 yield f"entry {number} is about inode {entry.inode}, which does not exist"
             elif isinstance(entry, Resized):
@@ -104,7 +107,7 @@ def file_histories(base: Image, journal: Sequence[Entry], position: int) -> dict
             inodes[entry.inode].syncs.append(number)  # also those after the crash
         elif number >= position:
             continue
-        elif isinstance(entry, FileCreated):
+        elif isinstance(entry, FileCreated | FileMade):
             inodes[entry.inode] = FileHistory()
         elif isinstance(entry, PagesDropped):
             inodes[entry.inode].drops.append(number)
