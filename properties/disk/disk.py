@@ -30,6 +30,7 @@ from tornpage.properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
+from tornpage.properties.disk.sparse import LARGE_BYTES, large_content
 from tornpage.properties.program.case import Disk
 
 __all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
@@ -75,10 +76,12 @@ class InodeState:
         """Return the durable content of a page."""
         return self.durable[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
 
-    def latest(self) -> bytearray:
+    def latest(self) -> bytes | bytearray:
         """Return the content that the process sees."""
         if not self.sizes and not self.versions:
-            return bytearray(self.durable)
+            return self.durable
+        if max(self.size_bytes, len(self.durable)) > LARGE_BYTES:
+            return large_content(self.durable, self.size_bytes, [(n, all_[-1]) for n, all_ in self.versions.items()])
         content = bytearray(self.durable[: self.size_bytes])
         content.extend(bytes(self.size_bytes - len(content)))
         for number, versions in self.versions.items():
@@ -148,7 +151,7 @@ class DiskState:
         if entry.succeeded:
             synced = self.inodes[entry.inode]
             passed_by = {page: synced.versions.pop(page) for page in sorted(synced.dropped)}
-            self.synced(entry.inode, bytes(synced.latest()) if synced.sizes or synced.versions else synced.durable)
+            self.synced(entry.inode, _frozen(synced.latest()))
             synced.versions = passed_by  # they count as clean, so their versions stay in flight
 
     def _pages_dropped(self, entry: PagesDropped) -> None:
@@ -255,6 +258,10 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
     ProcessKilled: DiskState._process_killed,
 }
 """The method for each kind of entry; a table, because journals are replayed very often."""
+
+
+def _frozen(content: bytes | bytearray) -> bytes:
+    return bytes(content) if isinstance(content, bytearray) else content
 
 
 def _names(operation: DirectoryOperation, inode: int) -> bool:

@@ -30,6 +30,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileUnlinked,
 )
+from tornpage.properties.disk.sparse import LARGE_BYTES, large_content
 from tornpage.properties.program.case import Disk
 
 __all__ = [
@@ -161,19 +162,26 @@ def _content(inode: InodeState, choices: Choices, *, everything: bool, is_journa
     if not inode.sizes and not inode.versions:
         return inode.durable
     if everything:
-        return bytes(inode.latest())
-    content, number = bytearray(inode.durable), 0
+        latest = inode.latest()
+        return bytes(latest) if isinstance(latest, bytearray) else latest
+    size_bytes, number = len(inode.durable), 0
     if inode.sizes:
         number = _valid(choices.get(f"size {inode.name}", 0), len(inode.sizes) + 1)
-        if number:
-            size_bytes = inode.sizes[number - 1]
-            content = content[:size_bytes].ljust(size_bytes, b"\0")
+        size_bytes = inode.sizes[number - 1] if number else size_bytes
+    pages: list[tuple[int, bytes]] = []
     for page, versions in inode.versions.items():
         choice = choices.get(f"page {inode.name} {page}", 0)
         if choice and is_journal and page in inode.freed and not inode.may_hold(page, _newest(choice), number):
             choice = 0
         if choice:
-            put_page(content, page, _page(inode.page(page), versions, choice))
+            pages.append((page, _page(inode.page(page), versions, choice)))
+    if max(size_bytes, len(inode.durable)) > LARGE_BYTES:
+        return large_content(inode.durable, size_bytes, pages)
+    content = bytearray(inode.durable)
+    if number:
+        content = content[:size_bytes].ljust(size_bytes, b"\0")
+    for page, held in pages:
+        put_page(content, page, held)
     return bytes(content)
 
 

@@ -28,7 +28,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from tornpage.properties.disk.journal import Entry, FileSynced
-from tornpage.properties.disk.legality_files import PAGE_BYTES, FileHistory, around, file_histories, unusable
+from tornpage.properties.disk.legality_files import (
+    PAGE_BYTES,
+    FileHistory,
+    around,
+    file_histories,
+    pages_to_check,
+    unusable,
+)
 from tornpage.properties.disk.legality_names import Changes, names_after, read_changes
 
 if TYPE_CHECKING:
@@ -164,7 +171,7 @@ def _about_file(inode: FileHistory, claim: FileClaim, content: bytes, position: 
     for number in sorted(claims):
         if not 0 <= number < count:
             yield f"page {number} is claimed, but lies outside the file"
-    for number in range(count):
+    for number in pages_to_check(inode.first, content, {*claims, *inode.versions}):
         first, written = inode.first[number * PAGE_BYTES : (number + 1) * PAGE_BYTES], inode.versions.get(number, [])
         covered, dropped = inode.page_barrier(number, position)
         permitted = _permitted(first, written, covered, disk)

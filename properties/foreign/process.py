@@ -235,7 +235,8 @@ def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, pare
         if isinstance(spec, CommandSpec):
             os.dup2(requests, 0)
             os.dup2(answers, 1)
-            _trace(traced)
+            if traced:
+                let_trace(quiet=(1, 2))
             command = spec.command(root)
             os.execvp(command[0], command)
         os.dup2(errors, 1)
@@ -248,14 +249,10 @@ def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, pare
         os._exit(code)
 
 
-def _trace(traced: bool) -> None:
-    if traced:
-        let_trace()
-
-
 def _serve(spec: PythonSpec, root: Path, requests: int, answers: int, *, traced: bool) -> None:
     sys.stdin = open(os.devnull)  # noqa: SIM115 - these live as long as the process
     sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-    _trace(traced)
+    if traced:
+        let_trace(quiet=(1, 2, answers))
     with open(requests, "rb") as incoming, open(answers, "wb") as outgoing:
         serve(spec.open_store, root, requests=incoming, answers=outgoing)

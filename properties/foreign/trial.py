@@ -101,6 +101,11 @@ class TargetTrial:
         """Return why no power loss can be made from the recording, or an empty string."""
         return why_untraceable() or self.files.unsupported
 
+    def supports_power_loss(self, span: int) -> bool:
+        """Return whether a power loss can be made of every event of an operation."""
+        assert self._watched is not None
+        return not why_untraceable() and self._watched.supports(self.spans[span].last - 1)
+
     def end(self) -> None:
         """Kill the store and remove its directory."""
         self._ended()
@@ -184,7 +189,7 @@ class TargetTrial:
 
     def _end_verb(self, first: int, before: ReferenceState, verb: str) -> None:
         assert self._watched is not None
-        self._watched.look()
+        self._watched.look_after_answer()
         now = self.reference.state
         self._answers.append(_Answer(len(self.performed), verb, now.floor("power"), now.floor("kill")))
         self.spans.append(TargetSpan(first, len(self.files.events), before, now, len(self.performed)))
@@ -193,7 +198,8 @@ class TargetTrial:
 
     def _begin_disk(self, image: Image, *, base: Image | None = None, journal: tuple[Entry, ...] = ()) -> None:
         """Create a directory with a durable image, or with what a journal made of a base."""
-        root = self._workplace.new_disk(image)
+        names = None if base is None else disk_state(base, journal, len(journal), disk="kill").visible()[0]
+        root = self._workplace.new_disk(image, names)
         self.files = self._watched = WatchedDirectory(root, image if base is None else base, journal)
 
     def _start(self, *, opens_again: bool) -> StoreSession:

@@ -1,6 +1,7 @@
 """Hold the work area of a store under test: in-memory directories and a process."""
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from tornpage.properties.disk.disk import Image
@@ -19,12 +20,12 @@ class WorkArea:
         self.process: StoreProcess | None = None
         self._count = 0
 
-    def new_disk(self, image: Image) -> Path:
-        """Return a directory with the content of an image."""
+    def new_disk(self, image: Image, names: Mapping[str, int] | None = None) -> Path:
+        """Return a directory with the content of an image. Paths with the same number in `names` are one file."""
         self._count += 1
         root = self.top / f"disk{self._count}"
         root.mkdir()
-        write_directory(image, root)
+        write_directory(image, root, names)
         return root
 
     def end(self) -> None:

@@ -100,8 +100,8 @@ class TargetPlan:
 class TargetTally:
     """Count what was run.
 
-    `enabled`, `hit` and `effective` count crash faults, disk faults and operations by name. `left_out` says why no
-    power loss was made. It is empty if one was possible, and None before the end of a session.
+    `enabled`, `hit` and `effective` count crash faults, disk faults and operations by name. `without_power` counts the
+    states for which no power loss could be made, by reason.
     `kills_only` says that the disk loses nothing, so that no power loss is asked for.
     """
 
@@ -110,7 +110,7 @@ class TargetTally:
     effective: Counter[str] = field(default_factory=Counter)
     states: int = 0
     histories: int = 0
-    left_out: str | None = None
+    without_power: Counter[str] = field(default_factory=Counter)
     kills_only: bool = False
 
     def add(self, other: "TargetTally") -> None:
@@ -120,7 +120,12 @@ class TargetTally:
         self.effective += other.effective
         self.states += other.states
         self.histories += other.histories
-        self.left_out = self.left_out if other.left_out is None else other.left_out
+        self.without_power += other.without_power
+
+    @property
+    def left_out(self) -> str:
+        """Return why no power loss was made, or an empty string if there was one."""
+        return "" if self.hit["power"] or not self.without_power else self.without_power.most_common(1)[0][0]
 
     @property
     def silent(self) -> list[str]:
@@ -132,7 +137,8 @@ class TargetTally:
         """Return the counts, one per line."""
         kinds = {"armed": self.enabled, "fired": self.hit, "mattered": self.effective}
         counts = [f"{kind} {name} {number}" for kind, each in kinds.items() for name, number in sorted(each.items())]
-        return [f"states {self.states}", f"histories {self.histories}", *counts]
+        apart = [f"without power {number} {reason}" for reason, number in sorted(self.without_power.items())]
+        return [f"states {self.states}", f"histories {self.histories}", *counts, *apart]
 
 
 TargetResult = CampaignResult[TargetTally, Failure]
@@ -285,8 +291,10 @@ class _RunState:
             for _ in range(rng.choice(_SESSIONS)):
                 for _ in range(rng.randrange(4, 9)):
                     self._run(trial, Open() if trial.closed else _drawn(rng, trial.promises))
-                self.tally.left_out = trial.why_no_power_loss
-                for place in [] if trial.why_no_power_loss else _drawn_places(trial, rng, self.first_open):
+                places = _drawn_places(trial, rng, self.first_open)
+                if trial.why_no_power_loss:
+                    self.tally.without_power[trial.why_no_power_loss] += _STATES_PER_LIFE - len(places) + 1
+                for place in places:
                     if not self.goes_on:
                         return
                     if self.first_open or not _is_in_first_open(trial, place):
@@ -307,8 +315,11 @@ class _RunState:
             self._crash(branch, Crash(kill=rng.random() < _KILL_SHARE, back=back), rng)
             for operation in rng.choice(_EPILOGUES):
                 self._run(branch, operation)
-            if rng.random() < _SECOND_LOSS_SHARE and not branch.why_no_power_loss:
-                self._crash(branch, Crash(), rng)
+            if rng.random() < _SECOND_LOSS_SHARE:
+                if branch.why_no_power_loss:
+                    self.tally.without_power[branch.why_no_power_loss] += 1
+                else:
+                    self._crash(branch, Crash(), rng)
         except GuaranteeBroken as broken:
             self._meet(branch, broken)
         finally:
@@ -379,6 +390,8 @@ def _places(trial: TargetTrial) -> tuple[list[CrashPoint], list[CrashPoint]]:
     lossy: list[CrashPoint] = []
     state, position = DiskState(trial.files.base, disk=trial.settings.disk), 0
     for number, span in enumerate(trial.spans):
+        if not trial.supports_power_loss(number):
+            break
         for event in range(span.first, span.last):
             state.apply_all(trial.files.journal[position : trial.files.events[event]])
             position = trial.files.events[event]
