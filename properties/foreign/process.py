@@ -11,7 +11,6 @@ import faulthandler
 import gc
 import json
 import os
-import select
 import signal
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from time import monotonic
 from typing import Any, NoReturn
 
 from tornpage.properties.contract import HarnessError
+from tornpage.properties.foreign.child_signals import child_signals_held, wait_for_child
 from tornpage.properties.foreign.protocol import TargetUnusable
 from tornpage.properties.foreign.serving import serve
 from tornpage.properties.foreign.spec import CommandSpec, PythonSpec, Spec
@@ -33,7 +33,6 @@ __all__ = ["ANSWER_SECONDS", "Died", "Hung", "NoAnswer", "StoreFailed", "StorePr
 
 ANSWER_SECONDS = 10.0
 """The time limit for an answer, in seconds."""
-_PAUSE_S = 0.0003
 _ANSWER_BYTES_MAX = 64 << 20
 _SHOWN_BYTES = 2000
 _SHOWN_CHARACTERS = 120
@@ -113,11 +112,12 @@ class StoreProcess:
         """Send a request and return the answer. Raises StoreFailed."""
         request = json.dumps({"do": do, **arguments}).encode() + b"\n"
         until = monotonic() + self._answer_seconds
-        self._send(do, request, until)
-        while b"\n" not in self._got:
-            self._wait(do, until)
-            if len(self._got) > _ANSWER_BYTES_MAX:
-                raise NoAnswer(f"the answer to {do} has more than {_ANSWER_BYTES_MAX >> 20} MiB", self.said())
+        with child_signals_held():
+            self._send(do, request, until)
+            while b"\n" not in self._got:
+                self._wait(do, until)
+                if len(self._got) > _ANSWER_BYTES_MAX:
+                    raise NoAnswer(f"the answer to {do} has more than {_ANSWER_BYTES_MAX >> 20} MiB", self.said())
         line, _, rest = bytes(self._got).partition(b"\n")
         self._got = bytearray(rest)
         try:
@@ -142,9 +142,9 @@ class StoreProcess:
 
     def _wait(self, do: str, until: float) -> None:
         """Continue until bytes arrive or a short pause is over. Raises Died and Hung."""
-        was_held = self._tracer is not None and self._tracer.step()
-        ready, _, _ = select.select([self._answers], [], [], 0 if was_held else self._pause(until))
-        if ready:
+        if self._tracer is not None:
+            self._tracer.step()
+        if wait_for_child([self._answers], max(0.0, until - monotonic())):
             try:
                 data = os.read(self._answers, 1 << 16)
             except BlockingIOError:
@@ -155,14 +155,11 @@ class StoreProcess:
         elif monotonic() >= until:
             raise Hung(f"the store does not answer {do} within {self._answer_seconds:g} s", self.said())
 
-    def _pause(self, until: float) -> float:
-        return _PAUSE_S if self._tracer is not None else max(0.0, until - monotonic())
-
     def _end(self) -> str:
         """Return how the process ended. It has closed its output and may still run."""
         until = monotonic() + self._answer_seconds
         while not self._has_ended() and monotonic() < until:
-            select.select([], [], [], _PAUSE_S)
+            wait_for_child()
         if self._code is None:
             return "closes its output"
         return f"is killed by {_signal_name(-self._code)}" if self._code < 0 else f"exits with {self._code}"
@@ -179,10 +176,11 @@ class StoreProcess:
     def wait_for_end(self) -> None:
         """Wait until the process has ended by itself after a close. Raises Hung."""
         until = monotonic() + self._answer_seconds
-        while not self._has_ended():
-            if monotonic() >= until:
-                raise Hung(f"the store does not end within {self._answer_seconds:g} s after its close", self.said())
-            select.select([], [], [], _PAUSE_S)
+        with child_signals_held():
+            while not self._has_ended():
+                if monotonic() >= until:
+                    raise Hung(f"the store does not end within {self._answer_seconds:g} s after its close", self.said())
+                wait_for_child()
         self.kill()
 
     def kill(self) -> None:
@@ -191,13 +189,14 @@ class StoreProcess:
             return
         tasks = {self._id} if self._tracer is None else self._tracer.tasks() | {self._id}
         until = monotonic() + _REAP_SECONDS
-        while not self._has_ended() and monotonic() < until:
-            for task in tasks:
-                with suppress(ProcessLookupError):
-                    os.kill(task, signal.SIGKILL)
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._id, signal.SIGKILL)  # its child processes that are not watched
-            select.select([], [], [], _PAUSE_S)
+        with child_signals_held():
+            while not self._has_ended() and monotonic() < until:
+                for task in tasks:
+                    with suppress(ProcessLookupError):
+                        os.kill(task, signal.SIGKILL)
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._id, signal.SIGKILL)  # its child processes that are not watched
+                wait_for_child()
         self._last_words = self.said()
         for descriptor in (self._requests, self._answers):
             os.close(descriptor)
@@ -230,7 +229,7 @@ def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, pare
             os._exit(code)
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGCHLD})
         os.dup2(errors, 2)
         if isinstance(spec, CommandSpec):
             os.dup2(requests, 0)
