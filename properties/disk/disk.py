@@ -35,6 +35,7 @@ from tornpage.properties.program.case import Disk
 
 __all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
 
+
 @dataclass(frozen=True, slots=True)
 class Image:
     """Content of a disk: its directories, and the content of every file by absolute path."""

@@ -54,7 +54,9 @@ def name_changes(
     return entries
 
 
-def _moved_directories(files: dict[str, FileId], directories: dict[str, FileId], now: Names) -> list[DirectoryOperation]:
+def _moved_directories(
+    files: dict[str, FileId], directories: dict[str, FileId], now: Names
+) -> list[DirectoryOperation]:
     """Return the renames of directories, parents first, and carry them out on the names before."""
     entries: list[DirectoryOperation] = []
     for path, place in sorted(now.directories.items()):

@@ -87,6 +87,16 @@ class StoreProcess:
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._answer_seconds = answer_seconds
+        self._first_request: dict[str, Any] = {"do": "hello"}
+        self._is_over = False
+        self.opens_many = False
+        """Whether the store said that its process opens other directories after a close."""
+        self.opens = 1
+        """The number of directories that were opened."""
+        self.stays = False
+        """Whether the process stays after a close, for another directory."""
+        self.is_closed = False
+        """Whether the store has answered a close, and no directory has been opened since."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
         self._got = bytearray()
         self._code: int | None = None
@@ -107,6 +117,34 @@ class StoreProcess:
         os.close(answers)
         os.set_blocking(self._answers, False)
         self._tracer = None if watched is None else Tracer(self._id, watched)
+
+    def greet(self) -> dict[str, Any]:
+        """Open the store; return its handshake. Raises StoreFailed."""
+        self.is_closed = False
+        return self.ask(**self._first_request)
+
+    def reuse(self, root: Path, watched: WatchedDirectory | None) -> None:
+        """Work in another directory from now on. The store was closed and is opened there by `greet`."""
+        if self._tracer is not None and watched is not None:
+            self._tracer.watch(watched)
+        self._first_request = {"do": "open", "dir": str(root)}
+        self.opens += 1
+
+    def leave_directory(self) -> None:
+        """Report no further changes to the directory."""
+        if self._tracer is not None:
+            self._tracer.watch(None)
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the calls of the process are traced."""
+        return self._tracer is not None
+
+    def closed(self) -> None:
+        """Note that the store has answered a close. The process ends, unless it stays. Raises Hung."""
+        self.is_closed = True
+        if not self.stays:
+            self.wait_for_end()
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Send a request and return the answer. Raises StoreFailed."""
@@ -176,6 +214,9 @@ class StoreProcess:
     def wait_for_end(self) -> None:
         """Wait until the process has ended by itself after a close. Raises Hung."""
         until = monotonic() + self._answer_seconds
+        if self.opens_many:  # it waits for another directory
+            self.kill()
+            return
         with child_signals_held():
             while not self._has_ended():
                 if monotonic() >= until:
@@ -185,7 +226,7 @@ class StoreProcess:
 
     def kill(self) -> None:
         """Kill the process and all processes it started with SIGKILL. May be called again."""
-        if self._requests < 0:
+        if self._is_over:
             return
         tasks = {self._id} if self._tracer is None else self._tracer.tasks() | {self._id}
         until = monotonic() + _REAP_SECONDS
@@ -200,12 +241,12 @@ class StoreProcess:
         self._last_words = self.said()
         for descriptor in (self._requests, self._answers):
             os.close(descriptor)
-        self._requests = -1
+        self._is_over = True
         self._stderr.close()
 
     def said(self) -> str:
         """Return the end of what it wrote to standard error."""
-        if self._requests < 0:
+        if self._is_over:
             return self._last_words
         end = os.fstat(self._stderr.fileno()).st_size
         said = os.pread(self._stderr.fileno(), _SHOWN_BYTES, max(0, end - _SHOWN_BYTES))

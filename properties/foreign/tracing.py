@@ -120,7 +120,8 @@ class Tracer:
     def __init__(self, child: int, directory: WatchedDirectory) -> None:
         self._child = child
         self._tasks = {child}
-        self._directory = directory
+        self._directory: WatchedDirectory | None = None
+        self._refusal = ""
         self._returning: dict[int, tuple[str, tuple[int, ...]]] = {}
         self._changing: dict[int, tuple[FileId, Extent | None] | None] = {}
         """What the call in progress of each task may change: a file, or None for names and sizes."""
@@ -134,11 +135,21 @@ class Tracer:
         _ptrace(_SETOPTIONS, child, 0, _OPTIONS)
         _ptrace(_CONT, child)
 
-    def watch(self, directory: WatchedDirectory) -> None:
-        """Report changes to another directory from now on."""
-        self._directory.before_look = _nothing_in_progress
+    def watch(self, directory: WatchedDirectory | None) -> None:
+        """Report changes to another directory, or to none, from now on."""
+        if self._directory is not None:
+            self._directory.before_look = _nothing_in_progress
         self._directory = directory
-        directory.before_look = self._touch_all
+        if directory is not None:
+            directory.before_look = self._touch_all
+            if self._refusal:
+                directory.refuse(self._refusal, always=True)
+
+    def _refuse(self, reason: str) -> None:
+        """Record why the files of this process cannot be recorded from now on, in any directory."""
+        self._refusal = self._refusal or reason
+        if self._directory is not None:
+            self._directory.refuse(reason)
 
     def _touch_all(self) -> None:
         """Name everything that the calls in progress may change."""
@@ -146,6 +157,8 @@ class Tracer:
             self._touch(change)
 
     def _touch(self, change: tuple[FileId, Extent | None] | None) -> None:
+        if self._directory is None:
+            return
         if change is None:
             self._directory.touch_names()
         else:
@@ -239,18 +252,19 @@ class Tracer:
     def _waits_for_return(self, task: int) -> bool:
         """Examine the directory before a call; return whether the result of the call matters."""
         self._end_call(task)
-        self._directory.look()
+        if self._directory is not None:
+            self._directory.look()
         name, arguments = call = self._call(task)
         assert MACHINE is not None
         flags_at = MACHINE.flags_at(name)
         if flags_at is not None and arguments[flags_at] & SYNCHRONOUS:
             self._syncs_when_it_writes = True
         elif name == "openat2":
-            self._directory.refuse("it opens files with openat2, whose flags cannot be read")
+            self._refuse("it opens files with openat2, whose flags cannot be read")
         elif name in _NOT_CALLS:
-            self._directory.refuse(f"it uses {_NOT_CALLS[name]}, which bypasses system calls")
+            self._refuse(f"it uses {_NOT_CALLS[name]}, which bypasses system calls")
         elif not name:
-            self._directory.refuse("it runs code of another architecture")
+            self._refuse("it runs code of another architecture")
         if name not in _WITHOUT_NAMES:
             self._changing[task] = None
         elif name == "mmap":
@@ -283,7 +297,9 @@ class Tracer:
     def _note_mapped(self, task: int, number: int) -> None:
         """Note a file that is mapped for writing, or may be."""
         number &= 0xFFFFFFFF
-        with suppress(OSError, StopIteration, ValueError):
+        if self._directory is None:
+            return
+        with suppress(OSError):
             if _descriptor(task, number)["flags"] & os.O_ACCMODE == os.O_RDWR:
                 found = os.stat(f"/proc/{task}/fd/{number}")
                 self._directory.note_mapped((found.st_dev, found.st_ino))
@@ -294,6 +310,8 @@ class Tracer:
         self._end_call(task)
         _ptrace(_SYSCALL_INFO, task, _INFO_BYTES, ctypes.addressof(self._info))
         (result,) = struct.unpack_from("<q", self._info.raw, 24)
+        if self._directory is None:
+            return
         if name in ("sync", "syncfs"):
             if result == 0:
                 self._directory.all_synced()

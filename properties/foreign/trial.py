@@ -21,14 +21,13 @@ from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import Entry, ProcessKilled
 from tornpage.properties.foreign.judging import Expectation, found_by_key, judge_survivors, keys_in, shown
-from tornpage.properties.foreign.process import StoreProcess
 from tornpage.properties.foreign.protocol import TargetUnusable
 from tornpage.properties.foreign.reference_store import CrashFault, ReferenceState
 from tornpage.properties.foreign.session import StoreSession
 from tornpage.properties.foreign.spec import read_spec
 from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
-from tornpage.properties.foreign.work_area import WorkArea
+from tornpage.properties.foreign.work_area import ProcessPool, WorkArea
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.program.case import Case, Settings
 
@@ -105,6 +104,15 @@ class TargetTrial:
         """Return whether a power loss can be made of every event of an operation."""
         assert self._watched is not None
         return not why_untraceable() and self._watched.supports(self.spans[span].last - 1)
+
+    @property
+    def has_reused_process(self) -> bool:
+        """Return whether a process had opened another directory before."""
+        return self._workplace.has_reused
+
+    def release(self) -> None:
+        """End in order: a process of the pool may be used for another directory. Call `end` after it."""
+        self._workplace.release()
 
     def end(self) -> None:
         """Kill the store and remove its directory."""
@@ -203,14 +211,11 @@ class TargetTrial:
         self.files = self._watched = WatchedDirectory(root, image if base is None else base, journal)
 
     def _start(self, *, opens_again: bool) -> StoreSession:
-        if self._workplace.process is not None:
-            self._workplace.process.kill()
         assert self._watched is not None
         watched = None if self.why_no_power_loss else self._watched
-        process = StoreProcess(
+        process = self._workplace.start(
             self._spec, self._watched.root, watched=watched, answer_seconds=self.settings.answer_seconds
         )
-        self._workplace.process = process
         return StoreSession(process, opens_again=opens_again)
 
     def _close(self) -> None:
@@ -272,8 +277,11 @@ class TargetTrial:
         """
         return self.files.events[self.spans[-1].last - back] if back else len(self.files.journal)
 
-    def branch(self, span: int) -> "TargetTrial":
-        """Return a trial in the state after an operation of this one. It can do nothing but crash."""
+    def branch(self, span: int, pool: ProcessPool | None = None) -> "TargetTrial":
+        """Return a trial in the state after an operation of this one. It can do nothing but crash.
+
+        With a pool, a process may open the directories of several branches one after the other.
+        """
         copy = object.__new__(TargetTrial)
         at = self.spans[span]
         copy.settings, copy._spec, copy.promises = self.settings, self._spec, self.promises
@@ -282,7 +290,7 @@ class TargetTrial:
         copy._offsets = {there: given for there, given in self._offsets.items() if there < at.after.log.end_offset}
         copy._cut, copy._queues = self._cut, set(self._queues)
         copy._answers = [answer for answer in self._answers if answer.operations <= at.operations]
-        copy._workplace = WorkArea()
+        copy._workplace = WorkArea(pool)
         copy._ended = weakref.finalize(copy, copy._workplace.end)
         assert self._watched is not None
         copy._watched, copy.files = None, self._watched.until(at.last - 1)
@@ -292,11 +300,8 @@ class TargetTrial:
 
     def _crash(self, crash: Crash) -> None:
         """Lose power or kill the process, open what is left, judge it, and continue."""
-        if self._workplace.process is not None:
-            self._workplace.process.kill()
         if self._watched is not None:
-            self._watched.look()
-            self._watched.proves_itself()
+            self._workplace.end_process(self._watched)
         span = self.spans[-1]
         back = 0 if self.why_no_power_loss else min(crash.back, span.last - span.first)
         since = span.before if back else span.after

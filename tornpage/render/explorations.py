@@ -633,7 +633,8 @@ def _target_text(result: TargetResult) -> str:
     tally, failures = result.tally, [each.failure for each in result.found]
     lines = [f"{text}\n" for text in failure_texts(failures)]
     rate = tally.states / max(result.seconds, 1e-9)
-    lines += [f"{tally.states:,} crash states of {tally.histories:,} runs, {rate:,.0f} states/s{_found_after(result)}", ""]
+    counted = f"{tally.states:,} crash states of {tally.histories:,} runs"
+    lines += [f"{counted}, {rate:,.0f} states/s{_found_after(result)}", ""]
     names = sorted(tally.enabled.keys() | tally.effective.keys())
     lines += [f"  {'':<14}{'enabled':>8}{'hit':>8}{'effective':>10}"]
     lines += [

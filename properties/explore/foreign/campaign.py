@@ -32,6 +32,7 @@ from tornpage.properties.disk.images import disk_state, in_flight_writes
 from tornpage.properties.disk.sampling import Chances, draw, enabled_faults, hit_faults
 from tornpage.properties.foreign.protocol import Promises
 from tornpage.properties.foreign.trial import TargetTrial, is_in_first_open
+from tornpage.properties.foreign.work_area import ProcessPool
 from tornpage.properties.program.case import Case, Settings
 
 __all__ = [
@@ -85,7 +86,7 @@ class TargetPlan:
 
     It ends at the limit of crash states, of seconds, or of different failures. A failure after a crash inside the very
     first open is kept once and does not count against that limit. With `start` "first-answer" no crash is inside the
-    very first open.
+    very first open. With `reuse` a process opens several crash states, if its store offers that.
     """
 
     settings: Settings
@@ -94,6 +95,7 @@ class TargetPlan:
     seconds: float | None = None
     failures_max: int = FAILURES_MAX
     start: Start = "open"
+    reuse: bool = True
 
 
 @dataclass
@@ -101,7 +103,8 @@ class TargetTally:
     """Count what was run.
 
     `enabled`, `hit` and `effective` count crash faults, disk faults and operations by name. `without_power` counts the
-    states for which no power loss could be made, by reason.
+    states for which no power loss could be made, by reason. `reused_only` counts failures that a process with one
+    directory does not show; after the first, no process opens a second one.
     `kills_only` says that the disk loses nothing, so that no power loss is asked for.
     """
 
@@ -111,6 +114,7 @@ class TargetTally:
     states: int = 0
     histories: int = 0
     without_power: Counter[str] = field(default_factory=Counter)
+    reused_only: int = 0
     kills_only: bool = False
 
     def add(self, other: "TargetTally") -> None:
@@ -121,6 +125,7 @@ class TargetTally:
         self.states += other.states
         self.histories += other.histories
         self.without_power += other.without_power
+        self.reused_only += other.reused_only
 
     @property
     def left_out(self) -> str:
@@ -174,15 +179,22 @@ class _RunJob:
     """Carry out runs in this process."""
 
     plan: TargetPlan
+    tracker: DirtyTracker
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[_RunPlan, Control], "_RunState"]]:
         """Return the function that carries out a run."""
-        yield partial(_carry_out, self.plan)
+        pool = ProcessPool()
+        try:
+            yield partial(_carry_out, self.plan, pool if self.plan.reuse else None, self.tracker)
+        finally:
+            pool.end()
 
 
-def _carry_out(plan: TargetPlan, history: _RunPlan, control: Control) -> "_RunState":
-    run = _RunState(plan, history, control)
+def _carry_out(
+    plan: TargetPlan, pool: ProcessPool | None, tracker: DirtyTracker, history: _RunPlan, control: Control
+) -> "_RunState":
+    run = _RunState(plan, history, control, pool, tracker)
     try:
         run.carry_out(random.Random(f"{plan.seed} {history.number}"))
     except KeyboardInterrupt:
@@ -202,7 +214,7 @@ class _Explorer:
     canary_time: CanaryTime = "first"
 
     def __init__(self, plan: TargetPlan, tracker: DirtyTracker) -> None:
-        self.job = _RunJob(plan)
+        self.job = _RunJob(plan, tracker)
         self._plan, self._tracker = plan, tracker
         self._tally = TargetTally(kills_only=plan.settings.disk == "kill")
         self._known: frozenset[tuple[int, str]] = frozenset()
@@ -266,12 +278,20 @@ class _Explorer:
 class _RunState:
     """Carry out one run and hold its result."""
 
-    def __init__(self, plan: TargetPlan, history: _RunPlan, control: Control) -> None:
+    def __init__(
+        self,
+        plan: TargetPlan,
+        history: _RunPlan,
+        control: Control,
+        pool: ProcessPool | None,
+        tracker: DirtyTracker,
+    ) -> None:
         self.tally = TargetTally()
         self.failures: list[Failure] = []
         self.known = history.known
         self.first_open = history.first_open
         self._plan, self._history, self._control = plan, history, control
+        self._pool, self._tracker = pool, tracker
 
     @property
     def goes_on(self) -> bool:
@@ -310,7 +330,7 @@ class _RunState:
 
     def _branch(self, trial: TargetTrial, place: CrashPoint, rng: random.Random) -> None:
         number, back = place
-        branch = trial.branch(number)
+        branch = trial.branch(number, self._pool)
         try:
             self._crash(branch, Crash(kill=rng.random() < _KILL_SHARE, back=back), rng)
             for operation in rng.choice(_EPILOGUES):
@@ -320,6 +340,7 @@ class _RunState:
                     self.tally.without_power[branch.why_no_power_loss] += 1
                 else:
                     self._crash(branch, Crash(), rng)
+            branch.release()
         except GuaranteeBroken as broken:
             self._meet(branch, broken)
         finally:
@@ -354,11 +375,19 @@ class _RunState:
     def _meet(self, trial: TargetTrial, broken: GuaranteeBroken) -> None:
         """Keep a failure. A failure may end the campaign if it is a new one."""
         failure = Failure(Case(trial.settings, tuple(trial.performed)), broken)
+        if trial.has_reused_process:
+            again = replay_several(failure.case, TRIES, tracker=self._tracker).failure
+            if again is None:  # the process carried something from one directory to the next
+                self.tally.reused_only += 1
+                if self._pool is not None:
+                    self._pool.end()
+                return
+            failure = again
         self.failures.append(failure)
         if is_in_first_open(failure.case):
             self.first_open = False
         else:
-            self.known |= {signature(broken)}
+            self.known |= {signature(failure.broken)}
 
 
 def _key(failure: Failure) -> Hashable:

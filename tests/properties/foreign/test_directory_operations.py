@@ -1,7 +1,7 @@
 """Test power losses of stores that rename, remove and link directories and files, and of files without a name.
 
-Symptoms: `no power loss can be made here` in the middle of a run (a store that removes a directory), and runs with kills
-alone of an etcd-like log (its directory is renamed), a maildir (hard links) and a store with a 1 GiB sparse file.
+Symptoms: `no power loss can be made here` in the middle of a run (a store that removes a directory), and runs with
+kills alone of an etcd-like log (its directory is renamed), a maildir (hard links) and a store with a 1 GiB sparse file.
 """
 
 import itertools
@@ -305,7 +305,7 @@ def test_punched_hole_and_cut_of_a_large_file_are_noticed(top: Path) -> None:
         file.truncate(LARGE_BYTES + 5000)
     watched.look()
     watched.proves_itself()
-    (image,) = [each for each in images(watched, "kill")]
+    (image,) = images(watched, "kill")
     assert image.files["/f"] == bytes(LARGE_BYTES + 4096) + b"x" * 904
 
 
