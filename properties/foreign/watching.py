@@ -156,7 +156,8 @@ class WatchedDirectory:
             touched, self._touched = self._touched, {}
             if not self.unsupported:
                 self._note_contents(dict.fromkeys(self._numbers) if everything else touched)
-        if not self.events or self.events[-1] != len(self.journal):
+        is_first_unsupported = self._supported_events == len(self.events)
+        if not self.events or self.events[-1] != len(self.journal) or is_first_unsupported:
             self.events.append(len(self.journal))
 
     def look_after_answer(self) -> None:
