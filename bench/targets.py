@@ -1,7 +1,7 @@
 """Measure campaigns on foreign stores: crash states/s of a Python store and of a C store.
 
-The stores are the skeletons of `tornpage init`. Each is measured with a process for each crash state, and with processes
-that open one crash state after the other (the verb `open`).
+The stores are the skeletons of `tornpage init`. Each is measured with a process for each crash state, and with
+processes that open one crash state after the other (the verb `open`).
 """
 
 import shutil

@@ -642,7 +642,12 @@ def _target_text(result: TargetResult) -> str:
     ]
     if tally.left_out:
         lines += ["", left_out_line(tally.left_out)]
-    elif tally.without_power:
+    if tally.reused_only:
+        lines += [
+            "",
+            "a failure showed only in a process that had opened another directory; no process is reused since",
+        ]
+    if tally.without_power and not tally.left_out:
         lines += ["", "states without a power loss, because it cannot be made of them:"]
         lines += [f"  {number:>8,}  {reason}" for reason, number in sorted(tally.without_power.items())]
     if not failures and (missing := _never_happened(result)):
