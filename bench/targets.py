@@ -29,7 +29,10 @@ NAME = "measured"
 
 
 def target_python_states_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Crash states/s of a Python store; a fork for each crash state. One round, seed 0. May raise Skipped."""
+    """Crash states/s of a Python store, with a fork for each crash state.
+
+    One round, seed 0. May raise Skipped.
+    """
     return _measured("target_python_states_per_s", directory, "python", seconds, sizes, reuse=False)
 
 
@@ -39,7 +42,10 @@ def target_python_open_states_per_s(directory: str, *, seconds: float, sizes: Si
 
 
 def target_c_states_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Crash states/s of a C program; a start for each crash state. One round, seed 0. May raise Skipped."""
+    """Crash states/s of a C program, with a start for each crash state.
+
+    One round, seed 0. May raise Skipped.
+    """
     return _measured("target_c_states_per_s", directory, "c", seconds, sizes, reuse=False)
 
 

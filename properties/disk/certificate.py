@@ -238,7 +238,10 @@ class _JournalWalk:
 
 
 class _Directories:
-    """Follow the directories along a whole journal, with the syncs of each before and after the crash."""
+    """Follow the directories along a whole journal, with the syncs of each.
+
+    The syncs are the last one before the crash and the first one after it.
+    """
 
     def __init__(self, base: Image, journal: Sequence[Entry], position: int) -> None:
         names = {path: number for number, path in enumerate(sorted(base.files))}
@@ -257,7 +260,7 @@ class _Directories:
                 self.tree.note(entry)
 
     def barriers(self, operation: DirectoryOperation) -> tuple[int | None, int | None]:
-        """Return the last sync before the crash of a directory of an operation, and the first one after it."""
+        """Return the syncs around the crash of the directories of an operation."""
         places = (directory_of(operation),) if self.tree is None else self.tree.places(operation)
         before = [self._before[place] for place in places if place in self._before]
         after = [self._after[place] for place in places if place in self._after]

@@ -1,4 +1,4 @@
-"""Follow directories through renames and removals, and apply the directory operations that survive.
+"""Follow directories through renames and removals, and apply surviving operations.
 
 A path names different directories at different times, so an operation belongs to a directory and not to a path. A file
 created in `/tmp` before `/tmp` was renamed to `/data` is in `/tmp` if the rename is lost. A sync of `/data` covers it.
@@ -48,7 +48,7 @@ def is_move(operation: DirectoryOperation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """An operation with the directories that it was in, and the directory or inode that it is about."""
+    """An operation, the directories that it was in, and its directory or inode."""
 
     operation: DirectoryOperation
     directories: tuple[str, ...]
@@ -121,9 +121,9 @@ class DirectoryTree:
     def names(
         self, survived: Collection[int]
     ) -> tuple[dict[str, tuple[int, DirectoryOperation | None]], dict[str, str]]:
-        """Return the names and directories that are reached if these operations (by `id`) survived.
+        """Return what is reached if these operations survived: names and directories.
 
-        A name comes with its inode and the operation that gave the name, or None.
+        Operations are given by their `id`. A name comes with its inode and the operation that gave the name, or None.
         """
         slots: dict[_Slot, tuple[int | str, DirectoryOperation | None]] = {}
         for path, directory in self._base.items():

@@ -228,7 +228,10 @@ class DiskState:
             self._durable.add(id(operation))
 
     def surviving_names(self, survived: Iterable[DirectoryOperation]) -> tuple[dict[str, int], set[str]]:
-        """Return the reachable names and directories of a disk with a `tree`, with some pending operations."""
+        """Return the names and directories that are reached with some pending operations.
+
+        The disk has a `tree`.
+        """
         assert self.tree is not None
         names, directories = self.tree.names(self._durable | {id(operation) for operation in survived})
         return {path: inode for path, (inode, _) in names.items()}, set(directories)
@@ -270,9 +273,8 @@ def _names(operation: DirectoryOperation, inode: int) -> bool:
 
 
 def directory_of(operation: DirectoryOperation) -> str:
-    """Return the directory that an operation is in. A rename is in the directory of its target."""
-    is_rename = isinstance(operation, FileRenamed | DirectoryRenamed)
-    return parent_of(operation.target if is_rename else operation.path)
+    """Return the directory that an operation is in, for a rename that of its target."""
+    return parent_of(operation.target if isinstance(operation, FileRenamed | DirectoryRenamed) else operation.path)
 
 
 def apply_operation(names: dict[str, int], directories: set[str], operation: DirectoryOperation) -> None:

@@ -61,7 +61,10 @@ class DirectoryRemoved:
 
 @dataclass(frozen=True, slots=True)
 class FileMade:
-    """A new empty file `inode` without a name (`O_TMPFILE`). A crash leaves nothing of it before it is linked."""
+    """A new empty file `inode` without a name (`O_TMPFILE`).
+
+    A crash leaves nothing of it before it is linked.
+    """
 
     inode: int
 

@@ -1,6 +1,7 @@
-"""The directory operations of a journal for the legality checker, each with the directory entries that it changed.
+"""Read the directory operations of a journal for the legality checker.
 
-A directory is identified by its making, because a rename changes its path. It uses the entry types of the journal and
+Each operation comes with the directory entries that it changed. A directory is identified by its making, because a
+rename changes its path. It uses the entry types of the journal and
 nothing else of this project, as properties/disk/legality.py does.
 """
 
@@ -38,7 +39,7 @@ _NAMING = (FileCreated, FileLinked, FileRenamed)
 
 @dataclass(frozen=True)
 class Change:
-    """One directory operation: what it is about, the entry that it removed, and the entry that it set."""
+    """One directory operation: its subject, the entry that it removed, and the one it set."""
 
     subject: Directory | File
     removed: Entered | None
@@ -54,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """All directory operations of a journal by entry, and the directory of each directory sync by entry."""
+    """Directory operations, and the directories of directory syncs, by journal entry."""
 
     operations: dict[int, Change]
     syncs: dict[int, Directory]
@@ -117,9 +118,10 @@ def _change(
 def names_after(
     base: Image, changes: Changes, survived: Iterable[int]
 ) -> tuple[dict[str, tuple[int, int | str]], set[str]]:
-    """Return the files (inode and the entry that named it) and directories that are reached from the root.
+    """Return the files and directories that are reached from the root.
 
-    A later operation on an entry replaces an earlier one. A directory has one entry, the last one that it was given.
+    A file comes with its inode and the entry that named it. A later operation on an entry replaces an earlier one. A
+    directory has one entry, the last one that it was given.
     """
     held: dict[Entered, tuple[Directory | File, int | str]] = {}
     numbers = {path: n for n, path in enumerate(sorted(base.files))}
@@ -136,17 +138,17 @@ def names_after(
                 held = {entered: there for entered, there in held.items() if there[0] != change.subject}
             held[change.added] = (change.subject, n)
     children: dict[Directory, list[tuple[str, Directory | File, int | str]]] = {}
-    for (above, name), (subject, n) in held.items():
-        children.setdefault(above, []).append((name, subject, n))
+    for (above, name), (subject, origin) in held.items():
+        children.setdefault(above, []).append((name, subject, origin))
     files: dict[str, tuple[int, int | str]] = {}
     reached: dict[str, Directory] = {}
     found: list[tuple[str, Directory]] = [("/", ("base", "/"))]
     for path, directory in found:  # grows while it is walked
         reached[path] = directory
-        for name, subject, n in children.get(directory, []):
+        for name, subject, origin in children.get(directory, []):
             below = f"{path if path != '/' else ''}/{name}"
             if subject[0] == "inode":
-                files[below] = (int(subject[1]), n)
+                files[below] = (int(subject[1]), origin)
             else:
                 found.append((below, subject))
     return files, set(reached)

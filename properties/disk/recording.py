@@ -38,7 +38,7 @@ class Recording:
         self._next_inode = max(state.inodes, default=-1) + 1
         self._mapped: dict[int, Inode] = {}
 
-    def _load(self, number: int, content: bytearray) -> Inode:
+    def _load(self, number: int, content: bytes | bytearray) -> Inode:
         return Inode(number, self._tracker.watch(content))
 
     # ---- looking -------------------------------------------------------------------------------------------------

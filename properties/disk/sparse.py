@@ -47,9 +47,10 @@ class SparseContent:
 
 
 def large_content(before: bytes, size_bytes: int, pages: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return content with another size and with some pages replaced; bytes that it gains are zero.
+    """Return content with another size and with some pages replaced.
 
-    Bytes after the size are left out. More than LARGE_BYTES are a SparseContent, which is typed as the `bytes` that it
+    Bytes that it gains are zero. Bytes after the size are left out. More than LARGE_BYTES are a SparseContent, which is
+    typed as the `bytes` that it
     stands for.
     """
     held = dict(pages_of(before))
@@ -72,8 +73,9 @@ def large_content(before: bytes, size_bytes: int, pages: Iterable[tuple[int, byt
 
 def pages_of(content: bytes) -> Mapping[int, bytes]:
     """Return the pages of a content that are not zero, each of 4096 bytes."""
-    if isinstance(content, SparseContent):
-        return cast("SparseContent", content).pages
+    sparse: Mapping[int, bytes] | None = getattr(content, "pages", None)
+    if sparse is not None:
+        return sparse
     pages = {
         start // PAGE_BYTES: content[start : start + PAGE_BYTES].ljust(PAGE_BYTES, b"\0")
         for start in range(0, len(content), PAGE_BYTES)

@@ -24,7 +24,7 @@ _SIGNAL_BYTES = 128
 
 @contextmanager
 def child_signals_held() -> Iterator[None]:
-    """Block SIGCHLD in this thread, so that none is lost between a look at the processes and a wait."""
+    """Block SIGCHLD in this thread, so that none is lost before a wait."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
     try:
         yield
@@ -34,7 +34,10 @@ def child_signals_held() -> Iterator[None]:
 
 
 def wait_for_child(descriptors: Sequence[int] = (), seconds: float = LOST_SIGNAL_S) -> bool:
-    """Wait until a descriptor can be read, a child changes, or a time is over; return whether one can be read."""
+    """Wait until a descriptor can be read, a child changes, or a time is over.
+
+    Return whether a descriptor can be read.
+    """
     signals = _signal_descriptor(os.getpid())
     ready, _, _ = select.select([*descriptors, signals], [], [], min(seconds, LOST_SIGNAL_S))
     if signals in ready:

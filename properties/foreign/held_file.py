@@ -1,4 +1,4 @@
-"""The content of a watched file at the last look, and the journal entries for what has changed since."""
+"""Hold the content of a watched file at the last look, and find its changes."""
 
 import errno
 import os
@@ -57,9 +57,10 @@ class HeldFile:
             self.pages[page] = content
 
     def _cut(self, number: int, size_bytes: int) -> Iterator[Entry]:
-        """Yield what a cut does: bytes after the new size are zeros when the file is extended again.
+        """Yield what a cut does to the pages of the file.
 
-        It frees the pages after its end, and zeroes the rest of the page that it ends in.
+        Bytes after the new size are zeros when the file is extended again. A cut frees the pages after its end, and
+        zeroes the rest of the page that it ends in.
         """
         for page, before in sorted(self.pages.items()):
             start = page * PAGE_BYTES

@@ -1,4 +1,4 @@
-"""Find the directory operations that changed the names of a directory tree between two looks."""
+"""Find the directory operations that changed a directory tree between two looks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -57,7 +57,10 @@ def name_changes(
 def _moved_directories(
     files: dict[str, FileId], directories: dict[str, FileId], now: Names
 ) -> list[DirectoryOperation]:
-    """Return the renames of directories, parents first, and carry them out on the names before."""
+    """Return the renames of directories, parents first.
+
+    They are carried out on the names before.
+    """
     entries: list[DirectoryOperation] = []
     for path, place in sorted(now.directories.items()):
         source = next((old for old, there in directories.items() if there == place), path)

@@ -13,7 +13,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +96,7 @@ class StoreProcess:
         """Whether the process stays after a close, for another directory."""
         self.is_closed = False
         """Whether the store has answered a close, and no directory has been opened since."""
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
+        self._stderr = open(os.memfd_create("stderr"), "r+b")  # noqa: SIM115 - closed by `kill`
         self._got = bytearray()
         self._code: int | None = None
         self._last_words = ""
@@ -124,7 +123,10 @@ class StoreProcess:
         return self.ask(**self._first_request)
 
     def reuse(self, root: Path, watched: WatchedDirectory | None) -> None:
-        """Work in another directory from now on. The store was closed and is opened there by `greet`."""
+        """Work in another directory from now on.
+
+        The store was closed. It is opened there by `greet`.
+        """
         if self._tracer is not None and watched is not None:
             self._tracer.watch(watched)
         self._first_request = {"do": "open", "dir": str(root)}
@@ -141,7 +143,10 @@ class StoreProcess:
         return self._tracer is not None
 
     def closed(self) -> None:
-        """Note that the store has answered a close. The process ends, unless it stays. Raises Hung."""
+        """Note that the store has answered a close.
+
+        The process ends, unless it stays. Raises Hung.
+        """
         self.is_closed = True
         if not self.stays:
             self.wait_for_end()

@@ -11,7 +11,7 @@ import ctypes
 import os
 import platform
 import struct
-from collections.abc import Collection
+from functools import lru_cache
 
 __all__ = ["MACHINE", "SYNCHRONOUS", "TEMPORARY", "Machine", "install_filter"]
 
@@ -55,7 +55,8 @@ class Machine:
         """Return the argument of a call that has the open flags."""
         return self._opens[name][1] if name in self._opens else None
 
-    def filter(self, quiet: Collection[int] = ()) -> bytes:
+    @lru_cache(maxsize=64)  # noqa: B019 - the machines live as long as the process
+    def filter(self, quiet: tuple[int, ...] = ()) -> bytes:
         """Return the filter program.
 
         It stops at each of the calls, and at any call of another architecture. It does not stop at writes to the
@@ -86,7 +87,7 @@ MACHINE = _MACHINES.get(platform.machine())
 """This machine, or None if its calls are not known."""
 
 
-def install_filter(machine: Machine, libc: ctypes.CDLL, quiet: Collection[int] = ()) -> None:
+def install_filter(machine: Machine, libc: ctypes.CDLL, quiet: tuple[int, ...] = ()) -> None:
     """Make the kernel stop this process and its children at the calls.
 
     The tracer continues from there. Writes to the descriptors in `quiet` do not stop it. Raises OSError.

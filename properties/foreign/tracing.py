@@ -16,7 +16,6 @@ import os
 import signal
 import stat
 import struct
-from collections.abc import Collection
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -66,7 +65,7 @@ def _ptrace(request: int, task: int, address: int = 0, data: int = 0) -> int:
     return done
 
 
-def let_trace(quiet: Collection[int] = ()) -> None:
+def let_trace(quiet: tuple[int, ...] = ()) -> None:
     """Stop this child until the parent traces it, then install the filter.
 
     Called before any code of the store runs. Writes to the descriptors in `quiet` are not traced.
@@ -280,7 +279,10 @@ class Tracer:
         return is_sync or may_sync
 
     def _note_write(self, task: int, name: str, arguments: tuple[int, ...]) -> None:
-        """Note which file a call writes to. Of a large file only the pages that it may change are compared."""
+        """Note which file a call writes to.
+
+        Of a large file only the pages that it may change are compared.
+        """
         number = arguments[_TARGET_AT.get(name, 0)] & 0xFFFFFFFF
         with suppress(OSError):
             found = os.stat(f"/proc/{task}/fd/{number}")

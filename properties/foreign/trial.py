@@ -111,7 +111,10 @@ class TargetTrial:
         return self._workplace.has_reused
 
     def release(self) -> None:
-        """End in order: a process of the pool may be used for another directory. Call `end` after it."""
+        """End in order, so that a process of the pool can be used for another directory.
+
+        Call `end` after it.
+        """
         self._workplace.release()
 
     def end(self) -> None:

@@ -51,7 +51,10 @@ _SEARCHED_BYTES = 1 << 20
 
 
 def write_directory(image: Image, root: Path, names: Mapping[str, int] | None = None) -> None:
-    """Write an image into an empty directory. Paths with the same number in `names` become one file."""
+    """Write an image into an empty directory.
+
+    Paths with the same number in `names` become one file.
+    """
     for path in sorted(image.directories - {"/"}):
         (root / path[1:]).mkdir()
     first: dict[int, str] = {}
@@ -289,7 +292,10 @@ class WatchedDirectory:
         self.look()
 
     def _unnamed_synced(self, place: FileId, opened: str, *, succeeded: bool) -> None:
-        """Record the sync of a file that has no name now. It may get one, or the removal of its name may be lost."""
+        """Record the sync of a file that has no name now.
+
+        It may get one, or the removal of its name may be lost.
+        """
         with suppress(OSError):
             file = os.open(opened, os.O_RDONLY)
             self._unnamed_open.append(file)  # while it is open no other file has its inode number

@@ -72,7 +72,10 @@ class WorkArea:
         self._count = 0
 
     def new_disk(self, image: Image, names: Mapping[str, int] | None = None) -> Path:
-        """Return a directory with the content of an image. Paths with the same number in `names` are one file."""
+        """Return a directory with the content of an image.
+
+        Paths with the same number in `names` are one file.
+        """
         self._count += 1
         root = self.top / f"disk{self._count}"
         root.mkdir()
@@ -90,9 +93,10 @@ class WorkArea:
         return self.process
 
     def end_process(self, watched: WatchedDirectory) -> None:
-        """End the process as a crash does, and complete the recording. Raises HarnessError if that is wrong.
+        """End the process as a crash does, and complete the recording.
 
-        A process of a pool goes on elsewhere. It may still write to the directory, and these writes are not recorded.
+        Raises HarnessError if the recording is wrong. A process of a pool goes on elsewhere. It may still write to the
+        directory, and these writes are not recorded.
         """
         if self._pool is None:
             self.release()

@@ -645,7 +645,7 @@ def _target_text(result: TargetResult) -> str:
     if tally.reused_only:
         lines += [
             "",
-            "a failure showed only in a process that had opened another directory; no process is reused since",
+            "a failure showed only in a process that had opened another directory; none is reused since",
         ]
     if tally.without_power and not tally.left_out:
         lines += ["", "states without a power loss, because it cannot be made of them:"]

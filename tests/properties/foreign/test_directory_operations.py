@@ -1,4 +1,6 @@
-"""Test power losses of stores that rename, remove and link directories and files, and of files without a name.
+"""Test power losses of stores that rename, remove and link directories and files.
+
+Files without a name and sparse files belong to it.
 
 Symptoms: `no power loss can be made here` in the middle of a run (a store that removes a directory), and runs with
 kills alone of an etcd-like log (its directory is renamed), a maildir (hard links) and a store with a 1 GiB sparse file.
@@ -73,7 +75,10 @@ def top(tmp_path: Path) -> Path:
 
 
 def begin(top: Path, *paths: str) -> WatchedDirectory:
-    """Watch a directory with some durable directories (with a slash at the end) and empty files."""
+    """Watch a directory with durable directories and empty files.
+
+    Directories have a slash at the end.
+    """
     base = Image(
         ROOT | {path.rstrip("/") for path in paths if path.endswith("/")},
         {path: b"" for path in paths if not path.endswith("/")},

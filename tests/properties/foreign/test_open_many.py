@@ -1,4 +1,4 @@
-"""A process that opens one crash state after the other gives the results of a process for each state."""
+"""Test that a process that opens many crash states gives the results of fresh ones."""
 
 import json
 import os
