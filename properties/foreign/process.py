@@ -24,6 +24,7 @@ from tornpage.properties.foreign.child_signals import child_signals_held, wait_f
 from tornpage.properties.foreign.protocol import TargetUnusable
 from tornpage.properties.foreign.serving import serve
 from tornpage.properties.foreign.spec import CommandSpec, PythonSpec, Spec
+from tornpage.properties.foreign.syscalls import MACHINE
 from tornpage.properties.foreign.tracing import Tracer, let_trace
 from tornpage.properties.foreign.watching import WatchedDirectory
 from tornpage.properties.interrupts import held_interrupts
@@ -102,6 +103,8 @@ class StoreProcess:
         self._last_words = ""
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
+        if watched is not None and MACHINE is not None:
+            MACHINE.filter(_quiet(spec, answers))  # made here once, not in each child
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
@@ -263,6 +266,11 @@ def _signal_name(number: int) -> str:
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
+def _quiet(spec: Spec, answers: int) -> tuple[int, ...]:
+    """Return the descriptors for answers and messages, whose writes need not be traced."""
+    return (1, 2) if isinstance(spec, CommandSpec) else (1, 2, answers)
+
+
 def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, parent: int, *, traced: bool) -> NoReturn:
     """Become the store after fork. Never returns and cleans up nothing of the parent."""
     code = 127
@@ -281,7 +289,7 @@ def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, pare
             os.dup2(requests, 0)
             os.dup2(answers, 1)
             if traced:
-                let_trace(quiet=(1, 2))
+                let_trace(_quiet(spec, answers))
             command = spec.command(root)
             os.execvp(command[0], command)
         os.dup2(errors, 1)
@@ -298,6 +306,6 @@ def _serve(spec: PythonSpec, root: Path, requests: int, answers: int, *, traced:
     sys.stdin = open(os.devnull)  # noqa: SIM115 - these live as long as the process
     sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     if traced:
-        let_trace(quiet=(1, 2, answers))
+        let_trace(_quiet(spec, answers))
     with open(requests, "rb") as incoming, open(answers, "wb") as outgoing:
         serve(spec.open_store, root, requests=incoming, answers=outgoing)
