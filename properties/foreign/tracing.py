@@ -186,6 +186,7 @@ class Tracer:
                 found, status = os.waitpid(task, os.WNOHANG | _ANY_TASK)
             except ChildProcessError:
                 self._tasks.discard(task)
+                self._end_call(task)
                 continue
             if found:
                 was_held = True
