@@ -77,6 +77,11 @@ class InodeState:
         """Return the durable content of a page."""
         return self.durable[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
 
+    def own_latest(self) -> bytearray:
+        """Return the content that the process sees, as a copy that may be changed."""
+        latest = self.latest()
+        return latest if isinstance(latest, bytearray) else bytearray(latest)
+
     def latest(self) -> bytes | bytearray:
         """Return the content that the process sees."""
         if not self.sizes and not self.versions:

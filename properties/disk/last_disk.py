@@ -36,7 +36,7 @@ class LastDisk(FailingDisk):
         self._state.apply_all(journal)
         super().__init__(base, tracker=_NO_TRACKER, journal=journal, budget_bytes=budget_bytes, state=self._state)
 
-    def _load(self, number: int, content: bytes | bytearray) -> Inode:
+    def _load(self, number: int, content: bytearray) -> Inode:
         inode = self._inodes[number] = Inode(number, _Unwatched(content))
         return inode
 

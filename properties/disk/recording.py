@@ -33,12 +33,12 @@ class Recording:
             state = DiskState(base, disk="kill")
             state.apply_all(journal)
         names, directories = state.visible()
-        files = {path: self._load(number, state.inodes[number].latest()) for path, number in names.items()}
+        files = {path: self._load(number, state.inodes[number].own_latest()) for path, number in names.items()}
         self._names = Names(directories, files)
         self._next_inode = max(state.inodes, default=-1) + 1
         self._mapped: dict[int, Inode] = {}
 
-    def _load(self, number: int, content: bytes | bytearray) -> Inode:
+    def _load(self, number: int, content: bytearray) -> Inode:
         return Inode(number, self._tracker.watch(content))
 
     # ---- looking -------------------------------------------------------------------------------------------------
