@@ -25,6 +25,7 @@ from tornpage.properties.foreign.trial import TargetTrial
 from tornpage.properties.foreign.watching import WatchedDirectory
 from tornpage.properties.foreign.work_area import OPENS_MAX, ProcessPool
 from tornpage.properties.program.case import Settings
+from tornpage.render.explorations import target_outcome
 
 watched = pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 CARRIED: list[str] = []
@@ -114,6 +115,8 @@ def test_reused_processes_give_the_result_of_fresh_ones(name: str, verdict: Verd
     assert reused.verdict is fresh.verdict is verdict
     assert reused.result_hash == fresh.result_hash
     assert reused.tally.lines() == fresh.tally.lines()
+    _, text = target_outcome(reused, TargetPlan(Settings()), command="", out=None)
+    assert ("; the first failure was found after " in text) is (verdict is Verdict.BROKEN)
 
 
 @watched
