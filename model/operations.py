@@ -491,7 +491,9 @@ Others = Literal["lost", "kept"]
 
 DamageKind = Literal["truncate", "flip", "misdirect", "zero_page", "stale_page", "misdirect_page", "missing"]
 DerivedFile = Literal["queue", "index", "extension", "checkpoint", "floor", "derived-floor", "marker"]
-FieldName = Literal["queue_offset", "queue_id", "topic", "body", "end", "deleted_topics", "ahead"]
+FieldName = Literal[
+    "queue_offset", "queue_id", "topic", "body", "end", "deleted_topics", "ahead", "swapped", "queue_bytes"
+]
 """What `HarmField` changes."""
 
 DerivedHarm = Literal["lost", "zeroed", "torn", "stale", "misdirected", "resized", "stray"]
@@ -575,6 +577,12 @@ class HarmField:
 
     With `ahead` no record changes. The copy was killed and has two files made ahead of the writes, of which a crash has
     left the first one empty or missing and the second one empty or zeros, by `value` modulo 4. The copy takes puts.
+
+    With `swapped` the log file of the record and the next one have each other's content. The copy has no floors. It was
+    killed if `value` is odd. It is read-only and serves the messages of the other files (contract 7).
+
+    With `queue_bytes` the last file of the record's queue is filled with bytes that mean nothing. The copy was closed
+    and has no floors. It serves every message and takes puts.
     """
 
     field: FieldName = "queue_offset"

@@ -16,7 +16,7 @@ from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.certificate_text import sentences_of
 from tornpage.properties.disk.directory_tree import DirectoryOperation, DirectoryTree, is_move
 from tornpage.properties.disk.disk import DiskState, Image, apply_operation, directory_of
-from tornpage.properties.disk.images import Choices, compose, disk_state, surviving_operations
+from tornpage.properties.disk.images import Choices, compose, disk_state, surviving_operations, untorn
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
@@ -36,6 +36,7 @@ from tornpage.properties.disk.journal import (
     Resized,
 )
 from tornpage.properties.disk.legality import objections
+from tornpage.properties.disk.rules import DISK_RULES
 from tornpage.properties.program.case import Disk
 
 __all__ = ["Certificate", "FileClaim", "OperationClaim", "Origin", "PageClaim", "assert_legal", "certify"]
@@ -325,7 +326,9 @@ def _file_claim(
     size = choice if isinstance(choice, int) and 0 <= choice < len(trace.sizes) else 0
     sized_by, size_bytes = trace.sizes[size]
     open_choices = {page: choices.get(f"page {known_as} {page}", 0) for page in trace.versions}
-    if disk == "journal":
+    if not DISK_RULES[disk].tears:
+        open_choices = {page: untorn(choice) for page, choice in open_choices.items()}
+    if DISK_RULES[disk].cuts_whole:
         for page, cuts in trace.freed.items():
             chosen = open_choices[page]
             newest = chosen if isinstance(chosen, int) else max(chosen[:2])

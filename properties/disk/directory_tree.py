@@ -75,13 +75,13 @@ class DirectoryTree:
         """Return the directories whose syncs cover an operation that was noted."""
         return self._placed[id(operation)].directories
 
-    def is_covered(self, operation: DirectoryOperation, directory: str, *, moves: bool) -> bool:
+    def is_covered(self, operation: DirectoryOperation, directory: str, *, its_own: bool) -> bool:
         """Return whether a sync of a directory covers an operation.
 
-        With `moves` it also covers renames of the directory itself.
+        With `its_own` it also covers the creation and the renames of the directory itself.
         """
         placed = self._placed[id(operation)]
-        is_own = moves and isinstance(operation, DirectoryRenamed) and placed.subject == directory
+        is_own = its_own and isinstance(operation, DirectoryMade | DirectoryRenamed) and placed.subject == directory
         return directory in placed.directories or is_own
 
     def note(self, operation: DirectoryOperation) -> None:

@@ -5,7 +5,7 @@ This is a pure reducer over the journal. In-flight writes reach the disk indepen
 and each name.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -30,6 +30,7 @@ from tornpage.properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
+from tornpage.properties.disk.rules import DISK_RULES, DiskRules
 from tornpage.properties.disk.sparse import LARGE_BYTES, large_content
 from tornpage.properties.program.case import Disk
 
@@ -112,18 +113,27 @@ def parent_of(path: str) -> str:
 
 
 class DiskState:
-    """The reducer: starts from a durable image and applies journal entries."""
+    """The reducer: starts from a durable image and applies journal entries.
 
-    def __init__(self, base: Image, *, disk: Disk) -> None:
+    `names` and `directories` are durable. `pending` are the directory operations that no sync has certainly committed.
+    A sync may have committed those in `optional`. `unfolded` are the pending ones and the committed ones after them,
+    which take effect in their order.
+    """
+
+    def __init__(self, base: Image, *, disk: Disk, rules: DiskRules | None = None) -> None:
+        """Start from a durable image. `rules` replaces those of the disk, for planted wrong rules."""
         self.disk = disk
+        self.rules = DISK_RULES[disk] if rules is None else rules
         self.inodes: dict[int, InodeState] = {}
         self.directories: set[str] = set(base.directories)
         self.names: dict[str, int] = {}
         self.pending: list[DirectoryOperation] = []
         self.tree: DirectoryTree | None = None
-        """The directories since the first rename or removal of one; `names` and `directories` are those before it."""
+        """The directories since the first move of one; `names` and `directories` are those before it."""
         self._durable: set[int] = set()
-        self._followed: list[DirectoryOperation] = []
+        self.optional: list[DirectoryOperation] = []
+        self.unfolded: list[DirectoryOperation] = []
+        self._synced_before: set[int | str] = set()
         self._taken: dict[str, int] = dict.fromkeys(base.files, 1)
         for number, path in enumerate(sorted(base.files)):
             self.inodes[number] = InodeState(path, base.files[path])
@@ -157,7 +167,8 @@ class DiskState:
         if entry.succeeded:
             synced = self.inodes[entry.inode]
             passed_by = {page: synced.versions.pop(page) for page in sorted(synced.dropped)}
-            self.synced(entry.inode, _frozen(synced.latest()))
+            content = _frozen(synced.latest()) if synced.sizes or synced.versions else synced.durable
+            self.synced(entry.inode, content, data_only=entry.data_only)
             synced.versions = passed_by  # they count as clean, so their versions stay in flight
 
     def _pages_dropped(self, entry: PagesDropped) -> None:
@@ -175,20 +186,18 @@ class DiskState:
 
     def _directory_changed(self, entry: DirectoryOperation) -> None:
         if self.tree is not None:
-            self._follow(entry)
+            self.tree.note(entry)
         self.pending.append(entry)
+        self.unfolded.append(entry)
 
     def _directory_moved(self, entry: DirectoryRenamed | DirectoryRemoved | FileRenamed) -> None:
         if self.tree is None and is_move(entry):
             self.tree = DirectoryTree(self.directories, self.names)
-            for operation in self.pending:
-                self._follow(operation)
+            waiting = {id(operation) for operation in self.pending}
+            self._durable = {id(operation) for operation in self.unfolded} - waiting
+            for operation in self.unfolded:
+                self.tree.note(operation)
         self._directory_changed(entry)
-
-    def _follow(self, operation: DirectoryOperation) -> None:
-        assert self.tree is not None
-        self.tree.note(operation)
-        self._followed.append(operation)
 
     def _directory_synced(self, entry: DirectorySynced) -> None:
         self._sync_directory(entry.path)
@@ -196,41 +205,112 @@ class DiskState:
     def _process_killed(self, entry: ProcessKilled) -> None:
         """The page cache stays as it is."""
 
-    def synced(self, number: int, content: bytes) -> None:
+    def synced(self, number: int, content: bytes, *, data_only: bool = False) -> None:
         """Note that a sync of a file made all of its content durable."""
         inode = self.inodes[number]
         inode.durable = content
         inode.sizes.clear()
         inode.versions.clear()
         inode.freed.clear()
-        if self.disk == "journal":
-            self._commit_through([at for at, operation in enumerate(self.pending) if _names(operation, number)])
+        self._may_commit_logged(number)
+        if self.rules.commits != "directory" and self.pending:
+            keeps_rename = self.rules.data_syncs_rename or not data_only
+            covered = []
+            for n, operation in enumerate(self.pending):
+                if isinstance(operation, FileCreated | FileLinked | FileRenamed) and operation.inode == number:
+                    if isinstance(operation, FileRenamed):
+                        self._may_commit_below(directory_of(operation))
+                    if keeps_rename or isinstance(operation, FileCreated):
+                        covered.append(n)
+            self._commit(covered)
 
     def _sync_directory(self, path: str) -> None:
-        is_journal = self.disk == "journal"
-        if self.tree is None:
-            covered = [number for number, operation in enumerate(self.pending) if directory_of(operation) == path]
-        else:
+        self._may_commit_logged(path)
+        if not self.pending:
+            return
+        has_journal = self.rules.commits != "directory"
+        if self.tree is not None:
             here = self.tree.at(path)
-            covered = [n for n, o in enumerate(self.pending) if self.tree.is_covered(o, here, moves=is_journal)]
-        if is_journal:
-            self._commit_through(covered)
-        elif covered:
-            for number in covered:
-                self._commit(self.pending[number])
-            done = set(covered)
-            self.pending = [operation for number, operation in enumerate(self.pending) if number not in done]
+            self._commit([n for n, o in enumerate(self.pending) if self.tree.is_covered(o, here, its_own=has_journal)])
+            return
+        covered = {number for number, operation in enumerate(self.pending) if directory_of(operation) == path}
+        if has_journal:
+            covered |= {number for number, operation in enumerate(self.pending) if operation == DirectoryMade(path)}
+        self._may_commit_below(path)
+        self._commit(sorted(covered))
 
-    def _commit_through(self, covered: list[int]) -> None:
-        """Commit operations in the order of a journal, up to the last covered one."""
-        for _ in range(covered[-1] + 1 if covered else 0):
-            self._commit(self.pending.pop(0))
+    def _may_commit_below(self, path: str) -> None:
+        """Note the pending operations in a directory, and in new directories below it."""
+        if not self.rules.may_commit_more or self.tree is not None:
+            return
+        new, below = {path}, list[int]()
+        for number, operation in enumerate(self.pending):
+            if directory_of(operation) in new:
+                below.append(number)
+                if isinstance(operation, DirectoryMade):
+                    new.add(operation.path)
+        self._note_optional(below)
 
-    def _commit(self, operation: DirectoryOperation) -> None:
+    def _may_commit_logged(self, synced: int | str) -> None:
+        """Note renames and removals of what earlier syncs covered.
+
+        `synced` is the file or directory that is synced now.
+        """
+        if self.rules.may_commit_more and self.tree is None:
+            logged = self._synced_before
+            self._note_optional(
+                [
+                    n
+                    for n, operation in enumerate(self.pending)
+                    if isinstance(operation, FileRenamed | FileUnlinked)
+                    and (operation.inode in logged or directory_of(operation) in logged)
+                ]
+            )
+            logged.add(synced)
+
+    def _note_optional(self, numbers: Sequence[int]) -> None:
+        optional = with_dependencies(self.pending, numbers, self._committed_names()) if numbers else ()
+        self.optional += [operation for n in optional if (operation := self.pending[n]) not in self.optional]
+
+    def _committed_names(self) -> dict[str, int]:
+        """Return the names that survive if no pending operation does."""
+        if len(self.unfolded) == len(self.pending):
+            return self.names
+        names, waiting = dict(self.names), {id(operation) for operation in self.pending}
+        for operation in self.unfolded:
+            if id(operation) not in waiting:
+                apply_operation(names, set(), operation)
+        return names
+
+    def _commit(self, covered: list[int]) -> None:
+        """Commit the covered operations, and those that the disk commits with them.
+
+        Since the first move of a directory, a disk that commits dependencies commits all earlier operations.
+        """
+        if not covered:
+            return
+        if self.rules.commits == "before" or (self.tree is not None and self.rules.commits == "dependencies"):
+            covered = list(range(covered[-1] + 1))
+        elif self.rules.commits == "dependencies":
+            covered = with_dependencies(self.pending, covered, self._committed_names())
+        elif self.tree is None:
+            self._fold([self.pending[number] for number in covered])
+        committed = set(covered)
+        if self.tree is not None:
+            self._durable |= {id(self.pending[number]) for number in covered}
+        self.pending = [operation for number, operation in enumerate(self.pending) if number not in committed]
+        if self.optional:
+            self.optional = [operation for operation in self.optional if operation in self.pending]
         if self.tree is None:
+            left = next((n for n, o in enumerate(self.unfolded) if self.pending and o is self.pending[0]), None)
+            self._fold(self.unfolded[:left])
+
+    def _fold(self, operations: Sequence[DirectoryOperation]) -> None:
+        """Apply operations to the durable names."""
+        done = {id(operation) for operation in operations}
+        for operation in operations:
             apply_operation(self.names, self.directories, operation)
-        else:
-            self._durable.add(id(operation))
+        self.unfolded = [operation for operation in self.unfolded if id(operation) not in done]
 
     def surviving_names(self, survived: Iterable[DirectoryOperation]) -> tuple[dict[str, int], set[str]]:
         """Return the names and directories that are reached with some pending operations.
@@ -244,7 +324,7 @@ class DiskState:
     def visible(self) -> tuple[dict[str, int], set[str]]:
         """Return names and directories as the process sees them."""
         names, directories = dict(self.names), set(self.directories)
-        for operation in self.pending if self.tree is None else self._followed:
+        for operation in self.unfolded:
             apply_operation(names, directories, operation)
         return names, directories
 
@@ -273,13 +353,38 @@ def _frozen(content: bytes | bytearray) -> bytes:
     return bytes(content) if isinstance(content, bytearray) else content
 
 
-def _names(operation: DirectoryOperation, inode: int) -> bool:
-    return isinstance(operation, FileCreated | FileLinked | FileRenamed) and operation.inode == inode
-
-
 def directory_of(operation: DirectoryOperation) -> str:
     """Return the directory that an operation is in, for a rename that of its target."""
     return parent_of(operation.target if isinstance(operation, FileRenamed | DirectoryRenamed) else operation.path)
+
+
+def with_dependencies(
+    operations: Sequence[DirectoryOperation], covered: Sequence[int], names: Mapping[str, int]
+) -> list[int]:
+    """Return the covered operations and the earlier ones that they depend on, in order.
+
+    An operation depends on the earlier ones of its file, on those of the file that has its name in `names`, and on the
+    creation of the directories above it.
+    """
+    found, inodes, above = set(covered), set[int](), set[str]()
+    for number in range(max(covered, default=-1), -1, -1):
+        operation = operations[number]
+        if isinstance(operation, FileRenamed | DirectoryRenamed):
+            own = {operation.source, operation.target}
+        else:
+            own = {operation.path}
+        inode = None if isinstance(operation, DirectoryMade | DirectoryRenamed | DirectoryRemoved) else operation.inode
+        is_needed = inode in inodes or (isinstance(operation, DirectoryMade) and operation.path in above)
+        if number in found or is_needed:
+            found.add(number)
+            inodes |= {names[path] for path in own if path in names}
+            if inode is not None:
+                inodes.add(inode)
+            for path in own:
+                while path != "/":
+                    path = parent_of(path)
+                    above.add(path)
+    return sorted(found)
 
 
 def apply_operation(names: dict[str, int], directories: set[str], operation: DirectoryOperation) -> None:

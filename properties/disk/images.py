@@ -30,6 +30,7 @@ from tornpage.properties.disk.journal import (
     FileRenamed,
     FileUnlinked,
 )
+from tornpage.properties.disk.rules import DiskRules
 from tornpage.properties.disk.sparse import LARGE_BYTES, large_content
 from tornpage.properties.program.case import Disk
 
@@ -43,7 +44,9 @@ __all__ = [
     "in_flight_writes",
     "mixed",
     "named_inodes",
+    "optional_names",
     "surviving_operations",
+    "untorn",
 ]
 
 SECTOR_BYTES = 512
@@ -57,12 +60,13 @@ Choices = Mapping[str, Choice]
 class InFlightWrite:
     """One in-flight write, which may have reached the disk or not.
 
-    Its choices are 0 to `alternatives` - 1.
+    Its choices are 0 to `alternatives` - 1, and for a page that `tears` a mix of two of them.
     """
 
     name: str
     kind: str
     alternatives: int
+    tears: bool = True
 
 
 def describe_operations(pending: Sequence[DirectoryOperation]) -> list[str]:
@@ -96,15 +100,18 @@ def in_flight_writes(state: DiskState) -> list[InFlightWrite]:
     if state.disk == "kill":
         return []
     writes = []
-    if state.disk == "journal":
+    if state.rules.is_ordered:
         if state.pending:
             writes.append(InFlightWrite(JOURNAL_WRITE, "names", len(state.pending) + 1))
+        if state.optional:
+            writes += [InFlightWrite(name, "name", 2) for name in optional_names(state)]
     else:
         writes += [InFlightWrite(name, "name", 2) for name in describe_operations(state.pending)]
     for inode in state.inodes.values():
         if inode.sizes:
             writes.append(InFlightWrite(f"size {inode.name}", "size", len(inode.sizes) + 1))
-        writes += [InFlightWrite(f"page {inode.name} {n}", "page", len(v) + 1) for n, v in inode.versions.items()]
+        pages, tears = inode.versions.items(), state.rules.tears
+        writes += [InFlightWrite(f"page {inode.name} {n}", "page", len(v) + 1, tears) for n, v in pages]
     return writes
 
 
@@ -112,12 +119,34 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
     """Return the pending directory operations that survive, in order."""
     if state.disk == "kill":
         return list(state.pending)
-    if state.disk == "journal":
-        return state.pending[: _valid(choices.get(JOURNAL_WRITE, 0), len(state.pending) + 1)]
+    if state.rules.is_ordered:
+        kept = _valid(choices.get(JOURNAL_WRITE, 0), len(state.pending) + 1)
+        if not choices or (len(state.unfolded) == len(state.pending) and not state.optional):
+            return _in_order(state, state.pending[:kept])
+        alone = [done for name, done in optional_names(state).items() if choices.get(name, 0) == 1]
+        return _in_order(state, [*state.pending[:kept], *alone])
     if not choices:
         return []
     names = describe_operations(state.pending)
     return [operation for name, operation in zip(names, state.pending, strict=True) if _valid(choices.get(name, 0), 2)]
+
+
+def optional_names(state: DiskState) -> dict[str, DirectoryOperation]:
+    """Return the operations that a sync may have committed.
+
+    Keys are the names of their in-flight writes.
+    """
+    optional = {id(operation) for operation in state.optional}
+    named = zip(describe_operations(state.pending), state.pending, strict=True)
+    return {name: operation for name, operation in named if id(operation) in optional}
+
+
+def _in_order(state: DiskState, survive: list[DirectoryOperation]) -> list[DirectoryOperation]:
+    """Return surviving operations and the committed ones among them, in their order."""
+    if len(state.unfolded) == len(state.pending) and len(survive) < 2:
+        return survive
+    alive, waiting = {id(operation) for operation in survive}, {id(operation) for operation in state.pending}
+    return [o for o in state.unfolded if id(o) in alive or id(o) not in waiting]
 
 
 def compose(state: DiskState, choices: Choices) -> Image:
@@ -126,9 +155,9 @@ def compose(state: DiskState, choices: Choices) -> Image:
     Unknown writes and numbers that are too large count as 0.
     """
     names, reachable = _names_and_directories(state, choices)
-    inodes, everything = state.inodes, state.disk == "kill"
+    inodes, everything, rules = state.inodes, state.disk == "kill", state.rules
     files = {
-        path: _content(inodes[number], choices, everything=everything, is_journal=state.disk == "journal")
+        path: _content(inodes[number], choices, everything=everything, rules=rules)
         for path, number in names.items()
         if parent_of(path) in reachable
     }
@@ -158,7 +187,7 @@ def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[
     return names, reachable
 
 
-def _content(inode: InodeState, choices: Choices, *, everything: bool, is_journal: bool) -> bytes:
+def _content(inode: InodeState, choices: Choices, *, everything: bool, rules: DiskRules) -> bytes:
     if not inode.sizes and not inode.versions:
         return inode.durable
     if everything:
@@ -171,7 +200,9 @@ def _content(inode: InodeState, choices: Choices, *, everything: bool, is_journa
     pages: list[tuple[int, bytes]] = []
     for page, versions in inode.versions.items():
         choice = choices.get(f"page {inode.name} {page}", 0)
-        if choice and is_journal and page in inode.freed and not inode.may_hold(page, _newest(choice), number):
+        if not rules.tears:
+            choice = untorn(choice)
+        if choice and rules.cuts_whole and page in inode.freed and not inode.may_hold(page, _newest(choice), number):
             choice = 0
         if choice:
             pages.append((page, _page(inode.page(page), versions, choice)))
@@ -183,6 +214,11 @@ def _content(inode: InodeState, choices: Choices, *, everything: bool, is_journa
     for page, held in pages:
         put_page(content, page, held)
     return bytes(content)
+
+
+def untorn(choice: Choice) -> int:
+    """Return the version that a disk without tears has: the second of a mix."""
+    return choice if isinstance(choice, int) else choice[1]
 
 
 def _newest(choice: Choice) -> int:

@@ -127,10 +127,14 @@ class PageFreed(PageWritten):
 
 @dataclass(frozen=True, slots=True)
 class FileSynced:
-    """A file sync returned. Only a successful one is a barrier."""
+    """A file sync returned. Only a successful one is a barrier.
+
+    `data_only` is an fdatasync or msync, which on some disks commits no rename.
+    """
 
     inode: int
     succeeded: bool
+    data_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ class LastDisk(FailingDisk):
             super().sync(file)
         else:
             number = recorded(file).inode.number
-            self._state.synced(number, self._content(number))
+            self._state.synced(number, self._content(number), data_only=True)
 
     # ---- versions ----------------------------------------------------------------------------------------------------
 
@@ -145,8 +145,8 @@ class LastDisk(FailingDisk):
         """Apply entries to the durable state and to pending names."""
         for entry in entries:
             match entry:
-                case FileSynced(number, True):
-                    self._state.synced(number, self._content(number))
+                case FileSynced(number, True, data_only):
+                    self._state.synced(number, self._content(number), data_only=data_only)
                 case Resized():
                     pass  # durable content includes its size
                 case PagesDropped():

@@ -5,16 +5,24 @@ the journal and, for annotations only, the values Image and Certificate; a test 
 be compared with docs/contract.md, "Crash model":
 
 1. A directory operation must have survived if a successful sync of its directory came after it. A rename between two
-   directories is one operation, and a sync of either counts. On the disk `journal` all operations before such an
-   operation must have survived too, a sync of a file counts for the operations that created, linked or renamed it, a
-   sync of a directory counts for its own renames, and the survivors are a prefix. After a `kill` all operations
-   survived. No other operation took effect. An operation changes an entry of a directory, whatever path the directory
-   had at that time. Everything below a directory that did not survive is unreachable.
+   directories is one operation, and a sync of either counts. An operation changes an entry of a directory, whatever
+   path the directory had at that time. On `journal`, `ext4`, `xfs` and `btrfs` a sync of a directory counts for its
+   creation and its renames too. A sync of a file counts for the operations that created, linked or renamed it; on
+   `journal` and `ext4` a sync of its data alone counts for its creation only. On `ext4` and `xfs` all operations before
+   a synced one must have survived. On `journal` and `btrfs` those must have survived that an operation depends on:
+   earlier ones of the same file, those of the file that durably had its name, and the creation of the directories
+   above. On these two a sync of a directory, or of a file renamed in it, may commit the operations in the directory and
+   in new directories below it. Any sync may commit a rename or removal of a file, or in a directory, that was synced
+   before. After the first rename or removal of a directory, and after the first rename between directories, syncs on
+   `journal` and `btrfs` follow the rules of `ext4` and `xfs`. All other operations survive without a sync in their
+   order: if one survived, all before it did. After a `kill` all operations survived. No other operation took effect.
+   Everything below a directory that did not survive is unreachable.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
-   page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions. After a
-   `kill` the page has its last version. It is cut at the size, and zero where nothing was written. On the disk
-   `journal` a version since a cut that freed the page needs the size of that cut or a later size.
+   page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions; on `btrfs`
+   there is none. After a `kill` the page has its last version. It is cut at the size, and zero where nothing was
+   written. On `journal`, `ext4`, `xfs` and `btrfs` a version since a cut that freed the page needs the size of that
+   cut or a later size.
 4. No claim refers to an entry after the crash. A failed sync is not a barrier. A kill changes nothing.
 
 Preconditions are checked and reported: bytes that a shrinking file loses were zeroed before, pages are written inside
@@ -27,7 +35,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from tornpage.properties.disk.journal import Entry, FileSynced
+from tornpage.properties.disk.journal import (
+    DirectoryMade,
+    DirectoryRemoved,
+    DirectoryRenamed,
+    DirectorySynced,
+    Entry,
+    FileCreated,
+    FileLinked,
+    FileRenamed,
+    FileSynced,
+    FileUnlinked,
+)
 from tornpage.properties.disk.legality_files import (
     PAGE_BYTES,
     FileHistory,
@@ -36,7 +55,7 @@ from tornpage.properties.disk.legality_files import (
     pages_to_check,
     unusable,
 )
-from tornpage.properties.disk.legality_names import Changes, names_after, read_changes
+from tornpage.properties.disk.legality_names import Changes, ancestors, directory_above, names_after, read_changes
 
 if TYPE_CHECKING:
     from tornpage.properties.disk.certificate import Certificate, FileClaim, PageClaim
@@ -46,8 +65,15 @@ __all__ = ["objections"]
 
 SECTOR_BYTES = 512
 TEAR_MASKS = range(1, 255)  # 0 and 255 tear nothing
+ALL_DISKS = ("posix-strict", "journal", "ext4", "xfs", "btrfs", "kill")
+WITH_JOURNAL = ("journal", "ext4", "xfs", "btrfs")
+WITH_ALL_BEFORE = ("ext4", "xfs")
+WITHOUT_TEARS = ("btrfs",)
+MAY_COMMIT_MORE = ("journal", "btrfs")
+DATA_SYNC_KEEPS_NO_RENAME = ("journal", "ext4")
 
 Value = TypeVar("Value")
+Operation = FileCreated | FileLinked | FileRenamed | FileUnlinked | DirectoryMade | DirectoryRenamed | DirectoryRemoved
 
 
 def objections(base: Image, journal: Sequence[Entry], image: Image, certificate: Certificate) -> list[str]:
@@ -58,12 +84,12 @@ def objections(base: Image, journal: Sequence[Entry], image: Image, certificate:
     """
     if not 0 <= certificate.position <= len(journal):
         return [f"the crash at {certificate.position} lies outside the journal of {len(journal)} entries"]
-    if certificate.disk not in ("posix-strict", "journal", "kill"):
+    if certificate.disk not in ALL_DISKS:
         return [f"there is no disk {certificate.disk!r}"]
     if reasons := list(unusable(base, journal)):
         return reasons
     changes = read_changes(base, journal)
-    found = [*_about_operations(journal, changes, certificate), *_about_names(base, changes, image, certificate)]
+    found = [*_about_operations(base, journal, changes, certificate), *_about_names(base, changes, image, certificate)]
     position, disk = certificate.position, certificate.disk
     inodes = file_histories(base, journal, position)
     for claim in certificate.files:
@@ -76,34 +102,157 @@ def objections(base: Image, journal: Sequence[Entry], image: Image, certificate:
 # ---- rule 1: directory operations and names --------------------------------------------------------------------------
 
 
-def _durable_since(journal: Sequence[Entry], changes: Changes, position: int, disk: str) -> dict[int, int]:
+def _operations(journal: Sequence[Entry], position: int) -> dict[int, Operation]:
+    return {n: entry for n, entry in enumerate(journal[:position]) if isinstance(entry, Operation)}
+
+
+def _place(operation: Operation) -> str:
+    return directory_above(
+        operation.target if isinstance(operation, FileRenamed | DirectoryRenamed) else operation.path
+    )
+
+
+def _first_move(journal: Sequence[Entry]) -> int:
+    """Return the entry of the first operation that moves or removes a directory, or moves a file to another one."""
+    for n, entry in enumerate(journal):
+        if isinstance(entry, DirectoryRenamed | DirectoryRemoved):
+            return n
+        if isinstance(entry, FileRenamed) and directory_above(entry.source) != directory_above(entry.target):
+            return n
+    return len(journal)
+
+
+def _durable_since(base: Image, journal: Sequence[Entry], changes: Changes, position: int, disk: str) -> dict[int, int]:
     """Return the first barrier for each operation that a barrier before the crash covers."""
-    operations = {n: change for n, change in changes.operations.items() if n < position}
+    operations, moved_at = _operations(journal, position), _first_move(journal)
     since: dict[int, int] = {}
     for barrier, entry in enumerate(journal[:position]):
         covered: list[int] = []
         if barrier in changes.syncs:
             directory = changes.syncs[barrier]
-            covered = [n for n, change in operations.items() if n < barrier and change.is_in(directory)]
-            if disk == "journal":
-                own = [n for n, change in operations.items() if change.is_rename and change.subject == directory]
-                covered += [n for n in own if n < barrier]
-        elif isinstance(entry, FileSynced) and entry.succeeded and disk == "journal":
-            file = ("inode", entry.inode)
-            naming = [n for n, change in operations.items() if change.names_file and change.subject == file]
-            covered = [n for n in naming if n < barrier]
-        if covered and disk == "journal":
+            covered = [n for n in operations if n < barrier and changes.operations[n].is_in(directory)]
+            if disk in WITH_JOURNAL:
+                own = [n for n in operations if n < barrier and changes.operations[n].subject == directory]
+                covered += [n for n in own if isinstance(operations[n], DirectoryMade | DirectoryRenamed)]
+        elif isinstance(entry, FileSynced) and entry.succeeded and disk in WITH_JOURNAL:
+            only_created = entry.data_only and disk in DATA_SYNC_KEEPS_NO_RENAME
+            naming = FileCreated if only_created else FileCreated | FileLinked | FileRenamed
+            covered = [
+                n for n, o in operations.items() if n < barrier and isinstance(o, naming) and o.inode == entry.inode
+            ]
+        covered = [n for n in covered if n not in since]
+        if covered and (disk in WITH_ALL_BEFORE or (disk in WITH_JOURNAL and barrier > moved_at)):
             covered = [n for n in operations if n <= max(covered)]
+        elif covered and disk in WITH_JOURNAL:
+            covered = _depended_on(operations, covered, _holders_after(base, operations, since))
         for n in covered:
             since.setdefault(n, barrier)
     return since
 
 
-def _about_operations(journal: Sequence[Entry], changes: Changes, certificate: Certificate) -> Iterator[str]:
+def _below_new(operations: dict[int, Operation], since: dict[int, int], barrier: int, path: str) -> list[int]:
+    """Return the operations in `path` and in directories below it that are in flight.
+
+    The creation of these directories is in flight too.
+    """
+    in_flight = {n: operation for n, operation in operations.items() if n < barrier and n not in since}
+    made = {operation.path for operation in in_flight.values() if isinstance(operation, DirectoryMade)}
+    return [n for n, operation in in_flight.items() if _is_below(_place(operation), path, made)]
+
+
+def _is_below(place: str, path: str, made: set[str]) -> bool:
+    """Whether a directory is `path`, or below it with only made directories in between."""
+    return place == path or (place in made and _is_below(directory_above(place), path, made))
+
+
+def _maybe_committed(base: Image, journal: Sequence[Entry], position: int, since: dict[int, int]) -> set[int]:
+    """Return the operations that a sync of another file or directory may have committed."""
+    operations, found = _operations(journal, position), set[int]()
+    files, directories = set[int](), set[str]()
+    for barrier, entry in enumerate(journal[: min(position, _first_move(journal))]):
+        if not isinstance(entry, DirectorySynced | FileSynced) or (
+            isinstance(entry, FileSynced) and not entry.succeeded
+        ):
+            continue
+        earlier = {n: at for n, at in since.items() if at < barrier}
+        logged = [
+            n
+            for n, o in operations.items()
+            if n < barrier and n not in earlier and isinstance(o, FileRenamed | FileUnlinked)
+            if o.inode in files or _place(o) in directories
+        ]
+        found.update(_depended_on(operations, logged, _holders_after(base, operations, earlier)))
+        if isinstance(entry, DirectorySynced):
+            directories.add(entry.path)
+        else:
+            files.add(entry.inode)
+        places = {entry.path} if isinstance(entry, DirectorySynced) else set[str]()
+        if isinstance(entry, FileSynced):
+            renamed = {n: o for n, o in operations.items() if n < barrier and n not in earlier}
+            places = {_place(o) for o in renamed.values() if isinstance(o, FileRenamed) and o.inode == entry.inode}
+        for place in places:
+            below = _below_new(operations, earlier, barrier, place)
+            found.update(_depended_on(operations, below, _holders_after(base, operations, earlier)))
+    return found
+
+
+def _depended_on(operations: dict[int, Operation], synced: list[int], holders: dict[str, int]) -> list[int]:
+    """Return the synced operations and every operation that they need, directly or not."""
+    needed: list[int] = []
+    left = list(synced)
+    while left:
+        later = left.pop()
+        if later not in needed:
+            needed.append(later)
+            names = _names_changed(operations[later])
+            files = {holders[name] for name in names if name in holders} | _files_changed(operations[later])
+            above = {directory for name in names for directory in ancestors(name)}
+            for n, operation in operations.items():
+                is_above = isinstance(operation, DirectoryMade) and operation.path in above
+                if n < later and (is_above or _files_changed(operation) & files):
+                    left.append(n)
+    return needed
+
+
+def _names_changed(operation: Operation) -> set[str]:
+    if isinstance(operation, FileRenamed | DirectoryRenamed):
+        return {operation.source, operation.target}
+    return {operation.path}
+
+
+def _files_changed(operation: Operation) -> set[int]:
+    if isinstance(operation, FileCreated | FileLinked | FileRenamed | FileUnlinked):
+        return {operation.inode}
+    return set()
+
+
+def _holders_after(base: Image, operations: dict[int, Operation], since: dict[int, int]) -> dict[str, int]:
+    """Return the inode of each name after the operations that are durable.
+
+    No directory has been moved or removed.
+    """
+    names = {path: inode for inode, path in enumerate(sorted(base.files))}
+    for n, operation in operations.items():
+        if n not in since or not _files_changed(operation):
+            continue
+        if isinstance(operation, FileRenamed | FileUnlinked):
+            gone = operation.source if isinstance(operation, FileRenamed) else operation.path
+            if names.get(gone) == operation.inode:
+                del names[gone]
+        if isinstance(operation, FileRenamed):
+            names[operation.target] = operation.inode
+        elif isinstance(operation, FileCreated | FileLinked):
+            names[operation.path] = operation.inode
+    return names
+
+
+def _about_operations(
+    base: Image, journal: Sequence[Entry], changes: Changes, certificate: Certificate
+) -> Iterator[str]:
     position, disk = certificate.position, certificate.disk
-    operations = {n: change for n, change in changes.operations.items() if n < position}
-    since = _durable_since(journal, changes, position, disk)
+    operations, since = _operations(journal, position), _durable_since(base, journal, changes, position, disk)
     claimed = [claim.entry for claim in certificate.operations]
+    alone = _maybe_committed(base, journal, position, since) if disk in MAY_COMMIT_MORE else set()
     if claimed != sorted(set(claimed)):
         yield f"the surviving directory operations {claimed} are not in order"
     for n in sorted(set(claimed) - set(operations)):
@@ -113,12 +262,12 @@ def _about_operations(journal: Sequence[Entry], changes: Changes, certificate: C
             yield f"the directory operation at entry {n} is lost, but durable since entry {since[n]}"
         elif disk == "kill":
             yield f"the directory operation at entry {n} is lost, but only the process died"
-        elif disk == "journal" and any(later > n for later in claimed):
+        elif disk in WITH_JOURNAL and any(later > n and later not in since and later not in alone for later in claimed):
             yield f"the directory operation at entry {n} is lost, but a later one survived"
     for claim in certificate.operations:
         if claim.entry not in operations:
             continue
-        change = operations[claim.entry]
+        change = changes.operations[claim.entry]
         before, after = around([n for n, directory in changes.syncs.items() if change.is_in(directory)], position)
         true = (change.place, since.get(claim.entry), before, after)
         said = (claim.directory, claim.durable_since, claim.barrier_before, claim.barrier_after)
@@ -179,7 +328,9 @@ def _about_file(inode: FileHistory, claim: FileClaim, content: bytes, position: 
         if number in claims and claims[number].dropped_by != dropped:
             yield f"page {number} was skipped because of entry {dropped}, not {claims[number].dropped_by}"
         stored = content[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
-        if disk == "journal" and number in claims:
+        if disk in WITHOUT_TEARS and number in claims and claims[number].mask is not None:
+            yield f"page {number} is torn, which this disk never does"
+        if disk in WITH_JOURNAL and number in claims:
             yield from _about_cut(inode, claims[number], claim.sized_by)
         for reason in _about_page(permitted, claims.get(number), stored, is_open=is_open):
             yield f"page {number} {reason}"

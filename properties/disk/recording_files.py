@@ -226,7 +226,7 @@ class RecordingFiles(Recording):
             self.failing_syncs -= 1
             self._note(FileSynced(inode.number, succeeded=False))
             raise refusal(errno.EIO, file.path)
-        self._note(FileSynced(inode.number, succeeded=True))
+        self._note(FileSynced(inode.number, succeeded=True, data_only=True))
 
     def sync_directory(self, path: str) -> None:
         """Sync a directory: the barrier for names."""

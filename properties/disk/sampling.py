@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 from tornpage.model.operations import Choice
-from tornpage.properties.disk.images import JOURNAL_WRITE, InFlightWrite
+from tornpage.properties.disk.images import InFlightWrite
 
 __all__ = ["CHANCES", "FAULTS", "Chances", "draw", "enabled_faults", "hit_faults"]
 
@@ -111,7 +111,7 @@ def _each_on_its_own(writes: Sequence[InFlightWrite], rng: random.Random, chance
 
 def _draw_one(write: InFlightWrite, rng: random.Random, chances: Chances) -> Choice:
     drawn = rng.random()
-    if write.kind == "page" and drawn < chances.torn:
+    if write.kind == "page" and write.tears and drawn < chances.torn:
         first, second = int(rng.random() * write.alternatives), int(rng.random() * write.alternatives)
         if first != second:
             return first, second, 1 + int(rng.random() * (_MASK_MAX - 1))
@@ -124,7 +124,7 @@ def enabled_faults(writes: Sequence[InFlightWrite]) -> set[str]:
     """Return the fault classes that these writes make possible."""
     armed = {f"lost_{write.kind}" for write in writes if write.kind != "names"}
     armed |= {"lost_name" for write in writes if write.kind == "names"}
-    if any(write.kind == "page" for write in writes):
+    if any(write.kind == "page" and write.tears for write in writes):
         armed.add("torn_page")
     if any(write.kind == "page" and write.alternatives > 2 for write in writes):
         armed.add("older_version")
@@ -144,5 +144,5 @@ def hit_faults(writes: Sequence[InFlightWrite], choices: Mapping[str, Choice]) -
             elif choice < write.alternatives - 1:
                 fired.add("older_version")
         elif choice < write.alternatives - 1:
-            fired.add("lost_name" if write.name == JOURNAL_WRITE else f"lost_{write.kind}")
+            fired.add("lost_name" if write.kind == "names" else f"lost_{write.kind}")
     return fired

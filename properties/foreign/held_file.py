@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tornpage.properties.disk.journal import PAGE_BYTES, Entry, PageFreed, PageWritten, Resized
 from tornpage.properties.disk.sparse import large_content, pages_of
@@ -14,6 +14,7 @@ Extent = tuple[int, int]
 
 _ZEROS = bytes(PAGE_BYTES)
 _CHUNK_BYTES = 1 << 20
+_SIZES_MAX = 16
 _WHOLE_BYTES = 64 << 10
 """Up to this size a file is read as a whole, without a search for its holes."""
 
@@ -42,6 +43,7 @@ class HeldFile:
         changed = dict(self._changed(file, size_bytes, extents))
         entries: list[Entry] = list(self._cut(number, size_bytes)) if size_bytes < self.size_bytes else []
         if size_bytes != self.size_bytes:
+            entries += [Resized(number, end) for end in _sizes_between(self.size_bytes, size_bytes, changed)]
             entries.append(Resized(number, size_bytes))
             self.size_bytes = size_bytes
         for page, content in sorted(changed.items()):
@@ -91,6 +93,22 @@ class HeldFile:
             if len(data) != 1 or data[0] != (start, end):
                 pages = range(start // PAGE_BYTES, -(-end // PAGE_BYTES))
                 yield from ((page, _ZEROS) for page in self.pages if page in pages and page not in read)
+
+
+def _sizes_between(before_bytes: int, size_bytes: int, changed: Mapping[int, bytes]) -> list[int]:
+    """Return sizes that a file may have while a write extends it.
+
+    The kernel writes page by page, so the file may end at each page boundary past a page that was written. A page of
+    zeros counts as not written, because a truncation that extends a file is one operation. Of many such sizes some are
+    returned, spread evenly.
+    """
+    ends = [
+        (page + 1) * PAGE_BYTES
+        for page, content in sorted(changed.items())
+        if before_bytes < (page + 1) * PAGE_BYTES < size_bytes
+        and any(content[max(0, before_bytes - page * PAGE_BYTES) :])
+    ]
+    return ends[:: -(-len(ends) // _SIZES_MAX)] if ends else []
 
 
 def _data_in(file: int, start: int, end: int) -> list[Extent]:

@@ -320,14 +320,16 @@ class Tracer:
                 self._directory.all_synced()
         elif name == "msync":
             for place in _mapped(task, arguments[0], arguments[1]):
-                self._directory.synced(place, succeeded=result == 0)
+                self._directory.synced(place, succeeded=result == 0, data_only=True)
         elif name in _SYNCS or (name in _WRITES and result >= 0):
             number = arguments[2] if name == "copy_file_range" else arguments[0]
             if name in _SYNCS or _is_synchronous(task, number) or name == "pwritev2":
                 opened = f"/proc/{task}/fd/{number & 0xFFFFFFFF}"
                 with suppress(OSError):
                     found = os.stat(opened)
-                    self._directory.synced((found.st_dev, found.st_ino), succeeded=result >= 0, opened=opened)
+                    place = found.st_dev, found.st_ino
+                    data_only = name != "fsync"
+                    self._directory.synced(place, succeeded=result >= 0, opened=opened, data_only=data_only)
 
 
 def _is_traced(task: int) -> bool:

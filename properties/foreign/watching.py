@@ -276,22 +276,23 @@ class WatchedDirectory:
 
     # ---- barriers ------------------------------------------------------------------------------------------------
 
-    def synced(self, place: FileId, *, succeeded: bool = True, opened: str = "") -> None:
+    def synced(self, place: FileId, *, succeeded: bool = True, opened: str = "", data_only: bool = False) -> None:
         """Record that a sync of a file or directory has returned. Others are ignored.
 
-        `opened` is a path that leads to the file, by which a file without a name is read.
+        `opened` is a path that leads to the file, by which a file without a name is read. `data_only`: it was no fsync,
+        so it need not commit a rename of the file.
         """
         self.look()
         if place in self._numbers:
-            self.journal.append(FileSynced(self._numbers[place], succeeded))
+            self.journal.append(FileSynced(self._numbers[place], succeeded, data_only))
         elif paths := [path for path, found in self._names.directories.items() if found == place]:
             if succeeded:
                 self.journal += [DirectorySynced(path) for path in paths]
         elif opened and not self.unsupported:
-            self._unnamed_synced(place, opened, succeeded=succeeded)
+            self._unnamed_synced(place, opened, succeeded=succeeded, data_only=data_only)
         self.look()
 
-    def _unnamed_synced(self, place: FileId, opened: str, *, succeeded: bool) -> None:
+    def _unnamed_synced(self, place: FileId, opened: str, *, succeeded: bool, data_only: bool) -> None:
         """Record the sync of a file that has no name now.
 
         It may get one, or the removal of its name may be lost.
@@ -308,7 +309,7 @@ class WatchedDirectory:
                 self.journal.append(FileMade(number))
             number = self._unlinked[place] if place in self._unlinked else self._made_unnamed[place]
             self._take(self._held[number].refresh(number, file, None))
-            self.journal.append(FileSynced(number, succeeded))
+            self.journal.append(FileSynced(number, succeeded, data_only))
 
     def all_synced(self) -> None:
         """Record that a sync of everything has returned."""

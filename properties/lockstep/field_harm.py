@@ -28,6 +28,8 @@ _FIXED_BYTES = 88
 """The least bytes of a record before its body."""
 _AHEAD = ((True, False), (True, True), (False, True), (False, False))
 """Whether the first of two files made ahead exists, empty, and whether the second one has its zeros."""
+_MEANINGLESS = bytes(range(7, 250))
+"""Bytes in which each unit states a place past any log, and a size that no record has."""
 _FLOORS = (f"{ROOT}/config/durableFloor", f"{ROOT}/config/derivedFloor")
 _DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
@@ -109,6 +111,10 @@ def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -
     files = {path: data for path, data in image.files.items() if path not in _FLOORS}
     path, start = _place_of(pair, image, record)
     data = files[path]
+    if harm.field == "swapped":
+        return _with_swapped_files(image, files, path, is_killed=bool(harm.value % 2))
+    if harm.field == "queue_bytes":
+        return _with_queue_bytes(pair, image, files, record)
     if harm.field == "ahead":
         return Image(image.directories, {**files, **_files_ahead(pair, image, harm), f"{ROOT}/abort": b""})
     if harm.field == "end":
@@ -129,6 +135,28 @@ def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -
         return None
     files[path] = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
     return Image(image.directories, {**files, f"{ROOT}/abort": b""})
+
+
+def _with_swapped_files(image: Image, files: dict[str, bytes], path: str, *, is_killed: bool) -> Image | None:
+    """Return the image with two swapped log files, or None without a record in the next one."""
+    names = log_files(files)
+    at = names.index(path) + 1
+    if at == len(names) or not any(files[names[at]][:_FIXED_BYTES]):
+        return None
+    swapped = {path: files[names[at]], names[at]: files[path]}
+    marker = {f"{ROOT}/abort": b""} if is_killed else {}
+    return Image(image.directories, {**files, **swapped, **marker})
+
+
+def _with_queue_bytes(pair: Pair, image: Image, files: dict[str, bytes], record: Record) -> Image | None:
+    """Return the image with garbage in a queue file, or None if the record is in no queue."""
+    own = next(iter(places(record, pair.layout)), None)
+    folder = f"{ROOT}/consumequeue/{own[0][0]}/{own[0][1]}/" if own is not None else ROOT
+    names = sorted(name for name in files if name.startswith(folder) and own is not None)
+    if not names:
+        return None
+    size = len(files[names[-1]])
+    return Image(image.directories, {**files, names[-1]: (_MEANINGLESS * (size // len(_MEANINGLESS) + 1))[:size]})
 
 
 def _files_ahead(pair: Pair, image: Image, harm: HarmField) -> dict[str, bytes]:
@@ -153,10 +181,11 @@ def _judge(pair: Pair, image: Image, harmed: Record, harm: HarmField) -> None:
     before = _before(pair, harmed, harm)
     files = pair.new_disk(image)
     store = pair.open_on(files, whole_log=True)
-    if harm.field in ("body", "end") and store.read_only_reason is None:
+    if harm.field in ("body", "end", "swapped") and store.read_only_reason is None:
         raise GuaranteeBroken(7, f"damage at offset {harmed.offset} goes unnoticed", "read-only", "read-write")
-    if harm.field == "ahead" and store.read_only_reason is not None:
-        raise GuaranteeBroken(7, "files made ahead are taken for damage", "read-write", store.read_only_reason)
+    if harm.field in ("ahead", "queue_bytes") and store.read_only_reason is not None:
+        what = "files made ahead" if harm.field == "ahead" else "the bytes of a queue file"
+        raise GuaranteeBroken(7, f"{what} are taken for damage of the log", "read-write", store.read_only_reason)
     _raise_broken(before, _answers(store, before))
     store.close()
     again = pair.open_on(pair.last_disk(pair.durable(files)), whole_log=True)
@@ -173,11 +202,18 @@ def _before(pair: Pair, harmed: Record, harm: HarmField) -> salvage.Before:
         counts = own is not None and record.offset >= deleted.get(own[0][0], 0)
         queue, number = own if own is not None and counts else (None, -1)
         messages.append(salvage.Message(record.offset, record.message.body or b"", queue, number))
-    lost = set() if harm.field in ("deleted_topics", "ahead") else {harmed.offset}
+    lost = set() if harm.field in ("deleted_topics", "ahead", "queue_bytes") else {harmed.offset}
+    end: int | None = log.end_offset
+    queues = {message.queue for message in messages if message.queue}
     if harm.field == "end":
         lost = {message.offset for message in messages if message.offset >= harmed.offset}
-    end = harmed.offset if harm.field == "end" else log.end_offset
-    queues = {message.queue for message in messages if message.queue}
+        end = harmed.offset
+    elif harm.field == "swapped":
+        first = harmed.offset // pair.settings.file_bytes
+        lost = {each.offset for each in messages if each.offset // pair.settings.file_bytes in (first, first + 1)}
+        end = None
+    elif harm.field == "queue_bytes":
+        queues -= {message.queue for message in messages if message.offset == harmed.offset}
     intact = {message.offset for message in messages} - lost
     return salvage.Before(messages, intact, queues, may_be_cut=False, has_floor=True, log_end=end)
 

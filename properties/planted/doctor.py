@@ -78,6 +78,23 @@ def _one_empty_file(files: Files, directories: LogDirectories, *, file_bytes: in
     return replace(found, findings=(*found.findings, *ahead), leftovers=())
 
 
+class _NamesBelieved(Recovery):
+    """Take a log file with the records of another place for the torn end of the log."""
+
+    def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
+        plan = super().plan(load_findings)
+        findings = (
+            replace(each, severity="tear", code="torn_tail") if each.code == "misnamed_file" else each
+            for each in plan.findings
+        )
+        return replace(plan, findings=tuple(findings))
+
+
+def _any_units(files: Files, root: str, *, queue_file_bytes: int, log_file_bytes: int) -> Sequence[LastUnit]:
+    """Return the last unit of each queue, also where no record fits."""
+    return last_units(files, root, queue_file_bytes=queue_file_bytes, log_file_bytes=1 << 62)
+
+
 class _EveryFileFull(Recovery):
     """A damaged log reaches to the end of its newest file."""
 
@@ -106,6 +123,12 @@ BUGS = (
     PlantedBug("zeros-are-log", "the log of a store that opens read-only includes zeros after its last record", 9,
         Parts({Recovery: _EveryFileFull}), machine="queue",
         program=(_BODIES_ONLY, (PUT, HarmField(field="end")))),
+    PlantedBug("names-of-files-believed", "the log of a killed store is cut before a file with the name of another", 7,
+        Parts({Recovery: _NamesBelieved}), machine="queue",
+        program=(_BODIES_ONLY, (FULL, FULL, HarmField(field="swapped", value=1)))),
+    PlantedBug("garbage-proves-records", "bytes of a queue file that mean nothing make a closed store read-only", 7,
+        Parts({last_units: _any_units}), machine="queue",
+        program=(_BODIES_ONLY, (PUT, HarmField(field="queue_bytes")))),
     PlantedBug("files-ahead-are-damage", "incomplete files made ahead make a store read-only after a crash", 7,
         Parts({examine_log: _one_empty_file}), machine="queue",
         program=(_BODIES_ONLY, (PUT, HarmField(field="ahead")))),

@@ -8,7 +8,7 @@ compressed JSON.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from tornpage.model.operations import (
     OPERATIONS,
@@ -25,16 +25,17 @@ from tornpage.model.operations import (
 from tornpage.properties.program.fault_language import parse_fault
 from tornpage.properties.program.packing import BadToken, packed, unpacked
 
-__all__ = ["BadToken", "Case", "Disk", "Settings", "describe"]
+__all__ = ["DISKS", "BadToken", "Case", "Disk", "Settings", "describe"]
 
 Inner = TypeVar("Inner")
 
-Disk = Literal["posix-strict", "journal", "kill"]
-"""Which directory operations survive without a barrier.
+Disk = Literal["posix-strict", "journal", "ext4", "xfs", "btrfs", "kill"]
+"""What a crash may leave (properties/disk/rules.py).
 
-`posix-strict`: any subset. `journal`: a prefix, and a sync of a new file makes its name durable (as observed on ext4,
-xfs and btrfs). `kill`: all of them, because only the process dies.
+`posix-strict`: what POSIX permits. `ext4`, `xfs`, `btrfs`: what was measured there. `journal`: the weakest rules of the
+three. `kill`: everything, because only the process dies.
 """
+DISKS: tuple[Disk, ...] = get_args(Disk)
 
 FORMAT = 1
 TOKEN_PREFIX = "tp1-"
@@ -130,8 +131,8 @@ class Case:
             operations = tuple(_read_operation(dict(item)) for item in document["operations"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadToken(f"the case cannot be read: {error}") from error
-        if settings.disk not in ("posix-strict", "journal", "kill"):
-            raise BadToken(f"unknown disk {settings.disk!r}: posix-strict, journal or kill")
+        if settings.disk not in DISKS:
+            raise BadToken(f"unknown disk {settings.disk!r}: {', '.join(DISKS)}")
         if settings.log_paths not in (1, 2):
             raise BadToken(f"log_paths is {settings.log_paths!r}: 1 or 2")
         for name, default in asdict(Settings()).items():

@@ -23,6 +23,7 @@ NAMES = [
     "fuse",
     "mounts",
     "loop devices",
+    "measured disks",
     "cores",
     "memory",
     "fork",
@@ -209,7 +210,7 @@ def test_fuse_device_of_another_user_is_limited(tmp_path: Path) -> None:
     assert doctor.check_fuse(str(tmp_path / "fuse")).state == "limited"
 
 
-@pytest.mark.parametrize("check", [doctor.check_mounts, doctor.check_loop_devices])
+@pytest.mark.parametrize("check", [doctor.check_mounts, doctor.check_loop_devices, doctor.check_measured_disks])
 def test_what_faults_need_is_there_or_the_reason_is_named(check: Callable[[Callable[[], str | None]], Check]) -> None:
     assert check(lambda: None).state == "ok"
     refused = check(lambda: "not for this user")

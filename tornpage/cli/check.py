@@ -41,9 +41,9 @@ HUNT_EXAMPLES = 10_000
 @options.answer_option
 @click.option(
     "--disk",
-    type=click.Choice(["posix-strict", "journal"]),
+    type=click.Choice([disk for disk in options.DISKS if disk != "kill"]),
     default=None,
-    help="With --target: unsynced names that survive a crash (posix-strict: any subset).",
+    help="With --target: what a crash may leave (posix-strict).",
 )
 @options.start_option
 @options.bug_option

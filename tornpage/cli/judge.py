@@ -12,6 +12,7 @@ from tornpage.run.directory import prepare, write_run
 
 if TYPE_CHECKING:
     from tornpage.properties.judge.shape import SettingsOverride
+    from tornpage.properties.program.case import Disk
 
 __all__ = ["command"]
 
@@ -62,7 +63,7 @@ def command(
     crashes: int | None,
     everywhere: bool,
     losses: int,
-    disk: Literal["posix-strict", "journal", "kill"],
+    disk: "Disk",
     seed: int,
     bug: str,
     peers: tuple[str, ...],

@@ -10,6 +10,7 @@ import click
 from tornpage.cli.completing import bug_ids
 
 __all__ = [
+    "DISKS",
     "Commands",
     "Seconds",
     "answer_option",
@@ -75,12 +76,15 @@ start_option = click.option(
     show_default=True,
     help="Where crashes of a store of yours begin: in its very first open, or after its answer.",
 )
+DISKS = ("posix-strict", "journal", "ext4", "xfs", "btrfs", "kill")
+"""Equal to those of `properties.program.case`, which commands import only when they run."""
 disk_option = click.option(
     "--disk",
-    type=click.Choice(["posix-strict", "journal", "kill"]),
+    type=click.Choice(DISKS),
     default="posix-strict",
     show_default=True,
-    help="Unsynced names that survive a crash: any subset, a prefix, or (process kill) all.",
+    help="What a crash may leave: all that POSIX permits, all that three file systems have in common, what one of them "
+    "leaves, or (process kill) everything.",
 )
 strategy_option = click.option(
     "--strategy",

@@ -29,6 +29,7 @@ __all__ = [
     "check_java",
     "check_kernel",
     "check_loop_devices",
+    "check_measured_disks",
     "check_memory",
     "check_memory_lock",
     "check_mounts",
@@ -74,6 +75,7 @@ def examine(directory: str) -> list[Check]:
         ("fuse", lambda: check_fuse("/dev/fuse")),
         ("mounts", lambda: check_mounts(_no_mounts_reason)),
         ("loop devices", lambda: check_loop_devices(_no_loop_reason)),
+        ("measured disks", lambda: check_measured_disks(_no_measured_disk_reason)),
         ("cores", lambda: check_cores(len(os.sched_getaffinity(0)))),
         ("memory", lambda: check_memory(_read("/proc/meminfo"))),
         ("fork", lambda: check_fork(hasattr(os, "fork"))),
@@ -188,6 +190,14 @@ def check_loop_devices(reason_of: Callable[[], str | None]) -> Check:
     return _for_faults("loop devices", "ext4 images can be made and attached", reason_of())
 
 
+def check_measured_disks(reason_of: Callable[[], str | None]) -> Check:
+    """Measured disks need mkfs, loop devices and FUSE.
+
+    `reason_of` returns None or why a file system cannot be measured.
+    """
+    return _for_faults("measured disks", "ext4, xfs and btrfs can be measured", reason_of())
+
+
 def check_cores(count: int) -> Check:
     """Count the cores this process may run on."""
     if count < 2:
@@ -262,6 +272,13 @@ def _no_loop_reason() -> str | None:
     from tornpage.properties.explore.real_faults.loop import why_no_loop
 
     return why_no_loop()
+
+
+def _no_measured_disk_reason() -> str | None:
+    from tornpage.properties.explore.real_faults.file_systems.file_system import FILE_SYSTEMS, why_not
+
+    reasons = {kind: reason for kind in FILE_SYSTEMS if (reason := why_not(kind)) is not None}
+    return "; ".join(f"{kind}: {reason}" for kind, reason in reasons.items()) or None
 
 
 def _java_of(environment: Mapping[str, str]) -> str | None:

@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 
 from tornpage.model.operations import AimFault, DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
 from tornpage.properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally
+from tornpage.properties.disk.rules import DISK_RULES
 from tornpage.properties.disk.sampling import CHANCES, Chances
 from tornpage.properties.explore.crashes.end_faults import end_fault_classes
 from tornpage.properties.judge.queues import MADE_GOOD
@@ -162,7 +163,9 @@ def required(disk: Disk) -> tuple[str, ...]:
     Their names are those of activation tables. A rule that every swarm configuration switched off was not hit, and the
     campaign reports it.
     """
-    power = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
+    power: tuple[str, ...] = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
+    if not DISK_RULES[disk].tears:
+        power = tuple(fault for fault in power if fault != "torn_page")
     faults = (*power, *end_fault_classes(disk), "progress_saved", "progress_being_saved", "delivered_after_recovery")
     return (*faults, *(f"rule_{name}" for name in RULES), *ALL_JUDGES)
 

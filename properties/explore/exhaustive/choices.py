@@ -51,6 +51,8 @@ def bounded_facts(state: DiskState) -> list[Bounded]:
 
 def _bounded_page(fact: InFlightWrite, versions: Sequence[bytes]) -> Bounded:
     values = page_values(tuple(versions))
+    if not fact.tears:
+        values = tuple(value for value in values if isinstance(value, int))
     latest = next(number for number, version in enumerate(versions) if _padded(version) == _padded(versions[-1]))
     return Bounded(fact.name, values, latest)
 

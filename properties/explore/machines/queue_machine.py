@@ -136,6 +136,15 @@ class QueueMachine(TrialMachine):
         self._put(*several)
         self.carry_out(HarmField("deleted_topics"))
 
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, record=st.integers(0, 3), value=st.integers(0, 1))
+    def files_change_their_content(self, several: list[Put], record: int, value: int) -> None:
+        """Swap two log files in one copy of the store, and fill a queue file in another."""
+        self._put(*several)
+        self._bring_into_queues()
+        self.carry_out(HarmField("swapped", record=record, value=value))
+        self.carry_out(HarmField("queue_bytes", record=record))
+
     # ---- what readers do -----------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)

@@ -22,7 +22,7 @@ from typing import Self
 
 from tornpage.properties.explore.real_faults.mounts import Unavailable, may_mount_disks, mounted
 
-__all__ = ["Extent", "Medium", "extents_of", "why_no_loop"]
+__all__ = ["CONTROL", "Extent", "Medium", "attach", "extents_of", "why_no_loop"]
 
 CONTROL = "/dev/loop-control"
 IMAGE_BYTES = 16 << 20
@@ -33,6 +33,7 @@ TRIES = 16
 _LOOP_CTL_GET_FREE = 0x4C82
 _LOOP_CONFIGURE = 0x4C0A
 _LO_FLAGS_AUTOCLEAR = 4
+_LO_FLAGS_DIRECT_IO = 16
 _INFO_BYTES, _INFO_FLAGS, _RESERVED_BYTES = 232, 52, 64
 _FS_IOC_FIEMAP = 0xC020660B
 _FIEMAP_HEAD = struct.Struct("=QQIIII")
@@ -137,7 +138,7 @@ class Medium:
 
         Its device detaches with the mount. Raises Unavailable.
         """
-        name, device = self._attach()
+        name, device = attach(self._fd)
         with ExitStack() as stack:
             try:
                 yielded = stack.enter_context(mounted(name, directory, "ext4", "errors=continue"))
@@ -145,31 +146,33 @@ class Medium:
                 os.close(device)  # the mount holds it from here on; without a mount it detaches now
             yield yielded
 
-    def _attach(self) -> tuple[str, int]:
-        """Attach a loop device that detaches after its last user.
-
-        Return its name and a descriptor.
-        """
-        info = bytearray(_INFO_BYTES)
-        struct.pack_into("=I", info, _INFO_FLAGS, _LO_FLAGS_AUTOCLEAR)
-        request = struct.pack("=II", self._fd, 0) + bytes(info) + bytes(_RESERVED_BYTES)
-        try:
-            for _ in range(TRIES):
-                name, device = _open_free()
-                try:
-                    fcntl.ioctl(device, _LOOP_CONFIGURE, request)
-                    return name, device
-                except OSError as error:
-                    os.close(device)
-                    if error.errno != errno.EBUSY:  # another process took the free one in between
-                        raise
-        except OSError as error:
-            raise Unavailable(f"no loop device: {error.strerror} ({error.filename or CONTROL})") from error
-        raise Unavailable(f"no loop device: taken by others {TRIES} times")
-
     def close(self) -> None:
         """Release the bytes; a mount keeps them for itself."""
         os.close(self._fd)
+
+
+def attach(fd: int, *, direct: bool = False) -> tuple[str, int]:
+    """Attach a loop device that detaches after its last user.
+
+    `direct` passes each request to the file at once, without a page cache of the device. Return its name and a
+    descriptor. Raises Unavailable.
+    """
+    info = bytearray(_INFO_BYTES)
+    struct.pack_into("=I", info, _INFO_FLAGS, _LO_FLAGS_AUTOCLEAR | (_LO_FLAGS_DIRECT_IO if direct else 0))
+    request = struct.pack("=II", fd, 0) + bytes(info) + bytes(_RESERVED_BYTES)
+    try:
+        for _ in range(TRIES):
+            name, device = _open_free()
+            try:
+                fcntl.ioctl(device, _LOOP_CONFIGURE, request)
+                return name, device
+            except OSError as error:
+                os.close(device)
+                if error.errno != errno.EBUSY:  # another process took the free one in between
+                    raise
+    except OSError as error:
+        raise Unavailable(f"no loop device: {error.strerror} ({error.filename or CONTROL})") from error
+    raise Unavailable(f"no loop device: taken by others {TRIES} times")
 
 
 def _open_free() -> tuple[str, int]:

@@ -93,6 +93,7 @@ def mounted(source: str, directory: str, kind: str, options: str) -> Iterator[st
     try:
         _mount(source, directory, kind, options)
     except OSError as error:
+        os.rmdir(directory)
         raise Unavailable(f"{kind} cannot be mounted here: {error.strerror}") from error
     try:
         yield directory

@@ -46,7 +46,7 @@ from tornpage.properties.disk.sampling import draw
 from tornpage.properties.program.case import Disk
 
 PAGE = 4096
-DISKS: list[Disk] = ["posix-strict", "journal", "kill"]
+DISKS: list[Disk] = ["posix-strict", "journal", "ext4", "xfs", "btrfs", "kill"]
 BASE = Image(frozenset({"/", "/s"}), {"/s/b": b"b" * 10, "/s/a": b"a" * PAGE})
 JOURNAL: list[Entry] = [
     PageWritten(0, 0, b"1" * PAGE),

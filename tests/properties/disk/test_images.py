@@ -184,15 +184,17 @@ def test_the_journal_profile_keeps_a_prefix_of_names(count: int, expected: Image
     assert image_of(EMPTY, NESTED, {JOURNAL_WRITE: count}, "journal") == expected
 
 
-def test_in_the_journal_profile_syncing_a_new_file_makes_its_name_durable() -> None:
-    synced = image_of(EMPTY, [*NESTED, FileSynced(0, succeeded=True)], {}, "journal")
-    assert synced == Image(frozenset({"/", "/a", "/a/b"}), {"/a/b/x": b""})  # and all before it, but not /y
-    assert image_of(EMPTY, [*NESTED, FileSynced(0, succeeded=False)], {}, "journal") == EMPTY
+@pytest.mark.parametrize("disk", ["journal", "ext4", "xfs", "btrfs"])
+def test_a_sync_of_a_new_file_makes_its_name_and_its_directories_durable(disk: Disk) -> None:
+    synced = image_of(EMPTY, [*NESTED, FileSynced(0, succeeded=True)], {}, disk)
+    assert synced == Image(frozenset({"/", "/a", "/a/b"}), {"/a/b/x": b""})  # and not /y, which came later
+    assert image_of(EMPTY, [*NESTED, FileSynced(0, succeeded=False)], {}, disk) == EMPTY
 
 
-def test_in_the_journal_profile_a_directory_sync_brings_everything_before_along() -> None:
-    assert image_of(EMPTY, [*NESTED, DirectorySynced("/a")], {}, "journal").directories == {"/", "/a", "/a/b"}
-    assert image_of(EMPTY, [*NESTED, DirectorySynced("/")], {}, "journal").files == {"/a/b/x": b"", "/y": b""}
+@pytest.mark.parametrize(("disk", "kept"), [("ext4", {"/a/b/x", "/y"}), ("xfs", {"/a/b/x", "/y"}), ("btrfs", {"/y"})])
+def test_a_directory_sync_commits_everything_before_where_the_journal_is_one(disk: Disk, kept: set[str]) -> None:
+    assert image_of(EMPTY, [*NESTED, DirectorySynced("/a")], {}, disk).directories == {"/", "/a", "/a/b"}
+    assert image_of(EMPTY, [*NESTED, DirectorySynced("/")], {}, disk).files.keys() == kept
 
 
 def test_a_kill_keeps_all() -> None:

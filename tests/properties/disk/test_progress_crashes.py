@@ -19,7 +19,7 @@ from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.planted import PLANTED
 from tornpage.properties.program.case import Disk
 
-DISKS: tuple[Disk, ...] = ("posix-strict", "journal", "kill")
+DISKS: tuple[Disk, ...] = ("posix-strict", "journal", "ext4", "btrfs", "kill")
 PATH = "/config/consumerOffset.json"
 PADDING = "x" * 600
 BACKUP_ALONE = {f"{PATH}.bak": b'{"v":1}'}

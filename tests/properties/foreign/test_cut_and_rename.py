@@ -96,3 +96,32 @@ def test_sync_of_a_renamed_file_keeps_its_name(tmp_path: Path, disk: Disk, survi
     watched.look()
     watched.synced(place)
     assert {content for _, content in images(watched, disk)} == survives
+
+
+@pytest.mark.parametrize(("disk", "survives"), [("ext4", {b"new", b"old"}), ("xfs", {b"new"}), ("btrfs", {b"new"})])
+def test_sync_of_the_data_of_a_renamed_file_keeps_no_rename_on_ext4(
+    tmp_path: Path, disk: Disk, survives: set[bytes]
+) -> None:
+    """Symptom: a rename followed by fdatasync was durable, and ext4 loses the rename."""
+    base = Image(frozenset({"/"}), {"/f": b"old", "/g": b"new"})
+    for path, content in base.files.items():
+        (tmp_path / path[1:]).write_bytes(content)
+    watched = WatchedDirectory(tmp_path, base)
+    (tmp_path / "g").rename(tmp_path / "f")
+    found = (tmp_path / "f").stat()
+    watched.synced((found.st_dev, found.st_ino), data_only=True)
+    assert {content for _, content in images(watched, disk)} == survives
+
+
+def test_write_that_extends_a_file_may_end_at_each_page_in_it(tmp_path: Path) -> None:
+    """Symptom: ext4 left 8,192 bytes of a write from 6,000 to 14,192, and no image did."""
+    base = Image(frozenset({"/"}), {"/f": b"A" * 6000})
+    (tmp_path / "f").write_bytes(base.files["/f"])
+    watched = WatchedDirectory(tmp_path, base)
+    with open(tmp_path / "f", "ab", buffering=0) as file:
+        file.write(b"B" * 8192)
+    watched.look()
+    assert {len(content) for _, content in images(watched, "ext4")} == {6000, 2 * PAGE, 3 * PAGE, 14192}
+    os.truncate(tmp_path / "f", 6 * PAGE)  # one operation, and no write
+    watched.look()
+    assert {len(content) for _, content in images(watched, "ext4")} == {6000, 2 * PAGE, 3 * PAGE, 14192, 6 * PAGE}

@@ -88,6 +88,7 @@ def test_what_happens_to_files_and_names_is_in_the_journal(tmp_path: Path) -> No
     assert directory.journal == [
         DirectoryMade("/d"),
         FileCreated(0, "/d/new"),
+        Resized(0, 4096),
         Resized(0, 5000),
         PageWritten(0, 0, b"x" * 4096),
         PageWritten(0, 1, b"x" * 904),
@@ -96,7 +97,7 @@ def test_what_happens_to_files_and_names_is_in_the_journal(tmp_path: Path) -> No
         FileRenamed(0, "/d/new", "/d/all"),
         FileUnlinked(0, "/d/all"),
     ]
-    assert directory.events == [5, 6, 7, 8, 9]
+    assert directory.events == [6, 7, 8, 9, 10]
     assert not directory.unsupported
 
 

@@ -1,0 +1,56 @@
+"""What each disk keeps and loses: the rules by which crash images are made.
+
+The rules of `ext4`, `xfs` and `btrfs` are measured (docs/disks/measured.md). `journal` has of each rule the weakest
+form of the three, so a store that survives on `journal` survives on all of them. properties/disk/legality.py states the
+same rules in its own code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tornpage.properties.program.case import Disk
+
+__all__ = ["DISK_RULES", "DiskRules"]
+
+Commits = Literal["directory", "dependencies", "before"]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRules:
+    """The rules of one disk.
+
+    `commits` says which directory operations a sync makes durable. With "directory" a sync of a directory commits the
+    operations in it, and a sync of a file commits none. With the other two a sync of a file also commits the
+    operations that created or renamed it. "dependencies" adds the earlier operations on the same names, and the
+    creation of the directories above. "before" adds all earlier operations. With both a sync of
+    a directory commits its own creation too.
+
+    `data_syncs_rename`: a sync of the data alone (fdatasync, msync) commits the operations that renamed the file.
+    `may_commit_more`: a sync of a directory, or of a renamed file in it, may also commit the operations in the
+    directory and in new directories below it. Any sync may commit a rename or removal of a file that was synced before,
+    or in a directory that was.
+
+    `is_ordered`: operations that no sync committed survive in their order, up to some point. Otherwise any subset does.
+    `cuts_whole`: the pages that a cut frees and its smaller size reach the disk together.
+    `tears`: a page may mix two versions by sectors.
+    """
+
+    commits: Commits = "directory"
+    is_ordered: bool = False
+    cuts_whole: bool = False
+    tears: bool = True
+    data_syncs_rename: bool = False
+    may_commit_more: bool = False
+
+
+DISK_RULES: Mapping[Disk, DiskRules] = {
+    "posix-strict": DiskRules(),
+    "journal": DiskRules("dependencies", is_ordered=True, cuts_whole=True, may_commit_more=True),
+    "ext4": DiskRules("before", is_ordered=True, cuts_whole=True),
+    "xfs": DiskRules("before", is_ordered=True, cuts_whole=True, data_syncs_rename=True),
+    "btrfs": DiskRules(
+        "dependencies", is_ordered=True, cuts_whole=True, tears=False, data_syncs_rename=True, may_commit_more=True
+    ),
+    "kill": DiskRules(),
+}

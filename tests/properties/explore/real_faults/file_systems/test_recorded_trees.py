@@ -1,0 +1,103 @@
+"""Compare the crash model with recorded trees of ext4, xfs and btrfs, without a mount.
+
+`tests/data/file_systems/` has 36 workloads of each file system, 37 of btrfs, with what power losses left. They were
+chosen from 200 so that each rule which the 200 show is shown.
+"""
+
+import json
+import random
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tornpage.properties.disk.certificate import certify
+from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
+from tornpage.properties.disk.legality import objections
+from tornpage.properties.disk.rules import DISK_RULES, DiskRules
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.explore.real_faults.file_systems.comparing import HALF_A_RENAME, PLANTED, Comparison
+from tornpage.properties.explore.real_faults.file_systems.file_system import Kind
+from tornpage.properties.explore.real_faults.file_systems.history import START, history_of
+from tornpage.properties.explore.real_faults.file_systems.outcomes import Outcome, outcome_of
+from tornpage.properties.explore.real_faults.file_systems.seen import NEVER_SEEN
+from tornpage.properties.explore.real_faults.file_systems.workload import draw_workload
+from tornpage.properties.program.case import Disk
+
+KINDS: tuple[Kind, ...] = ("ext4", "xfs", "btrfs")
+DATA = Path(__file__).parents[4] / "data" / "file_systems"
+
+
+@cache
+def recorded(kind: Kind) -> list[Outcome]:
+    document = json.loads((DATA / f"{kind}.json").read_text())
+    assert document["filesystem"] == kind
+    return [outcome_of(item) for item in document["outcomes"]]
+
+
+@cache
+def compared(kind: Kind, disk: Disk, rules: DiskRules | None = None) -> Comparison:
+    comparison = Comparison(kind, disk, rules)
+    for outcome in recorded(kind):
+        for mark, found in outcome.found:
+            comparison.add(outcome.seed, outcome.operations, mark, found)
+    return comparison
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_tree_is_legal_and_each_rule_is_seen_or_known_not_to_be(kind: Kind) -> None:
+    comparison = compared(kind, kind)
+    assert comparison.states > 200
+    assert len(comparison.distinct) > 50
+    assert [tree.sentence() for tree in comparison.illegal] == []
+    assert comparison.refused == comparison.unreadable == []
+    assert set(comparison.never_seen) == NEVER_SEEN[kind]
+    assert comparison.too_weak == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_tree_is_legal_on_the_disk_that_all_have_in_common(kind: Kind) -> None:
+    comparison = compared(kind, "journal")
+    assert [tree.sentence() for tree in comparison.illegal] == []
+    assert comparison.refused == []
+
+
+def test_half_a_rename_of_btrfs_is_counted_and_not_legal() -> None:
+    assert compared("btrfs", "btrfs").departures[HALF_A_RENAME] == 2
+    assert not compared("ext4", "ext4").departures
+
+
+@pytest.mark.parametrize("kind", ["xfs", "btrfs"])
+def test_a_planted_rule_that_is_too_strong_makes_trees_illegal(kind: Kind) -> None:
+    assert compared(kind, kind, PLANTED[kind]).illegal
+
+
+def test_a_planted_rule_that_forgets_a_sync_is_found_out() -> None:
+    """The rule loses the name of a new file after its sync. The name is kept each time."""
+    forgetful = compared("ext4", "ext4", PLANTED["ext4"])
+    assert not forgetful.illegal
+    assert forgetful.forgets_a_sync
+    assert "creation lost after a sync of the file" in forgetful.too_weak
+    assert not compared("ext4", "ext4").forgets_a_sync
+
+
+@pytest.mark.parametrize(("kind", "of_another"), [("ext4", "xfs"), ("btrfs", "ext4"), ("ext4", "btrfs")])
+def test_no_file_system_follows_the_rules_of_another(kind: Kind, of_another: Kind) -> None:
+    assert compared(kind, of_another, DISK_RULES[of_another]).illegal
+
+
+@pytest.mark.parametrize("disk", DISK_RULES)
+def test_drawn_power_losses_of_workloads_are_legal(disk: Disk) -> None:
+    """The maker and the checker agree on workloads with renames and each kind of sync."""
+    alone = 0
+    for seed in range(25):
+        rng = random.Random(f"{disk} {seed}")
+        journal = history_of(draw_workload(rng, length=14)).journal
+        for _ in range(4):
+            position = rng.randrange(len(journal) + 1)
+            state = disk_state(START, journal, position, disk=disk)
+            choices = draw(in_flight_writes(state), rng)
+            certificate = certify(START, journal, position, choices, disk=disk)
+            assert objections(START, journal, compose(state, choices), certificate) == []
+            alone += any(write.kind == "name" for write in in_flight_writes(state))
+    assert bool(alone) == (disk in ("posix-strict", "journal", "btrfs"))
