@@ -113,7 +113,10 @@ def _place(operation: Operation) -> str:
 
 
 def _first_move(journal: Sequence[Entry]) -> int:
-    """Return the entry of the first operation that moves or removes a directory, or moves a file to another one."""
+    """Return the entry of the first move or removal of a directory.
+
+    A move of a file to another directory counts too.
+    """
     for n, entry in enumerate(journal):
         if isinstance(entry, DirectoryRenamed | DirectoryRemoved):
             return n
