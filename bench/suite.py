@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tornpage.bench import audit, campaign, group_commit, lab, put, read, recover, sim
+from tornpage.bench import audit, campaign, group_commit, lab, put, read, recover, sim, targets
 from tornpage.bench.figures import Figure, Machine, Skipped, describe_machine
 from tornpage.bench.sizes import FULL, Sizes
 from tornpage.impl.errors import StoreError
@@ -62,6 +62,12 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
         lab.kill_cycles_per_s,
         lab.compare_look_us_16k,
         lab.write_protect_look_us_1m,
+    ),
+    "target": (
+        targets.target_python_states_per_s,
+        targets.target_python_open_states_per_s,
+        targets.target_c_states_per_s,
+        targets.target_c_open_states_per_s,
     ),
     "sim": (
         sim.reference_messages_per_s,

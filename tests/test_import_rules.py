@@ -126,7 +126,7 @@ ORDERS = {
     ),
     "bench": (
         ("figures", "sizes"),
-        ("calibration", "campaign", "crashes", "lab", "put", "sim"),
+        ("calibration", "campaign", "crashes", "lab", "put", "sim", "targets"),
         ("audit", "experiments", "group_commit", "recover", "validation"),
         ("read",),
         ("suite",),

@@ -127,9 +127,10 @@ def test_the_promises_are_those_there_are() -> None:
 def test_the_requests_are_json() -> None:
     rows = re.findall(r'^\| `(\{"do".*\})` \| `?(.*)`? \|$', TEXT, re.MULTILINE)
     assert [json.loads(request)["do"] for request, _ in rows] == [
-        "hello", "put", "get", "read", "find", "flush", "close",
+        "hello", "put", "get", "read", "find", "flush", "close", "open",
     ]  # fmt: skip
     assert read_handshake(json.loads(rows[0][1].removesuffix("`"))).name == "toy"
+    assert json.loads(rows[-1][1].removesuffix("`"))["open"] is True
 
 
 EXAMPLES = [block for language, block in BLOCKS if language == "python" and "import" in block]

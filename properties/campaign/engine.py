@@ -183,6 +183,8 @@ def _carry_out(
             for number, (part, made) in enumerate(results):
                 goes_on = explorer.take(result, part, made)
                 result.seconds = perf_counter() - started
+                if result.found and result.first_failure_seconds is None:
+                    result.first_failure_seconds = result.seconds
                 if not isinstance(made, Died):
                     result.shards += 1
                     watch(PartProgress(number, explorer.count(made), ""))

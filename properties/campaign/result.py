@@ -34,7 +34,8 @@ class CampaignResult(Generic[Counts, Broken]):
     not decided in time. `silent` names required classes that were never hit. `canary` is the planted bug that was
     caught; `without_canary` numbers the `shards` that needed a canary and caught none. `is_cut` means that the time
     limit, an interrupt or a stop request ended the campaign before its plan was done. `seconds` is the duration of the
-    exploration; with several workers, that of the slowest.
+    exploration; with several workers, that of the slowest. `first_failure_seconds` is the time of the first failure
+    since the start of the exploration, known to the end of its part.
     """
 
     tally: Counts
@@ -47,6 +48,7 @@ class CampaignResult(Generic[Counts, Broken]):
     shards: int = 0
     repeated: int = 0
     seconds: float = 0.0
+    first_failure_seconds: float | None = None
     interrupted: bool = False
     is_cut: bool = False
     result_hash: str = ""

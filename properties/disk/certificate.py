@@ -14,20 +14,19 @@ from typing import Any, Literal
 from tornpage.model.operations import Choice
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.certificate_text import sentences_of
-from tornpage.properties.disk.disk import (
-    DirectoryOperation,
-    DiskState,
-    Image,
-    apply_operation,
-    directory_of,
-)
+from tornpage.properties.disk.directory_tree import DirectoryOperation, DirectoryTree, is_move
+from tornpage.properties.disk.disk import DiskState, Image, apply_operation, directory_of
 from tornpage.properties.disk.images import Choices, compose, disk_state, surviving_operations, untorn
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
+    DirectoryRemoved,
+    DirectoryRenamed,
     DirectorySynced,
     Entry,
     FileCreated,
+    FileLinked,
+    FileMade,
     FileRenamed,
     FileSynced,
     FileUnlinked,
@@ -43,6 +42,7 @@ from tornpage.properties.program.case import Disk
 __all__ = ["Certificate", "FileClaim", "OperationClaim", "Origin", "PageClaim", "assert_legal", "certify"]
 
 SECTORS = 8
+_MOVES = frozenset({DirectoryRenamed, DirectoryRemoved, FileRenamed})
 _OBJECTIONS_SHOWN_MAX = 5
 
 Origin = int | Literal["base"]
@@ -187,7 +187,6 @@ class _JournalWalk:
         self.traces = {number: _Trace([("base", len(base.files[path]))]) for path, number in self.state.names.items()}
         self.operations: list[tuple[int, DirectoryOperation]] = []
         self.durable_since: dict[int, int] = {}
-        self.directory_barriers: dict[str, int] = {}
         for number in range(position):
             self._take(number, journal[number])
 
@@ -201,7 +200,18 @@ class _JournalWalk:
                 self.traces[inode].drop(number)
             case Resized(inode, size_bytes):
                 self.traces[inode].sizes.append((number, size_bytes))
-            case FileCreated() | DirectoryMade() | FileRenamed() | FileUnlinked():
+            case FileMade(inode):
+                self.traces[inode] = _Trace()
+                self.state.apply(entry)
+            case (
+                FileCreated()
+                | FileLinked()
+                | DirectoryMade()
+                | DirectoryRenamed()
+                | DirectoryRemoved()
+                | FileRenamed()
+                | FileUnlinked()
+            ):
                 self.operations.append((number, entry))
                 if isinstance(entry, FileCreated):
                     self.traces[entry.inode] = _Trace()
@@ -210,8 +220,7 @@ class _JournalWalk:
                 if succeeded:
                     self.traces[inode].sync(number)
                     self._apply_barrier(number, entry)
-            case DirectorySynced(path):
-                self.directory_barriers[path] = number
+            case DirectorySynced():
                 self._apply_barrier(number, entry)
 
     def _apply_barrier(self, number: int, entry: FileSynced | DirectorySynced) -> None:
@@ -229,49 +238,83 @@ class _JournalWalk:
         return [(n, done) for n, done in self.operations if n in self.durable_since or id(done) in chosen]
 
 
+class _Directories:
+    """Follow the directories along a whole journal, with the syncs of each.
+
+    The syncs are the last one before the crash and the first one after it.
+    """
+
+    def __init__(self, base: Image, journal: Sequence[Entry], position: int) -> None:
+        names = {path: number for number, path in enumerate(sorted(base.files))}
+        has_moves = any(type(entry) in _MOVES and is_move(entry) for entry in journal)  # type: ignore[arg-type]
+        self.tree = DirectoryTree(base.directories, names) if has_moves else None
+        self._before: dict[str, int] = {}
+        self._after: dict[str, int] = {}
+        for number, entry in enumerate(journal):
+            if isinstance(entry, DirectorySynced):
+                directory = entry.path if self.tree is None else self.tree.at(entry.path)
+                if number < position:
+                    self._before[directory] = number
+                else:
+                    self._after.setdefault(directory, number)
+            elif self.tree is not None and isinstance(entry, DirectoryOperation):
+                self.tree.note(entry)
+
+    def barriers(self, operation: DirectoryOperation) -> tuple[int | None, int | None]:
+        """Return the syncs around the crash of the directories of an operation."""
+        places = (directory_of(operation),) if self.tree is None else self.tree.places(operation)
+        before = [self._before[place] for place in places if place in self._before]
+        after = [self._after[place] for place in places if place in self._after]
+        return max(before, default=None), min(after, default=None)
+
+
 def certify(base: Image, journal: Sequence[Entry], position: int, choices: Choices, *, disk: Disk) -> Certificate:
     """Return the certificate of the image that `compose` makes of these choices.
 
     Unknown in-flight writes and invalid choices count as 0. Cost: linear in the journal; no content is copied.
     """
     walk = _JournalWalk(base, journal, position, disk=disk)
+    directories = _Directories(base, journal, position)
     file_after: dict[int, int] = {}
-    directory_after: dict[str, int] = {}
     for number in range(position, len(journal)):
         match journal[number]:
             case FileSynced(inode, succeeded=True):
                 file_after.setdefault(inode, number)
-            case DirectorySynced(path):
-                directory_after.setdefault(path, number)
     survived = walk.surviving(choices)
     operations = tuple(
         OperationClaim(
-            entry=number,
-            directory=directory_of(operation),
-            durable_since=walk.durable_since.get(number),
-            barrier_before=walk.directory_barriers.get(directory_of(operation)),
-            barrier_after=directory_after.get(directory_of(operation)),
+            number, directory_of(operation), walk.durable_since.get(number), *directories.barriers(operation)
         )
         for number, operation in survived
     )
     reached = compose(walk.state, choices).files
     files = [
         _file_claim(walk, path, inode, named_by, choices, barrier_after=file_after.get(inode))
-        for path, inode, named_by in _named_files(base, survived, reached)
+        for path, inode, named_by in _named_files(base, survived, reached, directories.tree)
     ]
     return Certificate(position, disk, tuple(files), operations)
 
 
 def _named_files(
-    base: Image, survived: Sequence[tuple[int, DirectoryOperation]], reached: Collection[str]
+    base: Image,
+    survived: Sequence[tuple[int, DirectoryOperation]],
+    reached: Collection[str],
+    tree: DirectoryTree | None,
 ) -> list[tuple[str, int, Origin]]:
     """Return path, inode and naming entry of each reachable file, sorted by path."""
+    if tree is not None:
+        numbers = {id(operation): number for number, operation in survived}
+        there, _ = tree.names(numbers.keys())
+        return [
+            (path, inode, "base" if operation is None else numbers[id(operation)])
+            for path, (inode, operation) in sorted(there.items())
+        ]
     names, directories = {path: number for number, path in enumerate(sorted(base.files))}, set(base.directories)
     named_by: dict[str, Origin] = {}
     for number, operation in survived:
         apply_operation(names, directories, operation)
-        if isinstance(operation, FileCreated | FileRenamed):
-            named_by[operation.path if isinstance(operation, FileCreated) else operation.target] = number
+        if isinstance(operation, FileCreated | FileLinked | FileRenamed):
+            named_by[operation.target if isinstance(operation, FileRenamed) else operation.path] = number
     return [(path, inode, named_by.get(path, "base")) for path, inode in sorted(names.items()) if path in reached]
 
 

@@ -10,12 +10,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from tornpage.properties.disk.directory_tree import DirectoryOperation, DirectoryTree, is_move
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
+    DirectoryRemoved,
+    DirectoryRenamed,
     DirectorySynced,
     Entry,
     FileCreated,
+    FileLinked,
+    FileMade,
     FileRenamed,
     FileSynced,
     FileUnlinked,
@@ -26,11 +31,10 @@ from tornpage.properties.disk.journal import (
     Resized,
 )
 from tornpage.properties.disk.rules import DISK_RULES, DiskRules
+from tornpage.properties.disk.sparse import LARGE_BYTES, large_content
 from tornpage.properties.program.case import Disk
 
 __all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
-
-DirectoryOperation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +78,17 @@ class InodeState:
         """Return the durable content of a page."""
         return self.durable[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
 
-    def latest(self) -> bytearray:
+    def own_latest(self) -> bytearray:
+        """Return the content that the process sees, as a copy that may be changed."""
+        latest = self.latest()
+        return latest if isinstance(latest, bytearray) else bytearray(latest)
+
+    def latest(self) -> bytes | bytearray:
         """Return the content that the process sees."""
         if not self.sizes and not self.versions:
-            return bytearray(self.durable)
+            return self.durable
+        if max(self.size_bytes, len(self.durable)) > LARGE_BYTES:
+            return large_content(self.durable, self.size_bytes, [(n, all_[-1]) for n, all_ in self.versions.items()])
         content = bytearray(self.durable[: self.size_bytes])
         content.extend(bytes(self.size_bytes - len(content)))
         for number, versions in self.versions.items():
@@ -117,6 +128,9 @@ class DiskState:
         self.directories: set[str] = set(base.directories)
         self.names: dict[str, int] = {}
         self.pending: list[DirectoryOperation] = []
+        self.tree: DirectoryTree | None = None
+        """The directories since the first move of one; `names` and `directories` are those before it."""
+        self._durable: set[int] = set()
         self.optional: list[DirectoryOperation] = []
         self.unfolded: list[DirectoryOperation] = []
         self._synced_before: set[int | str] = set()
@@ -153,7 +167,7 @@ class DiskState:
         if entry.succeeded:
             synced = self.inodes[entry.inode]
             passed_by = {page: synced.versions.pop(page) for page in sorted(synced.dropped)}
-            content = bytes(synced.latest()) if synced.sizes or synced.versions else synced.durable
+            content = _frozen(synced.latest()) if synced.sizes or synced.versions else synced.durable
             self.synced(entry.inode, content, data_only=entry.data_only)
             synced.versions = passed_by  # they count as clean, so their versions stay in flight
 
@@ -167,9 +181,23 @@ class DiskState:
         self.inodes[entry.inode] = InodeState(self._inode_name(entry.path))
         self._directory_changed(entry)
 
+    def _made(self, entry: FileMade) -> None:
+        self.inodes[entry.inode] = InodeState(self._inode_name("(a file without a name)"))
+
     def _directory_changed(self, entry: DirectoryOperation) -> None:
+        if self.tree is not None:
+            self.tree.note(entry)
         self.pending.append(entry)
         self.unfolded.append(entry)
+
+    def _directory_moved(self, entry: DirectoryRenamed | DirectoryRemoved | FileRenamed) -> None:
+        if self.tree is None and is_move(entry):
+            self.tree = DirectoryTree(self.directories, self.names)
+            waiting = {id(operation) for operation in self.pending}
+            self._durable = {id(operation) for operation in self.unfolded} - waiting
+            for operation in self.unfolded:
+                self.tree.note(operation)
+        self._directory_changed(entry)
 
     def _directory_synced(self, entry: DirectorySynced) -> None:
         self._sync_directory(entry.path)
@@ -189,7 +217,7 @@ class DiskState:
             keeps_rename = self.rules.data_syncs_rename or not data_only
             covered = []
             for n, operation in enumerate(self.pending):
-                if isinstance(operation, FileCreated | FileRenamed) and operation.inode == number:
+                if isinstance(operation, FileCreated | FileLinked | FileRenamed) and operation.inode == number:
                     if isinstance(operation, FileRenamed):
                         self._may_commit_below(directory_of(operation))
                     if keeps_rename or isinstance(operation, FileCreated):
@@ -200,15 +228,20 @@ class DiskState:
         self._may_commit_logged(path)
         if not self.pending:
             return
+        has_journal = self.rules.commits != "directory"
+        if self.tree is not None:
+            here = self.tree.at(path)
+            self._commit([n for n, o in enumerate(self.pending) if self.tree.is_covered(o, here, its_own=has_journal)])
+            return
         covered = {number for number, operation in enumerate(self.pending) if directory_of(operation) == path}
-        if self.rules.commits != "directory":
+        if has_journal:
             covered |= {number for number, operation in enumerate(self.pending) if operation == DirectoryMade(path)}
         self._may_commit_below(path)
         self._commit(sorted(covered))
 
     def _may_commit_below(self, path: str) -> None:
         """Note the pending operations in a directory, and in new directories below it."""
-        if not self.rules.may_commit_more:
+        if not self.rules.may_commit_more or self.tree is not None:
             return
         new, below = {path}, list[int]()
         for number, operation in enumerate(self.pending):
@@ -223,7 +256,7 @@ class DiskState:
 
         `synced` is the file or directory that is synced now.
         """
-        if self.rules.may_commit_more:
+        if self.rules.may_commit_more and self.tree is None:
             logged = self._synced_before
             self._note_optional(
                 [
@@ -250,21 +283,27 @@ class DiskState:
         return names
 
     def _commit(self, covered: list[int]) -> None:
-        """Commit the covered operations, and those that the disk commits with them."""
+        """Commit the covered operations, and those that the disk commits with them.
+
+        Since the first move of a directory, a disk that commits dependencies commits all earlier operations.
+        """
         if not covered:
             return
-        if self.rules.commits == "before":
+        if self.rules.commits == "before" or (self.tree is not None and self.rules.commits == "dependencies"):
             covered = list(range(covered[-1] + 1))
         elif self.rules.commits == "dependencies":
             covered = with_dependencies(self.pending, covered, self._committed_names())
-        else:
+        elif self.tree is None:
             self._fold([self.pending[number] for number in covered])
         committed = set(covered)
+        if self.tree is not None:
+            self._durable |= {id(self.pending[number]) for number in covered}
         self.pending = [operation for number, operation in enumerate(self.pending) if number not in committed]
         if self.optional:
             self.optional = [operation for operation in self.optional if operation in self.pending]
-        left = next((n for n, o in enumerate(self.unfolded) if self.pending and o is self.pending[0]), None)
-        self._fold(self.unfolded[:left])
+        if self.tree is None:
+            left = next((n for n, o in enumerate(self.unfolded) if self.pending and o is self.pending[0]), None)
+            self._fold(self.unfolded[:left])
 
     def _fold(self, operations: Sequence[DirectoryOperation]) -> None:
         """Apply operations to the durable names."""
@@ -272,6 +311,15 @@ class DiskState:
         for operation in operations:
             apply_operation(self.names, self.directories, operation)
         self.unfolded = [operation for operation in self.unfolded if id(operation) not in done]
+
+    def surviving_names(self, survived: Iterable[DirectoryOperation]) -> tuple[dict[str, int], set[str]]:
+        """Return the names and directories that are reached with some pending operations.
+
+        The disk has a `tree`.
+        """
+        assert self.tree is not None
+        names, directories = self.tree.names(self._durable | {id(operation) for operation in survived})
+        return {path: inode for path, (inode, _) in names.items()}, set(directories)
 
     def visible(self) -> tuple[dict[str, int], set[str]]:
         """Return names and directories as the process sees them."""
@@ -288,8 +336,12 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
     PagesDropped: DiskState._pages_dropped,
     Resized: DiskState._resized,
     FileCreated: DiskState._created,
+    FileMade: DiskState._made,
+    FileLinked: DiskState._directory_changed,
     DirectoryMade: DiskState._directory_changed,
-    FileRenamed: DiskState._directory_changed,
+    DirectoryRenamed: DiskState._directory_moved,
+    DirectoryRemoved: DiskState._directory_moved,
+    FileRenamed: DiskState._directory_moved,
     FileUnlinked: DiskState._directory_changed,
     DirectorySynced: DiskState._directory_synced,
     ProcessKilled: DiskState._process_killed,
@@ -297,9 +349,13 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
 """The method for each kind of entry; a table, because journals are replayed very often."""
 
 
+def _frozen(content: bytes | bytearray) -> bytes:
+    return bytes(content) if isinstance(content, bytearray) else content
+
+
 def directory_of(operation: DirectoryOperation) -> str:
-    """Return the directory whose sync covers an operation; renames stay in one directory."""
-    return parent_of(operation.target if isinstance(operation, FileRenamed) else operation.path)
+    """Return the directory that an operation is in, for a rename that of its target."""
+    return parent_of(operation.target if isinstance(operation, FileRenamed | DirectoryRenamed) else operation.path)
 
 
 def with_dependencies(
@@ -313,17 +369,17 @@ def with_dependencies(
     found, inodes, above = set(covered), set[int](), set[str]()
     for number in range(max(covered, default=-1), -1, -1):
         operation = operations[number]
-        if isinstance(operation, DirectoryMade):
-            own, is_needed = {operation.path}, operation.path in above
-        elif isinstance(operation, FileRenamed):
-            own, is_needed = {operation.source, operation.target}, operation.inode in inodes
+        if isinstance(operation, FileRenamed | DirectoryRenamed):
+            own = {operation.source, operation.target}
         else:
-            own, is_needed = {operation.path}, operation.inode in inodes
+            own = {operation.path}
+        inode = None if isinstance(operation, DirectoryMade | DirectoryRenamed | DirectoryRemoved) else operation.inode
+        is_needed = inode in inodes or (isinstance(operation, DirectoryMade) and operation.path in above)
         if number in found or is_needed:
             found.add(number)
             inodes |= {names[path] for path in own if path in names}
-            if not isinstance(operation, DirectoryMade):
-                inodes.add(operation.inode)
+            if inode is not None:
+                inodes.add(inode)
             for path in own:
                 while path != "/":
                     path = parent_of(path)
@@ -334,10 +390,11 @@ def with_dependencies(
 def apply_operation(names: dict[str, int], directories: set[str], operation: DirectoryOperation) -> None:
     """Apply one directory operation to names and directories."""
     match operation:
-        case FileCreated(inode, path):
+        case FileCreated(inode, path) | FileLinked(inode, path):
             names[path] = inode
         case DirectoryMade(path):
             directories.add(path)
+            names.pop(path, None)  # the removal of a file of this name may be lost
         case FileUnlinked(inode, path):
             if names.get(path) == inode:
                 del names[path]
@@ -345,3 +402,15 @@ def apply_operation(names: dict[str, int], directories: set[str], operation: Dir
             if names.get(source) == inode:
                 del names[source]
             names[target] = inode
+        case DirectoryRemoved(path):
+            directories.discard(path)
+        case DirectoryRenamed(source, target):
+            for path in [path for path in directories if _is_at_or_in(path, source)]:
+                directories.discard(path)
+                directories.add(target + path[len(source) :])
+            for path in [path for path in names if _is_at_or_in(path, source)]:
+                names[target + path[len(source) :]] = names.pop(path)
+
+
+def _is_at_or_in(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")

@@ -22,12 +22,16 @@ from tornpage.properties.disk.disk import (
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
+    DirectoryRemoved,
+    DirectoryRenamed,
     Entry,
     FileCreated,
+    FileLinked,
     FileRenamed,
     FileUnlinked,
 )
 from tornpage.properties.disk.rules import DiskRules
+from tornpage.properties.disk.sparse import LARGE_BYTES, large_content
 from tornpage.properties.program.case import Disk
 
 __all__ = [
@@ -75,9 +79,13 @@ def describe_operations(pending: Sequence[DirectoryOperation]) -> list[str]:
                 name = f"create {path}"
             case DirectoryMade(path):
                 name = f"mkdir {path}"
+            case FileLinked(_, path):
+                name = f"link {path}"
             case FileUnlinked(_, path):
                 name = f"unlink {path}"
-            case FileRenamed(_, source, target):
+            case DirectoryRemoved(path):
+                name = f"rmdir {path}"
+            case FileRenamed(_, source, target) | DirectoryRenamed(source, target):
                 name = f"rename {source} {target}"
         seen[name] = count = seen.get(name, 0) + 1
         names.append(f"{name} ({count})" if count > 1 else name)
@@ -166,6 +174,8 @@ def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[
     """Return the names that survive, and the reachable directories."""
     names, directories = state.names, state.directories
     survive = surviving_operations(state, choices) if state.pending else ()
+    if state.tree is not None:
+        return state.surviving_names(survive)
     if survive:
         names, directories = dict(names), set(directories)
         for operation in survive:
@@ -181,13 +191,13 @@ def _content(inode: InodeState, choices: Choices, *, everything: bool, rules: Di
     if not inode.sizes and not inode.versions:
         return inode.durable
     if everything:
-        return bytes(inode.latest())
-    content, number = bytearray(inode.durable), 0
+        latest = inode.latest()
+        return bytes(latest) if isinstance(latest, bytearray) else latest
+    size_bytes, number = len(inode.durable), 0
     if inode.sizes:
         number = _valid(choices.get(f"size {inode.name}", 0), len(inode.sizes) + 1)
-        if number:
-            size_bytes = inode.sizes[number - 1]
-            content = content[:size_bytes].ljust(size_bytes, b"\0")
+        size_bytes = inode.sizes[number - 1] if number else size_bytes
+    pages: list[tuple[int, bytes]] = []
     for page, versions in inode.versions.items():
         choice = choices.get(f"page {inode.name} {page}", 0)
         if not rules.tears:
@@ -195,7 +205,14 @@ def _content(inode: InodeState, choices: Choices, *, everything: bool, rules: Di
         if choice and rules.cuts_whole and page in inode.freed and not inode.may_hold(page, _newest(choice), number):
             choice = 0
         if choice:
-            put_page(content, page, _page(inode.page(page), versions, choice))
+            pages.append((page, _page(inode.page(page), versions, choice)))
+    if max(size_bytes, len(inode.durable)) > LARGE_BYTES:
+        return large_content(inode.durable, size_bytes, pages)
+    content = bytearray(inode.durable)
+    if number:
+        content = content[:size_bytes].ljust(size_bytes, b"\0")
+    for page, held in pages:
+        put_page(content, page, held)
     return bytes(content)
 
 

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 __all__ = [
     "PAGE_BYTES",
     "DirectoryMade",
+    "DirectoryRemoved",
+    "DirectoryRenamed",
     "DirectorySynced",
     "Entry",
     "FileCreated",
+    "FileLinked",
+    "FileMade",
     "FileRenamed",
     "FileSynced",
     "FileUnlinked",
@@ -37,6 +41,39 @@ class FileCreated:
 class DirectoryMade:
     """A new empty directory."""
 
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRenamed:
+    """A directory lost the path `source` and took `target`, with everything in it."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRemoved:
+    """An empty directory was removed."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileMade:
+    """A new empty file `inode` without a name (`O_TMPFILE`).
+
+    A crash leaves nothing of it before it is linked.
+    """
+
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileLinked:
+    """`inode` got the name `path` besides those that it had."""
+
+    inode: int
     path: str
 
 
@@ -126,6 +163,10 @@ class ProcessKilled:
 Entry = (
     FileCreated
     | DirectoryMade
+    | DirectoryRenamed
+    | DirectoryRemoved
+    | FileMade
+    | FileLinked
     | FileRenamed
     | FileUnlinked
     | Resized

@@ -4,16 +4,19 @@ The module shares no code with the code that makes images and certificates. Of t
 the journal and, for annotations only, the values Image and Certificate; a test checks that. It is slow, and written to
 be compared with docs/contract.md, "Crash model":
 
-1. A directory operation must have survived if a successful sync of its directory came after it. On `journal`, `ext4`,
-   `xfs` and `btrfs` a sync of a directory counts for its creation too. A sync of a file counts for the operations that
-   created or renamed it; on `journal` and `ext4` a sync of its data alone counts for its creation only. On `ext4` and
-   `xfs` all operations before a synced one must have survived. On `journal` and `btrfs` those must have survived that
-   an operation depends on: earlier ones of the same file, those of the file that durably had its name, and the creation
-   of the directories above. On these two a sync of a directory, or of a file renamed in it, may commit the operations
-   in the directory and in new directories below it. Any sync may commit a rename or removal of a file, or in a
-   directory, that was synced before. All other operations survive without a sync in their order: if one survived, all
-   before it did. After a `kill` all operations survived. No other operation took effect. Everything below a directory
-   that did not survive is unreachable.
+1. A directory operation must have survived if a successful sync of its directory came after it. A rename between two
+   directories is one operation, and a sync of either counts. An operation changes an entry of a directory, whatever
+   path the directory had at that time. On `journal`, `ext4`, `xfs` and `btrfs` a sync of a directory counts for its
+   creation and its renames too. A sync of a file counts for the operations that created, linked or renamed it; on
+   `journal` and `ext4` a sync of its data alone counts for its creation only. On `ext4` and `xfs` all operations before
+   a synced one must have survived. On `journal` and `btrfs` those must have survived that an operation depends on:
+   earlier ones of the same file, those of the file that durably had its name, and the creation of the directories
+   above. On these two a sync of a directory, or of a file renamed in it, may commit the operations in the directory and
+   in new directories below it. Any sync may commit a rename or removal of a file, or in a directory, that was synced
+   before. After the first rename or removal of a directory, and after the first rename between directories, syncs on
+   `journal` and `btrfs` follow the rules of `ext4` and `xfs`. All other operations survive without a sync in their
+   order: if one survived, all before it did. After a `kill` all operations survived. No other operation took effect.
+   Everything below a directory that did not survive is unreachable.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
    page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions; on `btrfs`
@@ -34,14 +37,25 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tornpage.properties.disk.journal import (
     DirectoryMade,
+    DirectoryRemoved,
+    DirectoryRenamed,
     DirectorySynced,
     Entry,
     FileCreated,
+    FileLinked,
     FileRenamed,
     FileSynced,
     FileUnlinked,
 )
-from tornpage.properties.disk.legality_files import PAGE_BYTES, FileHistory, around, file_histories, unusable
+from tornpage.properties.disk.legality_files import (
+    PAGE_BYTES,
+    FileHistory,
+    around,
+    file_histories,
+    pages_to_check,
+    unusable,
+)
+from tornpage.properties.disk.legality_names import Changes, ancestors, directory_above, names_after, read_changes
 
 if TYPE_CHECKING:
     from tornpage.properties.disk.certificate import Certificate, FileClaim, PageClaim
@@ -59,7 +73,7 @@ MAY_COMMIT_MORE = ("journal", "btrfs")
 DATA_SYNC_KEEPS_NO_RENAME = ("journal", "ext4")
 
 Value = TypeVar("Value")
-Operation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
+Operation = FileCreated | FileLinked | FileRenamed | FileUnlinked | DirectoryMade | DirectoryRenamed | DirectoryRemoved
 
 
 def objections(base: Image, journal: Sequence[Entry], image: Image, certificate: Certificate) -> list[str]:
@@ -74,7 +88,8 @@ def objections(base: Image, journal: Sequence[Entry], image: Image, certificate:
         return [f"there is no disk {certificate.disk!r}"]
     if reasons := list(unusable(base, journal)):
         return reasons
-    found = [*_about_operations(base, journal, certificate), *_about_names(base, journal, image, certificate)]
+    changes = read_changes(base, journal)
+    found = [*_about_operations(base, journal, changes, certificate), *_about_names(base, changes, image, certificate)]
     position, disk = certificate.position, certificate.disk
     inodes = file_histories(base, journal, position)
     for claim in certificate.files:
@@ -91,36 +106,48 @@ def _operations(journal: Sequence[Entry], position: int) -> dict[int, Operation]
     return {n: entry for n, entry in enumerate(journal[:position]) if isinstance(entry, Operation)}
 
 
-def _directory(path: str) -> str:
-    return path[: path.rindex("/")] or "/"
-
-
 def _place(operation: Operation) -> str:
-    return _directory(operation.target if isinstance(operation, FileRenamed) else operation.path)
+    return directory_above(
+        operation.target if isinstance(operation, FileRenamed | DirectoryRenamed) else operation.path
+    )
 
 
-def _durable_since(base: Image, journal: Sequence[Entry], position: int, disk: str) -> dict[int, int]:
+def _first_move(journal: Sequence[Entry]) -> int:
+    """Return the entry of the first move or removal of a directory.
+
+    A move of a file to another directory counts too.
+    """
+    for n, entry in enumerate(journal):
+        if isinstance(entry, DirectoryRenamed | DirectoryRemoved):
+            return n
+        if isinstance(entry, FileRenamed) and directory_above(entry.source) != directory_above(entry.target):
+            return n
+    return len(journal)
+
+
+def _durable_since(base: Image, journal: Sequence[Entry], changes: Changes, position: int, disk: str) -> dict[int, int]:
     """Return the first barrier for each operation that a barrier before the crash covers."""
-    operations = _operations(journal, position)
+    operations, moved_at = _operations(journal, position), _first_move(journal)
     since: dict[int, int] = {}
     for barrier, entry in enumerate(journal[:position]):
         covered: list[int] = []
-        if isinstance(entry, DirectorySynced):
-            covered = [n for n, operation in operations.items() if n < barrier and _place(operation) == entry.path]
+        if barrier in changes.syncs:
+            directory = changes.syncs[barrier]
+            covered = [n for n in operations if n < barrier and changes.operations[n].is_in(directory)]
             if disk in WITH_JOURNAL:
-                made = DirectoryMade(entry.path)
-                covered += [n for n, operation in operations.items() if n < barrier and operation == made]
+                own = [n for n in operations if n < barrier and changes.operations[n].subject == directory]
+                covered += [n for n in own if isinstance(operations[n], DirectoryMade | DirectoryRenamed)]
         elif isinstance(entry, FileSynced) and entry.succeeded and disk in WITH_JOURNAL:
             only_created = entry.data_only and disk in DATA_SYNC_KEEPS_NO_RENAME
-            naming = FileCreated if only_created else FileCreated | FileRenamed
+            naming = FileCreated if only_created else FileCreated | FileLinked | FileRenamed
             covered = [
                 n for n, o in operations.items() if n < barrier and isinstance(o, naming) and o.inode == entry.inode
             ]
         covered = [n for n in covered if n not in since]
-        if covered and disk in WITH_ALL_BEFORE:
+        if covered and (disk in WITH_ALL_BEFORE or (disk in WITH_JOURNAL and barrier > moved_at)):
             covered = [n for n in operations if n <= max(covered)]
         elif covered and disk in WITH_JOURNAL:
-            covered = _depended_on(operations, covered, _names_after(base, operations, since))
+            covered = _depended_on(operations, covered, _holders_after(base, operations, since))
         for n in covered:
             since.setdefault(n, barrier)
     return since
@@ -138,14 +165,14 @@ def _below_new(operations: dict[int, Operation], since: dict[int, int], barrier:
 
 def _is_below(place: str, path: str, made: set[str]) -> bool:
     """Whether a directory is `path`, or below it with only made directories in between."""
-    return place == path or (place in made and _is_below(_directory(place), path, made))
+    return place == path or (place in made and _is_below(directory_above(place), path, made))
 
 
 def _maybe_committed(base: Image, journal: Sequence[Entry], position: int, since: dict[int, int]) -> set[int]:
     """Return the operations that a sync of another file or directory may have committed."""
     operations, found = _operations(journal, position), set[int]()
     files, directories = set[int](), set[str]()
-    for barrier, entry in enumerate(journal[:position]):
+    for barrier, entry in enumerate(journal[: min(position, _first_move(journal))]):
         if not isinstance(entry, DirectorySynced | FileSynced) or (
             isinstance(entry, FileSynced) and not entry.succeeded
         ):
@@ -157,7 +184,7 @@ def _maybe_committed(base: Image, journal: Sequence[Entry], position: int, since
             if n < barrier and n not in earlier and isinstance(o, FileRenamed | FileUnlinked)
             if o.inode in files or _place(o) in directories
         ]
-        found.update(_depended_on(operations, logged, _names_after(base, operations, earlier)))
+        found.update(_depended_on(operations, logged, _holders_after(base, operations, earlier)))
         if isinstance(entry, DirectorySynced):
             directories.add(entry.path)
         else:
@@ -168,7 +195,7 @@ def _maybe_committed(base: Image, journal: Sequence[Entry], position: int, since
             places = {_place(o) for o in renamed.values() if isinstance(o, FileRenamed) and o.inode == entry.inode}
         for place in places:
             below = _below_new(operations, earlier, barrier, place)
-            found.update(_depended_on(operations, below, _names_after(base, operations, earlier)))
+            found.update(_depended_on(operations, below, _holders_after(base, operations, earlier)))
     return found
 
 
@@ -182,7 +209,7 @@ def _depended_on(operations: dict[int, Operation], synced: list[int], holders: d
             needed.append(later)
             names = _names_changed(operations[later])
             files = {holders[name] for name in names if name in holders} | _files_changed(operations[later])
-            above = {directory for name in names for directory in _ancestors(name)}
+            above = {directory for name in names for directory in ancestors(name)}
             for n, operation in operations.items():
                 is_above = isinstance(operation, DirectoryMade) and operation.path in above
                 if n < later and (is_above or _files_changed(operation) & files):
@@ -191,32 +218,42 @@ def _depended_on(operations: dict[int, Operation], synced: list[int], holders: d
 
 
 def _names_changed(operation: Operation) -> set[str]:
-    return {operation.source, operation.target} if isinstance(operation, FileRenamed) else {operation.path}
+    if isinstance(operation, FileRenamed | DirectoryRenamed):
+        return {operation.source, operation.target}
+    return {operation.path}
 
 
 def _files_changed(operation: Operation) -> set[int]:
-    return set() if isinstance(operation, DirectoryMade) else {operation.inode}
+    if isinstance(operation, FileCreated | FileLinked | FileRenamed | FileUnlinked):
+        return {operation.inode}
+    return set()
 
 
-def _names_after(base: Image, operations: dict[int, Operation], since: dict[int, int]) -> dict[str, int]:
-    """Return the inode of each name after the operations that are durable."""
+def _holders_after(base: Image, operations: dict[int, Operation], since: dict[int, int]) -> dict[str, int]:
+    """Return the inode of each name after the operations that are durable.
+
+    No directory has been moved or removed.
+    """
     names = {path: inode for inode, path in enumerate(sorted(base.files))}
     for n, operation in operations.items():
-        if n not in since or isinstance(operation, DirectoryMade):
+        if n not in since or not _files_changed(operation):
             continue
-        gone = operation.source if isinstance(operation, FileRenamed) else operation.path
-        if names.get(gone) == operation.inode:
-            del names[gone]
+        if isinstance(operation, FileRenamed | FileUnlinked):
+            gone = operation.source if isinstance(operation, FileRenamed) else operation.path
+            if names.get(gone) == operation.inode:
+                del names[gone]
         if isinstance(operation, FileRenamed):
             names[operation.target] = operation.inode
-        elif isinstance(operation, FileCreated):
+        elif isinstance(operation, FileCreated | FileLinked):
             names[operation.path] = operation.inode
     return names
 
 
-def _about_operations(base: Image, journal: Sequence[Entry], certificate: Certificate) -> Iterator[str]:
+def _about_operations(
+    base: Image, journal: Sequence[Entry], changes: Changes, certificate: Certificate
+) -> Iterator[str]:
     position, disk = certificate.position, certificate.disk
-    operations, since = _operations(journal, position), _durable_since(base, journal, position, disk)
+    operations, since = _operations(journal, position), _durable_since(base, journal, changes, position, disk)
     claimed = [claim.entry for claim in certificate.operations]
     alone = _maybe_committed(base, journal, position, since) if disk in MAY_COMMIT_MORE else set()
     if claimed != sorted(set(claimed)):
@@ -230,37 +267,22 @@ def _about_operations(base: Image, journal: Sequence[Entry], certificate: Certif
             yield f"the directory operation at entry {n} is lost, but only the process died"
         elif disk in WITH_JOURNAL and any(later > n and later not in since and later not in alone for later in claimed):
             yield f"the directory operation at entry {n} is lost, but a later one survived"
-    syncs = [(n, entry.path) for n, entry in enumerate(journal) if isinstance(entry, DirectorySynced)]
     for claim in certificate.operations:
         if claim.entry not in operations:
             continue
-        place = _place(operations[claim.entry])
-        before, after = around([n for n, path in syncs if path == place], position)
-        true = (place, since.get(claim.entry), before, after)
+        change = changes.operations[claim.entry]
+        before, after = around([n for n, directory in changes.syncs.items() if change.is_in(directory)], position)
+        true = (change.place, since.get(claim.entry), before, after)
         said = (claim.directory, claim.durable_since, claim.barrier_before, claim.barrier_after)
         if said != true:
             yield f"the barriers of the directory operation at entry {claim.entry} are {true}, not {said}"
 
 
-def _about_names(base: Image, journal: Sequence[Entry], image: Image, certificate: Certificate) -> Iterator[str]:
-    names: dict[str, tuple[int, int | str]] = {p: (n, "base") for n, p in enumerate(sorted(base.files))}
-    directories = set(base.directories)
-    operations = _operations(journal, certificate.position)
-    for n in sorted({claim.entry for claim in certificate.operations} & set(operations)):
-        operation = operations[n]
-        if isinstance(operation, FileCreated):
-            names[operation.path] = (operation.inode, n)
-        elif isinstance(operation, DirectoryMade):
-            directories.add(operation.path)
-        else:
-            gone = operation.source if isinstance(operation, FileRenamed) else operation.path
-            if gone in names and names[gone][0] == operation.inode:
-                del names[gone]
-            if isinstance(operation, FileRenamed):
-                names[operation.target] = (operation.inode, n)
-    reached = {path for path in directories if path == "/" or _ancestors(path) <= directories}
-    names = {path: name for path, name in names.items() if _ancestors(path) <= directories}
-    for path in sorted(set(names) & reached):
+def _about_names(base: Image, changes: Changes, image: Image, certificate: Certificate) -> Iterator[str]:
+    before = (n for n in changes.operations if n < certificate.position)
+    claimed = {claim.entry for claim in certificate.operations}
+    names, reached = names_after(base, changes, [n for n in before if n in claimed])
+    for path in sorted(set(image.files) & set(image.directories)):
         yield f"{path} is both a file and a directory"
     yield from _set_differences("directory", set(image.directories), reached)
     yield from _set_differences("file", set(image.files), set(names))
@@ -271,11 +293,6 @@ def _about_names(base: Image, journal: Sequence[Entry], image: Image, certificat
         inode, named_by = names.get(claim.path, (claim.inode, claim.named_by))
         if (inode, named_by) != (claim.inode, claim.named_by):
             yield f"{claim.path} names inode {inode} by entry {named_by}, not {claim.inode} by {claim.named_by}"
-
-
-def _ancestors(path: str) -> set[str]:
-    parts = path.split("/")[1:-1]
-    return {"/", *("/" + "/".join(parts[: n + 1]) for n in range(len(parts)))}
 
 
 def _set_differences(what: str, found: set[str], expected: set[str]) -> Iterator[str]:
@@ -306,7 +323,7 @@ def _about_file(inode: FileHistory, claim: FileClaim, content: bytes, position: 
     for number in sorted(claims):
         if not 0 <= number < count:
             yield f"page {number} is claimed, but lies outside the file"
-    for number in range(count):
+    for number in pages_to_check(inode.first, content, {*claims, *inode.versions}):
         first, written = inode.first[number * PAGE_BYTES : (number + 1) * PAGE_BYTES], inode.versions.get(number, [])
         covered, dropped = inode.page_barrier(number, position)
         permitted = _permitted(first, written, covered, disk)

@@ -5,13 +5,15 @@ It uses the entry types of the journal and nothing else of this project, as prop
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tornpage.properties.disk.journal import (
     Entry,
     FileCreated,
+    FileLinked,
+    FileMade,
     FileRenamed,
     FileSynced,
     FileUnlinked,
@@ -24,9 +26,10 @@ from tornpage.properties.disk.journal import (
 if TYPE_CHECKING:
     from tornpage.properties.disk.disk import Image
 
-__all__ = ["PAGE_BYTES", "FileHistory", "around", "file_histories", "unusable"]
+__all__ = ["PAGE_BYTES", "FileHistory", "around", "file_histories", "pages_to_check", "unusable"]
 
 PAGE_BYTES = 4096
+_ABOUT_FILES = (PageWritten, PagesDropped, Resized, FileSynced, FileLinked, FileRenamed, FileUnlinked)
 
 
 @dataclass
@@ -71,11 +74,11 @@ def unusable(base: Image, journal: Sequence[Entry]) -> Iterator[str]:
     """Yield violations of the preconditions of all rules."""
     sizes = {inode: len(base.files[path]) for inode, path in enumerate(sorted(base.files))}
     for number, entry in enumerate(journal):
-        if isinstance(entry, FileCreated):
+        if isinstance(entry, FileCreated | FileMade):
             if entry.inode in sizes:
                 yield f"entry {number} creates inode {entry.inode} a second time"
             sizes[entry.inode] = 0
-        elif isinstance(entry, PageWritten | PagesDropped | Resized | FileSynced | FileRenamed | FileUnlinked):
+        elif isinstance(entry, _ABOUT_FILES):
             if entry.inode not in sizes:
                 yield f"entry {number} is about inode {entry.inode}, which does not exist"
             elif isinstance(entry, Resized):
@@ -91,20 +94,43 @@ def unusable(base: Image, journal: Sequence[Entry]) -> Iterator[str]:
 def _cuts_something(base: Image, journal: Sequence[Entry], number: int, cut: Resized) -> bool:
     """Whether a file shrinks over bytes that are not zero in its last versions."""
     paths = sorted(base.files)
-    content = bytes(base.files[paths[cut.inode]]) if cut.inode < len(paths) else b""
-    pages = {start // PAGE_BYTES: content[start : start + PAGE_BYTES] for start in range(0, len(content), PAGE_BYTES)}
+    pages = dict(_held_pages(base.files[paths[cut.inode]] if cut.inode < len(paths) else b""))
     pages |= {e.page: e.content for e in journal[:number] if isinstance(e, PageWritten) and e.inode == cut.inode}
     return any(any(held[max(0, cut.size_bytes - page * PAGE_BYTES) :]) for page, held in pages.items())
 
 
+def _held_pages(content: bytes) -> Mapping[int, bytes]:
+    """The pages of a file. A large file has only those that are not zero."""
+    sparse: Mapping[int, bytes] | None = getattr(content, "pages", None)
+    if sparse is not None:
+        return sparse
+    held = bytes(content)
+    return {start // PAGE_BYTES: held[start : start + PAGE_BYTES] for start in range(0, len(held), PAGE_BYTES)}
+
+
+def pages_to_check(first: bytes, content: bytes, others: Collection[int]) -> Collection[int]:
+    """The pages of a file that may differ from its first content, in order.
+
+    Of two large files these are the pages that differ, and `others`; of small ones all pages.
+    """
+    count = (len(content) + PAGE_BYTES - 1) // PAGE_BYTES
+    after: Mapping[int, bytes] | None = getattr(content, "pages", None)
+    if after is None:
+        return range(count)
+    known = {number: page.ljust(PAGE_BYTES, b"\0") for number, page in _held_pages(first).items()}
+    differ = {number for number in known.keys() | after.keys() if known.get(number) != after.get(number)}
+    return sorted(number for number in differ | set(others) if 0 <= number < count)
+
+
 def file_histories(base: Image, journal: Sequence[Entry], position: int) -> dict[int, FileHistory]:
-    inodes = {number: FileHistory(bytes(base.files[path])) for number, path in enumerate(sorted(base.files))}
+    contents = [base.files[path] for path in sorted(base.files)]
+    inodes = {n: FileHistory(held if hasattr(held, "pages") else bytes(held)) for n, held in enumerate(contents)}
     for number, entry in enumerate(journal):
         if isinstance(entry, FileSynced) and entry.succeeded and entry.inode in inodes:
             inodes[entry.inode].syncs.append(number)  # also those after the crash
         elif number >= position:
             continue
-        elif isinstance(entry, FileCreated):
+        elif isinstance(entry, FileCreated | FileMade):
             inodes[entry.inode] = FileHistory()
         elif isinstance(entry, PagesDropped):
             inodes[entry.inode].drops.append(number)

@@ -33,7 +33,7 @@ class Recording:
             state = DiskState(base, disk="kill")
             state.apply_all(journal)
         names, directories = state.visible()
-        files = {path: self._load(number, state.inodes[number].latest()) for path, number in names.items()}
+        files = {path: self._load(number, state.inodes[number].own_latest()) for path, number in names.items()}
         self._names = Names(directories, files)
         self._next_inode = max(state.inodes, default=-1) + 1
         self._mapped: dict[int, Inode] = {}

@@ -11,10 +11,8 @@ import faulthandler
 import gc
 import json
 import os
-import select
 import signal
 import sys
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +20,11 @@ from time import monotonic
 from typing import Any, NoReturn
 
 from tornpage.properties.contract import HarnessError
+from tornpage.properties.foreign.child_signals import child_signals_held, wait_for_child
 from tornpage.properties.foreign.protocol import TargetUnusable
 from tornpage.properties.foreign.serving import serve
 from tornpage.properties.foreign.spec import CommandSpec, PythonSpec, Spec
+from tornpage.properties.foreign.syscalls import MACHINE
 from tornpage.properties.foreign.tracing import Tracer, let_trace
 from tornpage.properties.foreign.watching import WatchedDirectory
 from tornpage.properties.interrupts import held_interrupts
@@ -33,7 +33,6 @@ __all__ = ["ANSWER_SECONDS", "Died", "Hung", "NoAnswer", "StoreFailed", "StorePr
 
 ANSWER_SECONDS = 10.0
 """The time limit for an answer, in seconds."""
-_PAUSE_S = 0.0003
 _ANSWER_BYTES_MAX = 64 << 20
 _SHOWN_BYTES = 2000
 _SHOWN_CHARACTERS = 120
@@ -88,12 +87,24 @@ class StoreProcess:
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._answer_seconds = answer_seconds
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
+        self._first_request: dict[str, Any] = {"do": "hello"}
+        self._is_over = False
+        self.opens_many = False
+        """Whether the store said that its process opens other directories after a close."""
+        self.opens = 1
+        """The number of directories that were opened."""
+        self.stays = False
+        """Whether the process stays after a close, for another directory."""
+        self.is_closed = False
+        """Whether the store has answered a close, and no directory has been opened since."""
+        self._stderr = open(os.memfd_create("stderr"), "r+b")  # noqa: SIM115 - closed by `kill`
         self._got = bytearray()
         self._code: int | None = None
         self._last_words = ""
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
+        if watched is not None and MACHINE is not None:
+            MACHINE.filter(_quiet(spec, answers))  # made here once, not in each child
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
@@ -109,15 +120,50 @@ class StoreProcess:
         os.set_blocking(self._answers, False)
         self._tracer = None if watched is None else Tracer(self._id, watched)
 
+    def greet(self) -> dict[str, Any]:
+        """Open the store; return its handshake. Raises StoreFailed."""
+        self.is_closed = False
+        return self.ask(**self._first_request)
+
+    def reuse(self, root: Path, watched: WatchedDirectory | None) -> None:
+        """Work in another directory from now on.
+
+        The store was closed. It is opened there by `greet`.
+        """
+        if self._tracer is not None and watched is not None:
+            self._tracer.watch(watched)
+        self._first_request = {"do": "open", "dir": str(root)}
+        self.opens += 1
+
+    def leave_directory(self) -> None:
+        """Report no further changes to the directory."""
+        if self._tracer is not None:
+            self._tracer.watch(None)
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the calls of the process are traced."""
+        return self._tracer is not None
+
+    def closed(self) -> None:
+        """Note that the store has answered a close.
+
+        The process ends, unless it stays. Raises Hung.
+        """
+        self.is_closed = True
+        if not self.stays:
+            self.wait_for_end()
+
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Send a request and return the answer. Raises StoreFailed."""
         request = json.dumps({"do": do, **arguments}).encode() + b"\n"
         until = monotonic() + self._answer_seconds
-        self._send(do, request, until)
-        while b"\n" not in self._got:
-            self._wait(do, until)
-            if len(self._got) > _ANSWER_BYTES_MAX:
-                raise NoAnswer(f"the answer to {do} has more than {_ANSWER_BYTES_MAX >> 20} MiB", self.said())
+        with child_signals_held():
+            self._send(do, request, until)
+            while b"\n" not in self._got:
+                self._wait(do, until)
+                if len(self._got) > _ANSWER_BYTES_MAX:
+                    raise NoAnswer(f"the answer to {do} has more than {_ANSWER_BYTES_MAX >> 20} MiB", self.said())
         line, _, rest = bytes(self._got).partition(b"\n")
         self._got = bytearray(rest)
         try:
@@ -142,9 +188,9 @@ class StoreProcess:
 
     def _wait(self, do: str, until: float) -> None:
         """Continue until bytes arrive or a short pause is over. Raises Died and Hung."""
-        was_held = self._tracer is not None and self._tracer.step()
-        ready, _, _ = select.select([self._answers], [], [], 0 if was_held else self._pause(until))
-        if ready:
+        if self._tracer is not None:
+            self._tracer.step()
+        if wait_for_child([self._answers], max(0.0, until - monotonic())):
             try:
                 data = os.read(self._answers, 1 << 16)
             except BlockingIOError:
@@ -155,14 +201,11 @@ class StoreProcess:
         elif monotonic() >= until:
             raise Hung(f"the store does not answer {do} within {self._answer_seconds:g} s", self.said())
 
-    def _pause(self, until: float) -> float:
-        return _PAUSE_S if self._tracer is not None else max(0.0, until - monotonic())
-
     def _end(self) -> str:
         """Return how the process ended. It has closed its output and may still run."""
         until = monotonic() + self._answer_seconds
         while not self._has_ended() and monotonic() < until:
-            select.select([], [], [], _PAUSE_S)
+            wait_for_child()
         if self._code is None:
             return "closes its output"
         return f"is killed by {_signal_name(-self._code)}" if self._code < 0 else f"exits with {self._code}"
@@ -179,34 +222,39 @@ class StoreProcess:
     def wait_for_end(self) -> None:
         """Wait until the process has ended by itself after a close. Raises Hung."""
         until = monotonic() + self._answer_seconds
-        while not self._has_ended():
-            if monotonic() >= until:
-                raise Hung(f"the store does not end within {self._answer_seconds:g} s after its close", self.said())
-            select.select([], [], [], _PAUSE_S)
+        if self.opens_many:  # it waits for another directory
+            self.kill()
+            return
+        with child_signals_held():
+            while not self._has_ended():
+                if monotonic() >= until:
+                    raise Hung(f"the store does not end within {self._answer_seconds:g} s after its close", self.said())
+                wait_for_child()
         self.kill()
 
     def kill(self) -> None:
         """Kill the process and all processes it started with SIGKILL. May be called again."""
-        if self._requests < 0:
+        if self._is_over:
             return
         tasks = {self._id} if self._tracer is None else self._tracer.tasks() | {self._id}
         until = monotonic() + _REAP_SECONDS
-        while not self._has_ended() and monotonic() < until:
-            for task in tasks:
-                with suppress(ProcessLookupError):
-                    os.kill(task, signal.SIGKILL)
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._id, signal.SIGKILL)  # its child processes that are not watched
-            select.select([], [], [], _PAUSE_S)
+        with child_signals_held():
+            while not self._has_ended() and monotonic() < until:
+                for task in tasks:
+                    with suppress(ProcessLookupError):
+                        os.kill(task, signal.SIGKILL)
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._id, signal.SIGKILL)  # its child processes that are not watched
+                wait_for_child()
         self._last_words = self.said()
         for descriptor in (self._requests, self._answers):
             os.close(descriptor)
-        self._requests = -1
+        self._is_over = True
         self._stderr.close()
 
     def said(self) -> str:
         """Return the end of what it wrote to standard error."""
-        if self._requests < 0:
+        if self._is_over:
             return self._last_words
         end = os.fstat(self._stderr.fileno()).st_size
         said = os.pread(self._stderr.fileno(), _SHOWN_BYTES, max(0, end - _SHOWN_BYTES))
@@ -216,6 +264,11 @@ class StoreProcess:
 def _signal_name(number: int) -> str:
     """Return the name of a signal; most real-time signals have none."""
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+
+
+def _quiet(spec: Spec, answers: int) -> tuple[int, ...]:
+    """Return the descriptors for answers and messages, whose writes need not be traced."""
+    return (1, 2) if isinstance(spec, CommandSpec) else (1, 2, answers)
 
 
 def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, parent: int, *, traced: bool) -> NoReturn:
@@ -230,12 +283,13 @@ def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, pare
             os._exit(code)
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGCHLD})
         os.dup2(errors, 2)
         if isinstance(spec, CommandSpec):
             os.dup2(requests, 0)
             os.dup2(answers, 1)
-            _trace(traced)
+            if traced:
+                let_trace(_quiet(spec, answers))
             command = spec.command(root)
             os.execvp(command[0], command)
         os.dup2(errors, 1)
@@ -248,14 +302,10 @@ def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, pare
         os._exit(code)
 
 
-def _trace(traced: bool) -> None:
-    if traced:
-        let_trace()
-
-
 def _serve(spec: PythonSpec, root: Path, requests: int, answers: int, *, traced: bool) -> None:
     sys.stdin = open(os.devnull)  # noqa: SIM115 - these live as long as the process
     sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-    _trace(traced)
+    if traced:
+        let_trace(_quiet(spec, answers))
     with open(requests, "rb") as incoming, open(answers, "wb") as outgoing:
         serve(spec.open_store, root, requests=incoming, answers=outgoing)

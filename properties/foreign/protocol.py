@@ -8,7 +8,9 @@ Version 1; docs/test-your-store.md is the user documentation.
    for the first message of a queue, then 1, 2, … A store may return any number where it promises none.
 3. `durable` and `kill` name the answer after which a message is safe from a power loss and from a process kill: the
    answer to its put, to a later flush, to a close, or to nothing.
-4. All messages are in one order, that of their puts. A crash leaves a prefix of this order.
+4. A process that answers with `open` true stays after a close. The request `open` names the next directory, and its
+   answer is a handshake.
+5. All messages are in one order, that of their puts. A crash leaves a prefix of this order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,7 +71,7 @@ class BadHandshake(TargetUnusable):
     """Raise this if a handshake cannot be used; the message says what is wrong."""
 
 
-_KEYS = ("tornpage", "name", "shape", "promises")
+_KEYS = ("tornpage", "name", "shape", "promises", "open")
 
 
 def read_handshake(answer: Mapping[str, Any]) -> Handshake:
@@ -82,6 +84,8 @@ def read_handshake(answer: Mapping[str, Any]) -> Handshake:
     for key in answer:
         if key not in _KEYS:
             raise BadHandshake(f"the handshake has an unknown field {key!r}{nearest(key, _KEYS)}")
+    if not isinstance(answer.get("open", False), bool):
+        raise BadHandshake(f"open is {answer['open']!r}: true or false")
     shape, promises = answer.get("shape", MESSAGES), answer.get("promises", {})
     if shape not in SHAPES:
         raise BadHandshake(f"the shape is {shape!r}{nearest(shape, tuple(SHAPES))}")

@@ -22,21 +22,28 @@ _SENTENCE_CHARACTERS_MAX = 300
 
 
 def serve(open_store: Callable[[Path], Target], directory: Path, *, requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until the store is closed or the input ends."""
+    """Answer requests until the store is closed or the input ends.
+
+    A store with an attribute `open_many` that is true lets this process open other directories after a close.
+    """
     store: Target | None = None
     for line in requests:
         request = json.loads(line)
         try:
+            if request["do"] == "open":
+                store, directory, request = None, Path(request["dir"]), {"do": "hello"}
             if store is None:
                 store = open_store(directory)
             answer = _answer(store, request)
+            if request["do"] == "hello" and getattr(store, "open_many", False):
+                answer["open"] = True
         except Exception as error:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"[:_SENTENCE_CHARACTERS_MAX]}
         sys.stderr.flush()
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
-        if request["do"] == "close":
+        if request["do"] == "close" and not getattr(store, "open_many", False):
             return
 
 

@@ -30,7 +30,7 @@ class StoreSession:
     def __init__(self, process: StoreProcess, *, opens_again: bool) -> None:
         self.process = process
         try:
-            answer = process.ask("hello")
+            answer = process.greet()
         except StoreFailed as failed:
             if opens_again:
                 what = "hangs as it opens" if isinstance(failed, Hung) else f"does not open: {failed.sentence}"
@@ -45,6 +45,7 @@ class StoreSession:
             raise Died(sentence, process.said())
         try:
             said = read_handshake(answer)
+            process.opens_many = answer.get("open", False)
         except BadHandshake as wrong:
             if opens_again:
                 raise GuaranteeBroken(7, f"the store does not open as it did before: {wrong}") from wrong
@@ -88,7 +89,7 @@ class StoreSession:
         """Request a close, after which the process ends."""
         self._ask("close")
         try:
-            self.process.wait_for_end()
+            self.process.closed()
         except StoreFailed as failed:
             raise broken_by(failed) from failed
 

@@ -1,8 +1,8 @@
 """List the system calls that change a foreign process's disk, and filter for them.
 
-A process is stopped at calls that change or sync files or names. It is also stopped at writes to anything, since an
-answer is a write. Opening a file counts only if it creates, truncates, or requests synchronous writes. All other calls
-run at full speed.
+A process is stopped at calls that change or sync files or names, and at shared mappings of files. Opening a file
+counts only if it creates, truncates, or requests synchronous writes. Writes to descriptors for answers and messages do
+not count. All other calls run at full speed.
 
 Source: the kernel's syscall tables; seccomp(2), `SECCOMP_RET_TRACE`; bpf of `linux/filter.h`.
 """
@@ -11,6 +11,7 @@ import ctypes
 import os
 import platform
 import struct
+from functools import lru_cache
 
 __all__ = ["MACHINE", "SYNCHRONOUS", "TEMPORARY", "Machine", "install_filter"]
 
@@ -25,14 +26,16 @@ _X86_64 = {
     "truncate": 76, "ftruncate": 77, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85, "link": 86, "unlink": 87,
     "symlink": 88, "sync": 162, "io_submit": 209, "mkdirat": 258, "unlinkat": 263, "renameat": 264, "linkat": 265,
     "symlinkat": 266, "splice": 275, "fallocate": 285, "pwritev": 296, "syncfs": 306, "renameat2": 316,
-    "copy_file_range": 326, "pwritev2": 328, "io_uring_setup": 425, "openat2": 437,
+    "copy_file_range": 326, "pwritev2": 328, "io_uring_setup": 425, "openat2": 437, "mmap": 9,
 }  # fmt: skip
 _AARCH64 = {
     "io_submit": 2, "mkdirat": 34, "unlinkat": 35, "symlinkat": 36, "linkat": 37, "renameat": 38, "truncate": 45,
     "ftruncate": 46, "fallocate": 47, "write": 64, "writev": 66, "pwrite64": 68, "pwritev": 70, "sendfile": 71,
     "splice": 76, "sync": 81, "fsync": 82, "fdatasync": 83, "msync": 227, "syncfs": 267, "renameat2": 276,
-    "copy_file_range": 285, "pwritev2": 287, "io_uring_setup": 425, "openat2": 437,
+    "copy_file_range": 285, "pwritev2": 287, "io_uring_setup": 425, "openat2": 437, "mmap": 222,
 }  # fmt: skip
+_MAP_SHARED = 1
+_FLAGS_OF_MMAP = 3
 
 
 class Machine:
@@ -52,15 +55,24 @@ class Machine:
         """Return the argument of a call that has the open flags."""
         return self._opens[name][1] if name in self._opens else None
 
-    def filter(self) -> bytes:
+    @lru_cache(maxsize=64)  # noqa: B019 - the machines live as long as the process
+    def filter(self, quiet: tuple[int, ...] = ()) -> bytes:
         """Return the filter program.
 
-        It stops at each of the calls, and at any call of another architecture.
+        It stops at each of the calls, and at any call of another architecture. It does not stop at writes to the
+        descriptors in `quiet`.
         """
         trace, allow, load = (0x06, 0, 0, 0x7FF00000), (0x06, 0, 0, 0x7FFF0000), 0x20
         program = [(load, 0, 0, 4), (0x15, 1, 0, self.audit_arch), trace, (load, 0, 0, 0)]
-        for number in sorted(self._calls.values()):
-            program += [(0x15, 0, 1, number), trace]
+        for name, number in sorted(self._calls.items()):
+            if name in ("write", "writev") and quiet:
+                passes = [part for descriptor in quiet for part in ((0x15, 0, 1, descriptor), allow)]
+                program += [(0x15, 0, 2 + len(passes), number), (load, 0, 0, 16), *passes, trace]
+            elif name == "mmap":
+                flags = (load, 0, 0, 16 + 8 * _FLAGS_OF_MMAP)
+                program += [(0x15, 0, 4, number), flags, (0x45, 0, 1, _MAP_SHARED), trace, allow]
+            else:
+                program += [(0x15, 0, 1, number), trace]
         for number, place in self._opens.values():
             flags = (load, 0, 0, 16 + 8 * place)
             program += [(0x15, 0, 4, number), flags, (0x45, 0, 1, _OPEN_FLAGS), trace, allow]
@@ -75,12 +87,12 @@ MACHINE = _MACHINES.get(platform.machine())
 """This machine, or None if its calls are not known."""
 
 
-def install_filter(machine: Machine, libc: ctypes.CDLL) -> None:
+def install_filter(machine: Machine, libc: ctypes.CDLL, quiet: tuple[int, ...] = ()) -> None:
     """Make the kernel stop this process and its children at the calls.
 
-    The tracer continues from there. Raises OSError.
+    The tracer continues from there. Writes to the descriptors in `quiet` do not stop it. Raises OSError.
     """
-    program = machine.filter()
+    program = machine.filter(quiet)
     buffer = ctypes.create_string_buffer(program, len(program))
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer)), 16)
     no_new_rights, set_filter, filter_mode = 38, 22, 2

@@ -4,8 +4,9 @@ This uses `ptrace` and a `seccomp` filter, which need no privileges and no compi
 and children of the process are traced with it. All calls come from the thread that started the trace. If tornpage dies,
 the traced processes die.
 
-Before a call that may change something, the directory is examined. A sync counts once it has returned successfully. The
-legality of crash states rests on these two facts alone (properties/foreign/watching.py).
+Before a call that may change something, the directory is examined as far as the calls since the last time may have
+changed it. A call is in progress until its task stops at another one. A sync counts once it has returned successfully.
+The legality of crash states rests on these facts alone (properties/foreign/watching.py).
 
 Source: ptrace(2) (`PTRACE_GET_SYSCALL_INFO` of Linux 5.3), seccomp(2).
 """
@@ -13,12 +14,14 @@ Source: ptrace(2) (`PTRACE_GET_SYSCALL_INFO` of Linux 5.3), seccomp(2).
 import ctypes
 import os
 import signal
+import stat
 import struct
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from tornpage.properties.foreign.syscalls import MACHINE, SYNCHRONOUS, TEMPORARY, install_filter
+from tornpage.properties.foreign.held_file import Extent
+from tornpage.properties.foreign.syscalls import MACHINE, SYNCHRONOUS, install_filter
 from tornpage.properties.foreign.watching import FileId, WatchedDirectory
 from tornpage.properties.interrupts import held_interrupts
 
@@ -37,7 +40,13 @@ _MS_SYNC = 4
 _DATA_SYNC_WRITE = 0x2 | 0x4
 _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "sendfile", "splice", "copy_file_range", "fallocate")
 _SYNCS = ("fsync", "fdatasync", "msync", "sync", "syncfs")
-_WITHOUT_NAMES = (*_WRITES, *_SYNCS, "truncate", "ftruncate")
+_TARGET_AT = {"splice": 2, "copy_file_range": 2}
+"""The argument with the descriptor that a call writes to, if it is not the first."""
+_WITHOUT_NAMES = (*_WRITES, *_SYNCS, "ftruncate", "mmap")
+_FD_OF_MMAP = 4
+_NO_EXTENT_BYTES = 256 << 10
+"""Smaller files are compared as a whole after a write."""
+_FILE_END = 1 << 62
 _NOT_CALLS = {"io_uring_setup": "io_uring", "io_submit": "aio"}
 
 
@@ -56,15 +65,15 @@ def _ptrace(request: int, task: int, address: int = 0, data: int = 0) -> int:
     return done
 
 
-def let_trace() -> None:
+def let_trace(quiet: tuple[int, ...] = ()) -> None:
     """Stop this child until the parent traces it, then install the filter.
 
-    Called before any code of the store runs.
+    Called before any code of the store runs. Writes to the descriptors in `quiet` are not traced.
     """
     assert MACHINE is not None
     _ptrace(_TRACEME, 0)
     os.kill(os.getpid(), signal.SIGSTOP)
-    install_filter(MACHINE, _libc())
+    install_filter(MACHINE, _libc(), quiet)
 
 
 @cache
@@ -110,17 +119,54 @@ class Tracer:
     def __init__(self, child: int, directory: WatchedDirectory) -> None:
         self._child = child
         self._tasks = {child}
-        self._directory = directory
+        self._directory: WatchedDirectory | None = None
+        self._refusal = ""
         self._returning: dict[int, tuple[str, tuple[int, ...]]] = {}
+        self._changing: dict[int, tuple[FileId, Extent | None] | None] = {}
+        """What the call in progress of each task may change: a file, or None for names and sizes."""
         self._syncs_when_it_writes = False
         self._info = ctypes.create_string_buffer(_INFO_BYTES)
         self._idle_steps, self._search_after = 0, _SEARCH_AFTER
         self.ended: int | None = None
         """Exit code of the child, negative for a signal; None while it runs."""
-        directory.names_may_change = False
+        self.watch(directory)
         os.waitpid(child, 0)
         _ptrace(_SETOPTIONS, child, 0, _OPTIONS)
         _ptrace(_CONT, child)
+
+    def watch(self, directory: WatchedDirectory | None) -> None:
+        """Report changes to another directory, or to none, from now on."""
+        if self._directory is not None:
+            self._directory.before_look = _nothing_in_progress
+        self._directory = directory
+        if directory is not None:
+            directory.before_look = self._touch_all
+            if self._refusal:
+                directory.refuse(self._refusal, always=True)
+
+    def _refuse(self, reason: str) -> None:
+        """Record why the files of this process cannot be recorded from now on, in any directory."""
+        self._refusal = self._refusal or reason
+        if self._directory is not None:
+            self._directory.refuse(reason)
+
+    def _touch_all(self) -> None:
+        """Name everything that the calls in progress may change."""
+        for change in self._changing.values():
+            self._touch(change)
+
+    def _touch(self, change: tuple[FileId, Extent | None] | None) -> None:
+        if self._directory is None:
+            return
+        if change is None:
+            self._directory.touch_names()
+        else:
+            self._directory.touch(*change)
+
+    def _end_call(self, task: int) -> None:
+        """Note that the call of a task is over. What it changed is still to be looked at."""
+        if task in self._changing:
+            self._touch(self._changing.pop(task))
 
     def step(self) -> bool:
         """Handle every stopped process and let it continue; return whether there was one."""
@@ -140,6 +186,7 @@ class Tracer:
                 found, status = os.waitpid(task, os.WNOHANG | _ANY_TASK)
             except ChildProcessError:
                 self._tasks.discard(task)
+                self._end_call(task)
                 continue
             if found:
                 was_held = True
@@ -167,6 +214,7 @@ class Tracer:
     def _handle(self, task: int, status: int) -> None:
         if not os.WIFSTOPPED(status):
             self._tasks.discard(task)
+            self._end_call(task)
             if task == self._child:
                 self.ended = os.waitstatus_to_exitcode(status)
             return
@@ -203,20 +251,26 @@ class Tracer:
 
     def _waits_for_return(self, task: int) -> bool:
         """Examine the directory before a call; return whether the result of the call matters."""
-        self._directory.look()
+        self._end_call(task)
+        if self._directory is not None:
+            self._directory.look()
         name, arguments = call = self._call(task)
         assert MACHINE is not None
         flags_at = MACHINE.flags_at(name)
-        if name not in _WITHOUT_NAMES:
-            self._directory.names_may_change = True
-        if flags_at is not None:
-            self._sees_flags(arguments[flags_at])
+        if flags_at is not None and arguments[flags_at] & SYNCHRONOUS:
+            self._syncs_when_it_writes = True
         elif name == "openat2":
-            self._directory.refuse("it opens files with openat2, whose flags cannot be read")
+            self._refuse("it opens files with openat2, whose flags cannot be read")
         elif name in _NOT_CALLS:
-            self._directory.refuse(f"it uses {_NOT_CALLS[name]}, which bypasses system calls")
+            self._refuse(f"it uses {_NOT_CALLS[name]}, which bypasses system calls")
         elif not name:
-            self._directory.refuse("it runs code of another architecture")
+            self._refuse("it runs code of another architecture")
+        if name not in _WITHOUT_NAMES:
+            self._changing[task] = None
+        elif name == "mmap":
+            self._note_mapped(task, arguments[_FD_OF_MMAP])
+        elif name not in _SYNCS:
+            self._note_write(task, name, arguments)
         is_sync = name in _SYNCS and (name != "msync" or bool(arguments[2] & _MS_SYNC))
         may_sync = name in _WRITES and (
             self._syncs_when_it_writes or (name == "pwritev2" and bool(arguments[5] & _DATA_SYNC_WRITE))
@@ -225,17 +279,42 @@ class Tracer:
             self._returning[task] = call
         return is_sync or may_sync
 
-    def _sees_flags(self, flags: int) -> None:
-        if flags & SYNCHRONOUS:
-            self._syncs_when_it_writes = True
-        if flags & TEMPORARY:
-            self._directory.refuse("it creates files without a name (O_TMPFILE)")
+    def _note_write(self, task: int, name: str, arguments: tuple[int, ...]) -> None:
+        """Note which file a call writes to.
+
+        Of a large file only the pages that it may change are compared.
+        """
+        number = arguments[_TARGET_AT.get(name, 0)] & 0xFFFFFFFF
+        with suppress(OSError):
+            found = os.stat(f"/proc/{task}/fd/{number}")
+            if not stat.S_ISREG(found.st_mode):
+                return
+            extent = None
+            if found.st_size > _NO_EXTENT_BYTES:
+                if name == "pwrite64":
+                    extent = arguments[3], arguments[3] + arguments[2]
+                elif name in ("write", "writev"):
+                    extent = _write_position(task, number, found.st_size), _FILE_END
+            self._changing[task] = (found.st_dev, found.st_ino), extent
+
+    def _note_mapped(self, task: int, number: int) -> None:
+        """Note a file that is mapped for writing, or may be."""
+        number &= 0xFFFFFFFF
+        if self._directory is None:
+            return
+        with suppress(OSError):
+            if _descriptor(task, number)["flags"] & os.O_ACCMODE == os.O_RDWR:
+                found = os.stat(f"/proc/{task}/fd/{number}")
+                self._directory.note_mapped((found.st_dev, found.st_ino))
 
     def _returned(self, task: int) -> None:
         """Record a sync that has returned, or a write that may have been one."""
         name, arguments = self._returning.pop(task, ("", ()))
+        self._end_call(task)
         _ptrace(_SYSCALL_INFO, task, _INFO_BYTES, ctypes.addressof(self._info))
         (result,) = struct.unpack_from("<q", self._info.raw, 24)
+        if self._directory is None:
+            return
         if name in ("sync", "syncfs"):
             if result == 0:
                 self._directory.all_synced()
@@ -245,10 +324,12 @@ class Tracer:
         elif name in _SYNCS or (name in _WRITES and result >= 0):
             number = arguments[2] if name == "copy_file_range" else arguments[0]
             if name in _SYNCS or _is_synchronous(task, number) or name == "pwritev2":
+                opened = f"/proc/{task}/fd/{number & 0xFFFFFFFF}"
                 with suppress(OSError):
-                    found = os.stat(f"/proc/{task}/fd/{number & 0xFFFFFFFF}")
+                    found = os.stat(opened)
                     place = found.st_dev, found.st_ino
-                    self._directory.synced(place, succeeded=result >= 0, data_only=name != "fsync")
+                    data_only = name != "fsync"
+                    self._directory.synced(place, succeeded=result >= 0, opened=opened, data_only=data_only)
 
 
 def _is_traced(task: int) -> bool:
@@ -258,14 +339,29 @@ def _is_traced(task: int) -> bool:
     return False
 
 
+def _nothing_in_progress() -> None:
+    """Name nothing: the process does not work in this directory any more."""
+
+
+def _descriptor(task: int, number: int) -> dict[str, int]:
+    """Return the position and flags of a descriptor. Raises OSError."""
+    with open(f"/proc/{task}/fdinfo/{number}") as lines:
+        fields = dict(line.split(":", 1) for line in lines if line.startswith(("pos:", "flags:")))
+    return {"pos": int(fields["pos"]), "flags": int(fields["flags"], 8)}
+
+
+def _write_position(task: int, number: int, size_bytes: int) -> int:
+    """Return where a write begins that names no position. Raises OSError."""
+    descriptor = _descriptor(task, number)
+    return size_bytes if descriptor["flags"] & os.O_APPEND else descriptor["pos"]
+
+
 def _is_synchronous(task: int, number: int) -> bool:
     """Return whether a descriptor was opened for synchronous writes."""
     try:
-        with open(f"/proc/{task}/fdinfo/{number & 0xFFFFFFFF}") as lines:
-            flags = next(int(line.split()[1], 8) for line in lines if line.startswith("flags:"))
-    except (OSError, StopIteration):
+        return bool(_descriptor(task, number & 0xFFFFFFFF)["flags"] & SYNCHRONOUS)
+    except OSError:
         return False
-    return bool(flags & SYNCHRONOUS)
 
 
 def _mapped(task: int, address: int, size_bytes: int) -> set[FileId]:

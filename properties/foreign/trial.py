@@ -18,7 +18,6 @@ from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import Entry, ProcessKilled
-from tornpage.properties.foreign.process import StoreProcess
 from tornpage.properties.foreign.protocol import TargetUnusable
 from tornpage.properties.foreign.session import StoreSession
 from tornpage.properties.foreign.shapes.language import Fault
@@ -26,7 +25,7 @@ from tornpage.properties.foreign.shapes.registry import run_of
 from tornpage.properties.foreign.spec import read_spec
 from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
-from tornpage.properties.foreign.work_area import WorkArea
+from tornpage.properties.foreign.work_area import ProcessPool, WorkArea
 from tornpage.properties.program.case import Case, Settings
 
 __all__ = ["TargetSpan", "TargetTrial", "crashes_in_first_open", "is_in_first_open"]
@@ -82,6 +81,23 @@ class TargetTrial:
         """Return whether a power loss can be made, and the store promises something after it."""
         return not (self.why_no_power_loss or self.promises.kills_only)
 
+    def supports_power_loss(self, span: int) -> bool:
+        """Return whether a power loss can be made of every event of an operation."""
+        assert self._watched is not None
+        return not why_untraceable() and self._watched.supports(self.spans[span].last - 1)
+
+    @property
+    def has_reused_process(self) -> bool:
+        """Return whether a process had opened another directory before."""
+        return self._workplace.has_reused
+
+    def release(self) -> None:
+        """End in order, so that a process of the pool can be used for another directory.
+
+        Call `end` after it.
+        """
+        self._workplace.release()
+
     def end(self) -> None:
         """Kill the store and remove its directory."""
         self._ended()
@@ -124,25 +140,23 @@ class TargetTrial:
 
     def _end_verb(self, first: int, before: Any) -> None:
         assert self._watched is not None
-        self._watched.look()
+        self._watched.look_after_answer()
         self.spans.append(TargetSpan(first, len(self.files.events), before, self.book.state, len(self.performed)))
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
     def _begin_disk(self, image: Image, *, base: Image | None = None, journal: tuple[Entry, ...] = ()) -> None:
         """Create a directory with a durable image, or with what a journal made of a base."""
-        root = self._workplace.new_disk(image)
+        names = None if base is None else disk_state(base, journal, len(journal), disk="kill").visible()[0]
+        root = self._workplace.new_disk(image, names)
         self.files = self._watched = WatchedDirectory(root, image if base is None else base, journal)
 
     def _start(self, *, opens_again: bool) -> StoreSession:
-        if self._workplace.process is not None:
-            self._workplace.process.kill()
         assert self._watched is not None
         watched = None if self.why_no_power_loss else self._watched
-        process = StoreProcess(
+        process = self._workplace.start(
             self._spec, self._watched.root, watched=watched, answer_seconds=self.settings.answer_seconds
         )
-        self._workplace.process = process
         return StoreSession(process, opens_again=opens_again)
 
     def _reopen(self) -> None:
@@ -170,15 +184,18 @@ class TargetTrial:
         """
         return self.files.events[self.spans[-1].last - back] if back else len(self.files.journal)
 
-    def branch(self, span: int) -> "TargetTrial":
-        """Return a trial in the state after an operation of this one. It can do nothing but crash."""
+    def branch(self, span: int, pool: ProcessPool | None = None) -> "TargetTrial":
+        """Return a trial in the state after an operation of this one. It can do nothing but crash.
+
+        With a pool, a process may open the directories of several branches one after the other.
+        """
         copy = object.__new__(TargetTrial)
         at = self.spans[span]
         copy.settings, copy._spec = self.settings, self._spec
         copy.shape, copy.promises = self.shape, self.promises
         copy.performed, copy.losses = self.performed[: at.operations], list(self.losses)
         copy.spans, copy.coverage, copy.closed = self.spans[: span + 1], Counter(), False
-        copy._workplace = WorkArea()
+        copy._workplace = WorkArea(pool)
         copy._ended = weakref.finalize(copy, copy._workplace.end)
         assert self._watched is not None
         copy._watched, copy.files = None, self._watched.until(at.last - 1)
@@ -188,11 +205,8 @@ class TargetTrial:
 
     def _crash(self, crash: Crash) -> None:
         """Lose power or kill the process, open what is left, judge it, and continue."""
-        if self._workplace.process is not None:
-            self._workplace.process.kill()
         if self._watched is not None:
-            self._watched.look()
-            self._watched.proves_itself()
+            self._workplace.end_process(self._watched)
         span = self.spans[-1]
         back = 0 if self.why_no_power_loss else min(crash.back, span.last - span.first)
         since = span.before if back else span.after

@@ -1,57 +1,80 @@
 """Record the directory of a foreign process as a disk: its writes and syncs, in order.
 
 The tracer calls `look` while the process is stopped at a system call, and reports which syncs returned. Each look
-compares all files with the previous look. The differences become entries of the same journal that the crash lab's own
-recorded disks use (properties/disk/journal.py). Crash states of foreign stores are therefore made, and proved legal, by
-the same code. A page in a crash state holds a version that the page had at some look, no older than its last sync.
+compares what the calls since the last look may have changed: names, some pages of a file, and files that are mapped.
+The differences become entries of the same journal that the crash lab's own recorded disks use
+(properties/disk/journal.py). Crash states of foreign stores are therefore made, and proved legal, by the same code. A
+page in a crash state holds a version that the page had at some look, no older than its last sync.
 
 Two things are simplified. Versions between two looks are missed, which gives fewer crash states but no wrong ones. A
 sync of a part of a file counts for the whole file, and pages written during a sync count as synced, which makes the
 disk more reliable than a real one but never wrong.
 
-What cannot be recorded at all is named in `unsupported`, and no power loss is made from such a recording: hard and
-symbolic links, renamed or removed directories, files moved between directories, files without a name, requests to the
-kernel that are not system calls (io_uring, aio), and more bytes than a look can compare.
+After the end of a process the whole directory is compared. A change that no traced call shows has been made by another
+process. Then it is not known what is durable.
+
+What cannot be recorded is named in `unsupported`, and no power loss is made from such a recording: symbolic links,
+names that are exchanged, requests to the kernel that are not system calls (io_uring, aio), and more changed bytes than
+BYTES_MAX.
 """
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tornpage.properties.contract import HarnessError
-from tornpage.properties.disk.disk import DiskState, Image, parent_of
+from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.journal import (
-    PAGE_BYTES,
-    DirectoryMade,
     DirectorySynced,
     Entry,
-    FileCreated,
-    FileRenamed,
+    FileMade,
     FileSynced,
-    FileUnlinked,
-    PageFreed,
     PageWritten,
     ProcessKilled,
-    Resized,
 )
+from tornpage.properties.disk.sparse import pages_of
+from tornpage.properties.foreign.held_file import Extent, HeldFile
+from tornpage.properties.foreign.name_changes import FileId, Names, UnclearNames, name_changes
 
-__all__ = ["EMPTY", "Recorded", "WatchedDirectory", "write_directory"]
+__all__ = ["BYTES_MAX", "EMPTY", "FileId", "Recorded", "WatchedDirectory", "write_directory"]
 
 EMPTY = Image(frozenset({"/"}), {})
-_BYTES_MAX = 64 << 20
+BYTES_MAX = 256 << 20
+"""The bytes of changed pages that one recording may hold."""
+_PAGE_BYTES = 4096
+_STRANGER = "a process that is neither the store's nor a child of it writes in its directory"
+_SEARCHED_BYTES = 1 << 20
 
-FileId = tuple[int, int]
-"""Device and inode number, which identify a file while it has a name."""
 
+def write_directory(image: Image, root: Path, names: Mapping[str, int] | None = None) -> None:
+    """Write an image into an empty directory.
 
-def write_directory(image: Image, root: Path) -> None:
-    """Write an image into an empty directory."""
+    Paths with the same number in `names` become one file.
+    """
     for path in sorted(image.directories - {"/"}):
         (root / path[1:]).mkdir()
+    first: dict[int, str] = {}
     for path, content in image.files.items():
-        (root / path[1:]).write_bytes(content)
+        number = None if names is None else names[path]
+        if number is not None and number in first:
+            os.link(f"{root}{first[number]}", f"{root}{path}")
+            continue
+        if number is not None:
+            first[number] = path
+        file = os.open(f"{root}{path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            if len(content) <= _SEARCHED_BYTES:
+                os.write(file, content)
+            else:
+                os.ftruncate(file, len(content))
+                for page, held in pages_of(content).items():
+                    os.pwrite(file, held[: len(content) - page * _PAGE_BYTES], page * _PAGE_BYTES)
+        finally:
+            os.close(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +95,9 @@ class WatchedDirectory:
 
     `base` is durable, `journal` is what happened since, and `events` are the positions in it where a crash may happen.
     The recording starts with the present directory, which must equal what `base` and `journal` give.
+
+    A tracer names what may have changed (`touch`, `touch_names`, `note_mapped`) and sets `before_look`, which names
+    what the calls in progress may change. Without a tracer each look compares everything.
     """
 
     def __init__(self, root: Path, base: Image = EMPTY, journal: tuple[Entry, ...] = ()) -> None:
@@ -79,154 +105,217 @@ class WatchedDirectory:
         self.journal: list[Entry] = list(journal)
         self.events: list[int] = []
         self.unsupported = ""
-        self.names_may_change = True
-        """Whether the traced process has requested a change of names since this was last cleared."""
+        self._supported_events: int | None = None
+        self.before_look: Callable[[], None] | None = None
         state = DiskState(base, disk="kill")
         state.apply_all(journal)
         names, _ = state.visible()
         self._next = max(state.inodes, default=-1) + 1
         self._numbers: dict[FileId, int] = {}
-        self._content: dict[int, bytes] = {}
-        self._files, self._directories = self._scan()
+        self._held: dict[int, HeldFile] = {}
+        self._made_unnamed: dict[FileId, int] = {}
+        self._unlinked: dict[FileId, int] = {}
+        self._unnamed_open: list[int] = []
+        weakref.finalize(self, _close_all, self._unnamed_open)
+        self._touched: dict[FileId, list[Extent] | None] = {}
+        self._mapped: set[FileId] = set()
+        self._names_touched = False
+        self._bytes = 0
+        self._sizes: dict[FileId, int] = {}
+        self._names = self._scan()
         for path, number in names.items():
-            if path in self._files:
-                self._numbers[self._files[path]] = number
-                self._content[number] = self._read(path)
+            if path in self._names.files:
+                self._numbers[self._names.files[path]] = number
+                if number not in self._held:
+                    self._held[number] = HeldFile(_frozen(state.inodes[number].latest()))
 
     # ---- looking -------------------------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def touch(self, place: FileId, extent: Extent | None = None) -> None:
+        """Note that a file may have changed, in an extent or anywhere."""
+        extents = self._touched.setdefault(place, [])
+        if extent is None:
+            self._touched[place] = None
+        elif extents is not None:
+            extents.append(extent)
+
+    def touch_names(self) -> None:
+        """Note that names or sizes may have changed."""
+        self._names_touched = True
+
+    def note_mapped(self, place: FileId) -> None:
+        """Note that a file may change at any time, because it is mapped."""
+        self._mapped.add(place)
+
+    def look(self, *, everything: bool = False) -> None:
         """Record what has changed since the last look. A crash may happen here."""
+        everything = everything or self.before_look is None
+        if self.before_look is not None:
+            self.before_look()
         if not self.unsupported:
-            files, directories = self._scan()
-            self._note_names(files, directories)
-            self._files, self._directories = files, directories
-            self._note_contents()
-        if not self.events or self.events[-1] != len(self.journal):
+            if everything or self._names_touched:
+                self._names_touched = False
+                self._note_names(self._scan())
+            touched, self._touched = self._touched, {}
+            if not self.unsupported:
+                self._note_contents(dict.fromkeys(self._numbers) if everything else touched)
+        is_first_unsupported = self._supported_events == len(self.events)
+        if not self.events or self.events[-1] != len(self.journal) or is_first_unsupported:
             self.events.append(len(self.journal))
 
-    def refuse(self, reason: str) -> None:
-        """Record why from now on it is not known what is durable."""
-        self.unsupported = self.unsupported or reason
+    def look_after_answer(self) -> None:
+        """Look, and check that names and sizes changed only by calls of the traced process."""
+        self.look()
+        if self.unsupported or self.before_look is None:
+            return
+        self.before_look()
+        if self._names_touched:
+            return
+        now, sizes = self._scan(), self._sizes
+        self._sizes = {}
+        resized = [
+            place
+            for place, size_bytes in sizes.items()
+            if place in self._numbers and size_bytes != self._held[self._numbers[place]].size_bytes
+        ]
+        if now != self._names or set(resized) - self._touched.keys() - self._mapped:
+            self.refuse(_STRANGER, always=True)
 
-    def _scan(self) -> tuple[dict[str, FileId], dict[str, FileId]]:
+    def refuse(self, reason: str, *, always: bool = False) -> None:
+        """Record why from now on it is not known what is durable, or why it never was."""
+        self.unsupported = self.unsupported or reason
+        if self._supported_events is None or always:
+            self._supported_events = 0 if always else len(self.events)
+
+    def supports(self, event: int) -> bool:
+        """Return whether it is known what was durable at an event."""
+        return self._supported_events is None or event < self._supported_events
+
+    def _scan(self) -> Names:
         """Return files and directories by path, each with its device and inode."""
         files: dict[str, FileId] = {}
         directories = {"/": _place(os.stat(self.root))}
+        sizes: dict[FileId, int] = {}
         left = ["/"]
-        total_bytes = 0
         while left:
             above = left.pop()
-            for name in _listed(self._real(above)):
+            for name in _listed(f"{self.root}{above}"):
                 path = f"{above.rstrip('/')}/{name}"
                 try:
-                    found = os.lstat(self._real(path))
+                    found = os.lstat(f"{self.root}{path}")
                 except OSError:  # it was removed meanwhile
                     continue
                 if stat.S_ISDIR(found.st_mode):
                     directories[path] = _place(found)
                     left.append(path)
                 elif stat.S_ISREG(found.st_mode):
-                    files[path] = _place(found)
-                    total_bytes += found.st_size
-                    if found.st_nlink > 1:
-                        self.refuse(f"{path} has several names")
+                    files[path] = place = _place(found)
+                    sizes[place] = found.st_size
                 elif stat.S_ISLNK(found.st_mode):
                     self.refuse(f"{path} is a symbolic link")
-        if total_bytes > _BYTES_MAX:
-            self.refuse(f"its files have more than {_BYTES_MAX >> 20} MiB; configure smaller files")
-        return files, directories
+        self._sizes = sizes
+        return Names(files, directories)
 
-    def _real(self, path: str) -> str:
-        return f"{self.root}{path}"
-
-    def _note_names(self, files: dict[str, FileId], directories: dict[str, FileId]) -> None:
-        if not self.names_may_change and (files != self._files or directories != self._directories):
-            self.refuse("a process that is neither the store's nor a child of it writes in its directory")
-        for path in sorted(self._directories.keys() - directories.keys()):
-            self.refuse(f"the directory {path} was renamed or removed")
-        self.journal += [DirectoryMade(path) for path in sorted(directories.keys() - self._directories.keys())]
-        before = {place: path for path, place in self._files.items()}
-        came = {path: place for path, place in files.items() if self._files.get(path) != place}
-        renamed = {before[place]: path for path, place in sorted(came.items()) if place in before}
-        for source, target in renamed.items():
-            self._note_rename(source, target, files)
-        gone = self._files.keys() - files.keys() - renamed.keys()
-        replaced = {path for path in came if path in self._files and came[path] not in before}
-        for path in sorted(gone | replaced):
-            self.journal.append(FileUnlinked(self._numbers.pop(self._files[path]), path))
-        for path, place in sorted(came.items()):
-            if place not in before:
-                self._numbers[place] = number = self._next
-                self._next += 1
-                self._content[number] = b""
-                self.journal.append(FileCreated(number, path))
-
-    def _note_rename(self, source: str, target: str, files: dict[str, FileId]) -> None:
-        if source in files or parent_of(source) != parent_of(target):
-            self.refuse(f"{source} was moved to {target}, into another directory or in exchange")
+    def _note_names(self, now: Names) -> None:
+        if now.files == self._names.files and now.directories == self._names.directories:
             return
-        self.journal.append(FileRenamed(self._numbers[self._files[source]], source, target))
-        if target in self._files:
-            self._numbers.pop(self._files[target], None)
-
-    def _note_contents(self) -> None:
-        if self.unsupported:
-            return
-        for path, place in self._files.items():
-            number = self._numbers[place]
-            self._note_content(number, self._content[number], self._read(path))
-
-    def _note_content(self, number: int, before: bytes, now: bytes) -> None:
-        if now == before:
-            return
-        if len(now) < len(before):  # cut bytes are zeros when the file is extended again
-            zeroed = before[: len(now)].ljust(len(before), b"\0")
-            self._note_pages(number, before, zeroed, cut_at=len(now))
-            before = zeroed
-        if len(now) != len(before):
-            self.journal += [Resized(number, size_bytes) for size_bytes in _sizes_between(len(before), now)]
-            self.journal.append(Resized(number, len(now)))
-        self._note_pages(number, before[: len(now)].ljust(len(now), b"\0"), now)
-        self._content[number] = now
-
-    def _note_pages(self, number: int, before: bytes, now: bytes, *, cut_at: int | None = None) -> None:
-        """Note the pages that differ.
-
-        A cut frees the pages after its end. It zeroes the rest of the page that it ends in.
-        """
-        for start in range(0, len(now), PAGE_BYTES):
-            content = now[start : start + PAGE_BYTES]
-            if content != before[start : start + PAGE_BYTES]:
-                kind = PageWritten if cut_at is None or start < cut_at else PageFreed
-                self.journal.append(kind(number, start // PAGE_BYTES, content))
-
-    def _read(self, path: str) -> bytes:
+        known = self._numbers | self._made_unnamed
         try:
-            return Path(self._real(path)).read_bytes()
+            changes = name_changes(self._names, now, known, self._new_number)
+        except UnclearNames as error:
+            self.refuse(f"{error}, which is not one change after the other")
+            return
+        self.journal += changes
+        there = set(now.files.values())
+        for place in there:
+            self._numbers[place] = known[place]
+            self._held.setdefault(known[place], HeldFile())
+            self._made_unnamed.pop(place, None)
+            self._unlinked.pop(place, None)
+        for place in self._numbers.keys() - there:
+            self._unlinked[place] = self._numbers.pop(place)
+        self._names = now
+
+    def _new_number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _note_contents(self, touched: dict[FileId, list[Extent] | None]) -> None:
+        resized = {
+            place: None
+            for place, size_bytes in self._sizes.items()
+            if place in self._numbers and size_bytes != self._held[self._numbers[place]].size_bytes
+        }
+        for place, extents in (touched | dict.fromkeys(self._mapped) | resized).items():
+            if place in self._numbers:
+                self._note_content(place, self._numbers[place], extents)
+        self._sizes = {}
+
+    def _note_content(self, place: FileId, number: int, extents: list[Extent] | None) -> None:
+        path = next(path for path, there in self._names.files.items() if there == place)
+        try:
+            file = os.open(f"{self.root}{path}", os.O_RDONLY)
+        except FileNotFoundError:
+            self.touch(place)  # a call in progress has renamed or removed it
+            return
         except OSError as error:
             self.refuse(f"{path} cannot be read: {error.strerror}")
-            return b""
+            return
+        try:
+            self._take(self._held[number].refresh(number, file, extents))
+        except OSError as error:
+            self.refuse(f"{path} cannot be read: {error.strerror}")
+        finally:
+            os.close(file)
+
+    def _take(self, entries: list[Entry]) -> None:
+        self.journal += entries
+        self._bytes += sum(len(entry.content) for entry in entries if isinstance(entry, PageWritten))
+        if self._bytes > BYTES_MAX:
+            self.refuse(f"it changes more than {BYTES_MAX >> 20} MiB in one session; configure smaller files")
 
     # ---- barriers ------------------------------------------------------------------------------------------------
 
-    def synced(self, place: FileId, *, succeeded: bool = True, data_only: bool = False) -> None:
+    def synced(self, place: FileId, *, succeeded: bool = True, opened: str = "", data_only: bool = False) -> None:
         """Record that a sync of a file or directory has returned. Others are ignored.
 
-        `data_only`: it was no fsync, so it need not commit a rename of the file.
+        `opened` is a path that leads to the file, by which a file without a name is read. `data_only`: it was no fsync,
+        so it need not commit a rename of the file.
         """
         self.look()
         if place in self._numbers:
             self.journal.append(FileSynced(self._numbers[place], succeeded, data_only))
-        elif succeeded:
-            self.journal += [DirectorySynced(path) for path, found in self._directories.items() if found == place]
+        elif paths := [path for path, found in self._names.directories.items() if found == place]:
+            if succeeded:
+                self.journal += [DirectorySynced(path) for path in paths]
+        elif opened and not self.unsupported:
+            self._unnamed_synced(place, opened, succeeded=succeeded, data_only=data_only)
         self.look()
+
+    def _unnamed_synced(self, place: FileId, opened: str, *, succeeded: bool, data_only: bool) -> None:
+        """Record the sync of a file that has no name now.
+
+        It may get one, or the removal of its name may be lost.
+        """
+        with suppress(OSError):
+            file = os.open(opened, os.O_RDONLY)
+            self._unnamed_open.append(file)  # while it is open no other file has its inode number
+            found = os.fstat(file)
+            if found.st_nlink or not stat.S_ISREG(found.st_mode) or found.st_dev != self._names.directories["/"][0]:
+                return
+            if place not in self._unlinked and place not in self._made_unnamed:
+                self._made_unnamed[place] = number = self._new_number()
+                self._held[number] = HeldFile()
+                self.journal.append(FileMade(number))
+            number = self._unlinked[place] if place in self._unlinked else self._made_unnamed[place]
+            self._take(self._held[number].refresh(number, file, None))
+            self.journal.append(FileSynced(number, succeeded, data_only))
 
     def all_synced(self) -> None:
         """Record that a sync of everything has returned."""
         self.look()
         self.journal += [FileSynced(number, True) for number in self._live()]
-        self.journal += [DirectorySynced(path) for path in sorted(self._directories)]
+        self.journal += [DirectorySynced(path) for path in sorted(self._names.directories)]
         self.look()
 
     # ---- what was recorded ---------------------------------------------------------------------------------------
@@ -236,35 +325,58 @@ class WatchedDirectory:
         self.look()
         self.journal.append(ProcessKilled())
         self.events.clear()
+        self._supported_events = 0 if self.unsupported else None
+        self._made_unnamed.clear()
+        self._unlinked.clear()
+        self._mapped.clear()
+        _close_all(self._unnamed_open)
 
     def until(self, event: int) -> "Recorded":
         """Return the recording up to an event, including it."""
-        return Recorded(self.base, self.journal[: self.events[event]], self.events[: event + 1], self.unsupported)
+        unsupported = "" if self.supports(event) else self.unsupported
+        return Recorded(self.base, self.journal[: self.events[event]], self.events[: event + 1], unsupported)
 
     def proves_itself(self) -> None:
-        """Check that the journal matches the directory. Raises HarnessError."""
+        """Check that the journal matches the directory, when no process works in it any more.
+
+        A change that no traced call shows ends the recording. Raises HarnessError if the journal is wrong.
+        """
+        if self.unsupported:
+            return
+        recorded = len(self.journal)
+        self.look(everything=True)
+        if len(self.journal) != recorded and self.before_look is not None:
+            del self.journal[recorded:]
+            self.events[:] = [event for event in self.events if event <= recorded]
+            self.refuse(_STRANGER, always=True)
+            return
+        self.proves_journal()
+
+    def proves_journal(self) -> None:
+        """Check that the journal leads to what was seen at the last look. Raises HarnessError."""
+        if self.unsupported:
+            return
         state = DiskState(self.base, disk="kill")
         state.apply_all(self.journal)
         names, _ = state.visible()
-        told = {path: bytes(state.inodes[number].latest()) for path, number in names.items()}
-        seen = {path: self._content[self._numbers[place]] for path, place in self._files.items()}
-        if told != seen and not self.unsupported:
+        told = {path: state.inodes[number].latest() for path, number in names.items()}
+        seen = {path: self._held[self._numbers[place]].content() for path, place in self._names.files.items()}
+        if told != seen:
             wrong = sorted(path for path in told.keys() | seen.keys() if told.get(path) != seen.get(path))
             raise HarnessError(f"the recording of {wrong[0]} does not match the file")
 
     def _live(self) -> Iterable[int]:
-        return [self._numbers[place] for place in self._files.values()]
+        return [self._numbers[place] for place in dict.fromkeys(self._names.files.values())]
 
 
-def _sizes_between(before_bytes: int, now: bytes) -> list[int]:
-    """Return the sizes that a file may have while a write extends it.
+def _frozen(content: bytes | bytearray) -> bytes:
+    return bytes(content) if isinstance(content, bytearray) else content
 
-    The kernel writes page by page, so the file may end at each page boundary past a page that was written. A page of
-    zeros counts as not written, because a truncation that extends a file is one operation.
-    """
-    first = before_bytes // PAGE_BYTES + 1
-    ends = (page * PAGE_BYTES for page in range(first, (len(now) - 1) // PAGE_BYTES + 1))
-    return [end for end in ends if any(now[max(before_bytes, end - PAGE_BYTES) : end])]
+
+def _close_all(files: list[int]) -> None:
+    while files:
+        with suppress(OSError):
+            os.close(files.pop())
 
 
 def _place(found: os.stat_result) -> FileId:
@@ -273,6 +385,6 @@ def _place(found: os.stat_result) -> FileId:
 
 def _listed(path: str) -> list[str]:
     try:
-        return sorted(os.listdir(path))
+        return os.listdir(path)
     except OSError:
         return []

@@ -1,31 +1,121 @@
-"""Hold the work area of a store under test: in-memory directories and a process."""
+"""Hold the work area of a store under test: in-memory directories and a process.
+
+A process that opens several directories one after the other saves the start of a process for each crash state. It is
+used for crash states only: the session that is crashed has a process of its own, which is killed.
+"""
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from tornpage.properties.disk.disk import Image
-from tornpage.properties.foreign.process import StoreProcess
-from tornpage.properties.foreign.watching import write_directory
+from tornpage.properties.foreign.process import StoreFailed, StoreProcess
+from tornpage.properties.foreign.spec import Spec
+from tornpage.properties.foreign.watching import WatchedDirectory, write_directory
 from tornpage.properties.scratch import memory_directory, remove_tree
 
-__all__ = ["WorkArea"]
+__all__ = ["OPENS_MAX", "ProcessPool", "WorkArea"]
+
+OPENS_MAX = 200
+"""Directories that one process opens before it is replaced."""
+_IDLE_MAX = 2
+
+
+class ProcessPool:
+    """Keep processes whose store is closed, for the next directory."""
+
+    def __init__(self) -> None:
+        self._idle: list[StoreProcess] = []
+        self.is_in_use = True
+
+    def take(self, root: Path, watched: WatchedDirectory | None) -> StoreProcess | None:
+        """Return a process that is to open a directory, or None."""
+        for process in self._idle:
+            if process.is_traced or watched is None:
+                self._idle.remove(process)
+                process.reuse(root, watched)
+                return process
+        return None
+
+    def give_back(self, process: StoreProcess) -> None:
+        """Close the store of a process and keep the process. A process that fails is killed."""
+        process.leave_directory()
+        can_stay = self.is_in_use and process.opens_many and process.opens < OPENS_MAX
+        if not can_stay or len(self._idle) >= _IDLE_MAX or not (process.is_closed or _closes(process)):
+            process.kill()
+        else:
+            self._idle.append(process)
+
+    def end(self) -> None:
+        """Kill all processes; none is kept after that."""
+        self.is_in_use = False
+        while self._idle:
+            self._idle.pop().kill()
+
+
+def _closes(process: StoreProcess) -> bool:
+    process.stays = True
+    try:
+        return "error" not in process.ask("close")
+    except StoreFailed:
+        return False
 
 
 class WorkArea:
     """Hold one directory per disk, and the process on the last one, until no longer used."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: ProcessPool | None = None) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="tornpage-target-", dir=memory_directory()))
         self.process: StoreProcess | None = None
+        self.has_reused = False
+        self._pool = pool
         self._count = 0
 
-    def new_disk(self, image: Image) -> Path:
-        """Return a directory with the content of an image."""
+    def new_disk(self, image: Image, names: Mapping[str, int] | None = None) -> Path:
+        """Return a directory with the content of an image.
+
+        Paths with the same number in `names` are one file.
+        """
         self._count += 1
         root = self.top / f"disk{self._count}"
         root.mkdir()
-        write_directory(image, root)
+        write_directory(image, root, names)
         return root
+
+    def start(self, spec: Spec, root: Path, *, watched: WatchedDirectory | None, answer_seconds: float) -> StoreProcess:
+        """Return a process for a store in a directory. A process that is still there ends."""
+        self.release()
+        if self._pool is not None and (reused := self._pool.take(root, watched)) is not None:
+            self.process, self.has_reused = reused, True
+            return reused
+        self.process = StoreProcess(spec, root, watched=watched, answer_seconds=answer_seconds)
+        self.process.stays = self._pool is not None
+        return self.process
+
+    def end_process(self, watched: WatchedDirectory) -> None:
+        """End the process as a crash does, and complete the recording.
+
+        Raises HarnessError if the recording is wrong. A process of a pool goes on elsewhere. It may still write to the
+        directory, and these writes are not recorded.
+        """
+        if self._pool is None:
+            self.release()
+            watched.look()
+            watched.proves_itself()
+        else:
+            watched.look()
+            watched.proves_journal()
+            self.release()
+
+    def release(self) -> None:
+        """End the process, or give it back to the pool."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        if self._pool is None:
+            process.kill()
+        else:
+            self._pool.give_back(process)
 
     def end(self) -> None:
         """Kill the process and remove everything."""

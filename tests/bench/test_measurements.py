@@ -31,7 +31,7 @@ MEASURED = [
 def test_the_suite_names_each_figure_once() -> None:
     names = [measurement.__name__ for measurement in ALL]
     assert len(names) == len(set(names))
-    assert list(SUITE) == ["put", "read", "recover", "lab", "sim", "audit", "campaign"]
+    assert list(SUITE) == ["put", "read", "recover", "lab", "target", "sim", "audit", "campaign"]
 
 
 @pytest.mark.parametrize("measurement", MEASURED)

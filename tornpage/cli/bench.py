@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bench_outcome", "command"]
 
-ROOMS = ("put", "read", "recover", "lab", "sim", "audit", "campaign")
+ROOMS = ("put", "read", "recover", "lab", "target", "sim", "audit", "campaign")
 
 
 @click.command("bench")

@@ -541,6 +541,15 @@ def machines_outcome(
         lines = failure_texts(failures)
     for name in result.silent:
         findings.append(Finding("never-happened", "vacuous", f"{name} never happened").document())
+    if settings:
+        crashes, spent = fired["crash"], max(result.seconds, 1e-9)
+        lines.append(
+            f"{result.tally.examples:,} examples with {crashes:,} crashes in {result.seconds:.1f} s, "
+            f"{crashes / spent:,.0f} crashes/s{_found_after(result)}"
+        )
+        figures["crashes_per_s"] = crashes / spent
+        if result.first_failure_seconds is not None:
+            figures["first_failure_s"] = result.first_failure_seconds
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
     if settings:
@@ -555,7 +564,7 @@ def machines_outcome(
         "check",
         result.verdict.value,
         figures,
-        ["seconds"],
+        ["seconds", "crashes_per_s", "first_failure_s"],
         findings,
         seed=seed,
         extra={"target": settings.target} if settings else {},
@@ -594,13 +603,26 @@ def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out:
     findings = [saved_finding(each.failure, out) for each in result.found]
     for name in _never_happened(result) if not result.found else ():
         findings.append(Finding("never-happened", "vacuous", f"{name} never happened").document())
-    extra = {"target": plan.settings.target, "command_line": command, "left_out": tally.left_out or ""}
+    extra = {
+        "target": plan.settings.target,
+        "command_line": command,
+        "left_out": tally.left_out,
+        "without_power_loss": dict(tally.without_power),
+    }
+    if result.first_failure_seconds is not None:
+        figures["first_failure_s"] = result.first_failure_seconds
     verdict = result.verdict.value
-    timings = ["seconds", "states_per_s"]
+    timings = ["seconds", "states_per_s", "first_failure_s"]
     outcome = Outcome(
         "explore", verdict, figures, timings, findings, plan.seed, extra=extra, interrupted=result.interrupted
     )
     return outcome, _target_text(result)
+
+
+def _found_after(result: TargetResult | CheckResult) -> str:
+    """Return the time of the first failure as a part of a line."""
+    seconds = result.first_failure_seconds
+    return "" if seconds is None else f"; the first failure was found after {seconds:.1f} s"
 
 
 def _never_happened(result: TargetResult) -> list[str]:
@@ -611,7 +633,8 @@ def _target_text(result: TargetResult) -> str:
     tally, failures = result.tally, [each.failure for each in result.found]
     lines = [f"{text}\n" for text in failure_texts(failures)]
     rate = tally.states / max(result.seconds, 1e-9)
-    lines += [f"{tally.states:,} crash states of {tally.histories:,} runs, {rate:,.0f} states/s", ""]
+    counted = f"{tally.states:,} crash states of {tally.histories:,} runs"
+    lines += [f"{counted}, {rate:,.0f} states/s{_found_after(result)}", ""]
     names = sorted(tally.enabled.keys() | tally.effective.keys())
     lines += [f"  {'':<14}{'enabled':>8}{'hit':>8}{'effective':>10}"]
     lines += [
@@ -621,6 +644,14 @@ def _target_text(result: TargetResult) -> str:
         lines += ["", left_out_line(tally.left_out)]
     elif tally.kills_only:
         lines += ["", "only process kills were asked for"]
+    if tally.reused_only:
+        lines += [
+            "",
+            "a failure showed only in a process that had opened another directory; none is reused since",
+        ]
+    if tally.without_power and not tally.left_out:
+        lines += ["", "states without a power loss, because it cannot be made of them:"]
+        lines += [f"  {number:>8,}  {reason}" for reason, number in sorted(tally.without_power.items())]
     if not failures and (missing := _never_happened(result)):
         lines += ["", f"vacuous: {', '.join(missing)} never happened; give more states"]
     return "\n".join([*lines, "", f"verdict: {result.verdict.value}"])

@@ -33,6 +33,7 @@ from tornpage.properties.disk.sampling import Chances, draw, enabled_faults, hit
 from tornpage.properties.foreign.shapes.registry import MESSAGES, SHAPES
 from tornpage.properties.foreign.shapes.shape import Run
 from tornpage.properties.foreign.trial import TargetTrial, is_in_first_open
+from tornpage.properties.foreign.work_area import ProcessPool
 from tornpage.properties.program.case import Case, Settings
 
 __all__ = [
@@ -77,7 +78,7 @@ class TargetPlan:
 
     It ends at the limit of crash states, of seconds, or of different failures. A failure after a crash inside the very
     first open is kept once and does not count against that limit. With `start` "first-answer" no crash is inside the
-    very first open.
+    very first open. With `reuse` a process opens several crash states, if its store offers that.
     """
 
     settings: Settings
@@ -86,14 +87,16 @@ class TargetPlan:
     seconds: float | None = None
     failures_max: int = FAILURES_MAX
     start: Start = "open"
+    reuse: bool = True
 
 
 @dataclass
 class TargetTally:
     """Count what was run.
 
-    `enabled`, `hit` and `effective` count crash faults, disk faults and operations by name. `left_out` says why no
-    power loss was made. It is empty if one was possible, and None before the end of a session.
+    `enabled`, `hit` and `effective` count crash faults, disk faults and operations by name. `without_power` counts the
+    states for which no power loss could be made, by reason. `reused_only` counts failures that a process with one
+    directory does not show; after the first, no process opens a second one.
     `kills_only` says that the disk loses nothing, or that the store promises nothing after a power loss, so that no
     power loss is asked for. `shape` is the shape of the store, empty before the first run.
     """
@@ -103,7 +106,8 @@ class TargetTally:
     effective: Counter[str] = field(default_factory=Counter)
     states: int = 0
     histories: int = 0
-    left_out: str | None = None
+    without_power: Counter[str] = field(default_factory=Counter)
+    reused_only: int = 0
     kills_only: bool = False
     shape: str = ""
 
@@ -114,9 +118,15 @@ class TargetTally:
         self.effective += other.effective
         self.states += other.states
         self.histories += other.histories
-        self.left_out = self.left_out if other.left_out is None else other.left_out
         self.kills_only = self.kills_only or other.kills_only
         self.shape = self.shape or other.shape
+        self.without_power += other.without_power
+        self.reused_only += other.reused_only
+
+    @property
+    def left_out(self) -> str:
+        """Return why no power loss was made, or an empty string if there was one."""
+        return "" if self.hit["power"] or not self.without_power else self.without_power.most_common(1)[0][0]
 
     @property
     def silent(self) -> list[str]:
@@ -129,7 +139,8 @@ class TargetTally:
         """Return the counts, one per line."""
         kinds = {"armed": self.enabled, "fired": self.hit, "mattered": self.effective}
         counts = [f"{kind} {name} {number}" for kind, each in kinds.items() for name, number in sorted(each.items())]
-        return [f"states {self.states}", f"histories {self.histories}", *counts]
+        apart = [f"without power {number} {reason}" for reason, number in sorted(self.without_power.items())]
+        return [f"states {self.states}", f"histories {self.histories}", *counts, *apart]
 
 
 TargetResult = CampaignResult[TargetTally, Failure]
@@ -165,15 +176,22 @@ class _RunJob:
     """Carry out runs in this process."""
 
     plan: TargetPlan
+    tracker: DirtyTracker
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[_RunPlan, Control], "_RunState"]]:
         """Return the function that carries out a run."""
-        yield partial(_carry_out, self.plan)
+        pool = ProcessPool()
+        try:
+            yield partial(_carry_out, self.plan, pool if self.plan.reuse else None, self.tracker)
+        finally:
+            pool.end()
 
 
-def _carry_out(plan: TargetPlan, history: _RunPlan, control: Control) -> "_RunState":
-    run = _RunState(plan, history, control)
+def _carry_out(
+    plan: TargetPlan, pool: ProcessPool | None, tracker: DirtyTracker, history: _RunPlan, control: Control
+) -> "_RunState":
+    run = _RunState(plan, history, control, pool, tracker)
     try:
         run.carry_out(random.Random(f"{plan.seed} {history.number}"))
     except KeyboardInterrupt:
@@ -193,7 +211,7 @@ class _Explorer:
     canary_time: CanaryTime = "first"
 
     def __init__(self, plan: TargetPlan, tracker: DirtyTracker) -> None:
-        self.job = _RunJob(plan)
+        self.job = _RunJob(plan, tracker)
         self._plan, self._tracker = plan, tracker
         self._tally = TargetTally(kills_only=plan.settings.disk == "kill")
         self._known: frozenset[tuple[int, str]] = frozenset()
@@ -260,12 +278,20 @@ class _Explorer:
 class _RunState:
     """Carry out one run and hold its result."""
 
-    def __init__(self, plan: TargetPlan, history: _RunPlan, control: Control) -> None:
+    def __init__(
+        self,
+        plan: TargetPlan,
+        history: _RunPlan,
+        control: Control,
+        pool: ProcessPool | None,
+        tracker: DirtyTracker,
+    ) -> None:
         self.tally = TargetTally()
         self.failures: list[Failure] = []
         self.known = history.known
         self.first_open = history.first_open
         self._plan, self._history, self._control = plan, history, control
+        self._pool, self._tracker = pool, tracker
 
     @property
     def goes_on(self) -> bool:
@@ -286,8 +312,10 @@ class _RunState:
             for _ in range(rng.choice(_SESSIONS)):
                 for _ in range(rng.randrange(4, 9)):
                     self._run(trial, Open() if trial.closed else _drawn(rng, trial.book))
-                self.tally.left_out = trial.why_no_power_loss
-                for place in [] if trial.why_no_power_loss else _drawn_places(trial, rng, self.first_open):
+                places = _drawn_places(trial, rng, self.first_open)
+                if trial.why_no_power_loss:
+                    self.tally.without_power[trial.why_no_power_loss] += _STATES_PER_LIFE - len(places) + 1
+                for place in places:
                     if not self.goes_on:
                         return
                     if self.first_open or not _is_in_first_open(trial, place):
@@ -303,14 +331,18 @@ class _RunState:
 
     def _branch(self, trial: TargetTrial, place: CrashPoint, rng: random.Random) -> None:
         number, back = place
-        branch = trial.branch(number)
+        branch = trial.branch(number, self._pool)
         try:
             kills = rng.random() < _KILL_SHARE or not branch.asks_power_loss
             self._crash(branch, Crash(kill=kills, back=back), rng)
             for operation in rng.choice(branch.book.epilogues):
                 self._run(branch, operation)
-            if rng.random() < _SECOND_LOSS_SHARE and branch.asks_power_loss:
-                self._crash(branch, Crash(), rng)
+            if rng.random() < _SECOND_LOSS_SHARE:
+                if branch.why_no_power_loss:
+                    self.tally.without_power[branch.why_no_power_loss] += 1
+                elif branch.asks_power_loss:
+                    self._crash(branch, Crash(), rng)
+            branch.release()
         except GuaranteeBroken as broken:
             self._meet(branch, broken)
         finally:
@@ -345,11 +377,19 @@ class _RunState:
     def _meet(self, trial: TargetTrial, broken: GuaranteeBroken) -> None:
         """Keep a failure. A failure may end the campaign if it is a new one."""
         failure = Failure(Case(trial.settings, tuple(trial.performed)), broken)
+        if trial.has_reused_process:
+            again = replay_several(failure.case, TRIES, tracker=self._tracker).failure
+            if again is None:  # the process carried something from one directory to the next
+                self.tally.reused_only += 1
+                if self._pool is not None:
+                    self._pool.end()
+                return
+            failure = again
         self.failures.append(failure)
         if is_in_first_open(failure.case):
             self.first_open = False
         else:
-            self.known |= {signature(broken)}
+            self.known |= {signature(failure.broken)}
 
 
 def _key(failure: Failure) -> Hashable:
@@ -381,6 +421,8 @@ def _places(trial: TargetTrial) -> tuple[list[CrashPoint], list[CrashPoint]]:
     lossy: list[CrashPoint] = []
     state, position = DiskState(trial.files.base, disk=trial.settings.disk), 0
     for number, span in enumerate(trial.spans):
+        if not trial.supports_power_loss(number):
+            break
         for event in range(span.first, span.last):
             state.apply_all(trial.files.journal[position : trial.files.events[event]])
             position = trial.files.events[event]

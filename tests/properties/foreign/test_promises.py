@@ -74,12 +74,12 @@ class RecoveredLog(Log):
 
 
 class LinkedLog(Log):
-    """Has a hard link, for which no power loss can be made."""
+    """Has a symbolic link, for which no power loss can be made."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(directory)
         if not os.path.exists(f"{directory}/link"):
-            os.link(self._path, f"{directory}/link")
+            os.symlink(self._path, f"{directory}/link")
 
 
 def run(name: str, *operations: Operation) -> Failure | None:

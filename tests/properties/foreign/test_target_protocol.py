@@ -1,5 +1,6 @@
 """Test the handshake, which names its errors, and the journal of a watched directory."""
 
+import ctypes
 import os
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.images import compose, disk_state
 from tornpage.properties.disk.journal import (
     DirectoryMade,
@@ -19,6 +21,7 @@ from tornpage.properties.disk.journal import (
     PageWritten,
     Resized,
 )
+from tornpage.properties.foreign import watching
 from tornpage.properties.foreign.process import Died, StoreProcess
 from tornpage.properties.foreign.protocol import BadHandshake, Handshake, read_handshake
 from tornpage.properties.foreign.session import StoreSession
@@ -129,19 +132,25 @@ def test_a_lost_truncation_leaves_the_old_bytes_or_zeros(tmp_path: Path) -> None
     assert compose(state, {"size /f": 1}).files["/f"] == b"a" * 10
 
 
+def exchange(first: Path, second: Path) -> None:
+    there = -100  # AT_FDCWD
+    assert ctypes.CDLL(None).renameat2(there, bytes(first), there, bytes(second), 2) == 0
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda top: (top / "g").symlink_to("f"), "/g is a symbolic link"),
-        (lambda top: os.link(top / "f", top / "g"), "has several names"),
-        (lambda top: (top / "d").rmdir(), "the directory /d was renamed or removed"),
-        (lambda top: (top / "f").rename(top / "d" / "f"), "/f was moved to /d/f, into another directory"),
-        (lambda top: os.truncate(top / "f", 65 << 20), "more than 64 MiB"),
+        (lambda top: exchange(top / "f", top / "d"), "/d and /f were exchanged"),
+        (lambda top: (top / "f").write_bytes(b"x" * (9 << 20)), "more than 8 MiB in one session"),
     ],
 )
-def test_what_cannot_be_told_is_named_and_ends_the_telling(tmp_path: Path, change: Any, said: str) -> None:
-    (tmp_path / "d").mkdir()
-    directory = WatchedDirectory(tmp_path)
+def test_what_cannot_be_told_is_named_and_ends_the_telling(
+    tmp_path: Path, change: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "BYTES_MAX", 8 << 20)
+    (tmp_path / "d").write_bytes(b"y")
+    directory = WatchedDirectory(tmp_path, Image(frozenset({"/"}), {"/d": b"y"}))
     (tmp_path / "f").write_bytes(b"x")
     directory.look()
     change(tmp_path)

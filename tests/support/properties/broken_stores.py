@@ -98,12 +98,12 @@ class Writes(_toy.ToyStore):  # type: ignore[misc, name-defined]
 
 
 class Linked(Mended):
-    """Gives its file a second name."""
+    """Gives its file a second name by a symbolic link, for which no power loss can be made."""
 
     def put(self, topic: str, queue: int, body: bytes, keys: Sequence[str]) -> Any:
         path = Path(os.readlink(f"/proc/self/fd/{self.file}"))
         if not path.with_name("again").exists():
-            os.link(path, path.with_name("again"))
+            path.with_name("again").symlink_to(path)
         return super().put(topic, queue, body, keys)
 
 
