@@ -14,9 +14,11 @@ from tornpage.impl.guards import make_guard
 from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.log.commit_log import CommitLog
 from tornpage.impl.log.flushing import FlushRealTime
+from tornpage.impl.message.codec import check_record
 from tornpage.impl.message.dispatching import FilterBitMap
 from tornpage.impl.parts import Parts
 from tornpage.impl.put.put_path import PutPath, commit_log_of
+from tornpage.impl.put.receiving import ReceivedRecords
 from tornpage.impl.read.pull_hold import PullHold
 from tornpage.impl.read.read_path import ReadPath, StorePulls
 from tornpage.impl.recovery.opening import OpenDirectory
@@ -45,6 +47,7 @@ class StoreParts:
     delivery: DelayedDelivery
     progress: Progress
     retention: Retention
+    received: ReceivedRecords
 
     def start(self) -> None:
         """Start the services; no service runs before."""
@@ -174,6 +177,15 @@ def _built(
         restart_numbers=progress.restart_numbers,
         queues_deleted=pull_hold.queues_deleted,
     )
+    received = parts.of(ReceivedRecords)(
+        held.log,
+        commit_log,
+        lifecycle,
+        role=config.broker_role,
+        record_bytes_max=config.max_message_size,
+        written=background.written,
+        check=parts.of(check_record),
+    )
     return StoreParts(
-        held, commit_log, reput, durability, background, puts, reads, pull_hold, delivery, progress, retention
+        held, commit_log, reput, durability, background, puts, reads, pull_hold, delivery, progress, retention, received
     )

@@ -25,6 +25,7 @@ from tornpage.impl.message.codec import check_record
 from tornpage.impl.message.dispatching import FilterBitMap
 from tornpage.impl.message.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
 from tornpage.impl.parts import Parts
+from tornpage.impl.put.receiving import Received
 from tornpage.impl.read.held_pulls import PullRequest
 from tornpage.impl.read.message_filter import MessageFilter
 from tornpage.impl.read.message_query import QueryMessageResult
@@ -96,6 +97,7 @@ class MessageStore:
         self._reput, self._durability, self._background = opened.reput, opened.durability, opened.background
         self._puts, self._reads, self._pull_hold = opened.puts, opened.reads, opened.pull_hold
         self._delivery, self._progress, self._retention = opened.delivery, opened.progress, opened.retention
+        self._received = opened.received
         self._group_offsets = GroupOffsets(self._progress, self._reads, self._lifecycle)
         self._broker_tables = BrokerTables(self._progress, self._lifecycle)
         if not self._lifecycle.shut:
@@ -160,6 +162,15 @@ class MessageStore:
         """
         answer = self._puts.append(batch)
         return answer if isinstance(answer, PutResult) else self._puts.wait(answer)
+
+    def append_to_commit_log(self, offset: int, data: memoryview) -> Received:
+        """Append the whole records at the begin of `data`, which a master sent, at a physical offset.
+
+        Only a slave accepts them, and only at the end of its log. Source: `DefaultMessageStore.appendToCommitLog`.
+        Raises StoreClosed and ForkedStore.
+        """
+        self._lifecycle.require_open()
+        return self._received.append(offset, data)
 
     def put_async(self, message: Message | MessageBatch) -> Future[PutResult]:
         """Append a message or a batch now; return a future of the result of `put`.

@@ -77,7 +77,7 @@ ORDERS = {
         ("delay",),
         ("assembly",),
         ("store",),
-        ("kernels",),
+        ("kernels", "replication"),
     ),
     "properties": (
         ("contract", "decode", "interrupts", "promises"),

@@ -244,6 +244,29 @@ class CommitLog:
         self.log.add(following)
         return following
 
+    def append_received(self, data: bytearray, *, offset: int, store_timestamp: int, ends_file: bool) -> None:
+        """Append validated records, or a blank with the rest of its file, received from a master.
+
+        The bytes lie in one file and begin at the end of the log. `store_timestamp` is the time of the last record in
+        milliseconds, 0 for a blank. Source: `CommitLog.appendData`. Raises OSError; the log has not grown then.
+        """
+        with self._put_lock:
+            mapped = self.log.mapped
+            file = mapped[-1] if mapped and not mapped[-1].is_full else None
+            if file is None:
+                file = self.log.next_file(offset)
+                self.log.add(file)
+            assert file.base_offset + file.written_position == offset
+            try:
+                if ends_file:
+                    file.blank_position = file.written_position
+                file.append(data)
+            except OSError:
+                file.blank_position = None
+                file.erase_failed_append(len(data))
+                raise
+            self._last_store_timestamp = store_timestamp or self._last_store_timestamp
+
     def without_puts(self, action: Callable[[], None]) -> None:
         """Run a function while no message can be put."""
         with self._put_lock:

@@ -1,0 +1,120 @@
+"""Records that a slave receives from its master: checked, then appended at the end of its log.
+
+1. Only whole records are appended. A log of a slave ends at a record or at the end of a file, at any time.
+2. Each record is checked as recovery checks it: position, lengths, checksums. A blank is appended with the rest of its
+   file.
+3. A refusal has changed nothing.
+
+RocketMQ appends whatever arrives and ignores a failed append (R2, R11 and R12 of docs/replication/design.md).
+Source: `DefaultMessageStore.appendToCommitLog`, `CommitLog.appendData`.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.scan import RecordChecker
+from tornpage.impl.message import codec
+from tornpage.impl.service.lifecycle import Lifecycle
+
+__all__ = ["Received", "ReceivedRecords"]
+
+_HEAD = struct.Struct(">ii")
+_REST_BYTES_MAX = 64 << 10
+
+
+class Received(NamedTuple):
+    """The answer to received bytes: how many were appended, and why the next ones were refused.
+
+    Without a refusal the bytes left are the begin of a record that has not arrived completely.
+    """
+
+    appended_bytes: int
+    refusal: str | None
+
+
+class ReceivedRecords:
+    """Appends what a master sends. Call `written` with the end offset of each append."""
+
+    def __init__(
+        self,
+        log: MappedFileQueue,
+        commit_log: CommitLog,
+        lifecycle: Lifecycle,
+        *,
+        role: BrokerRole,
+        record_bytes_max: int,
+        written: Callable[[int], None],
+        check: RecordChecker,
+    ) -> None:
+        self._log = log
+        self._commit_log = commit_log
+        self._lifecycle = lifecycle
+        self._is_slave = role is BrokerRole.SLAVE
+        self._unit_bytes_max = min(log.file_bytes, record_bytes_max + _REST_BYTES_MAX)
+        self._written = written
+        self._check = check
+
+    def append(self, offset: int, data: memoryview) -> Received:
+        """Append the whole records at the begin of `data`."""
+        refusal = self._refusal(offset)
+        if refusal is not None:
+            return Received(0, refusal)
+        appended_bytes = 0
+        while refusal is None and appended_bytes < len(data):
+            size_bytes, ends_file, refusal = self._next_unit(offset + appended_bytes, data[appended_bytes:])
+            if not size_bytes:
+                break
+            unit = data[appended_bytes : appended_bytes + size_bytes]
+            store_timestamp = 0 if ends_file else codec.store_timestamp_of_record(unit, 0)
+            try:
+                self._commit_log.append_received(
+                    bytearray(unit),
+                    offset=offset + appended_bytes,
+                    store_timestamp=store_timestamp,
+                    ends_file=ends_file,
+                )
+            except OSError as error:
+                refusal = f"append at {offset + appended_bytes} failed: {error.strerror or error}"
+                break
+            appended_bytes += size_bytes
+        if appended_bytes:
+            self._written(offset + appended_bytes)
+        return Received(appended_bytes, refusal)
+
+    def _refusal(self, offset: int) -> str | None:
+        """Return why nothing can be appended at an offset, or None."""
+        if not self._is_slave:
+            return "this store is not a slave"
+        if self._lifecycle.shut or self._lifecycle.read_only_reason is not None:
+            return f"the store is read-only: {self._lifecycle.read_only_reason}"
+        end = self._log.max_offset
+        if self._log.mapped and offset != end:
+            return f"bytes for offset {offset}, but the log ends at {end}"
+        if not self._log.mapped and offset % self._log.file_bytes:
+            return f"an empty log cannot begin at {offset}, inside a file of {self._log.file_bytes} bytes"
+        return None
+
+    def _next_unit(self, offset: int, data: memoryview) -> tuple[int, bool, str | None]:
+        """Return size of the next record or blank, whether it ends its file, and the refusal.
+
+        The size is 0 without a whole one.
+        """
+        room = self._log.file_bytes - offset % self._log.file_bytes
+        if len(data) < _HEAD.size:
+            return 0, False, None
+        total, magic = _HEAD.unpack_from(data)
+        ends_file = magic == codec.BLANK_MAGIC and total == room
+        if not ends_file and (magic != codec.MESSAGE_MAGIC or not 0 < total <= room - codec.BLANK_BYTES):
+            return 0, False, f"no record begins at {offset}"
+        if total > self._unit_bytes_max:
+            return 0, False, f"the record at {offset} has {total} bytes, more than {self._unit_bytes_max}"
+        if len(data) < total:
+            return 0, False, None
+        if ends_file:
+            return total, True, None
+        size, reason = self._check(data[:total], 0, limit=room, offset=offset)
+        return (size, False, None) if size else (0, False, f"{reason} at {offset}")

@@ -1,0 +1,1 @@
+"""Replication of a log from a master to its replicas."""

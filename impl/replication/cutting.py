@@ -1,0 +1,60 @@
+"""Cutting the log of a closed store: its tail belongs to no log of the master.
+
+The cut is safe at each moment. First the durable floor is lowered and the abort marker is created, both durably. From
+then on the next open takes a partly cut tail for a tear, and recovery completes the cut. Then the files past the cut
+are removed, last first and each durably, and the rest of the file with the cut is zeroed and synced. Queues, index and
+consumer offsets follow when the store is opened.
+"""
+
+from tornpage.impl.config.log_paths import resolved_log_paths
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.store_lock import StoreLock
+from tornpage.impl.log.durable_floor import DurableFloor
+from tornpage.impl.log.log_directories import directory_of
+from tornpage.impl.recovery.opening import AbortMarker
+
+__all__ = ["cut_log"]
+
+
+def cut_log(files: Files, directory: str, config: MessageStoreConfig, *, offset: int) -> None:
+    """Cut the log of a closed store at a physical offset, durably.
+
+    Raises StoreInUse if the store is open, and OSError.
+    """
+    file_bytes = config.mapped_file_size_commit_log
+    lock = StoreLock(files, directory)
+    lock.acquire()
+    try:
+        logs = _log_files(files, directory, config)
+        if logs and offset <= logs[0][0]:
+            offset = 0  # nothing is left, and an empty log has the floor 0
+        floor = DurableFloor(files, f"{directory}/config/durableFloor", file_bytes=file_bytes)
+        found = floor.load()
+        floor.start(offset if found is None else min(offset, found.offset))
+        floor.close()
+        AbortMarker(files, directory).create()
+        for base, path in reversed(logs):
+            if base >= offset:
+                files.unlink(path)
+                files.sync_directory(directory_of(path))
+            elif base + file_bytes > offset:
+                _zero(files, path, offset - base, file_bytes)
+    finally:
+        lock.release()
+
+
+def _log_files(files: Files, directory: str, config: MessageStoreConfig) -> list[tuple[int, str]]:
+    """Return begin and path of each log file, in order."""
+    paths, _ = resolved_log_paths(directory, config.store_path_commit_log, config.read_only_commit_log_store_paths)
+    found = [(name, f"{path}/{name}") for path in paths for name in files.list_directory(path)]
+    return sorted((int(name), path) for name, path in found if len(name) == 20 and name.isascii() and name.isdigit())
+
+
+def _zero(files: Files, path: str, position: int, file_bytes: int) -> None:
+    file = files.open(path, writable=True)
+    try:
+        files.zero(file, position, file_bytes - position)
+        files.sync(file)
+    finally:
+        files.close(file)

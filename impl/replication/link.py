@@ -1,0 +1,49 @@
+"""The interface to the network: ordered byte streams that never block.
+
+The real network and the recorded one of the crash lab implement it. A link delivers the sent bytes in order, each once
+and unchanged, until it ends. It may end at any time, with any prefix of the sent bytes delivered.
+"""
+
+from typing import Protocol
+
+__all__ = ["Link", "Listener", "Network"]
+
+
+class Link(Protocol):
+    """One end of a connection."""
+
+    @property
+    def peer(self) -> str:
+        """The address of the other end."""
+
+    def send(self, data: bytes) -> int:
+        """Accept bytes to send; return how many of them, 0 while the link is full or after it ended."""
+
+    def receive(self, size_bytes_max: int) -> bytes | None:
+        """Return bytes that have arrived, at most `size_bytes_max`.
+
+        Returns b"" if none has arrived, and None once the link has ended and everything was received.
+        """
+
+    def close(self) -> None:
+        """End the link. Idempotent."""
+
+
+class Listener(Protocol):
+    """A listening address."""
+
+    def accept(self) -> Link | None:
+        """Return the next new link, or None."""
+
+    def close(self) -> None:
+        """Stop listening. Idempotent."""
+
+
+class Network(Protocol):
+    """The network of one node."""
+
+    def listen(self, address: str) -> Listener:
+        """Listen at an address. Raises OSError."""
+
+    def connect(self, address: str) -> Link | None:
+        """Return a link to an address, or None if nothing answers there."""

@@ -1,0 +1,209 @@
+"""A store with a role: master or slave, and the change between both.
+
+A `ReplicatedStore` owns a `MessageStore`, and opens it again when its role changes or when its log has to be cut. The
+caller steps it: `step(now_ms)` does one round and never blocks. An open as a master begins a new generation. There is
+no election. An operator changes roles by hand:
+
+1. `drain(limit)` on the master refuses further puts and says what no replica has received yet.
+2. `become(SLAVE, master=…)` on the old master, `become(ASYNC_MASTER or SYNC_MASTER)` on the chosen slave.
+
+Source: `BrokerController.changeToSlave`, `changeToMaster`, which 4.9.3 uses with DLedger only.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.replication.client import ReplicaClient
+from tornpage.impl.replication.cutting import cut_log
+from tornpage.impl.replication.generations import TOKEN_BYTES, GenerationsFile
+from tornpage.impl.replication.link import Network
+from tornpage.impl.replication.requests import ReplicaRequests
+from tornpage.impl.replication.server import ReplicaServer
+from tornpage.impl.replication.settings import ReplicationSettings
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.store import MessageStore
+
+__all__ = ["ReplicatedStore"]
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _random_token() -> bytes:
+    return os.urandom(TOKEN_BYTES)
+
+
+class ReplicatedStore:
+    """One node. `store` is its open store; another one after a change of role or a cut.
+
+    `now_ms` is monotonic time in milliseconds, `new_token` returns random bytes for identities. Raises what
+    `MessageStore.open` raises, and OSError if the listener or the file of generations fails.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        config: MessageStoreConfig,
+        settings: ReplicationSettings,
+        *,
+        files: Files,
+        clock: Clock,
+        network: Network,
+        parts: Parts | None = None,
+        now_ms: Callable[[], int] = _monotonic_ms,
+        new_token: Callable[[], bytes] = _random_token,
+    ) -> None:
+        self._directory = directory
+        self._config = config
+        self._settings = settings
+        self._files = files
+        self._clock = clock
+        self._network = network
+        self._parts = parts or Parts()
+        self._now_ms = now_ms
+        self._new_token = new_token
+        self._server: ReplicaServer | None = None
+        self._client: ReplicaClient | None = None
+        self._open()
+
+    # ---- opening and closing -------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Open store and network in the present role."""
+        config, parts = self._config, self._parts
+        self._requests = parts.of(ReplicaRequests)(
+            self._now_ms, timeout_ms=config.slave_timeout, in_sync_replicas=self._settings.in_sync_replicas
+        )
+        requests = self._requests
+        self.store = MessageStore.open(
+            self._directory,
+            config,
+            files=self._files,
+            clock=self._clock,
+            parts=parts.replacing({make_replicas: lambda: requests}),
+        )
+        try:
+            self._generations = parts.of(GenerationsFile)(self._files, self._directory, new_token=self._new_token)
+            self._generations.load()
+            if self.role is BrokerRole.SLAVE:
+                self._follow()
+            elif self.store.read_only_reason is None:
+                self._lead()
+        except BaseException:
+            self.store.close()
+            raise
+
+    def _lead(self) -> None:
+        store = self.store
+        self._generations.begin(log_begin=store.min_offset, log_end=store.max_offset)
+        self._server = self._parts.of(ReplicaServer)(
+            store,
+            self._network.listen(self._settings.ha_listen_address),
+            self._requests,
+            node=self._generations.node,
+            generations=self._generations.entries,
+            file_bytes=self._config.mapped_file_size_commit_log,
+            settings=self._settings,
+        )
+
+    def _follow(self) -> None:
+        self._client = self._parts.of(ReplicaClient)(
+            self.store,
+            self._network,
+            self._generations,
+            file_bytes=self._config.mapped_file_size_commit_log,
+            settings=self._settings,
+            syncs=self._config.flush_disk_type is FlushDiskType.SYNC_FLUSH,
+        )
+
+    def close(self) -> None:
+        """End all links, answer all waiting puts, and close the store. Idempotent."""
+        self._leave()
+        self.store.close()
+
+    def _leave(self) -> None:
+        if self._client is not None:
+            self._client.end("this node is closing")
+            self._client = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        self._requests.close()
+
+    # ---- steps ---------------------------------------------------------------------------------------------------
+
+    @property
+    def role(self) -> BrokerRole:
+        """The present role."""
+        return self._config.broker_role
+
+    def step(self, now_ms: int) -> None:
+        """Do one round of replication. Raises what an open raises if the log has to be cut."""
+        if self._server is not None:
+            self._server.step(now_ms)
+        if self._client is not None:
+            self._client.step(now_ms)
+            if self._client.cut_to is not None:
+                self._cut(self._client.cut_to)
+
+    def _cut(self, offset: int) -> None:
+        """Close the store, cut its log and open it again."""
+        self.close()
+        self._parts.of(cut_log)(self._files, self._directory, self._config, offset=offset)
+        self._open()
+
+    # ---- roles ---------------------------------------------------------------------------------------------------
+
+    def become(self, role: BrokerRole, *, master: str = "") -> None:
+        """Change the role: close the store and open it again. `master` is the address for a slave to connect to."""
+        self.close()
+        self._config = replace(self._config, broker_role=role)
+        self._settings = replace(self._settings, ha_master_address=master)
+        self._open()
+
+    def drain(self) -> int:
+        """Refuse puts from now on; return how many bytes no counted replica has received yet.
+
+        Step the node until this returns 0, or give up and lose these bytes at a change of roles. Without a counted
+        replica all bytes of the log count.
+        """
+        self.store.running_flags.set(RunningFlag.NOT_WRITEABLE)
+        received = None if self._server is None else self._server.most_received
+        return self.store.max_offset - (self.store.min_offset if received is None else received)
+
+    def follow(self, master: str) -> None:
+        """Connect to another master. The link to the old one ends first (R20)."""
+        self._settings = replace(self._settings, ha_master_address=master)
+        if self._client is not None:
+            self._client.end("the address of the master has changed")
+            self._follow()
+
+    def status(self) -> dict[str, Any]:
+        """Return role, offsets, generations and connections as plain values."""
+        store = self.store
+        return {
+            "role": self.role.value,
+            "node": self._generations.node.hex(),
+            "min_offset": store.min_offset,
+            "max_offset": store.max_offset,
+            "flushed_offset": store.flushed_offset,
+            "acknowledged_offset": self._requests.acknowledged_offset,
+            "waiting_puts": self._requests.waiting,
+            "generations": [
+                {"number": each.number, "start": each.start, "token": each.token.hex()}
+                for each in self._generations.entries
+            ],
+            "replicas": [] if self._server is None else [asdict(each) for each in self._server.replicas],
+            "findings": [] if self._server is None else list(self._server.findings),
+            "joined": self._client is not None and self._client.is_joined,
+            "finding": "" if self._client is None else self._client.finding,
+        }

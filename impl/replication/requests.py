@@ -1,0 +1,117 @@
+"""Puts that wait for replicas, and what the connected replicas have confirmed.
+
+A request ends when enough replicas have confirmed its offset, at its deadline, or at the close of the store. A replica
+counts once, however many links it has, and only while it is connected. RocketMQ keeps one offset for all peers of all
+times, and lets requests wait one after the other (R18, R19 and R22).
+Source: `GroupTransferService`.
+"""
+
+import heapq
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import NamedTuple
+
+__all__ = ["ReplicaRequests"]
+
+
+class _Request(NamedTuple):
+    offset: int
+    number: int
+    deadline_ms: int
+    answer: "Future[bool]"
+
+
+class ReplicaRequests:
+    """Implements `impl.put.replication.Replicas`.
+
+    `now_ms` is the monotonic time in milliseconds, `timeout_ms` the longest time a request waits, and
+    `in_sync_replicas` the number of replicas that have to confirm it. The methods may be called from several threads.
+    """
+
+    def __init__(self, now_ms: Callable[[], int], *, timeout_ms: int, in_sync_replicas: int) -> None:
+        self._now_ms = now_ms
+        self._timeout_ms = timeout_ms
+        self._in_sync_replicas = in_sync_replicas
+        self._confirmed: dict[bytes, int] = {}
+        self._by_offset: list[_Request] = []
+        self._by_deadline: deque[_Request] = deque()
+        self._count = 0
+        self._closed = False
+        self._guard = threading.Lock()
+
+    @property
+    def acknowledged_offset(self) -> int | None:
+        """The offset that enough connected replicas have confirmed; None if too few are connected."""
+        offsets = sorted(self._confirmed.values(), reverse=True)
+        return offsets[self._in_sync_replicas - 1] if len(offsets) >= self._in_sync_replicas else None
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests without an answer."""
+        return sum(not each.answer.done() for each in self._by_deadline)
+
+    def request(self, next_offset: int) -> "Future[bool]":
+        """Return a future that becomes True once enough replicas have everything below an offset, else False."""
+        answer: Future[bool] = Future()
+        with self._guard:
+            if not self._closed:
+                self._count += 1
+                request = _Request(next_offset, self._count, self._now_ms() + self._timeout_ms, answer)
+                heapq.heappush(self._by_offset, request)
+                self._by_deadline.append(request)
+        if self._closed:
+            _end(answer, False)
+        self._confirm()
+        return answer
+
+    def note(self, replica: bytes, offset: int) -> None:
+        """Note that a connected replica has confirmed everything below an offset."""
+        with self._guard:
+            self._confirmed[replica] = offset
+        self._confirm()
+
+    def forget(self, replica: bytes) -> None:
+        """Note that a replica is not connected any more."""
+        with self._guard:
+            self._confirmed.pop(replica, None)
+
+    def _confirm(self) -> None:
+        done = []
+        with self._guard:
+            acknowledged = self.acknowledged_offset
+            while acknowledged is not None and self._by_offset and self._by_offset[0].offset <= acknowledged:
+                done.append(heapq.heappop(self._by_offset).answer)
+        for answer in done:
+            _end(answer, True)
+
+    def step(self, now_ms: int) -> int | None:
+        """End each request whose deadline has passed; return the next deadline, or None."""
+        late = []
+        with self._guard:
+            requests = self._by_deadline
+            while requests and (requests[0].answer.done() or requests[0].deadline_ms <= now_ms):
+                late.append(requests.popleft().answer)
+            if late:
+                self._by_offset = [each for each in self._by_offset if each.deadline_ms > now_ms]
+                heapq.heapify(self._by_offset)
+            due_ms = requests[0].deadline_ms if requests else None
+        for answer in late:
+            _end(answer, False)
+        return due_ms
+
+    def close(self) -> None:
+        """End all requests; a later one ends at once."""
+        with self._guard:
+            self._closed = True
+            left = [each.answer for each in self._by_deadline]
+            self._by_deadline.clear()
+            self._by_offset.clear()
+        for answer in left:
+            _end(answer, False)
+
+
+def _end(answer: "Future[bool]", value: bool) -> None:
+    if not answer.done():
+        answer.set_result(value)

@@ -1,0 +1,316 @@
+"""The side of a master: accept replicas, send them the log, take their acknowledgements.
+
+Each connection is a small state machine. It waits for the greeting of a slave, answers with START, CUT or GONE, then
+sends frames of data and heartbeats. Everything is checked before it has an effect:
+
+1. A replica counts once its first acknowledgement after the greeting has come. A bare connection never counts (R17).
+2. An acknowledgement past what this connection has sent ends the connection (R3, R18).
+3. A second connection of a replica ends its first one, so that a replica counts once.
+4. A connection that is silent for `ha_housekeeping_interval` ends.
+
+Bytes of the log are copied into the frame, so no file is held while a frame waits (R28).
+Source: `HAService.AcceptSocketService`, `HAConnection`.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tornpage.impl.replication.frames import (
+    Action,
+    BadFrame,
+    Frame,
+    FrameReader,
+    Greeting,
+    Kind,
+    data_frame,
+    greeting_of,
+    ping_frame,
+    read_ack,
+    refusal_frame,
+    welcome_frame,
+)
+from tornpage.impl.replication.generations import Generation, common_point
+from tornpage.impl.replication.link import Link, Listener
+from tornpage.impl.replication.requests import ReplicaRequests
+from tornpage.impl.replication.settings import ReplicationSettings
+from tornpage.impl.store import MessageStore
+
+__all__ = ["ReplicaConnection", "ReplicaServer", "ReplicaState"]
+
+_LOG = logging.getLogger("tornpage.replication")
+
+_READ_BYTES = 64 << 10
+_FRAMES_PER_STEP = 64
+_FINDINGS_MAX = 100
+_REQUEST_BYTES_MAX = 0
+"""A slave sends no data, so its frames are as long as a greeting at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """One connection, for operators. Offsets are physical; `received` and `durable` are 0 before the first
+    acknowledgement.
+    """
+
+    peer: str
+    node: str
+    counts: bool
+    sent: int
+    received: int
+    durable: int
+
+
+class ReplicaConnection:
+    """One accepted link. `ended` is the reason once it is closed, else an empty text."""
+
+    def __init__(
+        self,
+        link: Link,
+        store: MessageStore,
+        *,
+        node: bytes,
+        generations: Sequence[Generation],
+        file_bytes: int,
+        settings: ReplicationSettings,
+        now_ms: int,
+    ) -> None:
+        self.ended = ""
+        self.replica = b""
+        self.counts = False
+        self.sent = self.received = self.durable = 0
+        self._link = link
+        self._store = store
+        self._node = node
+        self._generations = tuple(generations)
+        self._file_bytes = file_bytes
+        self._settings = settings
+        self._reader = FrameReader(_REQUEST_BYTES_MAX)
+        self._unsent = b""
+        self._is_streaming = False
+        self._is_last = False
+        self._heard_ms = self._sent_ms = now_ms
+
+    @property
+    def state(self) -> ReplicaState:
+        """The state for operators."""
+        return ReplicaState(self._link.peer, self.replica.hex(), self.counts, self.sent, self.received, self.durable)
+
+    @property
+    def confirmed(self) -> int:
+        """The offset that counts for waiting puts."""
+        return self.durable if self._settings.acknowledge == "durable" else self.received
+
+    def step(self, now_ms: int) -> None:
+        """Read, then write, without blocking."""
+        try:
+            self._read(now_ms)
+            self._write(now_ms)
+        except BadFrame as error:
+            self.end(str(error))
+
+    def end(self, reason: str) -> None:
+        """End the connection."""
+        if not self.ended:
+            self.ended = reason
+            self.counts = False
+            self._link.close()
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def _read(self, now_ms: int) -> None:
+        data = self._link.receive(_READ_BYTES)
+        if data is None:
+            raise BadFrame("the replica has ended the link")
+        if not data:
+            if now_ms - self._heard_ms > self._settings.ha_housekeeping_interval:
+                raise BadFrame(f"nothing was received for {now_ms - self._heard_ms} ms")
+            return
+        self._heard_ms = now_ms
+        for frame in self._reader.feed(data):
+            self._take(frame)
+
+    def _take(self, frame: Frame) -> None:
+        if frame.kind is Kind.HELLO and not self.replica:
+            self._greet(greeting_of(frame.body))
+        elif frame.kind is Kind.ACK and self._is_streaming:
+            self._acknowledge(*read_ack(frame.body))
+        else:
+            raise BadFrame(f"a frame of kind {frame.kind.name} may not come here")
+
+    def _greet(self, theirs: Greeting) -> None:
+        """Compare both logs and answer a slave."""
+        store, self.replica = self._store, theirs.node
+        begin, end = store.min_offset, store.max_offset
+        ours = Greeting(self._node, self._file_bytes, end > 0, begin, end, store.flushed_offset, self._generations)
+        if theirs.file_bytes != self._file_bytes:
+            self._refuse(f"log files have {self._file_bytes} bytes here and {theirs.file_bytes} there")
+            return
+        if theirs.node == self._node:
+            self._refuse("the replica has the identity of its master: it is a copy of this directory")
+            return
+        if not theirs.has_log:
+            self._start(begin, ours)
+            return
+        point = common_point(self._generations, end, theirs.generations, theirs.end)
+        if point is None:
+            self._refuse("both logs have no common generation: they belong to different stores")
+        elif point < theirs.end:
+            self._unsent += welcome_frame(Action.CUT, point, ours)
+            self._is_last = True
+        elif point < begin:
+            self._unsent += welcome_frame(Action.GONE, begin, ours)
+            self._is_last = True
+        else:
+            self._start(point, ours)
+
+    def _start(self, position: int, ours: Greeting) -> None:
+        self.sent, self._is_streaming = position, True
+        self._unsent += welcome_frame(Action.START, position, ours)
+
+    def _refuse(self, sentence: str) -> None:
+        self._unsent += refusal_frame(sentence)
+        self._is_last = True
+
+    def _acknowledge(self, received: int, durable: int) -> None:
+        if received > self.sent:
+            raise BadFrame(f"offset {received} is acknowledged, but only {self.sent} was sent")
+        self.received, self.durable, self.counts = received, durable, True
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def _write(self, now_ms: int) -> None:
+        for _ in range(_FRAMES_PER_STEP):
+            if not self._unsent and self._is_streaming:
+                self._unsent = self._next_frame(now_ms)
+            if not self._unsent:
+                break
+            count = self._link.send(self._unsent)
+            if not count:
+                return
+            self._unsent, self._sent_ms = self._unsent[count:], now_ms
+        if self._is_last and not self._unsent:
+            raise BadFrame("the answer to the greeting is sent")
+
+    def _next_frame(self, now_ms: int) -> bytes:
+        """Return the next frame of data or a heartbeat, b"" if nothing is to be sent."""
+        if self.sent < self._store.min_offset:
+            raise BadFrame(f"the log begins at {self._store.min_offset} now, and {self.sent} was not sent")
+        end = self._store.flushed_offset if self._settings.send_flushed_only else None
+        data = self._bytes_at(self.sent, end)
+        if data:
+            offset, self.sent = self.sent, self.sent + len(data)
+            return data_frame(offset, data)
+        if now_ms - self._sent_ms > self._settings.ha_send_heartbeat_interval:
+            return ping_frame(self._store.max_offset)
+        return b""
+
+    def _bytes_at(self, offset: int, end: int | None) -> bytes:
+        """Return a copy of the next bytes of the log, below `end` if that is given."""
+        size_bytes = self._settings.ha_transfer_batch_size
+        if end is not None:
+            size_bytes = min(size_bytes, end - offset)
+        if size_bytes <= 0:
+            return b""
+        buffer = self._store.commit_log_data(offset)
+        if buffer is None:
+            return b""
+        with buffer:
+            return bytes(buffer.view[:size_bytes])
+
+
+class ReplicaServer:
+    """All connections of a master. `findings` are sentences about connections that ended, the newest last."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        listener: Listener,
+        requests: ReplicaRequests,
+        *,
+        node: bytes,
+        generations: Sequence[Generation],
+        file_bytes: int,
+        settings: ReplicationSettings,
+        connection: type[ReplicaConnection] = ReplicaConnection,
+    ) -> None:
+        self._connection = connection
+        self.findings: list[str] = []
+        self._store = store
+        self._listener = listener
+        self._requests = requests
+        self._node = node
+        self._generations = generations
+        self._file_bytes = file_bytes
+        self._settings = settings
+        self._connections: list[ReplicaConnection] = []
+
+    @property
+    def replicas(self) -> tuple[ReplicaState, ...]:
+        """The state of each connection."""
+        return tuple(each.state for each in self._connections)
+
+    def step(self, now_ms: int) -> None:
+        """Accept new links and let each connection read and write once."""
+        while (link := self._listener.accept()) is not None:
+            self._accept(link, now_ms)
+        for connection in tuple(self._connections):
+            connection.step(now_ms)
+            if connection.replica and not connection.ended:
+                self._end_others(connection)
+            self._note(connection)
+        self._requests.step(now_ms)
+
+    def _accept(self, link: Link, now_ms: int) -> None:
+        if len(self._connections) >= self._settings.connections_max:
+            link.close()
+            self._find(link.peer, f"there are {self._settings.connections_max} connections already")
+            return
+        if self._settings.peers and link.peer.rpartition(":")[0] not in self._settings.peers:
+            link.close()
+            self._find(link.peer, "this address is not in `peers`")
+            return
+        self._connections.append(
+            self._connection(
+                link,
+                self._store,
+                node=self._node,
+                generations=self._generations,
+                file_bytes=self._file_bytes,
+                settings=self._settings,
+                now_ms=now_ms,
+            )
+        )
+
+    def _end_others(self, newest: ReplicaConnection) -> None:
+        """End older connections of the same replica."""
+        place = self._connections.index(newest)
+        for older in self._connections[:place]:
+            if older.replica == newest.replica:
+                older.end("the replica has a newer connection")
+
+    def _note(self, connection: ReplicaConnection) -> None:
+        for ended in [each for each in self._connections if each.ended]:
+            self._connections.remove(ended)
+            self._find(ended.state.peer, ended.ended)
+            if ended.replica and not any(each.replica == ended.replica and each.counts for each in self._connections):
+                self._requests.forget(ended.replica)
+        if connection.counts:
+            self._requests.note(connection.replica, connection.confirmed)
+
+    def _find(self, peer: str, reason: str) -> None:
+        _LOG.info("connection_ended peer=%s reason=%r", peer, reason)
+        self.findings = [*self.findings[1 - _FINDINGS_MAX :], f"{peer}: {reason}"]
+
+    @property
+    def most_received(self) -> int | None:
+        """The highest offset that a counted replica has received; None without one."""
+        return max((each.received for each in self._connections if each.counts), default=None)
+
+    def close(self) -> None:
+        """End all connections and stop listening."""
+        self._listener.close()
+        for connection in self._connections:
+            connection.end("the master is closing")
+            self._requests.forget(connection.replica)
+        self._connections = []

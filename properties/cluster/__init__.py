@@ -1,0 +1,1 @@
+"""Crash a master and its replicas: recorded disks, a recorded network, one clock."""
