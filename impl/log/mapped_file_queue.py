@@ -104,8 +104,8 @@ class MappedFileQueue:
     def next_file(self, first_offset: int = 0) -> MappedFile:
         """Return a new file after the last one, durable in size and name.
 
-        The first file of a log begins at `first_offset`. It has a buffer if one is free. It is part of the log only after `add`, so that the previous file can be ended
-        first. Raises OSError if no file can be created.
+        The first file of a log begins at `first_offset`. It has a buffer if one is free. It is part of the log only
+        after `add`, so that the previous file can be ended first. Raises OSError if no file can be created.
         """
         base_offset = self.mapped[-1].end_offset if self.mapped else first_offset
         buffer = self._borrow(base_offset)

@@ -50,7 +50,9 @@ class ReplicaClient:
         file_bytes: int,
         settings: ReplicationSettings,
         syncs: bool,
+        reader: type[FrameReader] = FrameReader,
     ) -> None:
+        self._new_reader = reader
         self.cut_to: int | None = None
         self.finding = ""
         self._store = store
@@ -60,7 +62,7 @@ class ReplicaClient:
         self._settings = settings
         self._syncs = syncs
         self._link: Link | None = None
-        self._reader = FrameReader(0)
+        self._reader = reader(0)
         self._pending = bytearray()
         self._unsent = b""
         self._has_log = False
@@ -113,7 +115,7 @@ class ReplicaClient:
     def _begin(self, now_ms: int) -> None:
         """Begin a new link with empty buffers."""
         store = self._store
-        self._reader = FrameReader(TRANSFER_BATCH_BYTES_MAX)
+        self._reader = self._new_reader(TRANSFER_BATCH_BYTES_MAX)
         self._pending.clear()
         self._is_joined, self._acknowledged = False, None
         self._end = store.max_offset

@@ -218,6 +218,11 @@ class FrameReader:
         while (frame := self._next()) is not None:
             yield frame
 
+    def check(self, kind: int, body: bytes, checksum: int) -> None:
+        """Raise BadFrame unless the checksum of a frame matches."""
+        if checksum != _checksum(kind, body):
+            raise BadFrame("the checksum of a frame does not match")
+
     def _next(self) -> Frame | None:
         if len(self._held) < _HEAD.size:
             return None
@@ -229,7 +234,6 @@ class FrameReader:
         if len(self._held) < _HEAD.size + size_bytes:
             return None
         body = bytes(self._held[_HEAD.size : _HEAD.size + size_bytes])
-        if checksum != _checksum(kind, body):
-            raise BadFrame("the checksum of a frame does not match")
+        self.check(kind, body, checksum)
         del self._held[: _HEAD.size + size_bytes]
         return Frame(Kind(kind), body)

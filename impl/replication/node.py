@@ -23,10 +23,11 @@ from tornpage.impl.parts import Parts
 from tornpage.impl.put.replication import make_replicas
 from tornpage.impl.replication.client import ReplicaClient
 from tornpage.impl.replication.cutting import cut_log
-from tornpage.impl.replication.generations import TOKEN_BYTES, GenerationsFile
+from tornpage.impl.replication.frames import FrameReader
+from tornpage.impl.replication.generations import TOKEN_BYTES, GenerationsFile, common_point
 from tornpage.impl.replication.link import Network
 from tornpage.impl.replication.requests import ReplicaRequests
-from tornpage.impl.replication.server import ReplicaServer
+from tornpage.impl.replication.server import ReplicaConnection, ReplicaServer
 from tornpage.impl.replication.settings import ReplicationSettings
 from tornpage.impl.service.running_flags import RunningFlag
 from tornpage.impl.store import MessageStore
@@ -113,6 +114,9 @@ class ReplicatedStore:
             generations=self._generations.entries,
             file_bytes=self._config.mapped_file_size_commit_log,
             settings=self._settings,
+            connection=self._parts.of(ReplicaConnection),
+            reader=self._parts.of(FrameReader),
+            compare=self._parts.of(common_point),
         )
 
     def _follow(self) -> None:
@@ -123,6 +127,7 @@ class ReplicatedStore:
             file_bytes=self._config.mapped_file_size_commit_log,
             settings=self._settings,
             syncs=self._config.flush_disk_type is FlushDiskType.SYNC_FLUSH,
+            reader=self._parts.of(FrameReader),
         )
 
     def close(self) -> None:

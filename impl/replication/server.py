@@ -13,8 +13,9 @@ Source: `HAService.AcceptSocketService`, `HAConnection`.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tornpage.impl.replication.frames import (
     Action,
@@ -39,6 +40,9 @@ from tornpage.impl.store import MessageStore
 __all__ = ["ReplicaConnection", "ReplicaServer", "ReplicaState"]
 
 _LOG = logging.getLogger("tornpage.replication")
+
+Compare = Callable[[Sequence[Generation], int, Sequence[Generation], int], int | None]
+"""See `impl.replication.generations.common_point`."""
 
 _READ_BYTES = 64 << 10
 _FRAMES_PER_STEP = 64
@@ -74,6 +78,8 @@ class ReplicaConnection:
         file_bytes: int,
         settings: ReplicationSettings,
         now_ms: int,
+        reader: type[FrameReader] = FrameReader,
+        compare: Compare = common_point,
     ) -> None:
         self.ended = ""
         self.replica = b""
@@ -85,7 +91,8 @@ class ReplicaConnection:
         self._generations = tuple(generations)
         self._file_bytes = file_bytes
         self._settings = settings
-        self._reader = FrameReader(_REQUEST_BYTES_MAX)
+        self._reader = reader(_REQUEST_BYTES_MAX)
+        self._compare = compare
         self._unsent = b""
         self._is_streaming = False
         self._is_last = False
@@ -152,7 +159,7 @@ class ReplicaConnection:
         if not theirs.has_log:
             self._start(begin, ours)
             return
-        point = common_point(self._generations, end, theirs.generations, theirs.end)
+        point = self._compare(self._generations, end, theirs.generations, theirs.end)
         if point is None:
             self._refuse("both logs have no common generation: they belong to different stores")
         elif point < theirs.end:
@@ -233,8 +240,10 @@ class ReplicaServer:
         file_bytes: int,
         settings: ReplicationSettings,
         connection: type[ReplicaConnection] = ReplicaConnection,
+        reader: type[FrameReader] = FrameReader,
+        compare: Compare = common_point,
     ) -> None:
-        self._connection = connection
+        self._new_connection = partial(connection, reader=reader, compare=compare)
         self.findings: list[str] = []
         self._store = store
         self._listener = listener
@@ -271,7 +280,7 @@ class ReplicaServer:
             self._find(link.peer, "this address is not in `peers`")
             return
         self._connections.append(
-            self._connection(
+            self._new_connection(
                 link,
                 self._store,
                 node=self._node,

@@ -16,14 +16,18 @@ MASTER, REPLICA = 0, 1
 
 
 class RecordedLink:
-    """Both directions of one connection. `arrived` has all bytes that each end has taken, by receiver.
+    """Both directions of one connection. `sent` and `arrived` have all bytes of a direction, by receiver.
 
+    `stamps` has, by receiver, the number of sent bytes after each send and the crash point of the sender then.
     `room` is how many more bytes arrive in a direction, None without a limit.
     """
 
-    def __init__(self, replica: int, address: str) -> None:
+    def __init__(self, replica: int, address: str, now: tuple[Callable[[], int], Callable[[], int]]) -> None:
         self.replica = replica
         self.address = address
+        self.stamps: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+        self.sent = (bytearray(), bytearray())
+        self._now = now
         self.waiting = (bytearray(), bytearray())
         self.arrived = (bytearray(), bytearray())
         self.room: list[int | None] = [None, None]
@@ -54,6 +58,25 @@ class RecordedLink:
             self.room[way], self.is_over[way] = None, True
         self.is_closed = True
 
+    def put(self, way: Way, data: bytes) -> None:
+        """Accept bytes for the receiver of a direction."""
+        self.waiting[way].extend(data)
+        self.sent[way].extend(data)
+        self.stamps[way].append((len(self.sent[way]), self._now[1 - way]()))
+
+    def withdraw(self, way: Way, event: int) -> None:
+        """Remove the bytes that were sent after a crash point of the sender. None of them was taken."""
+        sent = max((count for count, at in self.stamps[way] if at <= event), default=0)
+        unsent = len(self.sent[way]) - sent
+        if unsent:
+            del self.sent[way][sent:]
+            del self.waiting[way][max(0, len(self.waiting[way]) - unsent) :]
+
+    def taken_event(self, way: Way) -> int:
+        """Return the crash point of the sender up to which sent bytes have been taken, 0 without any."""
+        taken = len(self.sent[way]) - len(self.waiting[way])
+        return next((at for count, at in self.stamps[way] if count >= taken and taken), 0)
+
     def leave(self, way: Way) -> None:
         """Close the end that receives in a direction. The other end takes what was sent, then sees the end."""
         self.is_closed = True
@@ -77,7 +100,7 @@ class LinkEnd:
         """Accept all bytes, none after the end."""
         if self._link.is_closed:
             return 0
-        self._link.waiting[1 - self._way].extend(data)
+        self._link.put(1 - self._way, data)
         return len(data)
 
     def receive(self, size_bytes_max: int) -> bytes | None:
@@ -106,31 +129,39 @@ class RecordedListener:
 
 
 class RecordedNetwork:
-    """All links and listeners of a run. `links` has every link, oldest first."""
+    """All links and listeners of a run.
+
+    `links` has every link, oldest first. `events` returns the present crash point of each node.
+    """
 
     def __init__(self) -> None:
         self.links: list[RecordedLink] = []
-        self._listeners: dict[str, RecordedListener] = {}
+        self.events: dict[int, Callable[[], int]] = {}
+        self._listeners: dict[str, tuple[int, RecordedListener]] = {}
 
     def of(self, node: int) -> "_NodeNetwork":
         """Return the network as one node uses it."""
         return _NodeNetwork(self, node)
 
-    def listen(self, address: str) -> RecordedListener:
+    def listen(self, node: int, address: str) -> RecordedListener:
         """Listen at an address."""
         listener = RecordedListener(lambda: self._listeners.pop(address, None))
-        self._listeners[address] = listener
+        self._listeners[address] = node, listener
         return listener
 
     def connect(self, node: int, address: str) -> LinkEnd | None:
         """Return a new link, None if no node listens there."""
-        listener = self._listeners.get(address)
-        if listener is None:
+        found = self._listeners.get(address)
+        if found is None:
             return None
-        link = RecordedLink(node, address)
+        master, listener = found
+        link = RecordedLink(node, address, (self._event_of(master), self._event_of(node)))
         self.links.append(link)
         listener.backlog.append(link.end(MASTER))
         return link.end(REPLICA)
+
+    def _event_of(self, node: int) -> Callable[[], int]:
+        return lambda: self.events[node]() if node in self.events else 0
 
     def links_of(self, node: int, address: str) -> Iterator[RecordedLink]:
         """Yield the links of a node, as a replica or as the master at its address."""
@@ -153,7 +184,7 @@ class _NodeNetwork:
 
     def listen(self, address: str) -> RecordedListener:
         """Listen at an address."""
-        return self._network.listen(address)
+        return self._network.listen(self._node, address)
 
     def connect(self, address: str) -> LinkEnd | None:
         """Connect to an address."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from tornpage.impl.parts import Parts
 from tornpage.properties.planted.programs import Program
 from tornpage.properties.program.case import Case
+from tornpage.properties.program.cluster_case import ClusterCase, ClusterProgram
 
 __all__ = ["DURABILITY", "Origin", "PlantedBug"]
 
@@ -37,6 +38,7 @@ class PlantedBug:
     `program` is the minimal reproducer. Its last operation breaks a guarantee, and the store without the bug keeps all
     guarantees. The broken guarantee is `contract` unless `breaks_first` names another one that is judged earlier. A bug
     for which two threads have to meet has no program. A bug that no single thread can show has `needs_threads` set.
+    A bug of replication has the program of a `cluster` instead; a run with it ends with a healed network.
     """
 
     id: str
@@ -49,6 +51,7 @@ class PlantedBug:
     machine: str = ""
     needs_threads: bool = False
     program: Program | None = None
+    cluster: ClusterProgram | None = None
     breaks_first: int = 0
 
     @property
@@ -63,6 +66,14 @@ class PlantedBug:
             return None
         settings, operations = self.program
         return Case(replace(settings, bug=self.id), operations)
+
+    @property
+    def cluster_reproducer(self) -> ClusterCase | None:
+        """Return the minimal reproducer of a cluster, with the bug in its settings."""
+        if self.cluster is None:
+            return None
+        settings, operations = self.cluster
+        return ClusterCase(replace(settings, bug=self.id), operations)
 
     @property
     def shown_contract(self) -> int:

@@ -1,0 +1,1 @@
+"""Specify the copies of a log: a master, its replicas, and what may become of them."""

@@ -1,0 +1,199 @@
+"""Define the operations of a cluster as frozen values: clients, steps, the network, crashes, roles.
+
+Nodes are numbered from 0. Node 0 begins as the master. A number is taken modulo the number of nodes, or of replicas for
+an operation on a link. An operation on a node that is down does nothing, except `RestartNode`.
+
+The defaults are the simplest choices: everything sent arrives, and a power loss keeps nothing that was not durable.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from tornpage.model.operations import Choice, Others
+
+__all__ = [
+    "CLUSTER_OPERATIONS",
+    "AdvanceTime",
+    "ChangeRoles",
+    "CloseNode",
+    "ClusterOperation",
+    "CrashNode",
+    "FailFile",
+    "FlipBit",
+    "FlushNode",
+    "HealLink",
+    "LimitLink",
+    "PutOn",
+    "ResetLink",
+    "RestartNode",
+    "RunAll",
+    "SetNodeClock",
+    "StepNode",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PutOn:
+    """Put a message to a node, without waiting for its answer. A slave refuses it."""
+
+    node: int = 0
+    queue_id: int = 0
+    body_bytes: int = 0
+    fill: int = 0
+    key: str = ""
+    op: Literal["put_on"] = "put_on"
+
+
+@dataclass(frozen=True, slots=True)
+class StepNode:
+    """Let a node do one round of replication, and of each service that is due."""
+
+    node: int = 0
+    op: Literal["step_node"] = "step_node"
+
+
+@dataclass(frozen=True, slots=True)
+class RunAll:
+    """Let every node do rounds in turn, one millisecond apart."""
+
+    rounds: int = 4
+    op: Literal["run_all"] = "run_all"
+
+
+@dataclass(frozen=True, slots=True)
+class FlushNode:
+    """Make the log of a node durable."""
+
+    node: int = 0
+    op: Literal["flush_node"] = "flush_node"
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceTime:
+    """Let time pass for all nodes."""
+
+    by_ms: int = 1000
+    op: Literal["advance_time"] = "advance_time"
+
+
+@dataclass(frozen=True, slots=True)
+class SetNodeClock:
+    """Set the wall clock of a node; monotonic time goes on."""
+
+    node: int = 0
+    by_ms: int = 0
+    op: Literal["set_node_clock"] = "set_node_clock"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitLink:
+    """Let only some more bytes arrive at one end of the newest link of a replica. 0 is a partition of that direction."""
+
+    replica: int = 0
+    to_master: bool = False
+    size_bytes: int = 0
+    op: Literal["limit_link"] = "limit_link"
+
+
+@dataclass(frozen=True, slots=True)
+class HealLink:
+    """Remove the limits of all links of a replica."""
+
+    replica: int = 0
+    op: Literal["heal_link"] = "heal_link"
+
+
+@dataclass(frozen=True, slots=True)
+class ResetLink:
+    """End the newest link of a replica; a prefix of the bytes under way arrives in each direction."""
+
+    replica: int = 0
+    to_master_bytes: int = 0
+    to_replica_bytes: int = 0
+    op: Literal["reset_link"] = "reset_link"
+
+
+@dataclass(frozen=True, slots=True)
+class FlipBit:
+    """Flip a bit that is under way on the newest link of a replica, counted from the first byte."""
+
+    replica: int = 0
+    to_master: bool = False
+    bit: int = 0
+    op: Literal["flip_bit"] = "flip_bit"
+
+
+@dataclass(frozen=True, slots=True)
+class FailFile:
+    """Let the next creation of a log file on a node fail, as on a full disk."""
+
+    node: int = 1
+    op: Literal["fail_file"] = "fail_file"
+
+
+@dataclass(frozen=True, slots=True)
+class CrashNode:
+    """Lose a node, by a power loss or a kill, `back` events before the end of its last operation.
+
+    `survived` and `others` are those of `Crash`. The links of a node that dies silently stay half-open.
+    """
+
+    node: int = 0
+    kill: bool = False
+    back: int = 0
+    silent: bool = False
+    survived: Mapping[str, Choice] = field(default_factory=dict)
+    others: Others = "lost"
+    op: Literal["crash_node"] = "crash_node"
+
+
+@dataclass(frozen=True, slots=True)
+class RestartNode:
+    """Open the store of a node that is down, in its last role."""
+
+    node: int = 0
+    op: Literal["restart_node"] = "restart_node"
+
+
+@dataclass(frozen=True, slots=True)
+class CloseNode:
+    """Close a node: its waiting puts are answered."""
+
+    node: int = 0
+    op: Literal["close_node"] = "close_node"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRoles:
+    """Make a node the master by hand, and every other node its slave. Nodes that are down change when they restart.
+
+    A `drained` change first refuses puts and runs all nodes until a replica has everything.
+    """
+
+    master: int = 1
+    drained: bool = False
+    op: Literal["change_roles"] = "change_roles"
+
+
+ClusterOperation = (
+    PutOn
+    | StepNode
+    | RunAll
+    | FlushNode
+    | AdvanceTime
+    | SetNodeClock
+    | LimitLink
+    | HealLink
+    | ResetLink
+    | FlipBit
+    | FailFile
+    | CrashNode
+    | RestartNode
+    | CloseNode
+    | ChangeRoles
+)
+"""An operation of a cluster."""
+
+CLUSTER_OPERATIONS: dict[str, Any] = {kind().op: kind for kind in get_args(ClusterOperation)}
+"""The operations of a cluster by name."""

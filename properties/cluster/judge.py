@@ -1,0 +1,189 @@
+"""Judge a cluster by contract 15, in six parts, and by the contracts of each store.
+
+(a) A slave's log is a prefix of its master's, byte for byte, from the moment at which the master has accepted it.
+(b) A put that waited and succeeded is on as many replicas as it waited for; durably, if that was asked for.
+(c) With a healed network and all nodes up, all copies become equal within a bound.
+(d) Every copy keeps contracts 1 to 7: prefix, floor, no resurrection, queues, index, starts.
+(e) Every put is answered, at its deadline at the latest.
+(f) A replica acknowledges only what it has; the master counts only replicas that have acknowledged.
+
+Expected bytes are those that the master had after each put.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tornpage.model.replication.operations import PutOn
+from tornpage.model.replication.state import Copy, Entry, Replicated
+from tornpage.properties.program.cluster_case import ClusterSettings
+from tornpage.properties.cluster.nodes import SLAVE_TIMEOUT_MS, TOPIC, Node, OpenPut
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.program.log_places import LOG_DIRECTORY, log_files
+
+__all__ = [
+    "acknowledged_is_there",
+    "all_puts_are_answered",
+    "confirmed_put_is_held",
+    "content_differs",
+    "copies_are_equal",
+    "counted_is_acknowledged",
+    "end_is_not_legal",
+    "exit_is_clean",
+    "holds",
+    "log_bytes",
+    "no_put_is_overdue",
+    "nothing_past_the_end",
+    "queues_and_keys_hold_the_log",
+]
+
+_SLACK_MS = 100
+_PULL_MAX = 32
+
+
+# ---- logs ------------------------------------------------------------------------------------------------------------
+
+
+def log_bytes(node: Node, begin: int, end: int, file_bytes: int) -> bytes:
+    """Return what the process sees of a stretch of the log; short where a file is missing."""
+    found = bytearray()
+    present = node.files.paths()
+    while begin < end:
+        base = begin // file_bytes * file_bytes
+        path, stop = f"{LOG_DIRECTORY}/{base:020d}", min(end, base + file_bytes)
+        if path not in present:
+            break
+        found += node.files.peek(path, begin - base, stop - begin)
+        begin = stop
+    return bytes(found)
+
+
+def _expected(copy: Copy, contents: Mapping[int, bytes]) -> bytes:
+    return b"".join(contents[entry.identity] for entry in copy.log)
+
+
+def holds(node: Node, copy: Copy, contents: Mapping[int, bytes], settings: ClusterSettings) -> bool:
+    """Return whether the log of a node has the bytes of these entries and no others."""
+    return log_bytes(node, 0, node.end, settings.file_bytes) == _expected(copy, contents)
+
+
+def content_differs(node: Node, copy: Copy, contents: Mapping[int, bytes], settings: ClusterSettings) -> None:
+    """Contract 15 (a), or 1 on a master: the bytes of a log are those that were put."""
+    found, expected = log_bytes(node, 0, node.end, settings.file_bytes), _expected(copy, contents)
+    at = next((n for n, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), min(len(found), len(expected)))
+    number = 15 if node.role == "slave" else 1
+    sentence = f"the log of node {node.number} differs from what was put at offset {at}"
+    raise GuaranteeBroken(number, sentence, expected[at : at + 16].hex(" "), found[at : at + 16].hex(" "))
+
+
+def end_is_not_legal(node: Node, states: Sequence[Replicated], *, is_open: bool) -> None:
+    """Contract 15 (a), or 2 after a recovery: the log of a node ends where it may."""
+    legal = sorted({state.copies[node.number].end for state in states})
+    number = 2 if is_open else 15 if node.role == "slave" else 1
+    what = "after its recovery " if is_open else ""
+    sentence = f"the log of node {node.number} {what}ends where it may not"
+    raise GuaranteeBroken(number, sentence, " or ".join(map(str, legal)) or "no legal log", str(node.end))
+
+
+def nothing_past_the_end(node: Node, file_bytes: int) -> None:
+    """Contract 3: every byte past the end of the log is zero."""
+    for path in log_files(node.files.paths()):
+        base = int(path.rpartition("/")[2])
+        past = node.files.peek(path, max(0, node.end - base), file_bytes) if node.end < base + file_bytes else b""
+        if any(past):
+            raise GuaranteeBroken(3, f"bytes are left past the end {node.end} of the log of node {node.number}")
+
+
+def copies_are_equal(master: Node, nodes: Iterable[Node], file_bytes: int) -> None:
+    """Contract 15 (c): with time and a network, each replica gets everything."""
+    expected = log_bytes(master, 0, master.end, file_bytes)
+    for node in nodes:
+        if node.end != master.end:
+            assert node.replicated is not None
+            why = node.replicated.status()["finding"]
+            sentence = f"node {node.number} does not catch up with its master"
+            raise GuaranteeBroken(15, sentence, f"a log up to {master.end}", f"up to {node.end}; {why}")
+        if log_bytes(node, 0, node.end, file_bytes) != expected:
+            raise GuaranteeBroken(15, f"the log of node {node.number} differs from that of its master")
+
+
+# ---- puts and acknowledgements ---------------------------------------------------------------------------------------
+
+
+def confirmed_put_is_held(held: Mapping[int, set[int]], identity: int, *, master: int, quorum: int) -> None:
+    """Contract 15 (b): replicas have what was confirmed."""
+    replicas = held.get(identity, set()) - {master}
+    if len(replicas) < quorum:
+        sentence = f"a put is answered PUT_OK, and {len(replicas)} replicas had its message"
+        raise GuaranteeBroken(15, sentence, f"at least {quorum}", str(sorted(replicas)))
+
+
+def no_put_is_overdue(puts: Iterable[OpenPut], now_ms: int) -> None:
+    """Contract 15 (e): a put is answered by its deadline, once the services had a round after it."""
+    for put in puts:
+        if not put.answer.done() and now_ms - put.made_ms > SLAVE_TIMEOUT_MS + _SLACK_MS:
+            waited = f"{now_ms - put.made_ms} ms"
+            raise GuaranteeBroken(16, "a put is not answered at its deadline", f"{SLAVE_TIMEOUT_MS} ms", waited)
+
+
+def all_puts_are_answered(puts: Iterable[OpenPut]) -> None:
+    """Contract 15 (e): a close answers every put."""
+    left = sum(not put.answer.done() for put in puts)
+    if left:
+        raise GuaranteeBroken(16, "a close leaves puts without an answer", "0", str(left))
+
+
+def exit_is_clean(node: Node) -> None:
+    """Contract 2: a close of a sound store is recorded as a clean exit."""
+    if any(path.endswith("/abort") for path in node.files.paths()):
+        raise GuaranteeBroken(2, f"a clean close of node {node.number} leaves the abort marker")
+
+
+def acknowledged_is_there(node: Node, received: int, durable: int) -> None:
+    """Contract 15 (f): a replica acknowledges what it has, and as durable what it has synced."""
+    end, flushed = node.end, node.store.flushed_offset
+    if received > end:
+        raise GuaranteeBroken(15, f"node {node.number} acknowledges more than it has", str(end), str(received))
+    if durable > flushed:
+        sentence = f"node {node.number} acknowledges more as durable than it has synced"
+        raise GuaranteeBroken(15, sentence, str(flushed), str(durable))
+
+
+def counted_is_acknowledged(acknowledged: int | None, replicas: int, quorum: int) -> None:
+    """Contract 15 (f): a replica counts once it has acknowledged, and each one once."""
+    if acknowledged is not None and replicas < quorum:
+        sentence = f"the master counts a quorum, and {replicas} connected replicas have acknowledged anything"
+        raise GuaranteeBroken(15, sentence, f"at least {quorum}", str(replicas))
+
+
+# ---- queues and keys -------------------------------------------------------------------------------------------------
+
+
+def queues_and_keys_hold_the_log(node: Node, records: Sequence[tuple[Entry, PutOn]]) -> None:
+    """Contract 4 and 5: queues and index of every copy have the messages of the log, in order."""
+    for queue_id in sorted({put.queue_id for _, put in records} | {0, 1}):
+        expected = [entry.begin for entry, put in records if put.queue_id == queue_id]
+        found = observed("get_message", lambda: _queue(node, queue_id))
+        if found != expected:
+            sentence = f"queue {queue_id} of node {node.number} does not hold its messages"
+            raise GuaranteeBroken(4, sentence, str(expected), str(found))
+    for key in sorted({put.key for _, put in records if put.key}):
+        expected = [entry.begin for entry, put in records if put.key == key]
+        found = observed("query_message", lambda: _by_key(node, key))
+        if found != expected:
+            sentence = f"node {node.number} does not find the messages of a key"
+            raise GuaranteeBroken(5, sentence, str(expected), str(found))
+
+
+def _queue(node: Node, queue_id: int) -> list[int]:
+    """Return the offsets of the messages of a queue."""
+    found: list[int] = []
+    while len(found) < node.store.max_offset_in_queue(TOPIC, queue_id):
+        with node.store.get_message(TOPIC, queue_id, len(found), max_msg_nums=_PULL_MAX) as pulled:
+            if not pulled.messages:
+                break
+            found += [buffer.message().offset for buffer in pulled.messages]
+    return found
+
+
+def _by_key(node: Node, key: str) -> list[int]:
+    with node.store.query_message(TOPIC, key) as found:
+        return [buffer.message().offset for buffer in found.messages]

@@ -1,0 +1,1 @@
+"""Explore clusters of a master and its replicas."""

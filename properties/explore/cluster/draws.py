@@ -1,0 +1,121 @@
+"""Draw the settings and operations of a cluster run.
+
+The bound of one run: up to `PUTS_MAX` puts, `CRASHES_MAX` crashes, `LINK_EVENTS_MAX` faults of links, and
+`OPERATIONS_MAX` operations in all, before the network heals and every node restarts.
+"""
+
+from dataclasses import replace
+from random import Random
+
+from tornpage.model.replication.operations import (
+    AdvanceTime,
+    ChangeRoles,
+    CloseNode,
+    ClusterOperation,
+    CrashNode,
+    FailFile,
+    FlipBit,
+    FlushNode,
+    HealLink,
+    LimitLink,
+    PutOn,
+    ResetLink,
+    RestartNode,
+    RunAll,
+    SetNodeClock,
+    StepNode,
+)
+from tornpage.properties.cluster.trial import ClusterTrial
+from tornpage.properties.disk.images import InFlightWrite
+from tornpage.properties.disk.sampling import CHANCES, draw
+from tornpage.properties.program.cluster_case import ClusterSettings
+
+__all__ = ["CRASHES_MAX", "LINK_EVENTS_MAX", "OPERATIONS_MAX", "PUTS_MAX", "draw_operation", "draw_settings"]
+
+PUTS_MAX, CRASHES_MAX, LINK_EVENTS_MAX, OPERATIONS_MAX = 6, 3, 5, 28
+
+_BACK_MAX = 40
+_KINDS = {
+    "put": 22, "step": 20, "run": 16, "flush": 4, "advance": 5, "clock": 1, "fail": 1, "limit": 5, "heal": 3, "reset": 4,
+    "flip": 1, "crash": 7, "restart": 8, "close": 1, "roles": 3,
+}  # fmt: skip
+_LINK_KINDS = ("limit", "reset", "flip")
+
+
+def draw_settings(settings: ClusterSettings, rng: Random) -> ClusterSettings:
+    """Return settings with what a run draws. Number of nodes, disk and bug stay."""
+    return replace(
+        settings,
+        quorum=rng.randrange(1, settings.nodes),
+        batch_bytes=rng.choice((16, 64, 64, 1000)),
+        acknowledge=rng.choice(("received", "received", "durable")),
+        master_syncs=rng.random() < 0.25,
+        slave_syncs=rng.random() < 0.4,
+        send_flushed_only=rng.random() < 0.15,
+    )
+
+
+def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
+    """Return the next operation of a run, within its bound."""
+    done = trial.hit
+    kinds = dict(_KINDS)
+    if done["put_on"] >= PUTS_MAX:
+        del kinds["put"]
+    if done["crash_node"] >= CRASHES_MAX:
+        del kinds["crash"]
+    if done["limit_link"] + done["reset_link"] + done["flip_bit"] >= LINK_EVENTS_MAX:
+        for name in _LINK_KINDS:
+            del kinds[name]
+    kind = rng.choices(tuple(kinds), tuple(kinds.values()))[0]
+    nodes = trial.settings.nodes
+    node, replica, to_master = rng.randrange(nodes), rng.randrange(1, nodes), rng.random() < 0.4
+    match kind:
+        case "put":
+            master = next(each.number for each in trial.nodes if each.role == "master")
+            return PutOn(
+                node if rng.random() < 0.05 else master,
+                queue_id=rng.randrange(2),
+                body_bytes=rng.choice((0, 0, 40, 300, 1500, 2500)),
+                fill=rng.randrange(8),
+                key=rng.choice(("", "k")),
+            )
+        case "step":
+            return StepNode(node)
+        case "run":
+            return RunAll(rng.choice((1, 2, 4, 8)))
+        case "flush":
+            return FlushNode(node)
+        case "advance":
+            return AdvanceTime(rng.choice((10, 1000, 1000, 3100, 6000, 25_000)))
+        case "clock":
+            return SetNodeClock(node, rng.choice((-60_000, 60_000)))
+        case "fail":
+            return FailFile(node)
+        case "limit":
+            return LimitLink(replica, to_master, rng.choice((0, 0, 7, 30, 100, 300)))
+        case "heal":
+            return HealLink(replica)
+        case "reset":
+            return ResetLink(replica, rng.choice((0, 5, 28, 1000)), rng.choice((0, 5, 90, 1000)))
+        case "flip":
+            return FlipBit(replica, to_master, rng.randrange(4000))
+        case "restart":
+            down = [each.number for each in trial.nodes if not each.is_up]
+            return RestartNode(rng.choice(down) if down else node)
+        case "close":
+            return CloseNode(node)
+        case "roles":
+            return ChangeRoles(node, rng.random() < 0.5)
+    return _crash(trial, node, rng)
+
+
+def _crash(trial: ClusterTrial, node: int, rng: Random) -> ClusterOperation:
+    """Return a crash of a node at a drawn point of its last operation, with drawn lost writes."""
+    if not trial.nodes[node].is_up:
+        return RestartNode(node)
+    back = rng.randrange(min(trial.events_of(node), _BACK_MAX) + 1) if rng.random() < 0.6 else 0
+    silent = rng.random() < 0.3
+    if rng.random() < 0.25:
+        return CrashNode(node, kill=True, back=back, silent=silent)
+    writes: list[InFlightWrite] = trial.in_flight(node, back)
+    return CrashNode(node, back=back, silent=silent, survived=draw(writes, rng, CHANCES))

@@ -1,0 +1,103 @@
+"""A case of a cluster: settings and operations, as readable JSON or one printable token (`tc1-…`)."""
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from tornpage.model.replication.operations import CLUSTER_OPERATIONS, ClusterOperation, CrashNode
+from tornpage.properties.program.case import Disk
+from tornpage.properties.program.packing import BadToken, packed, unpacked
+
+__all__ = ["TOKEN_PREFIX", "ClusterCase", "ClusterProgram", "ClusterSettings", "described_step"]
+
+FORMAT = 1
+TOKEN_PREFIX = "tc1-"
+_NODES_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """The nodes of a case. `bug` names a planted bug, or is empty.
+
+    `quorum` is the number of replicas that a synchronous put waits for, `acknowledge` what they confirm.
+    `master_syncs` and `slave_syncs` are synchronous flush by role. `batch_bytes` is the size of a frame of data.
+    """
+
+    nodes: int = 2
+    file_bytes: int = 4096
+    batch_bytes: int = 64
+    quorum: int = 1
+    acknowledge: Literal["received", "durable"] = "received"
+    master_syncs: bool = False
+    slave_syncs: bool = False
+    send_flushed_only: bool = False
+    disk: Disk = "posix-strict"
+    bug: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCase:
+    """Settings and operations. All nodes are open before the first operation; node 0 is the master."""
+
+    settings: ClusterSettings
+    operations: tuple[ClusterOperation, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the readable form."""
+        return {
+            "tornpage_cluster": FORMAT,
+            "settings": _changed(self.settings),
+            "operations": [{"op": each.op, **_changed(each)} for each in self.operations],
+        }
+
+    def token(self) -> str:
+        """Return the case as one printable word."""
+        return packed(TOKEN_PREFIX, self.document())
+
+    @classmethod
+    def from_token(cls, token: str) -> "ClusterCase":
+        """Read a token. Raises BadToken."""
+        return cls.from_text(unpacked(TOKEN_PREFIX, token))
+
+    @classmethod
+    def from_text(cls, text: str) -> "ClusterCase":
+        """Read the readable form. Raises BadToken."""
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise BadToken(f"the case file is not JSON: {error}") from error
+        if not isinstance(document, dict) or document.get("tornpage_cluster") != FORMAT:
+            raise BadToken(f"this is not a cluster case of format {FORMAT} (key tornpage_cluster)")
+        try:
+            settings = ClusterSettings(**document["settings"])
+            operations = tuple(_read(dict(item)) for item in document["operations"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadToken(f"the cluster case cannot be read: {error}") from error
+        if not 2 <= settings.nodes <= _NODES_MAX or not 1 <= settings.quorum < settings.nodes:
+            raise BadToken(f"{settings.nodes} nodes with a quorum of {settings.quorum}: use 2 to {_NODES_MAX} nodes")
+        return cls(settings, operations)
+
+
+ClusterProgram = tuple[ClusterSettings, tuple[ClusterOperation, ...]]
+
+
+def _changed(value: Any) -> dict[str, Any]:
+    default = type(value)()
+    named = ((each.name, getattr(value, each.name)) for each in fields(value) if each.name != "op")
+    return {name: found for name, found in named if found != getattr(default, name)}
+
+
+def _read(item: dict[str, Any]) -> ClusterOperation:
+    operation: ClusterOperation = CLUSTER_OPERATIONS[item.pop("op")](**item)
+    for name, default in asdict(CLUSTER_OPERATIONS[operation.op]()).items():
+        if type(getattr(operation, name)) is not type(default):
+            raise ValueError(f"{name} of {operation.op} is {getattr(operation, name)!r}")
+    if isinstance(operation, CrashNode):
+        survived = {name: tuple(v) if isinstance(v, list) else v for name, v in operation.survived.items()}
+        return replace(operation, survived=survived)
+    return operation
+
+
+def described_step(operation: ClusterOperation) -> str:
+    """Return an operation as a readable line of a program."""
+    return f"{operation.op}({', '.join(f'{name}={value!r}' for name, value in _changed(operation).items())})"
