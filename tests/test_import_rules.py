@@ -89,7 +89,7 @@ ORDERS = {
         ("judge",),
         ("lockstep",),
         ("explain", "planted"),
-        ("foreign",),
+        ("cluster", "foreign"),
         ("campaign",),
         ("explore",),
         ("score",),

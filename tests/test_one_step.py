@@ -1,6 +1,7 @@
 """Test that operations have one meaning, in `model.step`, and one declaration.
 
-They are declared in `model.operations`. A transition is a public function of the model, below `step`, `crash` and
+They are declared in `model.operations`, those of clusters in `model.replication.operations`.
+A transition is a public function of the model, below `step`, `crash` and
 `corruption`, that takes a log or consumer progress and returns the next one. Modules of `properties` get states from
 these three: from `model.step` after an operation, from `model.crash` after a crash or an open, from `model.corruption`
 after a corruption.
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from tornpage import model
 from tornpage.model import operations
+from tornpage.model.replication.operations import CLUSTER_OPERATIONS
 
 ROOT = Path(__file__).parent.parent
 ABOVE = ("step", "step_under_faults", "parts", "crash", "corruption", "answers")
@@ -76,7 +78,7 @@ def test_nothing_but_step_maps_an_operation_to_its_meaning() -> None:
 
 
 def test_no_operation_is_declared_twice() -> None:
-    names = set(operations.OPERATIONS) | set(operations.INTERLEAVED_OPERATIONS)
+    names = set(operations.OPERATIONS) | set(operations.INTERLEAVED_OPERATIONS) | set(CLUSTER_OPERATIONS)
     declared: list[str] = []
     for room in ("model", "properties", "tornpage"):
         for path in sorted((ROOT / room).rglob("*.py")):
@@ -85,5 +87,5 @@ def test_no_operation_is_declared_twice() -> None:
                     assert path.name == "operations.py", path
                     declared.append(ast.literal_eval(node.value) if node.value else "")
     assert sorted(declared) == sorted(names)
-    kinds = set(operations.OPERATIONS.values()) | set(operations.INTERLEAVED_OPERATIONS.values())
+    kinds = {*operations.OPERATIONS.values(), *operations.INTERLEAVED_OPERATIONS.values(), *CLUSTER_OPERATIONS.values()}
     assert len(kinds) == len(names)

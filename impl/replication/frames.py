@@ -1,7 +1,7 @@
 """The frames of the protocol "tornpage", as bytes.
 
-    frame     0 kind (u8)   1 zero (3)   4 size of the body (u32)   8 CRC-32 of the first 8 bytes and the body (u32)
-              12 body
+    frame     0 kind (u8)   1 zero (3)   4 size of the body (u32)   8 CRC-32 of the first 8 bytes (u32)
+              12 CRC-32 of the body (u32)   16 body
     HELLO     slave to master: a greeting
     WELCOME   master to slave: action (u8), zero (7), position (i64), a greeting
     DATA      master to slave: offset (i64), bytes of the log
@@ -11,7 +11,8 @@
     greeting  version (u16), has a log (u8), zero (u8), count of generations (u32), node (16), file size (i64),
               begin, end and flushed offset of the log (3 x i64), generations: number (i64), start (i64), token (16)
 
-Integers are big-endian. A frame with another checksum, an unknown kind or a body that is too long ends the link before
+Integers are big-endian. The size has a checksum of its own: a reader that believed a changed size would wait for bytes
+that never come. A frame with another checksum, an unknown kind or a body that is too long ends the link before
 any effect. RocketMQ accepts any size, negative ones too (R15 and R16), and its protocol has no checksum.
 """
 
@@ -47,7 +48,8 @@ __all__ = [
 ]
 
 VERSION = 1
-_HEAD = struct.Struct(">B3xII")
+_HEAD = struct.Struct(">B3xIII")
+_CHECKED_BYTES = 8
 _GREETING = struct.Struct(f">HBxI{TOKEN_BYTES}sqqqq")
 _ENTRY = struct.Struct(f">qq{TOKEN_BYTES}s")
 _WELCOME = struct.Struct(">B7xq")
@@ -121,11 +123,8 @@ class Greeting:
 
 def frame_of(kind: Kind, body: bytes) -> bytes:
     """Return a frame as bytes."""
-    return _HEAD.pack(kind, len(body), _checksum(kind, body)) + body
-
-
-def _checksum(kind: int, body: bytes) -> int:
-    return crc32(body, crc32(_HEAD.pack(kind, len(body), 0)[:8]))
+    head = _HEAD.pack(kind, len(body), 0, crc32(body))
+    return _HEAD.pack(kind, len(body), crc32(head[:_CHECKED_BYTES]), crc32(body)) + body
 
 
 def hello_frame(greeting: Greeting) -> bytes:
@@ -218,15 +217,16 @@ class FrameReader:
         while (frame := self._next()) is not None:
             yield frame
 
-    def check(self, kind: int, body: bytes, checksum: int) -> None:
-        """Raise BadFrame unless the checksum of a frame matches."""
-        if checksum != _checksum(kind, body):
+    def check(self, data: bytes, checksum: int) -> None:
+        """Raise BadFrame unless the checksum of a header or a body matches."""
+        if checksum != crc32(data):
             raise BadFrame("the checksum of a frame does not match")
 
     def _next(self) -> Frame | None:
         if len(self._held) < _HEAD.size:
             return None
-        kind, size_bytes, checksum = _HEAD.unpack_from(self._held)
+        kind, size_bytes, head_checksum, checksum = _HEAD.unpack_from(self._held)
+        self.check(bytes(self._held[:_CHECKED_BYTES]), head_checksum)
         if kind not in tuple(Kind) or any(self._held[1:4]):
             raise BadFrame(f"no frame has the kind {kind}")
         if size_bytes > self._body_bytes_max:
@@ -234,6 +234,6 @@ class FrameReader:
         if len(self._held) < _HEAD.size + size_bytes:
             return None
         body = bytes(self._held[_HEAD.size : _HEAD.size + size_bytes])
-        self.check(kind, body, checksum)
+        self.check(body, checksum)
         del self._held[: _HEAD.size + size_bytes]
         return Frame(Kind(kind), body)

@@ -44,11 +44,7 @@ def _random_token() -> bytes:
 
 
 class ReplicatedStore:
-    """One node. `store` is its open store; another one after a change of role or a cut.
-
-    `now_ms` is monotonic time in milliseconds, `new_token` returns random bytes for identities. Raises what
-    `MessageStore.open` raises, and OSError if the listener or the file of generations fails.
-    """
+    """One node; `open` creates it. `store` is its open store, another one after a change of role or a cut."""
 
     def __init__(
         self,
@@ -59,22 +55,55 @@ class ReplicatedStore:
         files: Files,
         clock: Clock,
         network: Network,
-        parts: Parts | None = None,
-        now_ms: Callable[[], int] = _monotonic_ms,
-        new_token: Callable[[], bytes] = _random_token,
+        parts: Parts,
+        now_ms: Callable[[], int],
+        new_token: Callable[[], bytes],
     ) -> None:
+        """Open a node; call `open` instead."""
         self._directory = directory
         self._config = config
         self._settings = settings
         self._files = files
         self._clock = clock
         self._network = network
-        self._parts = parts or Parts()
+        self._parts = parts
         self._now_ms = now_ms
         self._new_token = new_token
         self._server: ReplicaServer | None = None
         self._client: ReplicaClient | None = None
         self._open()
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        config: MessageStoreConfig,
+        settings: ReplicationSettings,
+        *,
+        files: Files,
+        clock: Clock,
+        network: Network,
+        parts: Parts | None = None,
+        now_ms: Callable[[], int] = _monotonic_ms,
+        new_token: Callable[[], bytes] = _random_token,
+    ) -> "ReplicatedStore":
+        """Open the store in a directory in the role of its configuration, and connect or listen.
+
+        `now_ms` is monotonic time in milliseconds, `new_token` returns random bytes for identities. Raises what
+        `MessageStore.open` raises, and OSError if the listener or the file of generations fails.
+        """
+        parts = parts or Parts()
+        return parts.of(ReplicatedStore)(
+            directory,
+            config,
+            settings,
+            files=files,
+            clock=clock,
+            network=network,
+            parts=parts,
+            now_ms=now_ms,
+            new_token=new_token,
+        )
 
     # ---- opening and closing -------------------------------------------------------------------------------------
 

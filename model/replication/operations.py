@@ -88,7 +88,10 @@ class SetNodeClock:
 
 @dataclass(frozen=True, slots=True)
 class LimitLink:
-    """Let only some more bytes arrive at one end of the newest link of a replica. 0 is a partition of that direction."""
+    """Let only some more bytes arrive at one end of the newest link of a replica.
+
+    0 is a partition of that direction.
+    """
 
     replica: int = 0
     to_master: bool = False

@@ -51,6 +51,7 @@ class Wire:
     """The newest link of a replica.
 
     `is_answered` is whether the answer of the master has arrived, `joined` whether the replica has taken it.
+    A link whose master has gone is not open; what was sent may still arrive.
     """
 
     master: int
@@ -59,6 +60,7 @@ class Wire:
     arrived: int = 0
     is_answered: bool = False
     joined: bool = False
+    is_open: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,14 @@ class Replicated:
     def with_copy(self, node: int, copy: Copy) -> "Replicated":
         """Return the state with another copy of a node."""
         return replace(self, copies=(*self.copies[:node], copy, *self.copies[node + 1 :]))
+
+    def without(self, node: int, copy: Copy) -> "Replicated":
+        """Return the state after a node has gone: it has no link, and sends nothing more on those to its replicas."""
+        wires = tuple(
+            None if replica == node or wire is None else replace(wire, is_open=wire.is_open and wire.master != node)
+            for replica, wire in enumerate(self.wires)
+        )
+        return replace(self.with_copy(node, copy), wires=wires)
 
     def with_wire(self, node: int, wire: Wire | None) -> "Replicated":
         """Return the state with another link of a replica."""

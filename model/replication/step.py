@@ -66,7 +66,7 @@ def shut(state: Replicated, node: int) -> Replicated:
     """Close a node: all of its log is durable, and its own link ends."""
     copy = state.copies[node]
     closed = replace(copy, is_up=False, durable=len(copy.log))
-    return state.with_copy(node, closed).with_wire(node, None)
+    return state.without(node, closed)
 
 
 def crash(state: Replicated, node: int, loss: Loss, *, before: Copy | None = None) -> Iterator[Replicated]:
@@ -79,7 +79,7 @@ def crash(state: Replicated, node: int, loss: Loss, *, before: Copy | None = Non
     for each, fewest, most in _kept_by_crash(copy, loss, before):
         for count in range(fewest, most + 1):
             left = replace(each, is_up=False, log=each.log[:count], durable=min(each.durable, count))
-            yield state.with_copy(node, left).with_wire(node, None)
+            yield state.without(node, left)
 
 
 def _kept_by_crash(copy: Copy, loss: Loss, before: Copy | None) -> Iterator[tuple[Copy, int, int]]:
@@ -126,7 +126,7 @@ def disconnect(state: Replicated, replica: int) -> Replicated:
 def send(state: Replicated, replica: int) -> Replicated:
     """Let the master send what it has on the link of a replica."""
     wire = state.wires[replica]
-    if wire is None or not state.copies[wire.master].is_up:
+    if wire is None or not wire.is_open:
         return state
     copy = state.copies[wire.master]
     return state.with_wire(replica, replace(wire, log=copy.log, generations=copy.generations))
@@ -200,7 +200,11 @@ def _spans(generations: Iterable[Generation], log_end: int) -> dict[Generation, 
 def may_join(state: Replicated, replica: int, master: int) -> bool:
     """Return whether a replica can get everything of a master: it has no log, or both have a common generation."""
     ours, theirs = state.copies[master], state.copies[replica]
-    return replica == master or not theirs.log or common_point(Wire(master, ours.log, ours.generations), theirs) is not None
+    return (
+        replica == master
+        or not theirs.log
+        or common_point(Wire(master, ours.log, ours.generations), theirs) is not None
+    )
 
 
 def equal_below(first: Copy, second: Copy, offset: int) -> bool:

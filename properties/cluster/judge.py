@@ -11,12 +11,13 @@ Expected bytes are those that the master had after each put.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from tornpage.model.replication.operations import PutOn
 from tornpage.model.replication.state import Copy, Entry, Replicated
-from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.cluster.nodes import SLAVE_TIMEOUT_MS, TOPIC, Node, OpenPut
 from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.program.log_places import LOG_DIRECTORY, log_files
 
 __all__ = [
@@ -68,7 +69,9 @@ def holds(node: Node, copy: Copy, contents: Mapping[int, bytes], settings: Clust
 def content_differs(node: Node, copy: Copy, contents: Mapping[int, bytes], settings: ClusterSettings) -> None:
     """Contract 15 (a), or 1 on a master: the bytes of a log are those that were put."""
     found, expected = log_bytes(node, 0, node.end, settings.file_bytes), _expected(copy, contents)
-    at = next((n for n, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), min(len(found), len(expected)))
+    at = next(
+        (n for n, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), min(len(found), len(expected))
+    )
     number = 15 if node.role == "slave" else 1
     sentence = f"the log of node {node.number} differs from what was put at offset {at}"
     raise GuaranteeBroken(number, sentence, expected[at : at + 16].hex(" "), found[at : at + 16].hex(" "))
@@ -161,13 +164,13 @@ def queues_and_keys_hold_the_log(node: Node, records: Sequence[tuple[Entry, PutO
     """Contract 4 and 5: queues and index of every copy have the messages of the log, in order."""
     for queue_id in sorted({put.queue_id for _, put in records} | {0, 1}):
         expected = [entry.begin for entry, put in records if put.queue_id == queue_id]
-        found = observed("get_message", lambda: _queue(node, queue_id))
+        found = observed("get_message", partial(_queue, node, queue_id))
         if found != expected:
             sentence = f"queue {queue_id} of node {node.number} does not hold its messages"
             raise GuaranteeBroken(4, sentence, str(expected), str(found))
     for key in sorted({put.key for _, put in records if put.key}):
         expected = [entry.begin for entry, put in records if put.key == key]
-        found = observed("query_message", lambda: _by_key(node, key))
+        found = observed("query_message", partial(_by_key, node, key))
         if found != expected:
             sentence = f"node {node.number} does not find the messages of a key"
             raise GuaranteeBroken(5, sentence, str(expected), str(found))

@@ -1,6 +1,5 @@
 """The nodes of a cluster run: a recorded disk each, services stepped by hand, one clock."""
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -14,14 +13,24 @@ from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.impl.store import MessageStore
 from tornpage.model.replication.operations import PutOn
 from tornpage.model.replication.state import Role
-from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.cluster.network import RecordedNetwork
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.log_places import ROOT
 
-__all__ = ["BORN_MS", "IDLE_MS", "SLAVE_TIMEOUT_MS", "TOPIC", "ClusterClock", "Node", "OpenPut", "address_of", "message_of"]
+__all__ = [
+    "BORN_MS",
+    "IDLE_MS",
+    "SLAVE_TIMEOUT_MS",
+    "TOPIC",
+    "ClusterClock",
+    "Node",
+    "OpenPut",
+    "address_of",
+    "message_of",
+]
 
 TOPIC = "T"
 BORN_MS = 1_700_000_000_000
@@ -139,7 +148,7 @@ class Node:
         """Open the node in its role, by the real load path."""
         settings = self._settings
         self._services = []
-        self.replicated = self._parts.of(ReplicatedStore)(
+        self.replicated = ReplicatedStore.open(
             ROOT,
             self.config(),
             ReplicationSettings(
@@ -181,5 +190,3 @@ class Node:
     def use_disk(self, files: RecordingFiles) -> None:
         """Continue with another disk."""
         self.files, self.last_event = files, 0
-
-

@@ -31,7 +31,6 @@ from tornpage.model.replication.operations import (
 )
 from tornpage.model.replication.state import Replicated
 from tornpage.properties.cluster import judge
-from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.cluster.network import MASTER, REPLICA, RecordedLink, RecordedNetwork
 from tornpage.properties.cluster.nodes import SLAVE_TIMEOUT_MS, ClusterClock, Node, OpenPut, address_of, message_of
 from tornpage.properties.cluster.wire import acknowledgements, data_end, is_answered
@@ -43,6 +42,7 @@ from tornpage.properties.disk.images import InFlightWrite, compose, disk_state, 
 from tornpage.properties.disk.journal import ProcessKilled
 from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.planted.registry import parts_of
+from tornpage.properties.program.cluster_case import ClusterSettings
 
 __all__ = ["ClusterTrial"]
 
@@ -156,7 +156,9 @@ class ClusterTrial:
             if begin > before:
                 self._bytes[-identity] = judge.log_bytes(node, before, begin, file_bytes)
             self._bytes[identity] = judge.log_bytes(node, begin, end, file_bytes)
-            self._states = [model.put(each, node.number, begin=begin, end=end, identity=identity) for each in self._states]
+            self._states = [
+                model.put(each, node.number, begin=begin, end=end, identity=identity) for each in self._states
+            ]
             node.puts.append(OpenPut(answer, end, identity, self.clock.now_ms, waits=True))
         self._look(node)
 
@@ -271,6 +273,11 @@ class ClusterTrial:
                     waiting[at // 8] ^= 1 << at % 8
                     self.hit["bit flipped"] += 1
 
+    def waiting_bytes(self, flip: FlipBit) -> int:
+        """Return how many bytes are under way where a bit is to be flipped."""
+        link = self._newest_link(flip.replica % len(self.nodes))
+        return 0 if link is None else len(link.waiting[MASTER if flip.to_master else REPLICA])
+
     # ---- nodes that go and come ----------------------------------------------------------------------------------
 
     def _crash(self, node: Node, crash: CrashNode) -> CrashNode:
@@ -342,10 +349,7 @@ class ClusterTrial:
         node.last_event = len(node.files.events)
         self._open(node)
         self._identities += 1
-        self._states = [
-            model.open_as(each, node.number, node.role, identity=self._identities)
-            for each in self._states
-        ]
+        self._states = [model.open_as(each, node.number, node.role, identity=self._identities) for each in self._states]
         self._look(node, is_open=True)
         judge.nothing_past_the_end(node, self.settings.file_bytes)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 __all__ = ["acknowledgements", "data_end", "is_answered"]
 
-_HEAD = struct.Struct(">B3xII")
+_HEAD = struct.Struct(">B3xIII")
 _TWO = struct.Struct(">qq")
 _WELCOME, _DATA, _ACK = 2, 3, 5
 
@@ -18,12 +18,12 @@ def _frames(sent: bytes | bytearray) -> Iterator[tuple[int, bytes, int]]:
     """Yield kind, body and end of each whole frame; stop at one whose checksum is wrong."""
     at = 0
     while at + _HEAD.size <= len(sent):
-        kind, size, checksum = _HEAD.unpack_from(sent, at)
+        kind, size, head_checksum, checksum = _HEAD.unpack_from(sent, at)
         end = at + _HEAD.size + size
-        if end > len(sent):
+        if end > len(sent) or zlib.crc32(bytes(sent[at : at + 8])) != head_checksum:
             return
         body = bytes(sent[at + _HEAD.size : end])
-        if zlib.crc32(body, zlib.crc32(bytes(sent[at : at + 8]))) != checksum:
+        if zlib.crc32(body) != checksum:
             return
         yield kind, body, end
         at = end

@@ -68,6 +68,11 @@ class PlantedBug:
         return Case(replace(settings, bug=self.id), operations)
 
     @property
+    def needs_cluster(self) -> bool:
+        """Return whether only a cluster of nodes can show the bug."""
+        return self.cluster is not None
+
+    @property
     def cluster_reproducer(self) -> ClusterCase | None:
         """Return the minimal reproducer of a cluster, with the bug in its settings."""
         if self.cluster is None:

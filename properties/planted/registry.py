@@ -22,20 +22,43 @@ from tornpage.properties.planted import (
 )
 from tornpage.properties.planted.record import DURABILITY, PlantedBug
 
-__all__ = ["CLUSTER_REPRODUCERS", "GROUPS", "PLANTED", "REPRODUCERS", "UnknownBug", "bug_of", "bugs_named", "nearest_bugs", "parts_of"]
+__all__ = [
+    "CLUSTER_REPRODUCERS",
+    "GROUPS",
+    "PLANTED",
+    "REPRODUCERS",
+    "UnknownBug",
+    "bug_of",
+    "bugs_named",
+    "nearest_bugs",
+    "parts_of",
+]
 
 PLANTED: dict[str, PlantedBug] = {
     bug.id: bug
-    for module in (log, recovery, doctor, put, read, queue, index, delay, retention, groups, polling, races, io, replication)
+    for module in (
+        log,
+        recovery,
+        doctor,
+        put,
+        read,
+        queue,
+        index,
+        delay,
+        retention,
+        groups,
+        polling,
+        races,
+        io,
+        replication,
+    )
     for bug in module.BUGS
 }
 
 REPRODUCERS = {bug.id: bug.reproducer for bug in PLANTED.values() if bug.reproducer is not None}
 """The minimal reproducers, with the bug in their settings."""
 
-CLUSTER_REPRODUCERS = {
-    bug.id: bug.cluster_reproducer for bug in PLANTED.values() if bug.cluster_reproducer is not None
-}
+CLUSTER_REPRODUCERS = {bug.id: bug.cluster_reproducer for bug in PLANTED.values() if bug.cluster_reproducer is not None}
 """The minimal reproducers of bugs of replication."""
 
 GROUPS = (DURABILITY,)

@@ -5,7 +5,6 @@ Their ids are those of the list that each replication is tested with; R numbers 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
@@ -17,7 +16,7 @@ from tornpage.impl.put.time_outs import Request, TimeOuts
 from tornpage.impl.recovery.opening import AbortMarker
 from tornpage.impl.replication.client import ReplicaClient
 from tornpage.impl.replication.cutting import cut_log
-from tornpage.impl.replication.frames import BadFrame, Frame, FrameReader, Greeting, Kind, ack_frame
+from tornpage.impl.replication.frames import Action, BadFrame, Frame, FrameReader, Greeting, Kind, ack_frame
 from tornpage.impl.replication.generations import Generation, GenerationsFile, common_point
 from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.impl.replication.requests import ReplicaRequests
@@ -52,10 +51,15 @@ class _FirstReportBelieved(ReplicaConnection):
         super()._greet(theirs)
         if theirs.has_log and self._is_last:
             self._unsent, self._is_last = b"", False
-            store = self._store
-            end, flushed = store.max_offset, store.flushed_offset
-            ours = Greeting(self._node, self._file_bytes, end > 0, store.min_offset, end, flushed, self._generations)
-            self._start(theirs.end, ours)
+            self._start(theirs.end, _greeting(self))
+
+
+def _greeting(connection: ReplicaConnection) -> Greeting:
+    """Return the greeting of a master."""
+    store = connection._store
+    end, node, file_bytes = store.max_offset, connection._node, connection._file_bytes
+    entries = connection._generations
+    return Greeting(node, file_bytes, end > 0, store.min_offset, end, store.flushed_offset, entries)
 
 
 class _NeverForgets(ReplicaRequests):
@@ -68,10 +72,11 @@ class _NeverForgets(ReplicaRequests):
 class _LastFileOnly(ReplicaConnection):
     """Begin with the last file for a slave without a log (R1, R8)."""
 
-    def _start(self, position: int, ours: Greeting) -> None:
-        if not position:
-            position = ours.end - ours.end % ours.file_bytes
-        super()._start(position, ours)
+    def _greet(self, theirs: Greeting) -> None:
+        super()._greet(theirs)
+        if not theirs.has_log:
+            self._unsent, ours = b"", _greeting(self)
+            self._start(ours.end - ours.end % ours.file_bytes, ours)
 
 
 class _SocketsCount(ReplicaServer):
@@ -188,8 +193,10 @@ class _AcknowledgedEarly(ReplicaClient):
 class _TailKept(ReplicaClient):
     """Keep a tail that the master does not have (R4)."""
 
-    def _must_cut(self, offset: int) -> None:
-        raise BadFrame("the master has less")
+    def _join(self, action: Action, position: int, theirs: Greeting) -> None:
+        if action is Action.CUT:
+            raise BadFrame("the master has less")
+        super()._join(action, position, theirs)
 
 
 class _DurableEarly(ReplicaClient):
@@ -221,7 +228,7 @@ class _HeartbeatIsData(ReplicaClient):
 class _Unchecked(FrameReader):
     """Believe frames whose checksum does not match."""
 
-    def check(self, kind: int, body: bytes, checksum: int) -> None:
+    def check(self, data: bytes, checksum: int) -> None:
         """Check nothing."""
 
 
@@ -245,6 +252,14 @@ def _without_checks(*arguments: Any, check: Callable[..., Any], **options: Any) 
         return int.from_bytes(view[position : position + 4], "big"), None
 
     return ReceivedRecords(*arguments, check=believed, **options)
+
+
+class _SizeBelieved(FrameReader):
+    """Believe the size of a frame, and check only its body."""
+
+    def check(self, data: bytes, checksum: int) -> None:
+        if len(data) != 8:
+            super().check(data, checksum)
 
 
 # ---- generations, cuts and roles -------------------------------------------------------------------------------------
@@ -298,9 +313,7 @@ def _by_number_only(
 
 def _nothing_erased(files: Files, directory: str, config: MessageStoreConfig, *, offset: int) -> None:
     """Lower the floor for a cut, and erase nothing."""
-    floor = DurableFloor(
-        files, f"{directory}/config/durableFloor", file_bytes=config.mapped_file_size_commit_log
-    )
+    floor = DurableFloor(files, f"{directory}/config/durableFloor", file_bytes=config.mapped_file_size_commit_log)
     floor.start(offset)
     floor.close()
     AbortMarker(files, directory).create()
@@ -328,7 +341,8 @@ def _origin(number: str, title: str) -> Origin:
 
 BUGS = (
     PlantedBug("RB01", "the first report of a replica counts, whatever the master has", 15,
-        Parts({ReplicaConnection: _FirstReportBelieved}), origin=_origin("RMQ-B66", "A replica ahead of its master acknowledges everything"),
+        Parts({ReplicaConnection: _FirstReportBelieved}),
+        origin=_origin("RMQ-B66", "A replica ahead of its master acknowledges everything"),
         cluster=(_TWO, (*_AHEAD, AdvanceTime(), RunAll(), PutOn()))),
     PlantedBug("RB02", "a replica still counts after it has gone", 15,
         Parts({ReplicaRequests: _NeverForgets}), origin=_origin("R18", "The acknowledged maximum outlives its replica"),
@@ -381,6 +395,9 @@ BUGS = (
         Parts({FrameReader: _Unchecked, ReceivedRecords: _without_checks}),
         origin=_origin("R11", "A replica never verifies what it appends"),
         cluster=(_TWO, (RunAll(), PutOn(), StepNode(), FlipBit(1, bit=500)))),
+    PlantedBug("frame-size-believed", "a replica waits for as many bytes as a changed size states", 15,
+        Parts({FrameReader: _SizeBelieved}),
+        cluster=(_TWO, (RunAll(), PutOn(body_bytes=300), StepNode(), FlipBit(1, bit=40)))),
     PlantedBug("RB21", "a connection counts as a replica before its greeting", 15,
         Parts({ReplicaServer: _SocketsCount}), origin=_origin("R17", "Sockets are counted as slaves"),
         cluster=(_TWO, (RunAll(),))),
@@ -388,10 +405,11 @@ BUGS = (
         Parts({ReplicaServer: _LinksCount}),
         cluster=(_THREE, (CrashNode(2), RunAll(), CrashNode(1, silent=True), RestartNode(1), RunAll()))),
     PlantedBug("RB23", "a replica stays with the old master when the address changes", 15,
-        Parts({ReplicatedStore: _OldMasterKept}), origin=_origin("R20", "A new master address does not close the old connection"),
+        Parts({ReplicatedStore: _OldMasterKept}),
+        origin=_origin("R20", "A new master address does not close the old connection"),
         cluster=(_THREE1, (ChangeRoles(), PutOn(1)))),
     PlantedBug("RB24", "a replica appends half records", 15,
-        Parts({ReceivedRecords: _HalfRecords}), origin=_origin("R26", "A half record keeps the store from a clean exit"),
+        Parts({ReceivedRecords: _HalfRecords}),
+        origin=_origin("R26", "A half record keeps the store from a clean exit"),
         cluster=(_TWO, (RunAll(), LimitLink(1, size_bytes=100), PutOn(), RunAll(1)))),
 )  # fmt: skip
-

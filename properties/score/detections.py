@@ -1,12 +1,13 @@
 """Represent a detection: a broken promise that can be replayed with and without its bug.
 
-A strategy runs cases or interleavings. A search treats both alike.
+A strategy runs cases, interleavings or clusters. A search treats all alike.
 """
 
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tornpage.properties.campaign.replay import Failure, replay
+from tornpage.properties.cluster.replay import ClusterFailure, replay_cluster
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.interleavings.run import run_interleaving
@@ -14,7 +15,7 @@ from tornpage.properties.explore.interleavings.scenario import Interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.interleavings.token import token_of
 
-__all__ = ["CaseDetection", "Detection", "InterleavingDetection"]
+__all__ = ["CaseDetection", "ClusterDetection", "Detection", "InterleavingDetection"]
 
 
 class Detection(Protocol):
@@ -86,6 +87,31 @@ class InterleavingDetection:
 
     def needs_its_bug(self, tracker: DirtyTracker) -> bool:
         return run_interleaving(_without_bug(self.failure.interleaving), tracker=tracker).broken is None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDetection:
+    """Hold a failing case of a cluster."""
+
+    failure: ClusterFailure
+
+    @property
+    def broken(self) -> GuaranteeBroken:
+        return self.failure.broken
+
+    @property
+    def operations(self) -> int:
+        return len(self.failure.case.operations)
+
+    def token(self) -> str:
+        return self.failure.case.token()
+
+    def replays(self, tracker: DirtyTracker) -> bool:
+        return replay_cluster(self.failure.case, tracker=tracker) is not None
+
+    def needs_its_bug(self, tracker: DirtyTracker) -> bool:
+        case = self.failure.case
+        return replay_cluster(replace(case, settings=replace(case.settings, bug="")), tracker=tracker) is None
 
 
 def _without_bug(interleaving: Interleaving) -> Interleaving:

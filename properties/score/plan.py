@@ -10,6 +10,7 @@ from tornpage.properties.score.trials import ClockName, TrialKey, TrialRow
 __all__ = ["Plan", "may_see", "reason_why_not"]
 
 _MANY_THREADS = frozenset({"interleavings"})
+_MANY_NODES = frozenset({"cluster"})
 
 
 def may_see(bug: str, strategy: str) -> bool:
@@ -17,12 +18,17 @@ def may_see(bug: str, strategy: str) -> bool:
 
     A bug that it cannot show is neither tried nor killed.
     """
-    return not PLANTED[bug].needs_threads or strategy in _MANY_THREADS
+    return not reason_why_not(bug, strategy)
 
 
 def reason_why_not(bug: str, strategy: str) -> str:
     """Return why a strategy cannot show a bug, or an empty string if it can."""
-    return "" if may_see(bug, strategy) else "the bug needs two threads, and this strategy runs one"
+    found = PLANTED[bug]
+    if found.needs_cluster != (strategy in _MANY_NODES):
+        return "the bug needs two nodes" if found.needs_cluster else "this strategy runs nodes that replicate"
+    if found.needs_threads and strategy not in _MANY_THREADS:
+        return "the bug needs two threads, and this strategy runs one"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

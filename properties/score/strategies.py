@@ -14,6 +14,7 @@ from hypothesis.errors import Flaky
 
 from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.cluster.campaign import draw_run
 from tornpage.properties.explore.crashes.explore import explore_seed
 from tornpage.properties.explore.crashes.scheduling import Strategy as Mix
 from tornpage.properties.explore.exhaustive.search import search_exhaustively
@@ -22,10 +23,12 @@ from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.machines.check import MACHINES, TURN_EXAMPLES_MAX, check
 from tornpage.properties.program.case import Settings
-from tornpage.properties.score.detections import CaseDetection, Detection, InterleavingDetection
+from tornpage.properties.program.cluster_case import ClusterSettings
+from tornpage.properties.score.detections import CaseDetection, ClusterDetection, Detection, InterleavingDetection
 
 __all__ = [
     "STRATEGIES",
+    "Clusters",
     "Exhaustive",
     "Interleaved",
     "IsOver",
@@ -189,14 +192,31 @@ class Interleaved:
             interleaving = drawn.send(ran)
 
 
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Run drawn clusters, of two and of three nodes in turn (`tornpage explore cluster`)."""
+
+    counts = "states"
+    is_seeded = True
+
+    def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
+        states = 0
+        for number in count():
+            cluster = ClusterSettings(nodes=2 + number % 2, disk=settings.disk, bug=settings.bug)
+            run = draw_run(cluster, f"{seed}:{number}", tracker=tracker)
+            states += run.states
+            yield states, None if run.failure is None else ClusterDetection(run.failure)
+
+
 STRATEGIES: dict[str, Strategy] = {
     "random": RandomRuns(),
     "swarm": RandomRuns(mix="swarm"),
     "exhaustive": Exhaustive(),
     "machine": Machines(turn_examples=_SHORT_TURN),
     "interleavings": Interleaved(),
+    "cluster": Clusters(),
 }
-"""The strategies by name; all bugs are scored with the same ones."""
+"""The strategies by name; all bugs that they can show are scored with the same ones."""
 
 
 class UnknownStrategy(ValueError):

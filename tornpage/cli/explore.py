@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from tornpage.cli import options
 from tornpage.cli.aiming import fault_option
 from tornpage.cli.document import Outcome, emit, refuse, say
-from tornpage.outcomes import exploring
+from tornpage.outcomes import clusters, exploring
 from tornpage.outcomes.exploring import Request
 from tornpage.run.directory import prepare, write_run
 from tornpage.run.history import append_run, prepare_history
@@ -363,3 +363,29 @@ def _interleavings(context: click.Context, /, **asked: Any) -> None:
     tornpage explore interleavings --bug RMQ-B24        (must be broken)
     """
     _carry_out(exploring.explore_interleavings, context, **asked)
+
+
+# ---- several nodes ---------------------------------------------------------------------------------------------------
+
+
+@command.command("cluster", short_help="A master and its replicas.")
+@click.option("--nodes", type=click.IntRange(2, 5), default=2, show_default=True, help="Nodes of a cluster.")
+@_states_option
+@_seconds_option
+@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
+@options.disk_option
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.history_option
+@options.json_option
+@click.pass_context
+def _cluster(context: click.Context, /, **asked: Any) -> None:
+    """Crash a master and its replicas, and the links between them; restart, heal, and judge every copy.
+
+    \b
+    tornpage explore cluster --nodes 2 --seconds 60
+    tornpage explore cluster --nodes 3 --states 2000 --seed 7 --json
+    tornpage explore cluster --bug RB09        (must be broken)
+    """
+    _carry_out(clusters.explore_cluster, context, **asked)

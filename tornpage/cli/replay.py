@@ -33,13 +33,14 @@ _TARGET_TRIES = 5
 )
 @options.json_option
 def command(cases: tuple[str, ...], image: str | None, tries: int | None, as_json: bool) -> None:
-    """Repeat failures: CASE is a token (tp1-… or ti1-…), a case file, or a run directory.
+    """Repeat failures: CASE is a token (tp1-…, ti1-… or tc1-…), a case file, or a run directory.
 
     \b
     tornpage replay tp1-…
     tornpage replay out/case-1a2b3c4d.json
     tornpage replay tp1-… --image crashed && tornpage inspect crashed
     tornpage replay ti1-…                     (an interleaving of threads)
+    tornpage replay tc1-…                     (a cluster of nodes)
     tornpage replay out/ older-run/           (all saved cases, with the present store and judges)
 
     Exits 1 if a failure occurs again, 0 if every guarantee holds, 3 if one of several cases cannot be read.
@@ -64,6 +65,13 @@ def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_js
     from tornpage.render.counterexample import failure_text
 
     try:
+        if given.is_cluster:
+            from tornpage.outcomes.clusters import replay_cluster_case
+
+            if image is not None:
+                refuse("a case of a cluster has a disk for each node; --image goes with one store")
+            outcome, told = replay_cluster_case(given)
+            emit(outcome, as_json=as_json, text=told)
         if given.is_interleaving:
             from tornpage.outcomes.counterexamples import replay_outcome
 

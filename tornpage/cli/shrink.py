@@ -21,7 +21,7 @@ __all__ = ["command"]
 @options.out_option
 @options.json_option
 def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
-    """Reduce a failing case: CASE is a token (tp1-…) or a case file.
+    """Reduce a failing case: CASE is a token (tp1-… or tc1-…) or a case file.
 
     \b
     tornpage shrink tp1-…
@@ -30,13 +30,18 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
     Simplifies operations, crash point, lost writes and settings while the case fails in the same way. Prints whether
     the result is 1-minimal, or what ended the search. Exits 1 if the failure occurs, 0 if every guarantee holds.
     """
-    from tornpage.outcomes.counterexamples import given_case, shrink_outcome
+    from tornpage.outcomes.clusters import shrink_cluster_case
+    from tornpage.outcomes.counterexamples import given_case, shrink_outcome, text_of
     from tornpage.outcomes.targets import refusing_targets
     from tornpage.properties.planted import UnknownBug
 
     try:
         with refusing_targets():
-            outcome, text = shrink_outcome(given_case(case), seconds=seconds, out=out)
+            given = text_of(case)
+            if given.is_cluster:
+                outcome, text = shrink_cluster_case(given, seconds=seconds, out=out)
+            else:
+                outcome, text = shrink_outcome(given_case(case), seconds=seconds, out=out)
     except UnknownBug as error:
         refuse(str(error))
     emit(outcome, as_json=as_json, text=text)

@@ -7,7 +7,8 @@ from typing import Any
 from tornpage.cli.document import Outcome, refuse
 from tornpage.outcomes.scoring import read_scoreboard, read_small
 from tornpage.properties.planted import PLANTED, Origin, PlantedBug
-from tornpage.properties.program.case import describe
+from tornpage.properties.program.case import Case, describe
+from tornpage.properties.program.cluster_case import described_step
 from tornpage.properties.promises import PROMISES
 from tornpage.properties.score.holes import HOLES, Hole
 from tornpage.properties.score.plan import reason_why_not
@@ -52,6 +53,10 @@ def show_outcome(bug: PlantedBug, scores: Path | None) -> tuple[Outcome, str]:
 def _smallest(bug: PlantedBug) -> Row | None:
     """Return the minimal reproducer and its contract, or None where threads have to meet."""
     case = bug.reproducer
+    if bug.cluster_reproducer is not None:
+        cluster = bug.cluster_reproducer
+        operations = [described_step(each) for each in cluster.operations]
+        return {"operations": operations, "breaks": bug.shown_contract, "token": cluster.token()}
     if case is None:
         return None
     return {
@@ -63,10 +68,17 @@ def _smallest(bug: PlantedBug) -> Row | None:
 
 def _told_smallest(bug: PlantedBug) -> list[str]:
     smallest, case = _smallest(bug), bug.reproducer
-    if smallest is None or case is None:
+    if smallest is None:
         return ["  minimal reproducer: none, because two threads have to meet (docs/interleaving.md)"]
     besides = "" if smallest["breaks"] == bug.contract else f", which breaks contract {smallest['breaks']} first"
-    return [f"  minimal reproducer{besides}:", *program_lines(case), f"    tornpage replay {smallest['token']}"]
+    return [f"  minimal reproducer{besides}:", *_program(smallest, case), f"    tornpage replay {smallest['token']}"]
+
+
+def _program(smallest: Row, case: Case | None) -> list[str]:
+    """Return the lines of a reproducer."""
+    if case is not None:
+        return program_lines(case)
+    return [f"    {number}. {each}" for number, each in enumerate(smallest["operations"], 1)]
 
 
 def _told_failure(rows: Sequence[Row], small: Sequence[Row]) -> list[str]:

@@ -38,7 +38,7 @@ __all__ = [
 
 _HOLDS = "every guarantee holds: there is nothing to {}\n\nverdict: holds"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_TOKENS = ("tp1-", "ti1-")
+_TOKENS = ("tp1-", "ti1-", "tc1-")
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -57,6 +57,11 @@ class GivenCase:
     def is_interleaving(self) -> bool:
         """Whether it is an interleaving of threads, which has its own form."""
         return self.text.startswith("ti1-") if self.is_token else "tornpage_interleaving" in self.text
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether it is a case of a cluster, which has its own form."""
+        return self.text.startswith("tc1-") if self.is_token else '"tornpage_cluster"' in self.text[:400]
 
     def case(self) -> "Case":
         """Read it. Raises BadToken."""
@@ -84,6 +89,8 @@ def given_case(given: str) -> "Case":
     found = text_of(given)
     if found.is_interleaving:
         refuse("an interleaving is shrunk and explained when it is found; use `tornpage replay` for it")
+    if found.is_cluster:
+        refuse("a case of a cluster has no page and no test; use `tornpage replay` or `tornpage shrink` for it")
     try:
         return found.case()
     except BadToken as error:
@@ -121,7 +128,7 @@ def _read(path: Path) -> str:
 
 def _is_a_case(path: Path, text: str) -> bool:
     """Return whether a file is a case, or looks like one that cannot be read."""
-    return path.name.startswith(("case-", "interleaving-")) or '"tornpage_case"' in text[:400]
+    return path.name.startswith(("case-", "interleaving-", "cluster-")) or '"tornpage_case"' in text[:400]
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -395,8 +402,8 @@ def _ruling(given: GivenCase, tracker: "DirtyTracker") -> _Ruling:
 def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
     from tornpage.properties.campaign.replay import replay
 
-    if given.is_interleaving:
-        outcome, _ = replay_outcome(given.text, is_token=given.is_token)
+    if given.is_interleaving or given.is_cluster:
+        outcome, _ = _replayed(given)
         why = "; ".join(str(finding.get("sentence", "")) for finding in outcome.findings)
         return (
             "holds now" if outcome.verdict == "holds" else "broken" if outcome.verdict == "broken" else "unknown"
@@ -407,6 +414,15 @@ def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
         return "holds now", ""
     bug = f" (planted bug {case.settings.bug})" if case.settings.bug else ""
     return "broken", f"contract {failure.broken.contract}: {failure.broken.sentence}{bug}"
+
+
+def _replayed(given: GivenCase) -> tuple[Outcome, str]:
+    """Repeat an interleaving or a case of a cluster."""
+    if given.is_cluster:
+        from tornpage.outcomes.clusters import replay_cluster_case
+
+        return replay_cluster_case(given)
+    return replay_outcome(given.text, is_token=given.is_token)
 
 
 def _again_text(rulings: Sequence[_Ruling], verdict: str) -> str:

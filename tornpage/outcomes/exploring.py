@@ -58,6 +58,7 @@ class Request:
     states_per_shard: int | None = None
     peer: str | None = None
     every: int | None = None
+    nodes: int = 2
     disk: "Disk" = "posix-strict"
     bug: str = ""
     seed: int = 0

@@ -27,7 +27,16 @@ from tornpage.properties.explore.cluster.draws import OPERATIONS_MAX, draw_opera
 from tornpage.properties.planted import CLUSTER_REPRODUCERS
 from tornpage.properties.program.cluster_case import ClusterCase, ClusterSettings
 
-__all__ = ["CANARY", "REQUIRED", "ClusterPlan", "ClusterResult", "ClusterRun", "ClusterTally", "draw_run", "explore_cluster"]
+__all__ = [
+    "CANARY",
+    "REQUIRED",
+    "ClusterPlan",
+    "ClusterResult",
+    "ClusterRun",
+    "ClusterTally",
+    "draw_run",
+    "explore_cluster",
+]
 
 CANARY = "RB09"
 REQUIRED = (
@@ -119,7 +128,9 @@ def _carry_out(plan: ClusterPlan, tracker: DirtyTracker, number: int, control: C
     if Random(f"again {seed}").random() >= _REPEATED_SHARE:
         return run
     again = draw_run(plan.settings, seed, tracker=tracker)
-    return ClusterRun(run.hit, run.states, run.digest, run.failure, is_repeated=True, differs=again.digest != run.digest)
+    return ClusterRun(
+        run.hit, run.states, run.digest, run.failure, is_repeated=True, differs=again.digest != run.digest
+    )
 
 
 class _Explorer:

@@ -36,8 +36,8 @@ PUTS_MAX, CRASHES_MAX, LINK_EVENTS_MAX, OPERATIONS_MAX = 6, 3, 5, 28
 
 _BACK_MAX = 40
 _KINDS = {
-    "put": 22, "step": 20, "run": 16, "flush": 4, "advance": 5, "clock": 1, "fail": 1, "limit": 5, "heal": 3, "reset": 4,
-    "flip": 1, "crash": 7, "restart": 8, "close": 1, "roles": 3,
+    "put": 22, "step": 20, "run": 16, "flush": 4, "advance": 5, "clock": 1, "fail": 1, "limit": 5, "heal": 3,
+    "reset": 4, "flip": 3, "crash": 7, "restart": 8, "close": 1, "roles": 3,
 }  # fmt: skip
 _LINK_KINDS = ("limit", "reset", "flip")
 
@@ -98,7 +98,7 @@ def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
         case "reset":
             return ResetLink(replica, rng.choice((0, 5, 28, 1000)), rng.choice((0, 5, 90, 1000)))
         case "flip":
-            return FlipBit(replica, to_master, rng.randrange(4000))
+            return _flip(trial, FlipBit(replica, to_master, rng.randrange(4000)))
         case "restart":
             down = [each.number for each in trial.nodes if not each.is_up]
             return RestartNode(rng.choice(down) if down else node)
@@ -107,6 +107,11 @@ def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
         case "roles":
             return ChangeRoles(node, rng.random() < 0.5)
     return _crash(trial, node, rng)
+
+
+def _flip(trial: ClusterTrial, flip: FlipBit) -> ClusterOperation:
+    """Return a flipped bit if bytes are under way there, else a step of the sender."""
+    return flip if trial.waiting_bytes(flip) else StepNode(flip.replica if flip.to_master else 0)
 
 
 def _crash(trial: ClusterTrial, node: int, rng: Random) -> ClusterOperation:

@@ -111,6 +111,9 @@ NOT_IN_CAMPAIGNS = (
 The workload is program/workload.py.
 """
 
+ONLY_IN_CLUSTERS = tuple(bug.id for bug in PLANTED.values() if bug.needs_cluster)
+"""Bugs of replication (tests/properties/cluster)."""
+
 ONLY_IN_INTERLEAVINGS = tuple(bug.id for bug in PLANTED.values() if bug.needs_threads)
 """Bugs that need threads to meet (tests/properties/explore/interleavings); campaigns and machines have one thread."""
 
@@ -157,7 +160,7 @@ IN_EVERY_RUN = ("lying-flush", "no-erase-after-cut", "readers-see-buffers")
 
 def campaign_hunts() -> list[Any]:
     """Return the bugs that campaigns see, most of them for long runs only."""
-    seen = [bug for bug in PLANTED if bug not in (*NOT_IN_CAMPAIGNS, *ONLY_IN_INTERLEAVINGS)]
+    seen = [bug for bug in PLANTED if bug not in (*NOT_IN_CAMPAIGNS, *ONLY_IN_INTERLEAVINGS, *ONLY_IN_CLUSTERS)]
     return [pytest.param(bug, marks=() if bug in IN_EVERY_RUN else pytest.mark.deep) for bug in seen]
 
 
@@ -193,7 +196,7 @@ def test_the_campaign_catches_it_and_its_token_replays(bug: str, tracker: DirtyT
 
 
 def test_every_bug_has_a_machine_or_needs_what_machines_seldom_do() -> None:
-    without = {bug.id for bug in PLANTED.values() if not bug.machine and not bug.needs_threads}
+    without = {bug.id for bug in PLANTED.values() if not (bug.machine or bug.needs_threads or bug.needs_cluster)}
     # The searches for known defects aim at files of zeros (properties/score/holes). A restart between a message that
     # names its own light queue and one over the limit is drawn seldom.
     assert without == {"zero-unit-counts", "three-files-compared", "own-light-queue-not-counted"}

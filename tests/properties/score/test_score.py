@@ -104,6 +104,9 @@ def test_what_cannot_be_seen_has_a_reason() -> None:
         assert any(may_see(bug, name) for name in STRATEGIES)
         assert reason_why_not(bug, "random")
     assert not reason_why_not("lying-flush", "random")
+    assert not reason_why_not("RB09", "cluster")
+    assert reason_why_not("RB09", "random") == "the bug needs two nodes"
+    assert reason_why_not("lying-flush", "cluster")
 
 
 def test_bugs_are_named_by_id_and_group() -> None:

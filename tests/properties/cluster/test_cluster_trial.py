@@ -1,0 +1,195 @@
+"""Test the crash lab of clusters on programs whose outcome is known."""
+
+from dataclasses import replace
+
+import pytest
+
+from tornpage.model.replication.operations import (
+    AdvanceTime,
+    ChangeRoles,
+    CloseNode,
+    CrashNode,
+    FailFile,
+    FlushNode,
+    HealLink,
+    LimitLink,
+    PutOn,
+    ResetLink,
+    RestartNode,
+    RunAll,
+    StepNode,
+)
+from tornpage.properties.cluster.network import MASTER, REPLICA, RecordedNetwork
+from tornpage.properties.cluster.replay import identity_of, replay_cluster, shrink_cluster
+from tornpage.properties.cluster.trial import ClusterTrial
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.planted import CLUSTER_REPRODUCERS
+from tornpage.properties.program.cluster_case import ClusterCase, ClusterSettings
+from tornpage.properties.program.packing import BadToken
+
+TWO = ClusterSettings()
+THREE = ClusterSettings(nodes=3, quorum=2)
+
+
+def ran(tracker: DirtyTracker, *operations: object, settings: ClusterSettings = TWO) -> ClusterTrial:
+    trial = ClusterTrial(settings, tracker=tracker)
+    for operation in operations:
+        trial.run(operation)  # type: ignore[arg-type]
+    return trial
+
+
+def test_a_put_is_confirmed_by_its_replica(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), PutOn(body_bytes=2500), PutOn(body_bytes=2500), RunAll())
+    assert trial.hit["answered PUT_OK"] == 2
+    assert [node.end for node in trial.nodes] == [6708, 6708]
+    trial.finish()
+
+
+def test_a_put_without_a_replica_is_answered_at_once(tracker: DirtyTracker) -> None:
+    assert ran(tracker, PutOn()).hit["answered SLAVE_NOT_AVAILABLE"] == 1
+
+
+def test_a_silent_replica_is_a_time_out(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), LimitLink(1), PutOn(), RunAll(), AdvanceTime(3001), StepNode())
+    assert trial.hit["answered FLUSH_SLAVE_TIMEOUT"] == 1
+
+
+def test_a_quorum_of_two_waits_for_the_slower_replica(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), LimitLink(2), PutOn(), RunAll(), settings=THREE)
+    assert not trial.hit["answered PUT_OK"]
+    trial.run(HealLink(2))
+    trial.run(RunAll())
+    assert trial.hit["answered PUT_OK"] == 1
+
+
+def test_a_durable_acknowledgement_waits_for_the_sync(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), PutOn(), RunAll(), settings=replace(TWO, acknowledge="durable"))
+    assert not trial.hit["answered PUT_OK"]
+    trial.run(FlushNode(1))
+    trial.run(RunAll())
+    assert trial.hit["answered PUT_OK"] == 1
+
+
+def test_only_flushed_bytes_are_sent_if_asked(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), PutOn(), RunAll(), settings=replace(TWO, send_flushed_only=True))
+    assert trial.nodes[1].end == 0
+    trial.run(FlushNode(0))
+    trial.run(RunAll())
+    assert trial.nodes[1].end == trial.nodes[0].end == 112
+
+
+def test_a_replica_that_is_ahead_is_cut_and_catches_up(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, PutOn(body_bytes=2500), RunAll(), PutOn(body_bytes=2500), RunAll(), CrashNode(), RestartNode())
+    assert [node.end for node in trial.nodes] == [0, 6708]
+    trial.run(PutOn(body_bytes=40))
+    trial.run(AdvanceTime())
+    trial.run(RunAll())
+    trial.run(AdvanceTime())
+    trial.run(RunAll())
+    assert trial.hit["log cut"] == 1
+    assert [node.end for node in trial.nodes] == [152, 152]
+    trial.finish()
+
+
+def test_a_slave_becomes_the_master_with_everything_after_a_drain(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), PutOn(body_bytes=300), ChangeRoles(1, drained=True), PutOn(1))
+    assert [node.role for node in trial.nodes] == ["slave", "master"]
+    assert trial.nodes[1].end == 524
+    trial.finish()
+
+
+def test_a_half_open_link_does_not_keep_a_replica_away(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), CrashNode(1, silent=True), RestartNode(1), RunAll(), PutOn(), RunAll())
+    assert trial.hit["answered PUT_OK"] == 1
+
+
+def test_a_full_disk_of_a_replica_delays_it(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), FailFile(1), PutOn(), RunAll())
+    assert trial.nodes[1].end == 0
+    trial.finish()
+    assert trial.nodes[1].end == 112
+
+
+def test_a_close_answers_waiting_puts(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), LimitLink(1), PutOn(), CloseNode())
+    assert trial.hit["answered FLUSH_SLAVE_TIMEOUT"] == 1
+
+
+def test_a_crash_withdraws_what_was_sent_after_it(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), PutOn(), StepNode(), StepNode(1))
+    (link,) = trial.network.links
+    assert link.waiting[MASTER]
+    events = trial.events_of(1)
+    trial.run(CrashNode(1, kill=True, back=events))
+    assert not link.waiting[MASTER]
+    trial.finish()
+
+
+@pytest.mark.parametrize("kept", [0, 1, 16, 50, 10_000])
+def test_any_prefix_of_the_bytes_may_arrive_before_a_reset(kept: int, tracker: DirtyTracker) -> None:
+    operations = (RunAll(), PutOn(body_bytes=300), StepNode(), ResetLink(1, to_replica_bytes=kept))
+    assert replay_cluster(ClusterCase(TWO, operations), tracker=tracker) is None
+
+
+def test_every_crash_point_of_a_cut_is_survived(tracker: DirtyTracker) -> None:
+    before = (PutOn(body_bytes=2500), PutOn(body_bytes=2500), RunAll(), CrashNode(), RestartNode(), AdvanceTime())
+    steps = (StepNode(1), StepNode(1), StepNode(0), StepNode(1))
+    trial = ran(tracker, *before, *steps)
+    assert trial.hit["log cut"] == 1
+    events = trial.events_of(1)
+    assert events > 20
+    for back in range(0, events, 9):
+        for crash in (CrashNode(1, back=back), CrashNode(1, back=back, others="kept"), CrashNode(1, True, back)):
+            failure = replay_cluster(ClusterCase(TWO, (*before, *steps, crash)), tracker=tracker)
+            assert failure is None, failure.broken
+
+
+def test_a_false_end_of_a_replica_is_seen(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), PutOn(), RunAll())
+    trial._states = [replace(each, copies=(each.copies[0], replace(each.copies[1], log=()))) for each in trial._states]
+    trial._states = [replace(each, wires=(None, None)) for each in trial._states]
+    with pytest.raises(GuaranteeBroken, match="ends where it may not"):
+        trial.run(StepNode(1))
+
+
+# ---- the network, tokens, shrinking ----------------------------------------------------------------------------------
+
+
+def test_a_link_delivers_in_order_and_up_to_its_room() -> None:
+    network = RecordedNetwork()
+    listener = network.listen(0, "here")
+    replica = network.connect(1, "here")
+    assert network.connect(1, "elsewhere") is None
+    assert replica is not None
+    master = listener.accept()
+    assert master is not None
+    assert replica.send(b"abcdef") == 6
+    network.links[0].room[MASTER] = 4
+    assert [master.receive(3), master.receive(3), master.receive(3)] == [b"abc", b"d", b""]
+    network.links[0].reset(to_master_bytes=1, to_replica_bytes=0)
+    assert [master.receive(9), master.receive(9)] == [b"e", None]
+    assert replica.receive(9) is None
+    assert replica.send(b"more") == 0
+    assert bytes(network.links[0].arrived[MASTER]) == b"abcde"
+    assert not network.links[0].arrived[REPLICA]
+
+
+def test_a_failure_is_shrunk_across_nodes_and_links(tracker: DirtyTracker) -> None:
+    small = CLUSTER_REPRODUCERS["RB09"]
+    noise = (FlushNode(1), LimitLink(1), HealLink(1), StepNode(1))
+    large = ClusterCase(small.settings, (*noise, *small.operations, *noise))
+    failure = replay_cluster(large, tracker=tracker)
+    assert failure is not None
+    shrunk = shrink_cluster(failure, tracker=tracker, tries_max=300)
+    assert identity_of(shrunk.broken) == identity_of(failure.broken)
+    assert len(shrunk.case.operations) <= len(small.operations)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"tornpage_cluster": 1, "settings": {"nodes": 9}, "operations": []}',
+             '{"tornpage_cluster": 1, "settings": {}, "operations": [{"op": "put_on", "node": "x"}]}']
+)  # fmt: skip
+def test_a_bad_case_is_refused(text: str) -> None:
+    with pytest.raises(BadToken):
+        ClusterCase.from_text(text)

@@ -1,0 +1,177 @@
+"""What `explore cluster` runs, and how cases of clusters are replayed and shrunk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from tornpage.cli.document import Outcome, refuse, say, warn
+from tornpage.cli.progress import shrinking_progress, states_progress
+
+if TYPE_CHECKING:
+    from tornpage.outcomes.counterexamples import GivenCase
+    from tornpage.outcomes.exploring import Request
+    from tornpage.properties.cluster.replay import ClusterFailure
+    from tornpage.properties.explore.cluster.campaign import ClusterPlan, ClusterResult
+    from tornpage.properties.program.cluster_case import ClusterCase
+
+__all__ = ["cluster_case_of", "explore_cluster", "replay_cluster_case", "shrink_cluster_case"]
+
+_EFFECTS = ("log cut", "writes lost", "bytes lost by a reset", "bit flipped", "no common generation")
+
+
+def explore_cluster(request: Request) -> tuple[Outcome, str]:
+    """Run a campaign on clusters; return its outcome and its text."""
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.cluster.campaign import ClusterPlan
+    from tornpage.properties.explore.cluster.campaign import explore_cluster as explore
+    from tornpage.properties.program.cluster_case import ClusterSettings
+
+    settings = ClusterSettings(nodes=request.nodes, disk=request.disk, bug=request.bug)
+    plan = ClusterPlan(settings, request.seed, request.states, request.time_limit_s, request.workers or 1)
+    again = _command_of(plan)
+    say(again)
+    total, unit = request.progress_total
+    with choose_tracker("auto") as tracker, states_progress("exploring", total=total, unit=unit) as show:
+        result = explore(plan, tracker=tracker, progress=show)
+    return _outcome(result, plan, out=request.out, command=again)
+
+
+def _command_of(plan: ClusterPlan) -> str:
+    """Return the command that runs a campaign again."""
+    settings = plan.settings
+    until = f"--states {plan.states}" if plan.states is not None else f"--seconds {plan.seconds:g}"
+    planted = f" --bug {settings.bug}" if settings.bug else ""
+    return (
+        f"tornpage explore cluster --nodes {settings.nodes} {until} --seed {plan.seed} --disk {settings.disk}"
+        f" --workers {plan.workers}{planted}"
+    )
+
+
+def _outcome(result: ClusterResult, plan: ClusterPlan, *, out: str | None, command: str) -> tuple[Outcome, str]:
+    from tornpage.properties.findings import Finding
+
+    tally = result.tally
+    rate = tally.states / max(result.seconds, 1e-9)
+    named = {name.replace(" ", "_").lower(): count for name, count in tally.hit.items()}
+    figures: dict[str, float | int] = {
+        "nodes": plan.settings.nodes,
+        "runs": tally.runs,
+        "states": tally.states,
+        "distinct_runs": len(tally.outcomes),
+        "repeated_runs": result.repeated,
+        **{f"happened_{name}": count for name, count in sorted(named.items())},
+        "seconds": result.seconds,
+        "states_per_s": rate,
+    }
+    findings: list[dict[str, Any]] = []
+    if not result.found:
+        findings = [Finding("never-happened", "vacuous", f"{name} never happened").document() for name in result.silent]
+        if result.without_canary:
+            findings.append(Finding("no-canary", "vacuous", "no planted bug was caught").document())
+    for found in result.found:
+        finding = found.failure.finding().document()
+        if out is not None:
+            _save(found.failure.case, finding, out)
+        findings.append(finding)
+    findings += [Finding("harness", "harness", fault).document() for fault in result.faults]
+    lines = [_text_of(found.failure) for found in result.found]
+    lines += [
+        f"{tally.runs:,} runs of {plan.settings.nodes} nodes, {tally.states:,} states in {result.seconds:.1f} s: "
+        f"{rate:,.0f} states/s",
+        ", ".join(f"{name} {tally.hit[name]:,}" for name in _EFFECTS),
+        f"{result.repeated:,} runs repeated with equal results",
+        *result.faults,
+        *([f"vacuous: {', '.join(result.silent)} never happened"] if result.silent and not result.found else []),
+        *(["vacuous: no planted bug was caught"] if result.without_canary and not result.found else []),
+        *([f"caught the planted bug {result.canary}"] if result.canary else []),
+        f"result hash: {result.result_hash}",
+        f"verdict: {'interrupted' if result.interrupted and not result.found else result.verdict.value}",
+    ]
+    outcome = Outcome(
+        "explore",
+        result.verdict.value,
+        figures,
+        ("seconds", "states_per_s"),
+        findings,
+        seed=plan.seed,
+        extra={"result_hash": result.result_hash, "canary": result.canary},
+        interrupted=result.interrupted,
+        tables={"cluster": {"rows": [{"happened": name, "times": n} for name, n in sorted(tally.hit.items())],
+                            "caption": {"source": "cluster", "seed": plan.seed, "command": command}}},
+    )  # fmt: skip
+    return outcome, "\n".join(lines)
+
+
+def _save(case: ClusterCase, finding: dict[str, Any], out: str) -> None:
+    """Write the case file; the token is printed in any case."""
+    path = Path(out) / f"cluster-{finding['token'][4:12]}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(case.document(), indent=2) + "\n")
+    except OSError as error:
+        warn(f"case file not written to {out}: {error.strerror}; the token has the same content")
+    else:
+        finding["case_file"] = str(path)
+
+
+def _text_of(failure: ClusterFailure) -> str:
+    """Return a failure as text."""
+    from tornpage.properties.program.cluster_case import described_step
+
+    broken, case = failure.broken, failure.case
+    settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
+    lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program"]
+    lines += [f"    {number}. {described_step(each)}" for number, each in enumerate(case.operations, 1)]
+    lines += ["    then the network heals and every node restarts", f"  settings  {settings}"]
+    if broken.expected or broken.found:
+        lines += ["", f"  expected  {broken.expected or '(nothing)'}", f"  found     {broken.found or '(nothing)'}"]
+    return "\n".join([*lines, "", "  run it again:", f"    tornpage replay {case.token()}", ""])
+
+
+def cluster_case_of(given: GivenCase) -> ClusterCase:
+    """Read a case of a cluster. Raises BadToken."""
+    from tornpage.properties.program.cluster_case import ClusterCase
+
+    return ClusterCase.from_token(given.text) if given.is_token else ClusterCase.from_text(given.text)
+
+
+def replay_cluster_case(given: GivenCase) -> tuple[Outcome, str]:
+    """Repeat a case of a cluster. Raises BadToken and UnknownBug."""
+    from tornpage.properties.cluster.replay import replay_cluster
+    from tornpage.properties.disk.dirty import choose_tracker
+
+    case = cluster_case_of(given)
+    with choose_tracker("auto") as tracker:
+        failure = replay_cluster(case, tracker=tracker)
+    figures = {"operations": len(case.operations)}
+    if failure is None:
+        return Outcome("replay", "holds", figures), "every guarantee holds\n\nverdict: holds"
+    outcome = Outcome("replay", "broken", figures, findings=[failure.finding().document()])
+    return outcome, f"{_text_of(failure)}\nverdict: broken"
+
+
+def shrink_cluster_case(given: GivenCase, *, seconds: float, out: str | None) -> tuple[Outcome, str]:
+    """Shrink a case of a cluster for some seconds. Raises UnknownBug; refuses a case that cannot be read."""
+    from tornpage.properties.cluster.replay import replay_cluster, shrink_cluster
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.program.packing import BadToken
+
+    try:
+        case = cluster_case_of(given)
+    except BadToken as error:
+        refuse(str(error))
+    started = perf_counter()
+    with choose_tracker("auto") as tracker, shrinking_progress(seconds=seconds) as show:
+        failure = replay_cluster(case, tracker=tracker)
+        if failure is None:
+            holds = "every guarantee holds: there is nothing to shrink\n\nverdict: holds"
+            return Outcome("shrink", "holds", {"operations": len(case.operations)}), holds
+        small = shrink_cluster(failure, tracker=tracker, is_over=lambda: perf_counter() - started > seconds, watch=show)
+    finding = small.finding().document()
+    if out is not None:
+        _save(small.case, finding, out)
+    figures = {"operations": len(small.case.operations), "operations_before": len(case.operations)}
+    return Outcome("shrink", "broken", figures, findings=[finding]), f"{_text_of(small)}\nverdict: broken"
