@@ -1,10 +1,10 @@
 """A store with a role: master or slave, and the change between both.
 
 A `ReplicatedStore` owns a `MessageStore`, and opens it again when its role changes or when its log has to be cut. The
-caller steps it: `step(now_ms)` does one round and never blocks. An open as a master begins a new generation. There is
-no election. An operator changes roles by hand:
+caller steps it: `step(now_ms)` does one round and never blocks. `start` leaves that to a thread. An open as a master
+begins a new generation. There is no election. An operator changes roles by hand:
 
-1. `drain(limit)` on the master refuses further puts and says what no replica has received yet.
+1. `drain()` on the master refuses further puts and says what no replica has received yet.
 2. `become(SLAVE, master=…)` on the old master, `become(ASYNC_MASTER or SYNC_MASTER)` on the chosen slave.
 
 Source: `BrokerController.changeToSlave`, `changeToMaster`, which 4.9.3 uses with DLedger only.
@@ -18,6 +18,7 @@ from typing import Any
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+from tornpage.impl.guards import make_guard
 from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.parts import Parts
 from tornpage.impl.put.replication import make_replicas
@@ -29,6 +30,7 @@ from tornpage.impl.replication.link import Network
 from tornpage.impl.replication.requests import ReplicaRequests
 from tornpage.impl.replication.server import ReplicaConnection, ReplicaServer
 from tornpage.impl.replication.settings import ReplicationSettings
+from tornpage.impl.service.runner import Runner, ThreadRunner
 from tornpage.impl.service.running_flags import RunningFlag
 from tornpage.impl.store import MessageStore
 
@@ -71,6 +73,8 @@ class ReplicatedStore:
         self._new_token = new_token
         self._server: ReplicaServer | None = None
         self._client: ReplicaClient | None = None
+        self._guard = parts.of(make_guard)()
+        self._runner: Runner | None = None
         self._open()
 
     @classmethod
@@ -161,6 +165,12 @@ class ReplicatedStore:
 
     def close(self) -> None:
         """End all links, answer all waiting puts, and close the store. Idempotent."""
+        if self._runner is not None:
+            self._runner.stop()
+        with self._guard:
+            self._close()
+
+    def _close(self) -> None:
         self._leave()
         self.store.close()
 
@@ -180,8 +190,26 @@ class ReplicatedStore:
         """The present role."""
         return self._config.broker_role
 
-    def step(self, now_ms: int) -> None:
-        """Do one round of replication. Raises what an open raises if the log has to be cut."""
+    @property
+    def name(self) -> str:
+        """The name of the service."""
+        return "replication"
+
+    def start(self) -> None:
+        """Step the node in a thread of its own from now on."""
+        self._runner = self._parts.of(ThreadRunner)(self)
+        self._runner.start(after_ms=0)
+
+    def step(self, now_ms: int) -> int | None:
+        """Do one round of replication; return when the next is due.
+
+        Raises what an open raises if the log has to be cut.
+        """
+        with self._guard:
+            self._step(now_ms)
+        return now_ms + self._settings.poll_interval
+
+    def _step(self, now_ms: int) -> None:
         if self._server is not None:
             self._server.step(now_ms)
         if self._client is not None:
@@ -191,7 +219,7 @@ class ReplicatedStore:
 
     def _cut(self, offset: int) -> None:
         """Close the store, cut its log and open it again."""
-        self.close()
+        self._close()
         self._parts.of(cut_log)(self._files, self._directory, self._config, offset=offset)
         self._open()
 
@@ -199,10 +227,11 @@ class ReplicatedStore:
 
     def become(self, role: BrokerRole, *, master: str = "") -> None:
         """Change the role: close the store and open it again. `master` is the address for a slave to connect to."""
-        self.close()
-        self._config = replace(self._config, broker_role=role)
-        self._settings = replace(self._settings, ha_master_address=master)
-        self._open()
+        with self._guard:
+            self._close()
+            self._config = replace(self._config, broker_role=role)
+            self._settings = replace(self._settings, ha_master_address=master)
+            self._open()
 
     def drain(self) -> int:
         """Refuse puts from now on; return how many bytes no counted replica has received yet.
@@ -216,13 +245,18 @@ class ReplicatedStore:
 
     def follow(self, master: str) -> None:
         """Connect to another master. The link to the old one ends first (R20)."""
-        self._settings = replace(self._settings, ha_master_address=master)
-        if self._client is not None:
-            self._client.end("the address of the master has changed")
-            self._follow()
+        with self._guard:
+            self._settings = replace(self._settings, ha_master_address=master)
+            if self._client is not None:
+                self._client.end("the address of the master has changed")
+                self._follow()
 
     def status(self) -> dict[str, Any]:
         """Return role, offsets, generations and connections as plain values."""
+        with self._guard:
+            return self._status()
+
+    def _status(self) -> dict[str, Any]:
         store = self.store
         return {
             "role": self.role.value,

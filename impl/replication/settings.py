@@ -7,6 +7,13 @@ from tornpage.impl.errors import BadConfig
 __all__ = ["ReplicationSettings"]
 
 TRANSFER_BATCH_BYTES_MAX = 1 << 20
+_COUNTS = (
+    "ha_send_heartbeat_interval",
+    "connections_max",
+    "reconnect_interval",
+    "poll_interval",
+    "in_sync_replicas",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +46,21 @@ class ReplicationSettings:
     connections_max: int = 64
     reconnect_interval: int = 1_000
     """Time between two attempts of a slave to connect."""
+    poll_interval: int = 5
+    """Time between two rounds of the thread of a node."""
     in_sync_replicas: int = 1
     acknowledge: str = "received"
     send_flushed_only: bool = False
     discard_when_gone: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("ha_send_heartbeat_interval", "connections_max", "reconnect_interval", "in_sync_replicas"):
+        for name in (
+            "ha_send_heartbeat_interval",
+            "connections_max",
+            "reconnect_interval",
+            "poll_interval",
+            "in_sync_replicas",
+        ):
             if getattr(self, name) < 1:
                 raise BadConfig(name, getattr(self, name), "use a number of at least 1")
         if not 1 <= self.ha_transfer_batch_size <= TRANSFER_BATCH_BYTES_MAX:
