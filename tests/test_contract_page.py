@@ -40,6 +40,8 @@ def test_guarantees_name_code_that_exists() -> None:
         "schedule": "tornpage.model.schedule",
         "progress": "tornpage.model.progress",
         "linearise": "tornpage.properties.judge.linearizability.linearise",
+        "replication": "tornpage.model.replication.step",
+        "cluster_judge": "tornpage.properties.cluster.judge",
         "Corruption": "tornpage.properties.lockstep.corruption",
         "sigkill_judge": "tornpage.properties.explore.kills.judge",
         "Recovery": "tornpage.properties.lockstep.recovery",
@@ -50,7 +52,7 @@ def test_guarantees_name_code_that_exists() -> None:
         "reads": "tornpage.properties.lockstep.reads",
         "services": "tornpage.properties.lockstep.services",
     }
-    numbers = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "16", "17", "18"]
+    numbers = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18"]
     assert [number for number, _, _ in GUARANTEES] == numbers
     for name in [name for row in GUARANTEES for name in re.findall(r"`([^`]+)`", " ".join(row[1:]))]:
         if name.endswith(".py"):
