@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from tornpage.model.replication.operations import ClusterOperation, CrashNode
 from tornpage.properties.cluster.trial import ClusterTrial
@@ -119,7 +120,9 @@ def _plainer(operation: ClusterOperation) -> Iterator[ClusterOperation]:
         value, plain = getattr(operation, each.name), getattr(default, each.name)
         if value == plain or each.name == "op":
             continue
-        yield replace(operation, **{each.name: plain})
-        if isinstance(value, int) and not isinstance(value, bool) and value > 1:
-            yield replace(operation, **{each.name: value // 2})
-            yield replace(operation, **{each.name: value - 1})
+        smaller = (
+            [value // 2, value - 1] if isinstance(value, int) and not isinstance(value, bool) and value > 1 else []
+        )
+        for other in (plain, *smaller):
+            changed: dict[str, Any] = {each.name: other}
+            yield replace(operation, **changed)

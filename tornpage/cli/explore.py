@@ -370,6 +370,14 @@ def _interleavings(context: click.Context, /, **asked: Any) -> None:
 
 @command.command("cluster", short_help="A master and its replicas.")
 @click.option("--nodes", type=click.IntRange(2, 5), default=2, show_default=True, help="Nodes of a cluster.")
+@click.option(
+    "--all-of",
+    "length",
+    metavar="K",
+    type=click.IntRange(1, 6),
+    default=None,
+    help="Instead of drawn runs, run all programs of up to K operations (no limit of time unless --seconds).",
+)
 @_states_option
 @_seconds_option
 @click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
@@ -386,6 +394,7 @@ def _cluster(context: click.Context, /, **asked: Any) -> None:
     \b
     tornpage explore cluster --nodes 2 --seconds 60
     tornpage explore cluster --nodes 3 --states 2000 --seed 7 --json
+    tornpage explore cluster --all-of 2
     tornpage explore cluster --bug RB09        (must be broken)
     """
-    _carry_out(clusters.explore_cluster, context, **asked)
+    _carry_out(clusters.explore_cluster, context, **asked | {"length": asked["length"] or 0})

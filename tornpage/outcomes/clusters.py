@@ -30,7 +30,8 @@ def explore_cluster(request: Request) -> tuple[Outcome, str]:
     from tornpage.properties.program.cluster_case import ClusterSettings
 
     settings = ClusterSettings(nodes=request.nodes, disk=request.disk, bug=request.bug)
-    plan = ClusterPlan(settings, request.seed, request.states, request.time_limit_s, request.workers or 1)
+    limit_s = request.seconds if request.length else request.time_limit_s
+    plan = ClusterPlan(settings, request.seed, request.states, limit_s, request.workers or 1, request.length)
     again = _command_of(plan)
     say(again)
     total, unit = request.progress_total
@@ -42,10 +43,11 @@ def explore_cluster(request: Request) -> tuple[Outcome, str]:
 def _command_of(plan: ClusterPlan) -> str:
     """Return the command that runs a campaign again."""
     settings = plan.settings
-    until = f"--states {plan.states}" if plan.states is not None else f"--seconds {plan.seconds:g}"
+    limits = [f" --{name} {value:g}" for name in ("states", "seconds") if (value := getattr(plan, name)) is not None]
+    limits += [f" --all-of {plan.length}"] if plan.length else []
     planted = f" --bug {settings.bug}" if settings.bug else ""
     return (
-        f"tornpage explore cluster --nodes {settings.nodes} {until} --seed {plan.seed} --disk {settings.disk}"
+        f"tornpage explore cluster --nodes {settings.nodes}{''.join(limits)} --seed {plan.seed} --disk {settings.disk}"
         f" --workers {plan.workers}{planted}"
     )
 
@@ -83,6 +85,7 @@ def _outcome(result: ClusterResult, plan: ClusterPlan, *, out: str | None, comma
         f"{rate:,.0f} states/s",
         ", ".join(f"{name} {tally.hit[name]:,}" for name in _EFFECTS),
         f"{result.repeated:,} runs repeated with equal results",
+        *([_statement(plan)] if plan.length and not result.is_cut else []),
         *result.faults,
         *([f"vacuous: {', '.join(result.silent)} never happened"] if result.silent and not result.found else []),
         *(["vacuous: no planted bug was caught"] if result.without_canary and not result.found else []),
@@ -103,6 +106,16 @@ def _outcome(result: ClusterResult, plan: ClusterPlan, *, out: str | None, comma
                             "caption": {"source": "cluster", "seed": plan.seed, "command": command}}},
     )  # fmt: skip
     return outcome, "\n".join(lines)
+
+
+def _statement(plan: ClusterPlan) -> str:
+    """Return the bound of a campaign of all programs."""
+    from tornpage.properties.explore.cluster.programs import ALPHABET
+
+    return (
+        f"all programs of up to {plan.length} of {len(ALPHABET)} operations that do something, after a first round, "
+        "each with a healed network at its end; power losses keep nothing or everything"
+    )
 
 
 def _save(case: ClusterCase, finding: dict[str, Any], out: str) -> None:

@@ -59,6 +59,7 @@ class Request:
     peer: str | None = None
     every: int | None = None
     nodes: int = 2
+    length: int = 0
     disk: "Disk" = "posix-strict"
     bug: str = ""
     seed: int = 0

@@ -1,4 +1,4 @@
-"""Run a campaign on clusters: drawn runs, a canary, repetitions, and shrunk failures.
+"""Run a campaign on clusters: drawn runs or all small programs, a canary, repetitions, and shrunk failures.
 
 A run is a part of the campaign (properties/campaign/engine.py). A state is a crashed node that was opened again, or the
 end of a run with a healed network. A campaign without findings must have caught a planted bug, and must have met every
@@ -6,7 +6,7 @@ kind of fault and answer in `REQUIRED`. Otherwise it is vacuous.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +15,7 @@ from itertools import count
 from random import Random
 from time import perf_counter
 
+from tornpage.model.replication.operations import ClusterOperation
 from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
@@ -24,12 +25,14 @@ from tornpage.properties.cluster.trial import ClusterTrial
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explore.cluster.draws import OPERATIONS_MAX, draw_operation, draw_settings
+from tornpage.properties.explore.cluster.programs import all_programs
 from tornpage.properties.planted import CLUSTER_REPRODUCERS
 from tornpage.properties.program.cluster_case import ClusterCase, ClusterSettings
 
 __all__ = [
     "CANARY",
     "REQUIRED",
+    "REQUIRED_OF_ALL",
     "ClusterPlan",
     "ClusterResult",
     "ClusterRun",
@@ -44,20 +47,31 @@ REQUIRED = (
     "bytes lost by a reset", "bit flipped", "change_roles", "close_node", "log cut", "answered PUT_OK",
     "answered FLUSH_SLAVE_TIMEOUT", "answered SLAVE_NOT_AVAILABLE",
 )  # fmt: skip
-"""What has to happen before a campaign may hold."""
+"""What has to happen before a campaign of drawn runs may hold."""
+REQUIRED_OF_ALL = (
+    "put_on", "crash_node", "kill", "power", "writes lost", "restart_node", "limit_link", "reset_link", "change_roles",
+    "log cut", "answered PUT_OK", "answered SLAVE_NOT_AVAILABLE",
+)  # fmt: skip
+"""What has to happen before a campaign of all programs may hold."""
+Part = int | tuple[ClusterOperation, ...]
+"""The number of a drawn run, or a whole program."""
 _FAILURES_MAX = 3
 _REPEATED_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """Plan a campaign. It ends at the limit of states, of seconds, or of different failures."""
+    """Plan a campaign. It ends at the limit of states, of seconds, or of different failures.
+
+    With `length` the runs are not drawn: they are all programs of up to that many operations.
+    """
 
     settings: ClusterSettings
     seed: int = 0
     states: int | None = None
     seconds: float | None = None
     workers: int = 1
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +103,27 @@ def draw_run(settings: ClusterSettings, seed: str, *, tracker: DirtyTracker) -> 
     """Draw and carry out one run."""
     rng = Random(seed)
     drawn = draw_settings(settings, rng)
-    trial, broken = None, None
     length = rng.randrange(6, OPERATIONS_MAX + 1)
+    return _run(drawn, tracker, lambda trial: (draw_operation(trial, rng) for _ in range(length)))
+
+
+def _run(
+    settings: ClusterSettings,
+    tracker: DirtyTracker,
+    operations: Callable[[ClusterTrial], Iterable[ClusterOperation]],
+) -> ClusterRun:
+    trial, broken = None, None
     try:
-        trial = ClusterTrial(drawn, tracker=tracker)
-        for _ in range(length):
-            trial.run(draw_operation(trial, rng))
+        trial = ClusterTrial(settings, tracker=tracker)
+        for operation in operations(trial):
+            trial.run(operation)
         trial.finish()
     except GuaranteeBroken as error:
         broken = error
-    performed = () if trial is None else tuple(trial.performed)
-    case = ClusterCase(drawn, performed)
+    case = ClusterCase(settings, () if trial is None else tuple(trial.performed))
     hit = Counter[str]() if trial is None else trial.hit
-    hit[f"quorum {drawn.quorum}"] += 1
-    hit[f"confirmed when {drawn.acknowledge}"] += 1
+    hit[f"quorum {settings.quorum}"] += 1
+    hit[f"confirmed when {settings.acknowledge}"] += 1
     ends = "" if trial is None else " ".join(str(each.end) if each.is_up else "down" for each in trial.nodes)
     digest = blake2b(f"{case.token()} {ends} {broken}".encode(), digest_size=8).hexdigest()
     failure = None if broken is None else ClusterFailure(case, broken, 0 if trial is None else trial.lost_writes)
@@ -116,18 +137,24 @@ class _RunJob:
     plan: ClusterPlan
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[int, Control], ClusterRun]]:
+    def opened(self) -> Iterator[Callable[[Part, Control], ClusterRun]]:
         """Return the function that carries out a run."""
         with choose_tracker("auto") as tracker:
             yield partial(_carry_out, self.plan, tracker)
 
 
-def _carry_out(plan: ClusterPlan, tracker: DirtyTracker, number: int, control: Control) -> ClusterRun:
-    seed = f"{plan.seed}:{number}"
-    run = draw_run(plan.settings, seed, tracker=tracker)
+def _carry_out(plan: ClusterPlan, tracker: DirtyTracker, part: Part, control: Control) -> ClusterRun:
+    seed = f"{plan.seed}:{part}"
+
+    def carried_out() -> ClusterRun:
+        if isinstance(part, int):
+            return draw_run(plan.settings, seed, tracker=tracker)
+        return _run(plan.settings, tracker, lambda _: part)
+
+    run = carried_out()
     if Random(f"again {seed}").random() >= _REPEATED_SHARE:
         return run
-    again = draw_run(plan.settings, seed, tracker=tracker)
+    again = carried_out()
     return ClusterRun(
         run.hit, run.states, run.digest, run.failure, is_repeated=True, differs=again.digest != run.digest
     )
@@ -145,14 +172,14 @@ class _Explorer:
         self._plan, self._tracker = plan, tracker
         self._tally = ClusterTally()
 
-    def parts(self) -> Iterator[int]:
-        """Yield runs until the requested number of states is reached."""
-        for number in count():
+    def parts(self) -> Iterator[Part]:
+        """Yield runs until the requested number of states is reached, or all programs."""
+        for number in all_programs(self._plan.length) if self._plan.length else count():
             if self._plan.states is not None and self._tally.states >= self._plan.states:
                 return
             yield number
 
-    def known(self, part: int) -> ClusterRun | None:
+    def known(self, part: Part) -> ClusterRun | None:
         """Return None, since no results are kept."""
         return None
 
@@ -164,7 +191,7 @@ class _Explorer:
         """Return the number of states."""
         return made.states
 
-    def take(self, result: ClusterResult, part: int, made: ClusterRun | Died[int]) -> bool:
+    def take(self, result: ClusterResult, part: Part, made: ClusterRun | Died[Part]) -> bool:
         """Take the result of a run."""
         if isinstance(made, Died):
             result.faults.append(f"run {part} died: {made.how}")
@@ -190,8 +217,10 @@ class _Explorer:
     def conclude(self, result: ClusterResult) -> None:
         """Report what never happened."""
         hit = result.tally.hit
-        result.silent = [name for name in REQUIRED if not hit[name]]
-        result.silent += [f"quorum {n}" for n in range(1, self._plan.settings.nodes) if not hit[f"quorum {n}"]]
+        required = list(REQUIRED_OF_ALL) if self._plan.length else list(REQUIRED)
+        if not self._plan.length:
+            required += [f"quorum {number}" for number in range(1, self._plan.settings.nodes)]
+        result.silent = [name for name in required if not hit[name]]
         counts = "\n".join(f"{name} {number}" for name, number in sorted(hit.items()))
         met = "\n".join(f"{each.failure.broken} {each.times}" for each in result.found)
         text = f"{result.tally.states}\n{counts}\n{met}\n{sorted(result.tally.outcomes)}"

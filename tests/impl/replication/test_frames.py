@@ -31,7 +31,8 @@ def test_frames_are_read_as_written() -> None:
     ]  # fmt: skip
     assert frames.greeting_of(found[0].body) == GREETING
     assert frames.read_welcome(found[1].body) == (Action.CUT, 100, GREETING)
-    assert frames.read_data(found[2].body) == (7, b"abc")
+    offset, data = frames.read_data(found[2].body)
+    assert (offset, bytes(data)) == (7, b"abc")
     assert frames.read_ack(found[4].body) == (8, 6)
 
 

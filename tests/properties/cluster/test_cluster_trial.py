@@ -39,9 +39,13 @@ def ran(tracker: DirtyTracker, *operations: object, settings: ClusterSettings = 
     return trial
 
 
+def confirmed(trial: ClusterTrial) -> int:
+    return trial.hit["answered PUT_OK"]
+
+
 def test_a_put_is_confirmed_by_its_replica(tracker: DirtyTracker) -> None:
     trial = ran(tracker, RunAll(), PutOn(body_bytes=2500), PutOn(body_bytes=2500), RunAll())
-    assert trial.hit["answered PUT_OK"] == 2
+    assert confirmed(trial) == 2
     assert [node.end for node in trial.nodes] == [6708, 6708]
     trial.finish()
 
@@ -57,18 +61,18 @@ def test_a_silent_replica_is_a_time_out(tracker: DirtyTracker) -> None:
 
 def test_a_quorum_of_two_waits_for_the_slower_replica(tracker: DirtyTracker) -> None:
     trial = ran(tracker, RunAll(), LimitLink(2), PutOn(), RunAll(), settings=THREE)
-    assert not trial.hit["answered PUT_OK"]
+    assert confirmed(trial) == 0
     trial.run(HealLink(2))
     trial.run(RunAll())
-    assert trial.hit["answered PUT_OK"] == 1
+    assert confirmed(trial) == 1
 
 
 def test_a_durable_acknowledgement_waits_for_the_sync(tracker: DirtyTracker) -> None:
     trial = ran(tracker, RunAll(), PutOn(), RunAll(), settings=replace(TWO, acknowledge="durable"))
-    assert not trial.hit["answered PUT_OK"]
+    assert confirmed(trial) == 0
     trial.run(FlushNode(1))
     trial.run(RunAll())
-    assert trial.hit["answered PUT_OK"] == 1
+    assert confirmed(trial) == 1
 
 
 def test_only_flushed_bytes_are_sent_if_asked(tracker: DirtyTracker) -> None:
@@ -101,7 +105,7 @@ def test_a_slave_becomes_the_master_with_everything_after_a_drain(tracker: Dirty
 
 def test_a_half_open_link_does_not_keep_a_replica_away(tracker: DirtyTracker) -> None:
     trial = ran(tracker, RunAll(), CrashNode(1, silent=True), RestartNode(1), RunAll(), PutOn(), RunAll())
-    assert trial.hit["answered PUT_OK"] == 1
+    assert confirmed(trial) == 1
 
 
 def test_a_full_disk_of_a_replica_delays_it(tracker: DirtyTracker) -> None:

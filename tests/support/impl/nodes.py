@@ -31,7 +31,7 @@ def open_node(
 ) -> ReplicatedStore:
     """Open a node: a master listens at the address, a slave connects to it."""
     is_slave = role is BrokerRole.SLAVE
-    addresses = {"ha_master_address": address} if is_slave else {"ha_listen_address": address}
+    addresses: dict[str, Any] = {"ha_master_address": address} if is_slave else {"ha_listen_address": address}
     return ReplicatedStore.open(
         str(directory),
         MessageStoreConfig(

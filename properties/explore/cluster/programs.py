@@ -1,0 +1,84 @@
+"""List all small programs of a cluster of two nodes.
+
+The bound: up to K operations of `ALPHABET`, after a first round in which the replica joins. A program with an operation
+that does nothing is left out: an operation on a node that is down, a restart of one that is up, a change of roles
+that changes none. Such an operation changes neither nodes, nor links, nor time. At the end the network heals and every
+node restarts.
+
+Power losses in these programs keep nothing or everything that was in flight, at rest. Nothing is sampled and nothing
+else is pruned.
+"""
+
+from collections.abc import Iterator
+
+from tornpage.model.replication.operations import (
+    AdvanceTime,
+    ChangeRoles,
+    ClusterOperation,
+    CrashNode,
+    FlushNode,
+    LimitLink,
+    PutOn,
+    ResetLink,
+    RestartNode,
+    RunAll,
+    StepNode,
+)
+
+__all__ = ["ALPHABET", "all_programs"]
+
+ALPHABET: tuple[ClusterOperation, ...] = (
+    PutOn(0, body_bytes=40),
+    PutOn(1, body_bytes=300),
+    RunAll(),
+    StepNode(0),
+    StepNode(1),
+    FlushNode(0),
+    AdvanceTime(1_100),
+    LimitLink(1, to_master=False, size_bytes=100),
+    LimitLink(1, to_master=True),
+    ResetLink(1, 0, 50),
+    CrashNode(0),
+    CrashNode(0, others="kept"),
+    CrashNode(0, kill=True),
+    CrashNode(1),
+    CrashNode(1, others="kept", silent=True),
+    RestartNode(0),
+    RestartNode(1),
+    ChangeRoles(0),
+    ChangeRoles(1),
+)
+_FIRST = (RunAll(),)
+
+
+def all_programs(length: int) -> Iterator[tuple[ClusterOperation, ...]]:
+    """Yield every program of up to `length` operations, shorter ones first."""
+    programs: list[tuple[ClusterOperation, ...]] = [_FIRST]
+    for _ in range(length):
+        programs = [(*program, each) for program in programs for each in ALPHABET if _does_something(program, each)]
+        yield from programs
+
+
+def _does_something(program: tuple[ClusterOperation, ...], last: ClusterOperation) -> bool:
+    """Return whether an operation after a program changes a node, a link or the time."""
+    up, master = [True, True], 0
+    for each in program:
+        match each:
+            case CrashNode(node):
+                up[node] = False
+            case RestartNode(node):
+                up[node] = True
+            case ChangeRoles(node):
+                master = node
+    match last:
+        case PutOn(node):
+            return up[node] and master == node
+        case StepNode(node) | FlushNode(node) | CrashNode(node):
+            return up[node]
+        case RestartNode(node):
+            return not up[node]
+        case ChangeRoles(node):
+            return master != node
+        case RunAll():
+            return any(up)
+    return True
