@@ -136,17 +136,20 @@ class ReplicaClient:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def _read(self, now_ms: int) -> None:
+        for frame in self._reader.feed(self._receive_bytes(now_ms)):
+            self._take(frame)
+
+    def _receive_bytes(self, now_ms: int) -> bytes:
+        """Return what has arrived. Raises BadFrame if the link has ended or was silent for too long."""
         assert self._link is not None
         data = self._link.receive(_READ_BYTES)
         if data is None:
             raise BadFrame("the master has ended the link")
-        if not data:
-            if now_ms - self._heard_ms > self._settings.ha_housekeeping_interval:
-                raise BadFrame(f"nothing was received for {now_ms - self._heard_ms} ms")
-            return
-        self._heard_ms = now_ms
-        for frame in self._reader.feed(data):
-            self._take(frame)
+        if data:
+            self._heard_ms = now_ms
+        elif now_ms - self._heard_ms > self._settings.ha_housekeeping_interval:
+            raise BadFrame(f"nothing was received for {now_ms - self._heard_ms} ms")
+        return data
 
     def _take(self, frame: Frame) -> None:
         if frame.kind is Kind.REFUSAL:
@@ -200,7 +203,10 @@ class ReplicaClient:
         offsets = self._end, min(self._end, self._store.flushed_offset if self._has_log else self._end)
         is_due = now_ms - self._sent_ms > self._settings.ha_send_heartbeat_interval
         if offsets != self._acknowledged or is_due:
-            self._unsent, self._acknowledged = ack_frame(*offsets), offsets
+            self._unsent, self._acknowledged = self._acknowledgement(*offsets), offsets
+
+    def _acknowledgement(self, received: int, durable: int) -> bytes:
+        return ack_frame(received, durable)
 
     def _write(self, now_ms: int) -> None:
         assert self._link is not None

@@ -22,6 +22,7 @@ from tornpage.impl.guards import make_guard
 from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.parts import Parts
 from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.replication.classic import ClassicClient, ClassicConnection
 from tornpage.impl.replication.client import ReplicaClient
 from tornpage.impl.replication.cutting import cut_log
 from tornpage.impl.replication.frames import FrameReader
@@ -137,7 +138,7 @@ class ReplicatedStore:
             raise
 
     def _lead(self) -> None:
-        store = self.store
+        store, parts, is_classic = self.store, self._parts, self._settings.protocol == "4.9.3"
         self._generations.begin(log_begin=store.min_offset, log_end=store.max_offset)
         self._server = self._parts.of(ReplicaServer)(
             store,
@@ -147,13 +148,15 @@ class ReplicatedStore:
             generations=self._generations.entries,
             file_bytes=self._config.mapped_file_size_commit_log,
             settings=self._settings,
-            connection=self._parts.of(ReplicaConnection),
+            connection=parts.of(ClassicConnection) if is_classic else parts.of(ReplicaConnection),
             reader=self._parts.of(FrameReader),
             compare=self._parts.of(common_point),
         )
 
     def _follow(self) -> None:
-        self._client = self._parts.of(ReplicaClient)(
+        parts, is_classic = self._parts, self._settings.protocol == "4.9.3"
+        client = parts.of(ClassicClient) if is_classic else parts.of(ReplicaClient)
+        self._client = client(
             self.store,
             self._network,
             self._generations,

@@ -126,16 +126,19 @@ class ReplicaConnection:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def _read(self, now_ms: int) -> None:
+        for frame in self._reader.feed(self._receive(now_ms)):
+            self._take(frame)
+
+    def _receive(self, now_ms: int) -> bytes:
+        """Return what has arrived. Raises BadFrame if the link has ended or was silent for too long."""
         data = self._link.receive(_READ_BYTES)
         if data is None:
             raise BadFrame("the replica has ended the link")
-        if not data:
-            if now_ms - self._heard_ms > self._settings.ha_housekeeping_interval:
-                raise BadFrame(f"nothing was received for {now_ms - self._heard_ms} ms")
-            return
-        self._heard_ms = now_ms
-        for frame in self._reader.feed(data):
-            self._take(frame)
+        if data:
+            self._heard_ms = now_ms
+        elif now_ms - self._heard_ms > self._settings.ha_housekeeping_interval:
+            raise BadFrame(f"nothing was received for {now_ms - self._heard_ms} ms")
+        return data
 
     def _take(self, frame: Frame) -> None:
         if frame.kind is Kind.HELLO and not self.replica:
@@ -207,10 +210,16 @@ class ReplicaConnection:
         data = self._bytes_at(self.sent, end)
         if data:
             offset, self.sent = self.sent, self.sent + len(data)
-            return data_frame(offset, data)
+            return self._data(offset, data)
         if now_ms - self._sent_ms > self._settings.ha_send_heartbeat_interval:
-            return ping_frame(self._store.max_offset)
+            return self._heartbeat()
         return b""
+
+    def _data(self, offset: int, data: bytes) -> bytes:
+        return data_frame(offset, data)
+
+    def _heartbeat(self) -> bytes:
+        return ping_frame(self._store.max_offset)
 
     def _bytes_at(self, offset: int, end: int | None) -> bytes:
         """Return a copy of the next bytes of the log, below `end` if that is given."""

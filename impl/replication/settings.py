@@ -34,6 +34,8 @@ class ReplicationSettings:
     Raises BadConfig.
     """
 
+    protocol: str = "tornpage"
+    """Or "4.9.3", for a Java broker as the peer (impl/replication/classic.py)."""
     ha_listen_address: str = "127.0.0.1:10912"
     ha_master_address: str = ""
     ha_transfer_batch_size: int = 32_768
@@ -69,5 +71,10 @@ class ReplicationSettings:
         if self.ha_housekeeping_interval <= self.ha_send_heartbeat_interval:
             remedy = "use more than ha_send_heartbeat_interval, or idle links end"
             raise BadConfig("ha_housekeeping_interval", self.ha_housekeeping_interval, remedy)
+        if self.protocol not in ("tornpage", "4.9.3"):
+            raise BadConfig("protocol", self.protocol, 'use "tornpage" or "4.9.3"')
+        if self.protocol == "4.9.3" and self.acknowledge == "durable":
+            remedy = "a slave of 4.9.3 says what it has received, not what is durable"
+            raise BadConfig("acknowledge", self.acknowledge, remedy)
         if self.acknowledge not in ("received", "durable"):
             raise BadConfig("acknowledge", self.acknowledge, 'use "received" or "durable"')

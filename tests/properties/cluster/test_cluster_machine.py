@@ -1,5 +1,7 @@
 """Run the Hypothesis machine of clusters, without a bug and with one."""
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -7,7 +9,12 @@ from hypothesis.stateful import run_state_machine_as_test
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.explore.cluster.machine import cluster_machine
 
-LOOSE = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck), "derandomize": True}
+LOOSE: dict[str, Any] = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": list(HealthCheck),
+    "derandomize": True,
+}
 
 
 @pytest.mark.parametrize("nodes", [2, 3])
