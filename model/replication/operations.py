@@ -19,6 +19,7 @@ __all__ = [
     "CloseNode",
     "ClusterOperation",
     "CrashNode",
+    "FailCopy",
     "FailFile",
     "FlipBit",
     "FlushNode",
@@ -136,6 +137,14 @@ class FailFile:
 
 
 @dataclass(frozen=True, slots=True)
+class FailCopy:
+    """Let the next copy of bytes into a log file of a node fail half way, as on a sparse file of a full disk."""
+
+    node: int = 1
+    op: Literal["fail_copy"] = "fail_copy"
+
+
+@dataclass(frozen=True, slots=True)
 class CrashNode:
     """Lose a node, by a power loss or a kill, `back` events before the end of its last operation.
 
@@ -191,6 +200,7 @@ ClusterOperation = (
     | ResetLink
     | FlipBit
     | FailFile
+    | FailCopy
     | CrashNode
     | RestartNode
     | CloseNode

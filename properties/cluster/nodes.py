@@ -1,10 +1,12 @@
 """The nodes of a cluster run: a recorded disk each, services stepped by hand, one clock."""
 
+import errno
 from concurrent.futures import Future
 from dataclasses import dataclass
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.message.message import Message, PutResult
 from tornpage.impl.parts import Parts
 from tornpage.impl.replication.node import ReplicatedStore
@@ -103,7 +105,8 @@ class Node:
         self._network = network
         self._clock = clock
         self._services: list[HandDriven] = []
-        self._parts = parts.replacing({ThreadRunner: self._service})
+        self.copies_to_fail = 0
+        self._parts = parts.replacing({ThreadRunner: self._service, MappedFile: _failing(parts.of(MappedFile), self)})
         network.events[number] = lambda: len(self.files.events)
 
     def _service(self, service: Service) -> HandDriven:
@@ -190,3 +193,18 @@ class Node:
     def use_disk(self, files: RecordingFiles) -> None:
         """Continue with another disk."""
         self.files, self.last_event = files, 0
+
+
+def _failing(kind: type[MappedFile], node: Node) -> type[MappedFile]:
+    """Return a kind of log files whose next copy fails half way if the node says so."""
+
+    class FailingCopy(kind):  # type: ignore[misc, valid-type]
+        def append(self, record: bytearray) -> None:
+            if node.copies_to_fail and self._mark == "record":
+                node.copies_to_fail -= 1
+                half = len(record) // 2
+                self.target[self.written_position : self.written_position + half] = record[:half]
+                raise OSError(errno.EIO, "the copy failed", self.path)
+            super().append(record)
+
+    return FailingCopy

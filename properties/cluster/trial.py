@@ -17,6 +17,7 @@ from tornpage.model.replication.operations import (
     CloseNode,
     ClusterOperation,
     CrashNode,
+    FailCopy,
     FailFile,
     FlipBit,
     FlushNode,
@@ -114,6 +115,8 @@ class ClusterTrial:
                 self.nodes[node % len(self.nodes)].clock_ahead_ms += by_ms
             case FailFile(node):
                 self._on(node, self._fail_file)
+            case FailCopy(node):
+                self._on(node, self._fail_copy)
             case LimitLink() | HealLink() | ResetLink() | FlipBit():
                 self._change_link(operation)
             case CrashNode(node):
@@ -247,6 +250,9 @@ class ClusterTrial:
     def _fail_file(self, node: Node) -> None:
         node.files.failing_allocations += 1
         node.files.allocation_code = 28
+
+    def _fail_copy(self, node: Node) -> None:
+        node.copies_to_fail += 1
 
     # ---- links ---------------------------------------------------------------------------------------------------
 
@@ -442,7 +448,7 @@ class ClusterTrial:
         for link in self.network.links:
             link.room[:] = [None, None]
         for node in self.nodes:
-            node.files.failing_allocations = 0
+            node.files.failing_allocations = node.copies_to_fail = 0
             if not node.is_up:
                 self._restart(node)
         master = next(node for node in self.nodes if node.role == "master")

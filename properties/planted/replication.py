@@ -9,6 +9,7 @@ from typing import Any
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.io.files import Files
+from tornpage.impl.log.commit_log import CommitLog
 from tornpage.impl.log.durable_floor import DurableFloor
 from tornpage.impl.parts import Parts
 from tornpage.impl.put.receiving import Received, ReceivedRecords
@@ -26,6 +27,7 @@ from tornpage.model.replication.operations import (
     ChangeRoles,
     CloseNode,
     CrashNode,
+    FailCopy,
     FailFile,
     FlipBit,
     LimitLink,
@@ -179,6 +181,16 @@ class _RefusalIgnored(ReplicaClient):
         del self._pending[:count]
         self._end += count
         self._has_log = True
+
+
+class _HoleKept(CommitLog):
+    """Advance the end of the log after a failed copy (R12)."""
+
+    def append_received(self, data: bytearray, *, offset: int, store_timestamp: int, ends_file: bool) -> None:
+        try:
+            super().append_received(data, offset=offset, store_timestamp=store_timestamp, ends_file=ends_file)
+        except OSError:
+            self.log.mapped[-1].written_position += len(data)
 
 
 class _AcknowledgedEarly(ReplicaClient):
@@ -356,6 +368,9 @@ BUGS = (
     PlantedBug("RB05", "a replica goes on after a refused append", 15,
         Parts({ReplicaClient: _RefusalIgnored}), origin=_origin("R12", "A failed append is ignored"),
         cluster=(_TWO, (FailFile(), PutOn(), RunAll()))),
+    PlantedBug("RB06", "the log advances over a failed copy", 15,
+        Parts({CommitLog: _HoleKept}), origin=_origin("R12", "A failed copy advances the position"),
+        cluster=(_TWO, (RunAll(), FailCopy(), PutOn(), RunAll(1)))),
     PlantedBug("RB07", "a replica acknowledges before it appends", 15,
         Parts({ReplicaClient: _AcknowledgedEarly}),
         cluster=(_TWO, (RunAll(), LimitLink(1, size_bytes=100), PutOn(), RunAll(1)))),

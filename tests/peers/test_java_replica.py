@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tornpage.peers.rocketmq.installing import Release
 
 SOURCE = Path(__file__).resolve().parent.parent / "support" / "peers" / "ReplicaNode.java"
 OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
-CLASSIC = {"protocol": "4.9.3"}
+CLASSIC: dict[str, Any] = {"protocol": "4.9.3"}
 
 
 class JavaNode:

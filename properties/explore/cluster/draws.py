@@ -13,6 +13,7 @@ from tornpage.model.replication.operations import (
     CloseNode,
     ClusterOperation,
     CrashNode,
+    FailCopy,
     FailFile,
     FlipBit,
     FlushNode,
@@ -36,7 +37,7 @@ PUTS_MAX, CRASHES_MAX, LINK_EVENTS_MAX, OPERATIONS_MAX = 6, 3, 5, 28
 
 _BACK_MAX = 40
 _KINDS = {
-    "put": 22, "step": 20, "run": 16, "flush": 4, "advance": 5, "clock": 1, "fail": 1, "limit": 5, "heal": 3,
+    "put": 22, "step": 20, "run": 16, "flush": 4, "advance": 5, "clock": 1, "fail": 2, "limit": 5, "heal": 3,
     "reset": 4, "flip": 3, "crash": 7, "restart": 8, "close": 1, "roles": 3,
 }  # fmt: skip
 _LINK_KINDS = ("limit", "reset", "flip")
@@ -90,7 +91,7 @@ def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
         case "clock":
             return SetNodeClock(node, rng.choice((-60_000, 60_000)))
         case "fail":
-            return FailFile(node)
+            return FailFile(node) if rng.random() < 0.5 else FailCopy(node)
         case "limit":
             return LimitLink(replica, to_master, rng.choice((0, 0, 7, 30, 100, 300)))
         case "heal":

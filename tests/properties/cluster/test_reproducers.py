@@ -9,7 +9,7 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.planted import CLUSTER_REPRODUCERS, PLANTED
 from tornpage.properties.program.cluster_case import ClusterCase
 
-NOT_BUILT = {"RB06", "RB18", "RB19"}
+NOT_BUILT = {"RB18", "RB19"}
 """Bugs of the list that need a fault or an operation which the lab does not have."""
 
 
