@@ -164,9 +164,10 @@ class MessageStore:
         return answer if isinstance(answer, PutResult) else self._puts.wait(answer)
 
     def append_to_commit_log(self, offset: int, data: memoryview) -> Received:
-        """Append the whole records at the begin of `data`, which a master sent, at a physical offset.
+        """Append the whole records at the begin of `data` at a physical offset.
 
-        Only a slave accepts them, and only at the end of its log. Source: `DefaultMessageStore.appendToCommitLog`.
+        A master sent the data. Only a slave accepts it, and only at the end of its log. Source:
+        `DefaultMessageStore.appendToCommitLog`.
         Raises StoreClosed and ForkedStore.
         """
         self._lifecycle.require_open()

@@ -1,4 +1,4 @@
-"""Records that a slave receives from its master: checked, then appended at the end of its log.
+"""Records that a slave receives from its master, checked and then appended to its log.
 
 1. Only whole records are appended. A log of a slave ends at a record or at the end of a file, at any time.
 2. Each record is checked as recovery checks it: position, lengths, checksums. A blank is appended with the rest of its
@@ -27,7 +27,7 @@ _REST_BYTES_MAX = 64 << 10
 
 
 class Received(NamedTuple):
-    """The answer to received bytes: how many were appended, and why the next ones were refused.
+    """The answer to received bytes: how many were appended, and why others were refused.
 
     Without a refusal the bytes left are the begin of a record that has not arrived completely.
     """

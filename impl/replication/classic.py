@@ -13,7 +13,7 @@ without new bytes is checked:
 3. Sizes have a limit in both directions, and a slave appends checked records only (R11, R15, R16).
 4. A replica is known by its host, and counts once (R17).
 
-A replica that is ahead of its master cannot be cut, and two logs that differ below the request cannot be told apart.
+A replica that is ahead of its master cannot be cut, and a difference below the request cannot be seen.
 Source: `HAConnection`, `HAService.HAClient`.
 """
 
@@ -80,7 +80,10 @@ class ClassicConnection(ReplicaConnection):
 
 
 class ClassicClient(ReplicaClient):
-    """The link of a slave that speaks the protocol of 4.9.3. It acknowledges what it has appended."""
+    """The link of a slave that speaks the protocol of 4.9.3.
+
+    It acknowledges what it has appended.
+    """
 
     _arrived = b""
 

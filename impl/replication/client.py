@@ -140,7 +140,10 @@ class ReplicaClient:
             self._take(frame)
 
     def _receive_bytes(self, now_ms: int) -> bytes:
-        """Return what has arrived. Raises BadFrame if the link has ended or was silent for too long."""
+        """Return what has arrived.
+
+        Raises BadFrame if the link has ended or was silent for too long.
+        """
         assert self._link is not None
         data = self._link.receive(_READ_BYTES)
         if data is None:

@@ -25,7 +25,7 @@ TOKEN_BYTES = 16
 
 
 class Generation(NamedTuple):
-    """One generation: `start` is the physical offset of its first byte, `token` its random identity."""
+    """One generation. `start` is the offset of its first byte, `token` its identity."""
 
     number: int
     start: int
@@ -33,7 +33,9 @@ class Generation(NamedTuple):
 
 
 def common_point(ours: Sequence[Generation], our_end: int, theirs: Sequence[Generation], their_end: int) -> int | None:
-    """Return the offset up to which two logs are known to be equal; None without a common entry.
+    """Return the offset up to which two logs are known to be equal.
+
+    None without a common entry.
 
     An entry that begins past the end of its log says nothing about it.
     """

@@ -17,7 +17,10 @@ class Link(Protocol):
         """The address of the other end."""
 
     def send(self, data: bytes) -> int:
-        """Accept bytes to send; return how many of them, 0 while the link is full or after it ended."""
+        """Accept bytes to send.
+
+        Return how many of them, 0 while the link is full or after it ended.
+        """
 
     def receive(self, size_bytes_max: int) -> bytes | None:
         """Return bytes that have arrived, at most `size_bytes_max`.

@@ -47,7 +47,10 @@ def _random_token() -> bytes:
 
 
 class ReplicatedStore:
-    """One node; `open` creates it. `store` is its open store, another one after a change of role or a cut."""
+    """One node; `open` creates it.
+
+    `store` is its open store, another one after a change of role or a cut.
+    """
 
     def __init__(
         self,
@@ -229,7 +232,10 @@ class ReplicatedStore:
     # ---- roles ---------------------------------------------------------------------------------------------------
 
     def become(self, role: BrokerRole, *, master: str = "") -> None:
-        """Change the role: close the store and open it again. `master` is the address for a slave to connect to."""
+        """Change the role: close the store and open it again.
+
+        `master` is the address for a slave to connect to.
+        """
         with self._guard:
             self._close()
             self._config = replace(self._config, broker_role=role)

@@ -53,7 +53,7 @@ class ReplicaRequests:
         return sum(not each.answer.done() for each in self._by_deadline)
 
     def request(self, next_offset: int) -> "Future[bool]":
-        """Return a future that becomes True once enough replicas have everything below an offset, else False."""
+        """Return a future: True once enough replicas have everything below an offset."""
         answer: Future[bool] = Future()
         with self._guard:
             if not self._closed:

@@ -53,8 +53,9 @@ _REQUEST_BYTES_MAX = 0
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """One connection, for operators. Offsets are physical; `received` and `durable` are 0 before the first
-    acknowledgement.
+    """One connection, for operators.
+
+    Offsets are physical. `received` and `durable` are 0 before the first acknowledgement.
     """
 
     peer: str
@@ -130,7 +131,10 @@ class ReplicaConnection:
             self._take(frame)
 
     def _receive(self, now_ms: int) -> bytes:
-        """Return what has arrived. Raises BadFrame if the link has ended or was silent for too long."""
+        """Return what has arrived.
+
+        Raises BadFrame if the link has ended or was silent for too long.
+        """
         data = self._link.receive(_READ_BYTES)
         if data is None:
             raise BadFrame("the replica has ended the link")
@@ -236,7 +240,10 @@ class ReplicaConnection:
 
 
 class ReplicaServer:
-    """All connections of a master. `findings` are sentences about connections that ended, the newest last."""
+    """All connections of a master.
+
+    `findings` are sentences about connections that ended, the newest last.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,7 @@
-"""The settings of replication. Names that begin with `ha_` are those of RocketMQ, in snake case."""
+"""The settings of replication.
+
+Names that begin with `ha_` are those of RocketMQ, in snake case.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Define the operations of a cluster as frozen values: clients, steps, the network, crashes, roles.
+"""Define the operations of a cluster: clients, steps, the network, crashes, roles.
 
 Nodes are numbered from 0. Node 0 begins as the master. A number is taken modulo the number of nodes, or of replicas for
 an operation on a link. An operation on a node that is down does nothing, except `RestartNode`.
@@ -110,7 +110,10 @@ class HealLink:
 
 @dataclass(frozen=True, slots=True)
 class ResetLink:
-    """End the newest link of a replica; a prefix of the bytes under way arrives in each direction."""
+    """End the newest link of a replica.
+
+    A prefix of the bytes under way arrives in each direction.
+    """
 
     replica: int = 0
     to_master_bytes: int = 0
@@ -120,7 +123,7 @@ class ResetLink:
 
 @dataclass(frozen=True, slots=True)
 class FlipBit:
-    """Flip a bit that is under way on the newest link of a replica, counted from the first byte."""
+    """Flip a bit under way on the newest link of a replica, counted from its first byte."""
 
     replica: int = 0
     to_master: bool = False
@@ -138,7 +141,7 @@ class FailFile:
 
 @dataclass(frozen=True, slots=True)
 class FailCopy:
-    """Let the next copy of bytes into a log file of a node fail half way, as on a sparse file of a full disk."""
+    """Let the next copy of bytes into a log file of a node fail half way."""
 
     node: int = 1
     op: Literal["fail_copy"] = "fail_copy"
@@ -146,9 +149,10 @@ class FailCopy:
 
 @dataclass(frozen=True, slots=True)
 class CrashNode:
-    """Lose a node, by a power loss or a kill, `back` events before the end of its last operation.
+    """Lose a node by a power loss or a kill.
 
-    `survived` and `others` are those of `Crash`. The links of a node that dies silently stay half-open.
+    The crash falls `back` events before the end of the last operation of the node. `survived` and `others` are
+    those of `Crash`. The links of a node that dies silently stay half-open.
     """
 
     node: int = 0
@@ -178,7 +182,9 @@ class CloseNode:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRoles:
-    """Make a node the master by hand, and every other node its slave. Nodes that are down change when they restart.
+    """Make a node the master by hand, and every other node its slave.
+
+    Nodes that are down change when they restart.
 
     A `drained` change first refuses puts and runs all nodes until a replica has everything.
     """

@@ -75,7 +75,7 @@ class Replicated:
         return replace(self, copies=(*self.copies[:node], copy, *self.copies[node + 1 :]))
 
     def without(self, node: int, copy: Copy) -> "Replicated":
-        """Return the state after a node has gone: it has no link, and sends nothing more on those to its replicas."""
+        """Return the state after a node has gone, which sends nothing more to its replicas."""
         wires = tuple(
             None if replica == node or wire is None else replace(wire, is_open=wire.is_open and wire.master != node)
             for replica, wire in enumerate(self.wires)

@@ -50,7 +50,10 @@ def initial(nodes: int) -> Replicated:
 
 
 def open_as(state: Replicated, node: int, role: Role, *, identity: int) -> Replicated:
-    """Open a node in a role. What it has is durable then; a master begins a generation of a new identity."""
+    """Open a node in a role.
+
+    What it has is durable then; a master begins a generation of a new identity.
+    """
     copy = state.copies[node]
     generations = copy.generations
     if role == "master":
@@ -83,7 +86,7 @@ def crash(state: Replicated, node: int, loss: Loss, *, before: Copy | None = Non
 
 
 def _kept_by_crash(copy: Copy, loss: Loss, before: Copy | None) -> Iterator[tuple[Copy, int, int]]:
-    """Yield copies, each with the smallest and the greatest number of entries that a crash may leave of it."""
+    """Yield copies, each with the fewest and the most entries that a crash may leave."""
     for each in (copy,) if before is None else (before, copy):
         fewest = each.durable if loss == "power" else len(each.log)
         if before is not None and each is copy and copy.log[: len(before.log)] == before.log:
@@ -94,7 +97,9 @@ def _kept_by_crash(copy: Copy, loss: Loss, before: Copy | None) -> Iterator[tupl
 
 
 def put(state: Replicated, node: int, *, begin: int, end: int, identity: int) -> Replicated:
-    """Append a record at [begin, end) to the log of a master; a gap before it is the end of a file.
+    """Append a record at [begin, end) to the log of a master.
+
+    A gap before it is the end of a file.
 
     `identity` is a new positive number; the end of a file has its negative.
     """
@@ -153,7 +158,10 @@ def join(state: Replicated, replica: int) -> Iterator[Replicated]:
 
 
 def cut(state: Replicated, replica: int) -> Iterator[Replicated]:
-    """Yield the state after a replica was cut at the common point, if it is longer. It is opened again for that."""
+    """Yield the state after a replica was cut at the common point, if it is longer.
+
+    It is opened again for that.
+    """
     wire, copy = state.wires[replica], state.copies[replica]
     if wire is None or wire.joined or not wire.is_answered:
         return
@@ -180,7 +188,10 @@ def receive(state: Replicated, replica: int) -> Iterator[Replicated]:
 
 
 def common_point(wire: Wire, copy: Copy) -> int | None:
-    """Return the offset below which the log of a replica is that of its master; None without a common generation."""
+    """Return the offset below which the log of a replica is that of its master.
+
+    None without a common generation.
+    """
     ours = _spans(wire.generations, wire.log[-1].end if wire.log else 0)
     theirs = _spans(copy.generations, copy.end)
     common = [generation for generation in ours if generation in theirs]
@@ -198,7 +209,7 @@ def _spans(generations: Iterable[Generation], log_end: int) -> dict[Generation, 
 
 
 def may_join(state: Replicated, replica: int, master: int) -> bool:
-    """Return whether a replica can get everything of a master: it has no log, or both have a common generation."""
+    """Return whether a replica has no log, or a generation in common with a master."""
     ours, theirs = state.copies[master], state.copies[replica]
     return (
         replica == master
@@ -208,13 +219,16 @@ def may_join(state: Replicated, replica: int, master: int) -> bool:
 
 
 def equal_below(first: Copy, second: Copy, offset: int) -> bool:
-    """Return whether two logs have the same entries below an offset, where both end or an entry of both ends."""
+    """Return whether two logs have the same entries below an offset, and none across it."""
     below = [tuple(each for each in copy.log if each.begin < offset) for copy in (first, second)]
     return below[0] == below[1] and all(not row or row[-1].end <= offset for row in below)
 
 
 def accepted(states: Iterable[Replicated], ends: tuple[int | None, ...]) -> list[Replicated]:
-    """Return the states whose logs end where the nodes were seen to end; None is a node that was not seen."""
+    """Return the states whose logs end where the nodes were seen to end.
+
+    None is a node that was not seen.
+    """
     return [
         state
         for state in dict.fromkeys(states)

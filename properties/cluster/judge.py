@@ -120,7 +120,7 @@ def confirmed_put_is_held(held: Mapping[int, set[int]], identity: int, *, master
 
 
 def no_put_is_overdue(puts: Iterable[OpenPut], now_ms: int) -> None:
-    """Contract 15 (e): a put is answered by its deadline, once the services had a round after it."""
+    """Contract 15 (e): a put is answered in the first round after its deadline."""
     for put in puts:
         if not put.answer.done() and now_ms - put.made_ms > SLAVE_TIMEOUT_MS + _SLACK_MS:
             waited = f"{now_ms - put.made_ms} ms"

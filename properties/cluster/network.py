@@ -16,7 +16,9 @@ MASTER, REPLICA = 0, 1
 
 
 class RecordedLink:
-    """Both directions of one connection. `sent` and `arrived` have all bytes of a direction, by receiver.
+    """Both directions of one connection.
+
+    `sent` and `arrived` have all bytes of a direction, by receiver.
 
     `stamps` has, by receiver, the number of sent bytes after each send and the crash point of the sender then.
     `room` is how many more bytes arrive in a direction, None without a limit.
@@ -65,7 +67,10 @@ class RecordedLink:
         self.stamps[way].append((len(self.sent[way]), self._now[1 - way]()))
 
     def withdraw(self, way: Way, event: int) -> None:
-        """Remove the bytes that were sent after a crash point of the sender. None of them was taken."""
+        """Remove the bytes that were sent after a crash point of the sender.
+
+        None of them was taken.
+        """
         sent = max((count for count, at in self.stamps[way] if at <= event), default=0)
         unsent = len(self.sent[way]) - sent
         if unsent:
@@ -73,12 +78,15 @@ class RecordedLink:
             del self.waiting[way][max(0, len(self.waiting[way]) - unsent) :]
 
     def taken_event(self, way: Way) -> int:
-        """Return the crash point of the sender up to which sent bytes have been taken, 0 without any."""
+        """Return the crash point of the sender up to which its bytes were taken, or 0."""
         taken = len(self.sent[way]) - len(self.waiting[way])
         return next((at for count, at in self.stamps[way] if count >= taken and taken), 0)
 
     def leave(self, way: Way) -> None:
-        """Close the end that receives in a direction. The other end takes what was sent, then sees the end."""
+        """Close the end that receives in a direction.
+
+        The other end takes what was sent, then sees the end.
+        """
         self.is_closed = True
         self.is_over = [True, True]
         self.waiting[way].clear()
@@ -168,7 +176,10 @@ class RecordedNetwork:
         return (link for link in self.links if link.replica == node or link.address == address)
 
     def drop(self, node: int, address: str, *, silently: bool) -> None:
-        """End the part of a node that died in all its links. The other ends see nothing if it died silently."""
+        """End the part of a node that died in all its links.
+
+        The other ends see nothing if it died silently.
+        """
         self._listeners.pop(address, None)
         for link in self.links_of(node, address):
             if not link.is_closed and not silently:

@@ -71,7 +71,7 @@ class ClusterClock:
 
 @dataclass(slots=True)
 class OpenPut:
-    """A put without an answer: its future, its place in the log, its record, and when it was made."""
+    """A put without an answer: its future, its record, and when it was made."""
 
     answer: "Future[PutResult]"
     end: int
@@ -174,7 +174,7 @@ class Node:
         return self._clock.now_ms + self.clock_ahead_ms
 
     def step(self) -> None:
-        """Do one round of each service that is due, then one of replication, then of what that woke."""
+        """Do one round of services that are due, of replication, and of what that woke."""
         assert self.replicated is not None
         self.step_services()
         self.replicated.step(self._clock.now_ms)

@@ -18,7 +18,10 @@ TRIES_MAX = 600
 
 @dataclass(frozen=True, slots=True)
 class ClusterFailure:
-    """Hold one broken promise and the case that shows it. `lost_writes` counts what its power losses took."""
+    """Hold one broken promise and the case that shows it.
+
+    `lost_writes` counts what its power losses took.
+    """
 
     case: ClusterCase
     broken: GuaranteeBroken
@@ -43,7 +46,10 @@ def identity_of(broken: GuaranteeBroken) -> tuple[int, str]:
 
 
 def replay_cluster(case: ClusterCase, *, tracker: DirtyTracker) -> ClusterFailure | None:
-    """Run a case and its end; return its failure with the operations up to it, or None if all hold."""
+    """Run a case and its end.
+
+    Return its failure with the operations up to it, or None if all hold.
+    """
     trial: ClusterTrial | None = None
     try:
         trial = ClusterTrial(case.settings, tracker=tracker)

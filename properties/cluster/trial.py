@@ -1,4 +1,4 @@
-"""Run operations of a cluster, and compare every node with the model after each step (contract 15).
+"""Run operations of a cluster, and compare every node with the model (contract 15).
 
 The model gives a set of legal states after each operation. What the nodes are seen to have picks among them. Nothing is
 taken over from a node but its promises: the flushed offset, and the answers of puts.

@@ -1,4 +1,4 @@
-"""Define bugs of replication: what the master counts, what a slave appends, generations and cuts.
+"""Define bugs of replication: what a master counts, what a slave appends, and cuts.
 
 Their ids are those of the list that each replication is tested with; R numbers are defects of RocketMQ 4.9.3
 (docs/replication/design.md).

@@ -1,4 +1,4 @@
-"""A case of a cluster: settings and operations, as readable JSON or one printable token (`tc1-…`)."""
+"""A case of a cluster, as readable JSON or one printable token (`tc1-…`)."""
 
 import json
 from dataclasses import asdict, dataclass, fields, replace
@@ -37,7 +37,10 @@ class ClusterSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCase:
-    """Settings and operations. All nodes are open before the first operation; node 0 is the master."""
+    """Settings and operations.
+
+    All nodes are open before the first operation; node 0 is the master.
+    """
 
     settings: ClusterSettings
     operations: tuple[ClusterOperation, ...]

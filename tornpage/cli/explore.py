@@ -389,7 +389,9 @@ def _interleavings(context: click.Context, /, **asked: Any) -> None:
 @options.json_option
 @click.pass_context
 def _cluster(context: click.Context, /, **asked: Any) -> None:
-    """Crash a master and its replicas, and the links between them; restart, heal, and judge every copy.
+    """Crash a master and its replicas, and the links between them.
+
+    Restart, heal, and judge every copy.
 
     \b
     tornpage explore cluster --nodes 2 --seconds 60

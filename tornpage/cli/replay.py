@@ -33,7 +33,7 @@ _TARGET_TRIES = 5
 )
 @options.json_option
 def command(cases: tuple[str, ...], image: str | None, tries: int | None, as_json: bool) -> None:
-    """Repeat failures: CASE is a token (tp1-…, ti1-… or tc1-…), a case file, or a run directory.
+    """Repeat failures: CASE is a token (tp1-, ti1- or tc1-…), a case file, or a run directory.
 
     \b
     tornpage replay tp1-…

@@ -167,7 +167,10 @@ def replay_cluster_case(given: GivenCase) -> tuple[Outcome, str]:
 
 
 def shrink_cluster_case(given: GivenCase, *, seconds: float, out: str | None) -> tuple[Outcome, str]:
-    """Shrink a case of a cluster for some seconds. Raises UnknownBug; refuses a case that cannot be read."""
+    """Shrink a case of a cluster for some seconds.
+
+    Raises UnknownBug; refuses a case that cannot be read.
+    """
     from tornpage.properties.cluster.replay import replay_cluster, shrink_cluster
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.program.packing import BadToken

@@ -1,4 +1,4 @@
-"""Run a campaign on clusters: drawn runs or all small programs, a canary, repetitions, and shrunk failures.
+"""Run a campaign on clusters: drawn runs or all small programs, and a canary.
 
 A run is a part of the campaign (properties/campaign/engine.py). A state is a crashed node that was opened again, or the
 end of a run with a healed network. A campaign without findings must have caught a planted bug, and must have met every
@@ -88,7 +88,10 @@ class ClusterRun:
 
 @dataclass
 class ClusterTally:
-    """Count what was run. `quorums` counts runs by the number of replicas that a put waits for."""
+    """Count what was run.
+
+    `quorums` counts runs by the number of replicas that a put waits for.
+    """
 
     runs: int = 0
     states: int = 0

@@ -1,4 +1,4 @@
-"""A Hypothesis machine for clusters: the operations of campaigns, drawn and shrunk by Hypothesis."""
+"""A Hypothesis machine with the operations of cluster campaigns."""
 
 from typing import Any
 

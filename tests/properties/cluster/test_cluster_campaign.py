@@ -1,4 +1,4 @@
-"""Test campaigns of clusters: equal seeds, verdicts, planted bugs, all small programs, the command."""
+"""Test campaigns of clusters: seeds, verdicts, planted bugs, programs, the command."""
 
 import json
 

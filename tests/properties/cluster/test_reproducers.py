@@ -1,4 +1,4 @@
-"""Test that each planted bug of replication shows in its reproducer, and that a store without it holds."""
+"""Test that each planted bug of replication shows in its reproducer, and only there."""
 
 from dataclasses import replace
 
