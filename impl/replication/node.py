@@ -79,6 +79,7 @@ class ReplicatedStore:
         self._client: ReplicaClient | None = None
         self._guard = parts.of(make_guard)()
         self._runner: Runner | None = None
+        self._cut_to: int | None = None
         self._open()
 
     @classmethod
@@ -216,6 +217,8 @@ class ReplicatedStore:
         return now_ms + self._settings.poll_interval
 
     def _step(self, now_ms: int) -> None:
+        if self._cut_to is not None:
+            self._cut(self._cut_to)
         if self._server is not None:
             self._server.step(now_ms)
         if self._client is not None:
@@ -224,10 +227,15 @@ class ReplicatedStore:
                 self._cut(self._client.cut_to)
 
     def _cut(self, offset: int) -> None:
-        """Close the store, cut its log and open it again."""
+        """Close the store, cut its log and open it again.
+
+        After a failure the next step begins again here.
+        """
+        self._cut_to = offset
         self._close()
         self._parts.of(cut_log)(self._files, self._directory, self._config, offset=offset)
         self._open()
+        self._cut_to = None
 
     # ---- roles ---------------------------------------------------------------------------------------------------
 

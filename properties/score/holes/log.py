@@ -129,8 +129,8 @@ HOLES = (
         "A4",
         "a slave that is ahead of its master satisfies every synchronous put",
         (15,),
-        "",
-        reason="needs replicas, not built yet",
+        "generations: the slave is cut before it confirms anything",
+        reason="needs two nodes: planted as RB01 (`tornpage explore cluster --bug RB01`)",
     ),
     Hole(
         "A5",

@@ -1,16 +1,19 @@
 """Test generations, requests, received records, cuts and settings, each alone."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.impl.nodes import FILE_BYTES, open_node
+from tests.support.impl.nodes import FILE_BYTES, node_config, open_node
 from tests.support.impl.stores import MESSAGE, config_of, open_store, put
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import BadConfig, StoreInUse
 from tornpage.impl.io.os_files import OsFiles
 from tornpage.impl.message.message import Message
+from tornpage.impl.parts import Parts
 from tornpage.impl.replication.cutting import cut_log
 from tornpage.impl.replication.generations import Generation, GenerationsFile, common_point
 from tornpage.impl.replication.requests import ReplicaRequests
@@ -228,6 +231,40 @@ def test_a_slave_below_the_first_byte_of_its_master_stops_or_drops_its_log(tmp_p
         slave.store._reput.drain()
         assert slave.store.dispatch_error is None
         assert slave.store.max_offset_in_queue("T", 0) == 21
+    finally:
+        slave.close()
+        master.close()
+
+
+def test_a_cut_that_fails_is_tried_again(tmp_path: Path) -> None:
+    network, failures = RecordedNetwork(), [OSError("no"), OSError("no")]
+
+    def failing(*arguments: Any, **options: Any) -> None:
+        if failures:
+            raise failures.pop()
+        cut_log(*arguments, **options)
+
+    master = open_node(tmp_path / "master", BrokerRole.ASYNC_MASTER, "here", network=network.of(0))
+    slave = open_node(
+        tmp_path / "slave", BrokerRole.SLAVE, "here", network=network.of(1), parts=Parts({cut_log: failing})
+    )
+    try:
+        master.store.put(Message("T", bytes(3_000), queue_id=0))
+        for now in range(5):
+            slave.step(now)
+            master.step(now)
+        end = slave.store.max_offset
+        assert end > 0
+        master.close()
+        cut_log(OsFiles(), str(tmp_path / "master"), node_config(BrokerRole.ASYNC_MASTER), offset=0)
+        master = open_node(tmp_path / "master", BrokerRole.ASYNC_MASTER, "here", network=network.of(0))
+        for now in range(1_000, 4_000, 20):
+            with suppress(OSError):
+                slave.step(now)
+            master.step(now)
+        assert not failures
+        assert slave.store.max_offset == 0
+        assert slave.status()["joined"]
     finally:
         slave.close()
         master.close()
