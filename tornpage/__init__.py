@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         StoredMessage,
     )
     from tornpage.impl.parts import Parts
+    from tornpage.impl.put.receiving import Received
     from tornpage.impl.queue.consume_queue_ext import ExtUnit
     from tornpage.impl.read.bloom import (
         BloomBits,
@@ -160,6 +161,7 @@ _HOMES = {
     "ReadOnlyStore": "tornpage.impl.errors",
     "ReadRates": "tornpage.impl.statistics.read_statistics",
     "ReadStatisticsSnapshot": "tornpage.impl.statistics.read_statistics",
+    "Received": "tornpage.impl.put.receiving",
     "RecordBuffer": "tornpage.impl.read.read_buffer",
     "RecordChecksum": "tornpage.impl.config.message_store_config",
     "RetentionPolicy": "tornpage.impl.config.retention_policy",
@@ -231,6 +233,7 @@ __all__ = [
     "ReadOnlyStore",
     "ReadRates",
     "ReadStatisticsSnapshot",
+    "Received",
     "RecordBuffer",
     "RecordChecksum",
     "RetentionPolicy",

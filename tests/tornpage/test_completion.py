@@ -46,7 +46,16 @@ def test_commands_options_and_choices_are_offered() -> None:
     assert {"run", "sweep", "validate"} <= set(plain("sim", ""))
     assert plain("explore", "--strat") == ["--strategy"]
     assert plain("explore", "--strategy", "s") == ["swarm"]
-    assert plain("explore", "") == ["crashes", "damage", "interleavings", "kills", "recovery", "restarts", "target"]
+    assert plain("explore", "") == [
+        "cluster",
+        "crashes",
+        "damage",
+        "interleavings",
+        "kills",
+        "recovery",
+        "restarts",
+        "target",
+    ]
     assert plain("explore", "kills", "--kill-at", "b") == ["bytecode"]
     assert "--strategy" not in plain("explore", "kills", "--")
     assert {"commit-log", "put", "consumer"} <= set(plain("check", "--machine", ""))

@@ -17,7 +17,7 @@ from tornpage.cli.main import cli
 from tornpage.outcomes import exploring
 from tornpage.outcomes.exploring import Request
 
-VERBS = ("crashes", "damage", "interleavings", "kills", "recovery", "restarts", "target")
+VERBS = ("cluster", "crashes", "damage", "interleavings", "kills", "recovery", "restarts", "target")
 
 
 def run(*arguments: str) -> Result:
@@ -53,6 +53,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Request]]:
         (("damage", ".", "--damages", "9"), "damage", Request(stores=(".",), damages=9)),
         (("recovery", "--disk", "journal"), "recovery", Request(disk="journal")),
         (("interleavings", "--states", "4"), "interleavings", Request(states=4)),
+        (("cluster", "--nodes", "3", "--states", "5"), "cluster", Request(nodes=3, states=5)),
+        (("cluster", "--all-of", "2"), "cluster", Request(length=2)),
         (("target", "a:b", "--answer-seconds", "3"), "target", Request(target="a:b", answer_seconds=3.0)),
     ],
     ids=str,

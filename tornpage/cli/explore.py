@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from tornpage.cli import options
 from tornpage.cli.aiming import fault_option
 from tornpage.cli.document import Outcome, emit, refuse, say
-from tornpage.outcomes import clusters, exploring
+from tornpage.outcomes import exploring
 from tornpage.outcomes.exploring import Request
 from tornpage.run.directory import prepare, write_run
 from tornpage.run.history import append_run, prepare_history
@@ -399,4 +399,4 @@ def _cluster(context: click.Context, /, **asked: Any) -> None:
     tornpage explore cluster --all-of 2
     tornpage explore cluster --bug RB09        (must be broken)
     """
-    _carry_out(clusters.explore_cluster, context, **asked | {"length": asked["length"] or 0})
+    _carry_out(exploring.explore_cluster, context, **asked | {"length": asked["length"] or 0})

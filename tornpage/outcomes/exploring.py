@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Request",
+    "explore_cluster",
     "explore_crashes",
     "explore_crashes_with_peer",
     "explore_damage",
@@ -293,3 +294,10 @@ def explore_interleavings(request: Request) -> tuple[Outcome, str]:
     except HarnessError as error:
         return at_fault("explore", error, seed=seed)
     return interleavings_outcome(result, seed=seed, out=request.out, command=again)
+
+
+def explore_cluster(request: Request) -> tuple[Outcome, str]:
+    """Crash a master and its replicas; return the outcome and its text."""
+    from tornpage.outcomes.clusters import explore_cluster as explore
+
+    return explore(request)
