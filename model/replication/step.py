@@ -26,6 +26,7 @@ __all__ = [
     "crash",
     "cut",
     "disconnect",
+    "end_file",
     "equal_below",
     "flush",
     "initial",
@@ -106,6 +107,12 @@ def put(state: Replicated, node: int, *, begin: int, end: int, identity: int) ->
     copy = state.copies[node]
     gap = (Entry(-identity, copy.end, begin),) if begin > copy.end else ()
     return state.with_copy(node, replace(copy, log=(*copy.log, *gap, Entry(identity, begin, end))))
+
+
+def end_file(state: Replicated, node: int, *, end: int, identity: int) -> Replicated:
+    """End the last file of a master for a record that could not be copied to the next one."""
+    copy = state.copies[node]
+    return state.with_copy(node, replace(copy, log=(*copy.log, Entry(-identity, copy.end, end))))
 
 
 def flush(state: Replicated, node: int, offset: int) -> Replicated:

@@ -151,19 +151,25 @@ class ClusterTrial:
                 raise GuaranteeBroken(8, "a slave accepts a put", "SERVICE_NOT_AVAILABLE", str(answer))
             return
         if end > before:
-            file_bytes = self.settings.file_bytes
-            begin = max(before, (end - 1) // file_bytes * file_bytes)
             self._identities += 1
-            identity = self._identities
-            self._records[identity] = put
-            if begin > before:
-                self._bytes[-identity] = judge.log_bytes(node, before, begin, file_bytes)
-            self._bytes[identity] = judge.log_bytes(node, begin, end, file_bytes)
-            self._states = [
-                model.put(each, node.number, begin=begin, end=end, identity=identity) for each in self._states
-            ]
-            node.puts.append(OpenPut(answer, end, identity, self.clock.now_ms, waits=True))
+            is_stored = not answer.done() or answer.result().stored
+            self._grow(node, put, before, end, is_stored=is_stored)
+            if is_stored:
+                node.puts.append(OpenPut(answer, end, self._identities, self.clock.now_ms, waits=True))
         self._look(node)
+
+    def _grow(self, node: Node, put: PutOn, before: int, end: int, *, is_stored: bool) -> None:
+        """Append what a put has appended: a record, the end of a file, or both."""
+        file_bytes, identity = self.settings.file_bytes, self._identities
+        begin = max(before, (end - 1) // file_bytes * file_bytes) if is_stored else end
+        if begin > before:
+            self._bytes[-identity] = judge.log_bytes(node, before, begin, file_bytes)
+        if not is_stored:
+            self._states = [model.end_file(each, node.number, end=end, identity=identity) for each in self._states]
+            return
+        self._records[identity] = put
+        self._bytes[identity] = judge.log_bytes(node, begin, end, file_bytes)
+        self._states = [model.put(each, node.number, begin=begin, end=end, identity=identity) for each in self._states]
 
     def _look_at_puts(self, node: Node) -> None:
         """Judge the answers that have come (b), and requests past their deadline (e)."""

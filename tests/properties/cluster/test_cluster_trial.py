@@ -9,6 +9,7 @@ from tornpage.model.replication.operations import (
     ChangeRoles,
     CloseNode,
     CrashNode,
+    FailCopy,
     FailFile,
     FlushNode,
     HealLink,
@@ -113,6 +114,16 @@ def test_a_full_disk_of_a_replica_delays_it(tracker: DirtyTracker) -> None:
     assert trial.nodes[1].end == 0
     trial.finish()
     assert trial.nodes[1].end == 112
+
+
+def test_a_failed_copy_after_the_end_of_a_file_leaves_that_end(tracker: DirtyTracker) -> None:
+    """Regression: the lab took the end of the file for a message.
+
+    Found by `tornpage explore cluster --seconds 90 --seed 31`, which reported a missing message of queue 0.
+    """
+    trial = ran(tracker, PutOn(body_bytes=2500), FailCopy(0), PutOn(body_bytes=2500), PutOn(body_bytes=40), RunAll())
+    assert [node.end for node in trial.nodes] == [4096 + 152, 4096 + 152]
+    trial.finish()
 
 
 def test_a_close_answers_waiting_puts(tracker: DirtyTracker) -> None:
