@@ -25,6 +25,7 @@ __all__ = ["cli", "main"]
 _COMMANDS = {
     "audit": "check a store: commit log, queues and index (Spark only for very large ones)",
     "bench": "measure store, recovery, crash lab and simulator on this machine",
+    "board": "test real stores against what they promise",
     "bugs": "list, show and score planted bugs; list known defects of RocketMQ",
     "campaign": "run explore over seed ranges in Spark tasks, results as Parquet",
     "check": "compare a store with the model, with Hypothesis machines",

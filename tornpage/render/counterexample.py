@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tornpage.properties.explain.page_map import PageMap
 
 __all__ = [
+    "crash_lines",
     "failure_text",
     "failure_texts",
     "foreign_regression_module",
@@ -45,7 +46,7 @@ def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
     """
     broken, case = failure.broken, failure.case
     lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program", *program_lines(case)]
-    lines += _crash_lines(failure)
+    lines += ["", *(f"  {line}" for line in told)] if (told := crash_lines(failure)) else []
     if broken.expected or broken.found:
         lines += ["", f"  expected  {broken.expected or '(nothing)'}", f"  found     {broken.found or '(nothing)'}"]
     bug = f" with the planted bug {case.settings.bug}" if case.settings.bug else ""
@@ -104,8 +105,8 @@ def _events(count: int) -> str:
     return f"{count} event{'' if count == 1 else 's'}"
 
 
-def _crash_lines(failure: Failure) -> list[str]:
-    """Return the last crash: crash point, lost writes, and why a disk may lose them."""
+def crash_lines(failure: Failure) -> list[str]:
+    """Return the last crash of a failure: crash point, lost writes, and why a disk may lose them."""
     operations = failure.case.operations
     numbers = [number for number, operation in enumerate(operations, 1) if isinstance(operation, Crash)]
     if not numbers:
@@ -115,20 +116,19 @@ def _crash_lines(failure: Failure) -> list[str]:
     inside = f"{crash.back} events before the answer of" if crash.back else "at rest after"
     where = f"{inside} operation {numbers[-1] - 1}" if numbers[-1] > 1 else f"{inside} the open"
     if crash.kill:
-        return ["", f"  crash     process killed, {where}; everything written is there"]
+        return [f"crash     process killed, {where}; everything written is there"]
     shown = None if failure.evidence is None else failure.evidence.page_map
     if shown is None:
         return []
     lost = _lost(shown)
     if not lost and failure.case.settings.target:
-        return ["", f"  crash     {where}; the power loss lost nothing, so a killed process shows the same"]
+        return [f"crash     {where}; the power loss lost nothing, so a killed process shows the same"]
     legal = _why_legal(shown)
-    more = [f"    and {len(legal) - _SENTENCES_MAX} more"] if len(legal) > _SENTENCES_MAX else []
+    more = [f"  and {len(legal) - _SENTENCES_MAX} more"] if len(legal) > _SENTENCES_MAX else []
     return [
-        "",
-        f"  crash     power loss on the disk {shown.disk}, {where}",
-        f"  lost      {'; '.join(lost) or 'nothing'}",
-        *(["  legal because", *(f"    {sentence}" for sentence in legal[:_SENTENCES_MAX]), *more] if legal else []),
+        f"crash     power loss on the disk {shown.disk}, {where}",
+        f"lost      {'; '.join(lost) or 'nothing'}",
+        *(["legal because", *(f"  {sentence}" for sentence in legal[:_SENTENCES_MAX]), *more] if legal else []),
     ]
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, warn
 from tornpage.properties.findings import Finding
-from tornpage.render.counterexample import failure_text, failure_texts, saved_finding
+from tornpage.properties.foreign.trial import is_in_first_open
+from tornpage.render.counterexample import crash_lines, failure_text, failure_texts, saved_finding
 
 if TYPE_CHECKING:
     from tornpage.properties.contract import GuaranteeBroken
@@ -600,7 +601,12 @@ def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out:
     }
     for kind, counts in (("armed", tally.enabled), ("fired", tally.hit), ("mattered", tally.effective)):
         figures |= {f"{kind}_{name}": count for name, count in counts.items()}
-    findings = [saved_finding(each.failure, out) for each in result.found]
+    findings = [
+        saved_finding(
+            each.failure, out, crash=crash_lines(each.failure), in_first_open=is_in_first_open(each.failure.case)
+        )
+        for each in result.found
+    ]
     for name in _never_happened(result) if not result.found else ():
         findings.append(Finding("never-happened", "vacuous", f"{name} never happened").document())
     extra = {

@@ -1,0 +1,302 @@
+"""List the rows of the board: stores in their modes, what they document, and on which disks they are tested."""
+
+import re
+import sqlite3
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tornpage.peers.board import places
+from tornpage.peers.errors import PeerUnavailable
+
+__all__ = ["ROWS", "Ecosystem", "Row", "named", "pinned"]
+
+Ecosystem = Literal["python", "go", "rust", "java"]
+BOTH = ("journal", "posix-strict")
+"""The disks of a store that does not name the file systems for which it promises anything."""
+
+_HERE = Path(__file__).resolve().parent
+_JAVA = "java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A store in one mode.
+
+    `quote` is what its documents promise, `source` names the document. `package` is the pinned package, `part` names
+    the version of a library inside it. `target` is the adapter with its arguments. `reproductions` name programs in
+    peers/board/reproductions/ that show a failure of the row without tornpage.
+    """
+
+    name: str
+    software: str
+    mode: str
+    ecosystem: Ecosystem
+    package: str
+    target: str
+    quote: str
+    source: str
+    part: str = ""
+    disks: Sequence[str] = BOTH
+    reproductions: Sequence[str] = field(default=())
+
+    @property
+    def version(self) -> str:
+        """The pinned version, with the version of a bundled library."""
+        if not self.package:
+            bare = sqlite3.sqlite_version if self.software == "SQLite" else sys.version.split()[0]
+            return f"{bare} (Python {sys.version.split()[0]})" if self.software == "SQLite" else f"Python {bare}"
+        version = pinned(self.ecosystem, self.package)
+        return f"{self.part} ({self.package} {version})" if self.part else version
+
+    @property
+    def spec(self) -> str:
+        """The target as `explore target` takes it."""
+        match self.ecosystem:
+            case "python":
+                return f"tornpage.peers.board.python.{self.target}"
+            case "go":
+                return f"cmd:{places.go_program()} {self.target} {{dir}}"
+            case "rust":
+                return f"cmd:{places.rust_program()} {self.target} {{dir}}"
+            case "java":
+                place = places.java_directory()
+                jars = "later" if self.package.endswith("later") else "lib"
+                return f"cmd:{_JAVA} -cp {place}/classes:{place}/{jars}/* board.Board {self.target} {{dir}}"
+
+
+def named(names: Sequence[str]) -> list[Row]:
+    """Return the rows with these names, or whose software has one of them; all rows without names.
+
+    Raises PeerUnavailable for an unknown name.
+    """
+    if not names:
+        return list(ROWS)
+    found: dict[str, Row] = {}
+    for name in names:
+        matching = [row for row in ROWS if name.lower() in (row.name, row.software.lower(), row.ecosystem)]
+        if not matching:
+            raise PeerUnavailable(f"{name!r} is not on the board; `tornpage board list` has the names")
+        found |= {row.name: row for row in matching}
+    return list(found.values())
+
+
+def pinned(ecosystem: Ecosystem, package: str) -> str:
+    """Return the version of a package in the manifest of its ecosystem."""
+    manifest, pattern = {
+        "python": ("python/requirements.txt", rf"^{re.escape(package)}==(\S+)$"),
+        "go": ("go/go.mod", rf"^\s*{re.escape(package)} (\S+)"),
+        "rust": ("rust/Cargo.toml", rf'^{re.escape(package)} = .*"=([^"]+)"'),
+        "java": ("java/pom.xml", rf"<{re.escape(package)}>([^<]+)</"),
+    }[ecosystem]
+    found = re.search(pattern, (_HERE / manifest).read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise KeyError(f"{manifest} does not pin {package}")
+    return found[1].removeprefix("v")
+
+
+_SQLITE = "SQLite documentation, PRAGMA synchronous"
+_QUEUES = "persist-queue README"
+
+ROWS: Sequence[Row] = (
+    Row(
+        "sqlite-wal-full", "SQLite", "WAL, FULL", "python", "", "sqlite_log:SqliteLog(journal='wal',sync='full')",
+        "The extra WAL sync following each transaction helps ensure that transactions are durable across a power loss.",
+        _SQLITE,
+    ),
+    Row(
+        "sqlite-delete-extra", "SQLite", "DELETE, EXTRA", "python", "",
+        "sqlite_log:SqliteLog(journal='delete',sync='extra')",
+        "EXTRA provides additional durability if the commit is followed closely by a power loss.", _SQLITE,
+    ),
+    Row(
+        "sqlite-delete-full", "SQLite", "DELETE, FULL", "python", "",
+        "sqlite_log:SqliteLog(journal='delete',sync='full')",
+        "EXTRA is like FULL, and the directory of the journal is synced too; FULL alone promises no corruption.",
+        _SQLITE, reproductions=("unsynced_unlink.py",),
+    ),
+    Row(
+        "sqlite-truncate-full", "SQLite", "TRUNCATE, FULL", "python", "",
+        "sqlite_log:SqliteLog(journal='truncate',sync='full')",
+        "FULL ensures that an operating system crash or power failure will not corrupt the database.", _SQLITE,
+    ),
+    Row(
+        "sqlite-persist-full", "SQLite", "PERSIST, FULL", "python", "",
+        "sqlite_log:SqliteLog(journal='persist',sync='full')",
+        "FULL ensures that an operating system crash or power failure will not corrupt the database.", _SQLITE,
+    ),
+    Row(
+        "sqlite-wal-normal", "SQLite", "WAL, NORMAL", "python", "",
+        "sqlite_log:SqliteLog(journal='wal',sync='normal',durable='flush',kill='put')",
+        "A transaction committed in WAL mode with NORMAL might roll back following a power loss.", _SQLITE,
+    ),
+    Row(
+        "lmdb-sync", "LMDB", "sync, after a first transaction", "python", "lmdb", "lmdb_log:LmdbLog",
+        "LMDB always flushes the OS buffers upon commit, unless opened with MDB_NOSYNC.", "lmdb.h, mdb_env_sync()",
+        part="0.9.36", reproductions=("unsynced_names.py lmdb",),
+    ),
+    Row(
+        "lmdb-nometasync", "LMDB", "NOMETASYNC", "python", "lmdb",
+        "lmdb_log:LmdbLog(metasync=False,durable='flush',kill='put')",
+        "A system crash may undo the last committed transaction.", "lmdb.h, MDB_NOMETASYNC", part="0.9.36",
+        disks=("journal",),
+    ),
+    Row(
+        "lmdb-nosync", "LMDB", "NOSYNC", "python", "lmdb",
+        "lmdb_log:LmdbLog(sync=False,durable='flush',kill='put')",
+        "A system crash can corrupt the database or lose the last transactions.", "lmdb.h, MDB_NOSYNC", part="0.9.36",
+        disks=("journal",),
+    ),
+    Row(
+        "rocksdb-sync", "RocksDB", "WriteOptions.sync", "python", "rocksdict", "rocksdb_log:RocksdbLog",
+        "The write will be flushed from the operating system buffer cache before the write is considered complete.",
+        "RocksDB, WriteOptions::sync", part="RocksDB",
+    ),
+    Row(
+        "rocksdb-async", "RocksDB", "default writes", "python", "rocksdict",
+        "rocksdb_log:RocksdbLog(sync=False,durable='flush',kill='put')",
+        "If the machine crashes, some recent writes may be lost; if just the process crashes, no writes will be lost.",
+        "RocksDB, WriteOptions::sync", part="RocksDB",
+    ),
+    Row(
+        "leveldb-sync", "LevelDB", "WriteOptions.sync", "python", "plyvel", "leveldb_log:LeveldbLog",
+        "A DB write with sync==true has similar crash semantics to a write() followed by fsync().",
+        "LevelDB, WriteOptions::sync", part="1.22", reproductions=("leveldb_manifest.py", "unsynced_names.py leveldb"),
+    ),
+    Row(
+        "duckdb", "DuckDB", "default", "python", "duckdb", "duckdb_log:DuckdbLog",
+        "DuckDB provides transactional guarantees (ACID properties).", "DuckDB, Why DuckDB",
+        reproductions=("unsynced_names.py duckdb",),
+    ),
+    Row(
+        "zodb-filestorage", "ZODB", "FileStorage", "python", "ZODB", "zodb_log:ZodbLog",
+        "ZODB is an ACID Transactional database.", "ZODB README",
+        reproductions=("zodb_zero_tail.py", "unsynced_names.py zodb"),
+    ),
+    Row(
+        "persist-queue-files", "persist-queue", "Queue, autosave", "python", "persist-queue",
+        "persistqueue_log:FileQueueLog(kill='put')", "Each queued item is stored on disk to survive crashes.", _QUEUES,
+        reproductions=("persistqueue_unsynced.py",),
+    ),
+    Row(
+        "persist-queue-sqlite", "persist-queue", "FIFOSQLiteQueue", "python", "persist-queue",
+        "persistqueue_log:SqliteQueueLog", "Each queued item is stored on disk to survive crashes.", _QUEUES,
+    ),
+    Row(
+        "persist-queue-ack", "persist-queue", "FIFOSQLiteAckQueue", "python", "persist-queue",
+        "persistqueue_log:AckQueueLog", "Each queued item is stored on disk to survive crashes.", _QUEUES,
+    ),
+    Row(
+        "litequeue", "litequeue", "default (WAL, NORMAL)", "python", "litequeue",
+        "litequeue_log:LitequeueLog(durable='nothing',kill='put')", "None for a power loss.", "litequeue README",
+    ),
+    Row(
+        "diskcache-deque", "diskcache", "Deque (synchronous NORMAL)", "python", "diskcache",
+        "diskcache_log:DequeLog(durable='nothing',kill='put')", "None for a power loss; operations are atomic.",
+        "diskcache README, comparison of features",
+    ),
+    Row(
+        "sqlitedict-commit", "sqlitedict", "commit()", "python", "sqlitedict",
+        "sqlitedict_log:SqlitedictLog(durable='flush')", "Persist all data to disk.", "docstring of SqliteDict.commit",
+        reproductions=("sqlitedict_off.py",),
+    ),
+    Row(
+        "dbm-dumb-sync", "dbm.dumb", "sync()", "python", "", "dbm_log:DumbLog(durable='flush')",
+        "Synchronize the on-disk directory and data files.", "Python documentation, dbm.dumb",
+        reproductions=("unsynced_data.py dumb",),
+    ),
+    Row(
+        "shelve-sync", "shelve", "sync() over dbm.dumb", "python", "", "dbm_log:ShelveLog(durable='flush')",
+        "Synchronize the persistent dictionary on disk, if feasible.", "Python documentation, Shelf.sync",
+        reproductions=("unsynced_data.py shelve",),
+    ),
+    Row(
+        "semidbm-sync", "semidbm", "sync()", "python", "semidbm", "semidbm_log:SemidbmLog(durable='flush')",
+        "These values are persisted to disk.", "semidbm README", reproductions=("unsynced_data.py semidbm",),
+    ),
+    Row(
+        "tinydb", "TinyDB", "default", "python", "tinydb", "tinydb_log:TinydbLog(durable='nothing',kill='put')",
+        "None for a power loss.", "TinyDB documentation", reproductions=("json_files.py tinydb",),
+    ),
+    Row(
+        "pickledb", "pickleDB", "save() after each set", "python", "pickledb",
+        "pickledb_log:PickledbLog(durable='nothing',kill='put')", "Atomically save database to disk.",
+        "docstring of PickleDB.save", reproductions=("json_files.py pickledb",),
+    ),
+    Row(
+        "bbolt", "bbolt", "default", "go", "go.etcd.io/bbolt", "bbolt sync",
+        "Partially written data pages are ignored in the event of a crash.", "bbolt README",
+        reproductions=("unsynced_names.py bbolt",),
+    ),
+    Row(
+        "pebble-sync", "Pebble", "WriteOptions.Sync", "go", "github.com/cockroachdb/pebble", "pebble sync",
+        "Setting Sync is required for durability of individual write operations.", "Pebble, WriteOptions",
+    ),
+    Row(
+        "badger-sync", "badger", "SyncWrites", "go", "github.com/dgraph-io/badger/v4", "badger sync",
+        "Badger would call an additional msync after writes to survive hard reboots.", "badger, WithSyncWrites",
+        reproductions=("badger_memtable.go",),
+    ),
+    Row(
+        "raft-wal", "hashicorp/raft-wal", "default", "go", "github.com/hashicorp/raft-wal", "raft-wal sync",
+        "Crashes at any point must not loose committed log entries.", "raft-wal README, design goals",
+        reproductions=("unsynced_names.py raft-wal",),
+    ),
+    Row(
+        "etcd-wal", "etcd WAL", "Save", "go", "go.etcd.io/etcd/server/v3", "etcd-wal sync",
+        "WAL is a logical representation of the stable storage.", "etcd, package wal",
+    ),
+    Row(
+        "goleveldb-sync", "goleveldb", "WriteOptions.Sync", "go", "github.com/syndtr/goleveldb", "goleveldb sync",
+        "Sync being true means write followed by fsync.", "goleveldb, WriteOptions",
+        reproductions=("goleveldb_manifest.go", "unsynced_names.py goleveldb"),
+    ),
+    Row(
+        "tidwall-wal", "tidwall/wal", "default", "go", "github.com/tidwall/wal", "tidwall sync",
+        "Fsync after every write.", "tidwall/wal, Options.NoSync",
+        reproductions=("tidwall_zero_tail.go", "unsynced_names.py tidwall"),
+    ),
+    Row(
+        "dque", "dque", "default", "go", "github.com/joncrlsn/dque", "dque sync",
+        "Forces an fsync to disk every time you enqueue or dequeue an item.", "dque README",
+        reproductions=("dque_half_item.go", "unsynced_names.py dque"),
+    ),
+    Row(
+        "buntdb-always", "buntdb", "SyncPolicy Always", "go", "github.com/tidwall/buntdb", "buntdb sync",
+        "Always: fsync after every write, very durable, slower.", "buntdb README",
+        reproductions=("buntdb_zero_tail.go", "unsynced_names.py buntdb"),
+    ),
+    Row(
+        "redb", "redb", "default (Immediate)", "rust", "redb", "redb sync",
+        "Commits with this durability level are guaranteed to be persistent.", "redb, Durability::Immediate",
+        reproductions=("unsynced_names.py redb",),
+    ),
+    Row(
+        "sled-flush", "sled", "insert and flush()", "rust", "sled", "sled sync",
+        "If this succeeds, it is guaranteed that all previous writes will be recovered if the system crashes.",
+        "sled, Tree::flush", reproductions=("unsynced_data.py sled",),
+    ),
+    Row(
+        "fjall-syncall", "fjall", "PersistMode::SyncAll", "rust", "fjall", "fjall sync",
+        "Flushes data + metadata using fsync.", "fjall, PersistMode",
+    ),
+    Row(
+        "mrecordlog", "mrecordlog", "SyncPolicy::OnAppend", "rust", "mrecordlog", "mrecordlog sync",
+        "Sync and flush at each operation.", "mrecordlog, SyncPolicy",
+    ),
+    Row(
+        "h2-mvstore", "H2 MVStore", "commit and sync", "java", "h2", "h2-mvstore sync",
+        "Force all stored changes to be written to the storage.", "H2, MVStore.sync",
+        reproductions=("H2KeysLost.java",),
+    ),
+    Row(
+        "h2-mvstore-later", "H2 MVStore", "commit and sync", "java", "h2.later", "h2-mvstore sync",
+        "Force all stored changes to be written to the storage.", "H2, MVStore.sync",
+    ),
+    Row(
+        "mapdb", "MapDB", "transactionEnable", "java", "mapdb", "mapdb sync",
+        "Transactions protect the store from crashes with a write-ahead log.", "MapDB documentation, transactions",
+    ),
+)  # fmt: skip

@@ -1,0 +1,63 @@
+"""Name the directories of the board in the cache: libraries, compiled adapters, results of runs."""
+
+import os
+import sys
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+
+__all__ = [
+    "SOURCES",
+    "cache_directory",
+    "go_program",
+    "java_directory",
+    "python_packages",
+    "results_directory",
+    "rust_program",
+    "sources_digest",
+]
+
+SOURCES = Path(__file__).resolve().parent
+
+
+def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the directory of everything that the board builds.
+
+    It is `board` in `$XDG_CACHE_HOME/tornpage`, or in `~/.cache/tornpage`.
+    """
+    home = environment.get("XDG_CACHE_HOME", "")
+    base = Path(home) if os.path.isabs(home) else Path(environment.get("HOME") or Path.home()) / ".cache"
+    return base / "tornpage" / "board"
+
+
+def sources_digest(ecosystem: str) -> str:
+    """Return the digest of the sources of the adapters of an ecosystem, manifest and reproductions included."""
+    ending = {"go": ".go", "rust": ".rs", "java": ".java"}.get(ecosystem, ".txt")
+    files = [path for path in (SOURCES / ecosystem).rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    files += (SOURCES / "reproductions").glob(f"*{ending}")
+    return sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()[:12]
+
+
+def python_packages() -> Path:
+    """Return the directory of installed Python libraries, one for each version of the interpreter."""
+    return cache_directory() / f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def go_program() -> Path:
+    """Return the program of the Go adapters. Programs of reproductions are beside it."""
+    return cache_directory() / f"go-{sources_digest('go')}" / "board"
+
+
+def rust_program() -> Path:
+    """Return the program of the Rust adapters."""
+    return cache_directory() / f"rust-{sources_digest('rust')}" / "board"
+
+
+def java_directory() -> Path:
+    """Return the directory of the compiled Java adapters (`classes`) and their jars (`lib`, `later`)."""
+    return cache_directory() / f"java-{sources_digest('java')}"
+
+
+def results_directory() -> Path:
+    """Return the directory in which results of runs are kept by default."""
+    return cache_directory() / "results"
