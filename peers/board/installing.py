@@ -20,7 +20,7 @@ from tornpage.peers.board import places
 from tornpage.peers.board.catalogue import Ecosystem, Row, pinned
 from tornpage.peers.errors import PeerUnavailable
 
-__all__ = ["install", "why_not_installed"]
+__all__ = ["install", "install_go_reproduction", "why_not_installed"]
 
 _TIMEOUT_S = 1800.0
 _TOOLS: Mapping[Ecosystem, tuple[tuple[str, str], ...]] = {
@@ -109,34 +109,45 @@ def _install_python(rows: Sequence[Row], offline: bool, environment: Mapping[str
 
 
 def _install_go(offline: bool, environment: Mapping[str, str]) -> None:
-    """Build the Go adapters, and each reproduction as a program of its own."""
+    """Build the Go adapters."""
 
     def build(work: Path) -> None:
-        for source in sorted((places.SOURCES / "reproductions").glob("*.go")):
-            (work / source.stem).mkdir()
-            shutil.copy(source, work / source.stem / "main.go")
-        settings = {**environment, "GOFLAGS": "-mod=mod -buildvcs=false", **({"GOPROXY": "off"} if offline else {})}
-        (work / "bin").mkdir()
-        _require(_run(["go", "build", "-o", f"bin{os.sep}", "./..."], work, settings), "go build")
+        _go_build(work, "board", offline, environment)
 
     _built("go", places.go_program().parent, build, made="bin")
 
 
-def _install_rust(offline: bool, environment: Mapping[str, str]) -> None:
-    """Build the Rust adapters, and each reproduction as a program of its own."""
+def install_go_reproduction(source: Path, *, environment: Mapping[str, str] = os.environ) -> Path:
+    """Build a reproduction in Go with the manifest of the adapters; return the program. Raises PeerUnavailable."""
+    target = places.go_reproduction(source)
+    if shutil.which("go", path=environment.get("PATH")) is None:
+        raise PeerUnavailable("no go on PATH; install Go")
 
     def build(work: Path) -> None:
-        programs = sorted((places.SOURCES / "reproductions").glob("*.rs"))
-        if programs:
-            (work / "src" / "bin").mkdir()
-        for source in programs:
-            shutil.copy(source, work / "src" / "bin")
+        for adapter in work.glob("*.go"):
+            adapter.unlink()
+        shutil.copy(source, work / "main.go")
+        _go_build(work, source.stem, offline=False, environment=environment)
+
+    _built("go", target.parent, build, made="bin")
+    return target
+
+
+def _go_build(work: Path, name: str, offline: bool, environment: Mapping[str, str]) -> None:
+    settings = {**environment, "GOFLAGS": "-mod=mod -buildvcs=false", **({"GOPROXY": "off"} if offline else {})}
+    (work / "bin").mkdir()
+    _require(_run(["go", "build", "-o", f"bin/{name}", "."], work, settings), "go build")
+
+
+def _install_rust(offline: bool, environment: Mapping[str, str]) -> None:
+    """Build the Rust adapters."""
+
+    def build(work: Path) -> None:
         settings = {**environment, "CARGO_TARGET_DIR": str(work / "target")}
         command = ["cargo", "build", "--quiet", "--release", *(["--offline"] if offline else [])]
         _require(_run(command, work, settings), "cargo build")
         (work / "bin").mkdir()
-        for name in ("board", *(source.stem for source in programs)):
-            shutil.copy(work / "target" / "release" / name, work / "bin")
+        shutil.copy(work / "target" / "release" / "board", work / "bin")
 
     _built("rust", places.rust_program().parent, build, made="bin")
 

@@ -10,6 +10,7 @@ __all__ = [
     "SOURCES",
     "cache_directory",
     "go_program",
+    "go_reproduction",
     "java_directory",
     "python_packages",
     "results_directory",
@@ -31,11 +32,9 @@ def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def sources_digest(ecosystem: str) -> str:
-    """Return the digest of the sources of the adapters of an ecosystem, manifest and reproductions included."""
-    ending = {"go": ".go", "rust": ".rs", "java": ".java"}.get(ecosystem, ".txt")
-    files = [path for path in (SOURCES / ecosystem).rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    files += (SOURCES / "reproductions").glob(f"*{ending}")
-    return sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()[:12]
+    """Return the digest of the sources and the manifest of the adapters of an ecosystem."""
+    files = [path for path in sorted((SOURCES / ecosystem).rglob("*")) if path.is_file()]
+    return sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
 def python_packages() -> Path:
@@ -44,7 +43,7 @@ def python_packages() -> Path:
 
 
 def go_program() -> Path:
-    """Return the program of the Go adapters. Programs of reproductions are beside it."""
+    """Return the program of the Go adapters."""
     return cache_directory() / f"go-{sources_digest('go')}" / "board"
 
 
@@ -56,6 +55,12 @@ def rust_program() -> Path:
 def java_directory() -> Path:
     """Return the directory of the compiled Java adapters (`classes`) and their jars (`lib`, `later`)."""
     return cache_directory() / f"java-{sources_digest('java')}"
+
+
+def go_reproduction(source: Path) -> Path:
+    """Return the program of a reproduction in Go, named by the digest of its source and of the manifest."""
+    text = source.read_bytes() + (SOURCES / "go" / "go.mod").read_bytes()
+    return cache_directory() / f"reproduction-{sha256(text).hexdigest()[:12]}" / source.stem
 
 
 def results_directory() -> Path:

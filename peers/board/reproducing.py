@@ -9,6 +9,7 @@ import shutil
 import sys
 
 from tornpage.peers.board import places
+from tornpage.peers.board.installing import install_go_reproduction
 from tornpage.peers.errors import PeerUnavailable
 
 __all__ = ["command_of"]
@@ -28,10 +29,7 @@ def command_of(program: str) -> tuple[list[str], dict[str, str]]:
             environment["BOARD_GO"], environment["BOARD_RUST"] = str(places.go_program()), str(places.rust_program())
             return [sys.executable, "-P", str(source), *arguments], environment
         case ".go":
-            built = places.go_program().with_name(source.stem)
-            if not built.is_file():
-                raise PeerUnavailable(f"{name} is not built; run `tornpage board install go`")
-            return [str(built), *arguments], environment
+            return [str(install_go_reproduction(source)), *arguments], environment
         case _:
             jars = places.java_directory() / "lib"
             if shutil.which("java") is None or not jars.is_dir():

@@ -15,7 +15,7 @@ class DumbLog(RecordLog):
     name = "dbm.dumb"
 
     def _open(self) -> None:
-        self._database = dbm.dumb.open(str(self.directory / "log"))
+        self._database = dbm.dumb.open(str(self.directory / "log"))  # noqa: SIM115
 
     def _records(self) -> Iterable[str]:
         return [self._database[key].decode() for key in sorted(self._database.keys())]
@@ -38,7 +38,7 @@ class ShelveLog(RecordLog):
     name = "shelve"
 
     def _open(self) -> None:
-        self._shelf: shelve.Shelf[str] = shelve.Shelf(dbm.dumb.open(str(self.directory / "log")))
+        self._shelf: shelve.Shelf[str] = shelve.Shelf(dbm.dumb.open(str(self.directory / "log")))  # noqa: SIM115
 
     def _records(self) -> Iterable[str]:
         return [self._shelf[key] for key in sorted(self._shelf)]

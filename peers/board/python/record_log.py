@@ -61,14 +61,17 @@ class RecordLog(ABC):
         bodies = self._queues.get((topic, queue), [])
         return bodies[number] if number < len(bodies) else None
 
-    def flush(self) -> None:
+    def flush(self) -> None:  # noqa: B027
         """Make earlier messages durable, if the library can."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Close the library."""
 
     def _remember(self, record: str) -> int:
-        topic, queue, body = json.loads(record)
+        try:
+            topic, queue, body = json.loads(record)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"record {self.count} is {str(record)[:60]!r}, which was never put") from error
         bodies = self._queues.setdefault((topic, queue), [])
         bodies.append(b64decode(body))
         self.count += 1
