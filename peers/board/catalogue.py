@@ -135,7 +135,7 @@ ROWS: Sequence[Row] = (
     Row(
         "lmdb-sync", "LMDB", "sync, after a first transaction", "python", "lmdb", "lmdb_log:LmdbLog",
         "LMDB always flushes the OS buffers upon commit, unless opened with MDB_NOSYNC.", "lmdb.h, mdb_env_sync()",
-        part="0.9.36", reproductions=("unsynced_names.py lmdb",),
+        part="0.9.36", reproductions=("unsynced.py names lmdb",),
     ),
     Row(
         "lmdb-nometasync", "LMDB", "NOMETASYNC", "python", "lmdb",
@@ -163,22 +163,22 @@ ROWS: Sequence[Row] = (
     Row(
         "leveldb-sync", "LevelDB", "WriteOptions.sync", "python", "plyvel", "leveldb_log:LeveldbLog",
         "A DB write with sync==true has similar crash semantics to a write() followed by fsync().",
-        "LevelDB, WriteOptions::sync", part="1.22", reproductions=("leveldb_manifest.py", "unsynced_names.py leveldb"),
+        "LevelDB, WriteOptions::sync", part="1.22", reproductions=("leveldb_manifest.py", "unsynced.py names leveldb"),
     ),
     Row(
         "duckdb", "DuckDB", "default", "python", "duckdb", "duckdb_log:DuckdbLog",
         "DuckDB provides transactional guarantees (ACID properties).", "DuckDB, Why DuckDB",
-        reproductions=("unsynced_names.py duckdb",),
+        reproductions=("unsynced.py names duckdb",),
     ),
     Row(
         "zodb-filestorage", "ZODB", "FileStorage", "python", "ZODB", "zodb_log:ZodbLog",
         "ZODB is an ACID Transactional database.", "ZODB README",
-        reproductions=("zodb_zero_tail.py", "unsynced_names.py zodb"),
+        reproductions=("zodb_zero_tail.py", "unsynced.py names zodb"),
     ),
     Row(
         "persist-queue-files", "persist-queue", "Queue, autosave", "python", "persist-queue",
         "persistqueue_log:FileQueueLog(kill='put')", "Each queued item is stored on disk to survive crashes.", _QUEUES,
-        reproductions=("persistqueue_unsynced.py",),
+        reproductions=("unsynced.py data persist-queue",),
     ),
     Row(
         "persist-queue-sqlite", "persist-queue", "FIFOSQLiteQueue", "python", "persist-queue",
@@ -200,35 +200,35 @@ ROWS: Sequence[Row] = (
     Row(
         "sqlitedict-commit", "sqlitedict", "commit()", "python", "sqlitedict",
         "sqlitedict_log:SqlitedictLog(durable='flush')", "Persist all data to disk.", "docstring of SqliteDict.commit",
-        reproductions=("sqlitedict_off.py",),
+        reproductions=("unsynced.py data sqlitedict",),
     ),
     Row(
         "dbm-dumb-sync", "dbm.dumb", "sync()", "python", "", "dbm_log:DumbLog(durable='flush')",
         "Synchronize the on-disk directory and data files.", "Python documentation, dbm.dumb",
-        reproductions=("unsynced_data.py dumb",),
+        reproductions=("unsynced.py data dumb",),
     ),
     Row(
         "shelve-sync", "shelve", "sync() over dbm.dumb", "python", "", "dbm_log:ShelveLog(durable='flush')",
         "Synchronize the persistent dictionary on disk, if feasible.", "Python documentation, Shelf.sync",
-        reproductions=("unsynced_data.py shelve",),
+        reproductions=("unsynced.py data shelve",),
     ),
     Row(
         "semidbm-sync", "semidbm", "sync()", "python", "semidbm", "semidbm_log:SemidbmLog(durable='flush')",
-        "These values are persisted to disk.", "semidbm README", reproductions=("unsynced_data.py semidbm",),
+        "These values are persisted to disk.", "semidbm README", reproductions=("zero_tail.py semidbm",),
     ),
     Row(
         "tinydb", "TinyDB", "default", "python", "tinydb", "tinydb_log:TinydbLog(durable='nothing',kill='put')",
-        "None for a power loss.", "TinyDB documentation", reproductions=("json_files.py tinydb",),
+        "None for a power loss.", "TinyDB documentation", reproductions=("half_json.py",),
     ),
     Row(
         "pickledb", "pickleDB", "save() after each set", "python", "pickledb",
         "pickledb_log:PickledbLog(durable='nothing',kill='put')", "Atomically save database to disk.",
-        "docstring of PickleDB.save", reproductions=("json_files.py pickledb",),
+        "docstring of PickleDB.save", reproductions=("unsynced.py data pickledb",),
     ),
     Row(
         "bbolt", "bbolt", "default", "go", "go.etcd.io/bbolt", "bbolt sync",
         "Partially written data pages are ignored in the event of a crash.", "bbolt README",
-        reproductions=("unsynced_names.py bbolt",),
+        reproductions=("unsynced.py names bbolt",),
     ),
     Row(
         "pebble-sync", "Pebble", "WriteOptions.Sync", "go", "github.com/cockroachdb/pebble", "pebble sync",
@@ -237,12 +237,12 @@ ROWS: Sequence[Row] = (
     Row(
         "badger-sync", "badger", "SyncWrites", "go", "github.com/dgraph-io/badger/v4", "badger sync",
         "Badger would call an additional msync after writes to survive hard reboots.", "badger, WithSyncWrites",
-        reproductions=("badger_memtable.go",),
+        reproductions=("killed.py badger",),
     ),
     Row(
         "raft-wal", "hashicorp/raft-wal", "default", "go", "github.com/hashicorp/raft-wal", "raft-wal sync",
         "Crashes at any point must not loose committed log entries.", "raft-wal README, design goals",
-        reproductions=("unsynced_names.py raft-wal",),
+        reproductions=("unsynced.py names raft-wal",),
     ),
     Row(
         "etcd-wal", "etcd WAL", "Save", "go", "go.etcd.io/etcd/server/v3", "etcd-wal sync",
@@ -251,32 +251,32 @@ ROWS: Sequence[Row] = (
     Row(
         "goleveldb-sync", "goleveldb", "WriteOptions.Sync", "go", "github.com/syndtr/goleveldb", "goleveldb sync",
         "Sync being true means write followed by fsync.", "goleveldb, WriteOptions",
-        reproductions=("goleveldb_manifest.go", "unsynced_names.py goleveldb"),
+        reproductions=("goleveldb_manifest.go",),
     ),
     Row(
         "tidwall-wal", "tidwall/wal", "default", "go", "github.com/tidwall/wal", "tidwall sync",
         "Fsync after every write.", "tidwall/wal, Options.NoSync",
-        reproductions=("tidwall_zero_tail.go", "unsynced_names.py tidwall"),
+        reproductions=("tidwall_zero_tail.go", "unsynced.py names tidwall"),
     ),
     Row(
         "dque", "dque", "default", "go", "github.com/joncrlsn/dque", "dque sync",
         "Forces an fsync to disk every time you enqueue or dequeue an item.", "dque README",
-        reproductions=("dque_half_item.go", "unsynced_names.py dque"),
+        reproductions=("killed.py dque", "zero_tail.py dque", "unsynced.py names dque"),
     ),
     Row(
         "buntdb-always", "buntdb", "SyncPolicy Always", "go", "github.com/tidwall/buntdb", "buntdb sync",
         "Always: fsync after every write, very durable, slower.", "buntdb README",
-        reproductions=("buntdb_zero_tail.go", "unsynced_names.py buntdb"),
+        reproductions=("buntdb_zero_tail.go", "unsynced.py names buntdb"),
     ),
     Row(
         "redb", "redb", "default (Immediate)", "rust", "redb", "redb sync",
         "Commits with this durability level are guaranteed to be persistent.", "redb, Durability::Immediate",
-        reproductions=("unsynced_names.py redb",),
+        reproductions=("unsynced.py names redb",),
     ),
     Row(
         "sled-flush", "sled", "insert and flush()", "rust", "sled", "sled sync",
         "If this succeeds, it is guaranteed that all previous writes will be recovered if the system crashes.",
-        "sled, Tree::flush", reproductions=("unsynced_data.py sled",),
+        "sled, Tree::flush", reproductions=("killed.py sled", "unsynced.py data sled",),
     ),
     Row(
         "fjall-syncall", "fjall", "PersistMode::SyncAll", "rust", "fjall", "fjall sync",

@@ -167,7 +167,7 @@ def _run_row(row: "Row", disk: str, request: BoardRequest, out: Path) -> RowResu
         if left <= 0 or not _run_part(row, result, min(_PART_STATES, request.states - result.power + 20), left):
             break
         _keep(result, out)
-    if request.confirm and result.findings and not result.confirmations:
+    if request.confirm and result.findings and not result.is_confirmed:
         result.confirmations = [_confirmed(each) for each in _reproductions(row, disk)]
     _keep(result, out)
     return result
@@ -205,8 +205,8 @@ def _run_part(row: "Row", result: RowResult, states: int, seconds: float) -> boo
         (result.creation if finding["in_first_open"] else result.findings).append(_short(finding))
     result.seconds += figures.get("seconds", took)
     result.parts += 1
-    if document["left_out"] if "left_out" in document else "":
-        result.reason = result.reason or ("" if result.power else document["left_out"])
+    if not result.power and not result.reason:
+        result.reason = document.get("left_out", "")
     return code != 130
 
 
@@ -277,7 +277,7 @@ def _reproductions(row: "Row", disk: str) -> Iterator[str]:
     Those about names that were not synced apply to the disk on which names are lost singly.
     """
     for each in row.reproductions:
-        if disk == "posix-strict" or not each.startswith(("unsynced_names", "unsynced_unlink")):
+        if disk == "posix-strict" or not each.startswith(("unsynced.py names", "unsynced_unlink.py")):
             yield each
 
 
