@@ -108,7 +108,7 @@ ORDERS = {
     ),
     "peers": (
         ("errors",),
-        ("rocketmq",),
+        ("board", "rocketmq"),
         ("judging", "naming"),
         ("exploring",),
     ),

@@ -32,7 +32,14 @@ def test_explore_finds_the_bug_of_the_toy_and_its_token_shows_it_again(tmp_path:
     assert found.exit_code == 1
     document = json.loads(found.stdout)
     assert document["target"] == target
+    assert 0 < document["figures"]["first_failure_s"] <= document["figures"]["seconds"]
+    assert "first_failure_s" in document["timings"]
     (finding,) = document["findings"]
+    assert finding["crash"][:2] == [
+        "crash     power loss on the disk posix-strict, at rest after operation 1",
+        "lost      create /messages",
+    ]
+    assert finding["in_first_open"] is False
     assert finding["code"] == "contract-2"
     assert finding["program"] == ["put()", "crash()"]
     assert finding["settings"] == {"target": target}

@@ -23,7 +23,16 @@ from tornpage.cli.document import Outcome, refuse
 if TYPE_CHECKING:
     from tornpage.peers.board.catalogue import Row
 
-__all__ = ["BoardRequest", "Confirmation", "RowResult", "board_outcome", "install_outcome", "list_outcome", "run_board"]
+__all__ = [
+    "BoardRequest",
+    "Confirmation",
+    "RowResult",
+    "board_outcome",
+    "install_outcome",
+    "list_outcome",
+    "reproduce",
+    "run_board",
+]
 
 _PART_STATES = 500
 _SHRINK_SECONDS = 90.0
@@ -168,7 +177,7 @@ def _run_row(row: "Row", disk: str, request: BoardRequest, out: Path) -> RowResu
             break
         _keep(result, out)
     if request.confirm and result.findings and not result.is_confirmed:
-        result.confirmations = [_confirmed(each) for each in _reproductions(row, disk)]
+        result.confirmations = [reproduce(each) for each in _reproductions(row, disk)]
     _keep(result, out)
     return result
 
@@ -281,7 +290,7 @@ def _reproductions(row: "Row", disk: str) -> Iterator[str]:
             yield each
 
 
-def _confirmed(program: str) -> Confirmation:
+def reproduce(program: str) -> Confirmation:
     """Run a reproduction program, which ends with 1 if it shows the failure and with 0 if not."""
     from tornpage.peers.board.reproducing import command_of
     from tornpage.peers.errors import PeerUnavailable

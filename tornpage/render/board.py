@@ -128,7 +128,7 @@ def board_markdown(results: Sequence[RowResult], *, command: str) -> str:
             lines += [_confirmation(each), ""]
     created = [each for each in results if each.creation and not each.skipped]
     if created:
-        lines += ["## Crashes inside the very first open", "", _CREATION, ""]
+        lines += ["## Crashes inside the very first open", "", *_CREATION, ""]
         lines += [
             f"* {_row(each).software}, {_row(each).mode}, on {each.disk}. {story(each.creation[0])}" for each in created
         ]
@@ -151,16 +151,16 @@ def _table(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-_INTRODUCTION = (
-    "`tornpage board` runs adapters for real stores. Each row is a store in one mode on one disk model. An adapter keeps one",
-    "ordered log of records in the store. A power loss or a kill may happen at every file operation. The row is broken if a",
-    "promise of its adapter does not hold in one state. A row that holds is as strong as its number of power losses.",
-    "`vacuous` means that no power loss lost anything. The disk models are those of [the contract](../contract.md#crash-model).",
-)
-_CREATION = (
-    "A crash inside the very first open leaves a store that does not open. Nothing was acknowledged, so no data is lost, but "
-    "the files have to be removed by hand."
-)
+_INTRODUCTION = """\
+`tornpage board` runs adapters for real stores. Each row is a store in one mode on one disk model. An adapter keeps one
+ordered log of records in the store. A power loss or a kill may happen at every file operation. The row is broken if a
+promise of its adapter does not hold in one state. A row that holds is as strong as its number of power losses. A row
+without a power loss that lost something is vacuous. [The contract](../contract.md#crash-model) describes the disk
+models. On `posix-strict` each name that was not synced may be lost, so a store that never syncs its directory breaks
+there.""".splitlines()
+_CREATION = """\
+A crash inside the very first open leaves a store that does not open. Nothing was acknowledged, so no data is lost. The
+files have to be removed by hand.""".splitlines()
 
 
 def page_values(results: Sequence[RowResult], *, command: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class RocksdbLog(RecordLog):
         options.create_if_missing(True)
         options.set_write_buffer_size(64 << 10)
         options.set_keep_log_file_num(1)
-        self._database = Rdict(str(self.directory / "rocks"), options)
+        self._database = Rdict(str(self.directory), options)
         self._write = WriteOptions()
         self._write.sync = sync
         self._database.set_write_options(self._write)

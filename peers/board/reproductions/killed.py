@@ -4,8 +4,8 @@
 
 The store keeps one record and is closed cleanly. Copies of its directory are opened once more, with one more put and
 a close, under strace, which kills the process before the first, second, third … call of one kind. Each copy is opened
-again. A kill loses nothing that was written. Ends with 1 if the first record is missing or a copy does not open, with 0 if all copies are
-right, with 2 if strace or the store is missing.
+again. A kill loses nothing that was written. Ends with 1 if the first record is missing or a copy does not open, with 0
+if all copies are right, with 2 if strace or the store is missing.
 
 Adapters in Go and Rust are the programs named by BOARD_GO and BOARD_RUST; they speak JSON lines.
 """

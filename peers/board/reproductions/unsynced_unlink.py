@@ -41,7 +41,6 @@ with tempfile.TemporaryDirectory() as work:
     database = sqlite3.connect(path)
     rows = database.execute("select count(*) from t").fetchone()[0]
     database.close()
-    print(
-        f"the directory is {'' if synced else 'not '}synced after the deletion; with the journal kept there are {rows} rows"
-    )
+    said = "synced" if synced else "not synced"
+    print(f"the directory is {said} after the deletion; with the journal kept there are {rows} rows")
     sys.exit(0 if synced or rows else 1)
