@@ -147,13 +147,15 @@ def _command(text: str) -> CommandSpec:
 def _module(text: str, place: str) -> Any:
     """Import a file by its path, or a module by its name, also from the working directory.
 
-    Both stay loaded. The working directory is searched last, so that nothing in it hides another module.
+    Both stay loaded. The working directory, and for a file its own directory, are searched last, so that nothing in
+    them hides another module.
     """
     try:
+        beside = str(Path(place).parent.resolve()) if place.endswith(".py") else os.getcwd()
+        if beside not in sys.path:
+            sys.path.append(beside)
         if place.endswith(".py"):
             return _file(text, Path(place))
-        if os.getcwd() not in sys.path:
-            sys.path.append(os.getcwd())
         return importlib.import_module(_MOVED.get(place, place))
     except BadSpec:
         raise

@@ -72,7 +72,8 @@ class RowResult:
 
     `power` counts power losses, and `lossy` those that lost something. `findings` are failures after the creation of
     the store, `creation` those of a crash inside its very first open. `first_failure_s` is the time that the first
-    failure took, without shrinking. `reason` says why a row was skipped or not judged.
+    failure took, without shrinking. `reason` says why a row was skipped or not judged, `left_out` why no power loss was
+    made.
     """
 
     name: str
@@ -92,6 +93,7 @@ class RowResult:
     confirmations: list[Confirmation] = field(default_factory=list)
     skipped: bool = False
     reason: str = ""
+    left_out: str = ""
     day: str = ""
 
     @property
@@ -214,9 +216,8 @@ def _run_part(row: "Row", result: RowResult, states: int, seconds: float) -> boo
         (result.creation if finding["in_first_open"] else result.findings).append(_short(finding))
     result.seconds += figures.get("seconds", took)
     result.parts += 1
-    if not result.power and not result.reason:
-        result.reason = document.get("left_out", "")
-    return code != 130
+    result.left_out = "" if result.power else document.get("left_out", "")
+    return code != 130 and not result.left_out
 
 
 def _carried_out(command: Sequence[str], limit_s: float) -> tuple[int, str, str]:

@@ -68,7 +68,8 @@ def _first(result: RowResult) -> str:
 
 def _verdict(result: RowResult) -> str:
     """Return the verdict in a cell, with its reason and the note about the creation of the store."""
-    marked = _MARKED[result.verdict] + (f": {_plain(result.reason)}" if result.reason else "")
+    why = result.reason or (result.left_out if result.verdict == "vacuous" else "")
+    marked = _MARKED[result.verdict] + (f": {_plain(why)}" if why else "")
     return marked + ("; its creation does not survive" if result.creation and not result.skipped else "")
 
 
@@ -84,7 +85,7 @@ def board_text(results: Sequence[RowResult]) -> str:
     """Return the board as text: one line per row, then each failure in words."""
     lines = [
         f"{each.name:<22}{each.disk:<14}{each.verdict:<9}{_states(each):>16}  {_first(each):>8}"
-        + (f"  {each.reason}" if each.reason else "")
+        + (f"  {each.reason or each.left_out}" if each.reason or each.left_out else "")
         for each in results
     ]
     for each in results:
