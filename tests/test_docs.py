@@ -22,7 +22,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
 STORE = REPOSITORY / "tests" / "data" / "golden" / "01-plain-ascii" / "store"
 BLOCK = re.compile(r"(?:^Save this as `([^`]+)`:\n\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SHOWN = sorted(page for page in DOCS.glob("*.md") if "```console" in page.read_text())
+PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "targets").glob("*.md"), *(DOCS / "adr").glob("*.md")])
+SHOWN = [page for page in PAGES if page.parent.name != "adr" and "```console" in page.read_text()]
 IN_PROSE = re.compile(r"`(tornpage [^`…]+)`")
 
 
@@ -100,7 +101,7 @@ def test_every_command_that_is_shown_is_run() -> None:
     tests/test_docs_lists.py runs the indented lists.
     """
     is_command = re.compile(rf"\s*tornpage ({'|'.join(cli.list_commands(click.Context(cli)))})\b")
-    for page in [*DOCS.glob("*.md"), *(DOCS / "adr").glob("*.md")]:
+    for page in PAGES:
         text = page.read_text()
         shown = [
             line
@@ -124,9 +125,8 @@ def test_a_line_that_is_not_printed_is_missed() -> None:
 
 
 def lines_in_prose() -> list[tuple[str, str]]:
-    pages = [*DOCS.glob("*.md"), *(DOCS / "adr").glob("*.md")]
     return sorted(
-        {(page.name, " ".join(line.split())) for page in pages for line in IN_PROSE.findall(page.read_text())}
+        {(page.name, " ".join(line.split())) for page in PAGES for line in IN_PROSE.findall(page.read_text())}
     )
 
 

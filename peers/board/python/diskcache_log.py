@@ -15,7 +15,7 @@ class DequeLog(RecordLog):
     name = "diskcache Deque"
 
     def _open(self) -> None:
-        self._deque = diskcache.Deque(directory=str(self.directory / "deque"))
+        self._deque = diskcache.Deque(directory=str(self.directory))
 
     def _records(self) -> Iterable[str]:
         return list(self._deque)

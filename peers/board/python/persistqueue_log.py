@@ -15,13 +15,13 @@ class _QueueLog(RecordLog):
     """A queue. Reads remove items, so a copy of it is drained to list them."""
 
     def _open(self) -> None:
-        self._queue = self._opened(self.directory / "queue")
+        self._queue = self._opened(self.directory)
 
     def _opened(self, directory: Path) -> Any:
         raise NotImplementedError
 
     def _records(self) -> Iterable[str]:
-        with copied(self.directory / "queue") as copy:
+        with copied(self.directory) as copy:
             queue = self._opened(copy)
             found = []
             while True:

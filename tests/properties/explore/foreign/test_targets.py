@@ -13,7 +13,7 @@ from tornpage.properties.explore.foreign.campaign import TargetPlan, run_target_
 from tornpage.properties.foreign.process import Hung
 from tornpage.properties.foreign.protocol import BadHandshake, TargetUnusable
 from tornpage.properties.foreign.shapes.registry import MESSAGES, SHAPES
-from tornpage.properties.foreign.spec import BadSpec, read_spec
+from tornpage.properties.foreign.spec import BadSpec, PythonSpec, read_spec
 from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.trial import TargetTrial
 from tornpage.properties.program.case import Case, Settings
@@ -79,6 +79,13 @@ def test_our_own_store_holds_as_a_target(way: str) -> None:
 @pytest.mark.parametrize("module", ["memory", "own"])
 def test_targets_named_by_old_tokens_are_found(package: str, module: str) -> None:
     assert read_spec(f"{package}.{module}:open_store") == read_spec(f"tornpage.properties.foreign.{module}:open_store")
+
+
+def test_file_of_a_target_imports_a_module_beside_it(tmp_path: Path) -> None:
+    """Symptom: a target file in another directory could not import the library beside it."""
+    (tmp_path / "library_beside.py").write_text("def open_store(directory): ...\n")
+    (tmp_path / "adapter.py").write_text("from library_beside import open_store\n")
+    assert isinstance(read_spec(f"{tmp_path}/adapter.py:open_store"), PythonSpec)
 
 
 def test_the_reference_store_holds_what_it_promises_without_a_disk() -> None:
