@@ -1,4 +1,4 @@
-"""List the rows of the board: stores in their modes, what they document, and on which disks they are tested."""
+"""List the rows of the board: stores, modes, documented promises and disks."""
 
 import re
 import sqlite3
@@ -68,7 +68,7 @@ class Row:
 
 
 def named(names: Sequence[str]) -> list[Row]:
-    """Return the rows with these names, or whose software has one of them; all rows without names.
+    """Return the rows of some names, of a software or of an ecosystem; all without names.
 
     Raises PeerUnavailable for an unknown name.
     """

@@ -1,4 +1,4 @@
-"""Install the stores of the board: libraries of Python, compiled adapters in Go, Rust and Java.
+"""Install the stores of the board: Python libraries, adapters in Go, Rust and Java.
 
 Everything is in the cache directory of the board. Python libraries are installed from the pinned versions of
 `python/requirements.txt` into a directory of their own; they never become part of the environment of tornpage. The

@@ -1,4 +1,4 @@
-"""Name the directories of the board in the cache: libraries, compiled adapters, results of runs."""
+"""Name the directories of the board: libraries, compiled adapters, results of runs."""
 
 import os
 import sys
@@ -38,7 +38,7 @@ def sources_digest(ecosystem: str) -> str:
 
 
 def python_packages() -> Path:
-    """Return the directory of installed Python libraries, one for each version of the interpreter."""
+    """Return the directory of Python libraries, one for each interpreter version."""
     return cache_directory() / f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -53,12 +53,15 @@ def rust_program() -> Path:
 
 
 def java_directory() -> Path:
-    """Return the directory of the compiled Java adapters (`classes`) and their jars (`lib`, `later`)."""
+    """Return the directory of Java `classes`, and of jars in `lib` and `later`."""
     return cache_directory() / f"java-{sources_digest('java')}"
 
 
 def go_reproduction(source: Path) -> Path:
-    """Return the program of a reproduction in Go, named by the digest of its source and of the manifest."""
+    """Return the program of a reproduction in Go.
+
+    Its directory is named by the digest of its source and of the manifest.
+    """
     text = source.read_bytes() + (SOURCES / "go" / "go.mod").read_bytes()
     return cache_directory() / f"reproduction-{sha256(text).hexdigest()[:12]}" / source.stem
 

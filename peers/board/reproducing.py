@@ -16,7 +16,7 @@ __all__ = ["command_of"]
 
 
 def command_of(program: str) -> tuple[list[str], dict[str, str]]:
-    """Return the command line and the environment of a reproduction such as `unsynced_names.py lmdb`.
+    """Return command line and environment of a reproduction such as `killed.py badger`.
 
     Raises PeerUnavailable if its language or its libraries are missing.
     """

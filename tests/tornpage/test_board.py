@@ -201,7 +201,8 @@ def test_a_failure_is_told_in_words() -> None:
     }
     assert story(finding) == (
         "Operations: put, close and open, power loss. The crash: power loss on the disk journal, 2 events before the "
-        "answer of operation 2. Lost: /log[0..0]. Seen: the store does not open: Error: ‹x› (on standard error: bad / header)."
+        "answer of operation 2. Lost: /log[0..0]. Seen: the store does not open: Error: ‹x› "
+        "(on standard error: bad / header)."
     )
 
 

@@ -1,4 +1,4 @@
-"""Run the board: test each store in a process of its own, keep what was found, and confirm failures.
+"""Run the board: test stores, each in its own process, keep results, confirm failures.
 
 A row of the board is a store in one mode on one disk. Its states are made in parts. Each part is one `explore target`
 in a process of its own, so a library that hangs or dies ends one part only. Part n has the seed of the board plus n.
@@ -44,7 +44,7 @@ _FIGURES = {"states": "states", "power": "fired_power", "lossy": "fired_lost", "
 
 @dataclass(frozen=True, slots=True)
 class BoardRequest:
-    """What the board was asked for. `states` counts power losses of each row, `seconds` is the time of each row."""
+    """A request: `states` counts power losses of each row, `seconds` limits each row."""
 
     only: Sequence[str] = ()
     states: int = 200
@@ -59,7 +59,7 @@ class BoardRequest:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The result of a reproduction program: whether it `shows` the failure, and the last line that it printed."""
+    """The result of a reproduction: whether it `shows` the failure, and its last line."""
 
     program: str
     shows: bool
@@ -118,7 +118,7 @@ class RowResult:
 
 
 def run_board(request: BoardRequest, *, progress: Callable[[str], None]) -> tuple[list[RowResult], bool]:
-    """Run the chosen rows; return their results in the order of the board, and whether an interrupt ended the run."""
+    """Run the chosen rows; return their results, and whether an interrupt ended the run."""
     from tornpage.peers.board.places import results_directory
 
     rows = chosen_rows(request.only)
@@ -163,7 +163,7 @@ def chosen_rows(only: Sequence[str]) -> "list[Row]":
 
 
 def _run_row(row: "Row", disk: str, request: BoardRequest, out: Path) -> RowResult:
-    """Run a row until its power losses, its time or its first failure; keep the result after each part."""
+    """Run a row until its power losses, its time or its first failure."""
     from tornpage.peers.board.installing import why_not_installed
 
     result = _kept(row, disk, out) if request.resume else None
@@ -221,7 +221,7 @@ def _run_part(row: "Row", result: RowResult, states: int, seconds: float) -> boo
 
 
 def _carried_out(command: Sequence[str], limit_s: float) -> tuple[int, str, str]:
-    """Run a command; return its exit code, its standard output, and the last line of its standard error."""
+    """Run a command; return its exit code, its output, and a line of its standard error."""
     environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -315,7 +315,10 @@ def reproduce(program: str) -> Confirmation:
 
 
 def board_outcome(results: Sequence[RowResult], request: BoardRequest, *, interrupted: bool) -> tuple[Outcome, str]:
-    """Return the results of a run as a document and as text. A broken store is a result and no failure of the run."""
+    """Return the results of a run as a document and as text.
+
+    A broken store is a result and no failure of the run.
+    """
     from tornpage.render.board import board_text
 
     counts = {verdict: sum(each.verdict == verdict for each in results) for verdict in _VERDICTS}
@@ -363,7 +366,7 @@ def list_outcome(only: Sequence[str]) -> tuple[Outcome, str]:
 
 
 def install_outcome(names: Sequence[str], *, offline: bool) -> tuple[Outcome, str]:
-    """Install the chosen rows; return which can run and which cannot. Exits with 2 if none can."""
+    """Install the chosen rows and return which can run. Exits with 2 if none can."""
     from tornpage.peers.board.installing import install
 
     rows = chosen_rows(() if "all" in names else names)

@@ -29,7 +29,7 @@ def _row(result: RowResult) -> "Row":
 
 
 def story(finding: dict[str, Any]) -> str:
-    """Return a counterexample in words: the operations, the crash, what was lost, what was seen."""
+    """Return a counterexample in words: operations, crash, what was lost and seen."""
     lines = [_plain(line) for line in finding.get("crash", [])]
     what = next((line.removeprefix("crash ").strip() for line in lines if line.startswith("crash")), "")
     lost = next((line.removeprefix("lost ").strip() for line in lines if line.startswith("lost")), "")
@@ -67,7 +67,7 @@ def _first(result: RowResult) -> str:
 
 
 def _verdict(result: RowResult) -> str:
-    """Return the verdict in a cell, with its reason and the note about the creation of the store."""
+    """Return the verdict with its reason and a note about the creation of the store."""
     why = result.reason or (result.left_out if result.verdict == "vacuous" else "")
     marked = _MARKED[result.verdict] + (f": {_plain(why)}" if why else "")
     return marked + ("; its creation does not survive" if result.creation and not result.skipped else "")
@@ -107,7 +107,7 @@ def board_markdown(results: Sequence[RowResult], *, command: str) -> str:
     counts = {name: sum(each.verdict == name for each in results) for name in _MARKED}
     said = ", ".join(f"{number} {_MARKED[name].strip('*')}" for name, number in counts.items() if number)
     days = sorted({each.day for each in results if each.day})
-    lines = ["# The board: real stores and their promises", "", *_INTRODUCTION, ""]
+    lines = ["# The board: real stores and their promises", "", *_INTRODUCTION, "", *_COMMANDS, ""]
     lines += [
         f"{len(results)} rows: {said}. Last run: {days[-1] if days else 'never'}. The command was `{command}`.",
         "",
@@ -159,6 +159,15 @@ promise of its adapter does not hold in one state. A row that holds is as strong
 without a power loss that lost something is vacuous. [The contract](../contract.md#crash-model) describes the disk
 models. On `posix-strict` each name that was not synced may be lost, so a store that never syncs its directory breaks
 there.""".splitlines()
+_COMMANDS = """\
+```text
+$ tornpage board install all
+$ tornpage board --states 5000 --seconds 600 --resume --markdown board.md --html board.html
+```
+
+`board install` puts the libraries and the compiled adapters into the cache directory of the user. A store that cannot
+be had is a row with the reason. `--resume` continues the kept results, so the states of several runs add up. `--only`
+takes a row, a software or an ecosystem (`tornpage board list`).""".splitlines()
 _CREATION = """\
 A crash inside the very first open leaves a store that does not open. Nothing was acknowledged, so no data is lost. The
 files have to be removed by hand.""".splitlines()

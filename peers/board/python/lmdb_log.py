@@ -12,7 +12,10 @@ _CREATED = b"created"
 
 
 class LmdbLog(RecordLog):
-    """One database; each put is a transaction. The first open commits one too, as a schema version would be."""
+    """One database; each put is a transaction.
+
+    The first open commits one too, as an application does that stores its schema version.
+    """
 
     name = "LMDB"
 

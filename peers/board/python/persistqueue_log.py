@@ -1,4 +1,4 @@
-"""persist-queue: its queue of files, its queue in SQLite, and its queue with acknowledgements."""
+"""persist-queue: queues of files, in SQLite, and with acknowledgements."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""List what a store has not synced when it answers a durable operation, and open it without that.
+"""List what a store has not synced at the answer of a put, and open it without that.
 
     python unsynced.py names lmdb      # names of files whose directory was not synced
     python unsynced.py data sled       # files written after their last sync
@@ -146,7 +146,7 @@ def calls(trace):
 
 
 def unsynced(trace, directory):
-    """Return the names and the contents below a directory that no sync covers at the end of a trace."""
+    """Return the names and the contents that no sync covers at the end of a trace."""
     names, data, known = set(), set(), set()
     for call in calls(trace):
         kind = call.partition("(")[0]

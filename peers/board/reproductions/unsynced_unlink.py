@@ -1,4 +1,4 @@
-"""Commit in SQLite with the DELETE journal and synchronous FULL, and lose the deletion of the journal.
+"""Commit in SQLite (DELETE, FULL), and lose the deletion of the journal.
 
 The deletion of the journal commits the transaction. FULL does not sync the directory after it (EXTRA does). strace
 shows that, and then kills a second commit before the deletion, which leaves the same files as a power loss that takes
