@@ -118,7 +118,7 @@ def _install_go(offline: bool, environment: Mapping[str, str]) -> None:
 
 
 def install_go_reproduction(source: Path, *, environment: Mapping[str, str] = os.environ) -> Path:
-    """Build a reproduction in Go with the manifest of the adapters; return the program. Raises PeerUnavailable."""
+    """Build a reproduction in Go and return the program. Raises PeerUnavailable."""
     target = places.go_reproduction(source)
     if shutil.which("go", path=environment.get("PATH")) is None:
         raise PeerUnavailable("no go on PATH; install Go")

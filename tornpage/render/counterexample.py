@@ -106,7 +106,7 @@ def _events(count: int) -> str:
 
 
 def crash_lines(failure: Failure) -> list[str]:
-    """Return the last crash of a failure: crash point, lost writes, and why a disk may lose them."""
+    """Return the last crash of a failure: where, lost writes, why a disk may lose them."""
     operations = failure.case.operations
     numbers = [number for number, operation in enumerate(operations, 1) if isinstance(operation, Crash)]
     if not numbers:
