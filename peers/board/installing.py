@@ -68,7 +68,8 @@ def install(
 
     `offline` lets the package managers use their local caches only.
     """
-    wanted, refused = list(rows), {}
+    wanted = list(rows)
+    refused: dict[str, str] = {}
     for ecosystem in dict.fromkeys(row.ecosystem for row in wanted):
         mine = [row for row in wanted if row.ecosystem == ecosystem]
         try:
@@ -99,7 +100,7 @@ def _install_python(rows: Sequence[Row], offline: bool, environment: Mapping[str
     requirements = [f"{each}=={pinned('python', each)}" for each in missing]
     if not requirements or _run([*pip, *requirements], target.parent, environment)[0] == 0:
         return {}
-    failed = {}
+    failed: dict[str, str] = {}
     for package, requirement in zip(missing, requirements, strict=True):
         code, printed = _run([*pip, requirement], target.parent, environment)
         if code:

@@ -51,7 +51,7 @@ def _names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
 @options.seed_option
 @options.json_option
 @click.pass_context
-def command(context: click.Context, as_json: bool, markdown: str | None, html: str | None, **asked: Any) -> None:
+def command(context: click.Context, /, as_json: bool, markdown: str | None, html: str | None, **asked: Any) -> None:
     """Test real stores against what they promise, and write the page of the results.
 
     Each row is a store in one mode on one disk. Stores that are not installed are skipped with a reason.

@@ -12,7 +12,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from tornpage.cli import options
-from tornpage.cli.aiming import fault_option
 from tornpage.cli.document import Outcome, emit, refuse, say
 from tornpage.outcomes import exploring
 from tornpage.outcomes.exploring import Request
@@ -168,7 +167,7 @@ _file_bytes_option = click.option(
 @command.command("crashes", short_help="Crash states of recorded runs.")
 @_states_option
 @_seconds_option
-@fault_option
+@options.fault_option
 @click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
 @options.strategy_option
 @_failures_option

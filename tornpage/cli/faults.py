@@ -53,7 +53,7 @@ def command(ctx: click.Context, only: tuple[str, ...], lists: bool, seed: int, o
         if only or lists or out is not None or as_json:
             refuse(f"give the options after `{ctx.invoked_subcommand}`")
         return
-    from tornpage.cli.aiming import aims_outcome
+    from tornpage.outcomes.fault_rules import aims_outcome
     from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.real_faults.run import FAULTS, run_faults
     from tornpage.render.explorations import faults_outcome

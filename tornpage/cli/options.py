@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from difflib import get_close_matches
 from math import isfinite
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tornpage.cli.completing import bug_ids
+from tornpage.cli.completing import bug_ids, fault_names
+
+if TYPE_CHECKING:
+    from tornpage.model.operations import AimFault
 
 __all__ = [
     "DISKS",
@@ -16,6 +19,7 @@ __all__ = [
     "answer_option",
     "bug_option",
     "disk_option",
+    "fault_option",
     "history_option",
     "json_option",
     "out_option",
@@ -145,4 +149,28 @@ def bug_option(command: Command) -> Command:
         callback=known,
         shell_complete=bug_ids,
         help="Plant a bug (`tornpage bugs list`).",
+    )(command)
+
+
+def fault_option(command: Command) -> Command:
+    """Add --fault, which passes `faults`, a tuple of fault operations, to the command."""
+
+    def parsed(ctx: click.Context, _: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
+        if ctx.resilient_parsing:  # completion in a shell
+            return ()
+        from tornpage.properties.program.fault_language import BadFaultRule, fault_rule_of
+
+        try:
+            return tuple(dict.fromkeys(fault_rule_of(text) for text in texts))
+        except BadFaultRule as error:
+            raise click.BadParameter(str(error)) from error
+
+    return click.option(
+        "--fault",
+        "faults",
+        metavar="FAULT",
+        multiple=True,
+        callback=parsed,
+        shell_complete=fault_names,
+        help="I/O fault rule, such as 'sync-lost: kind=log and nth=3'; can be repeated (`tornpage faults --list`).",
     )(command)

@@ -38,7 +38,7 @@ class ShelveLog(RecordLog):
     name = "shelve"
 
     def _open(self) -> None:
-        self._shelf: shelve.Shelf[str] = shelve.Shelf(dbm.dumb.open(str(self.directory / "log")))  # noqa: SIM115
+        self._shelf: shelve.Shelf[str] = shelve.Shelf(dbm.dumb.open(str(self.directory / "log")))  # type: ignore[arg-type]  # noqa: SIM115
 
     def _records(self) -> Iterable[str]:
         return [self._shelf[key] for key in sorted(self._shelf)]

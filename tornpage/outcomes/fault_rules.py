@@ -1,43 +1,8 @@
-"""The option `--fault` for I/O fault rules, and the list of rules."""
+"""List the I/O fault rules and the damages of fields."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
-
-from tornpage.cli.completing import fault_names
 from tornpage.cli.document import Outcome
 
-if TYPE_CHECKING:
-    from tornpage.model.operations import AimFault
-
-__all__ = ["aims_outcome", "fault_option"]
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def fault_option(command: Command) -> Command:
-    """Add --fault, which passes `faults`, a tuple of fault operations, to the command."""
-
-    def parsed(ctx: click.Context, _: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
-        if ctx.resilient_parsing:  # completion in a shell
-            return ()
-        from tornpage.properties.program.fault_language import BadFaultRule, fault_rule_of
-
-        try:
-            return tuple(dict.fromkeys(fault_rule_of(text) for text in texts))
-        except BadFaultRule as error:
-            raise click.BadParameter(str(error)) from error
-
-    return click.option(
-        "--fault",
-        "faults",
-        metavar="FAULT",
-        multiple=True,
-        callback=parsed,
-        shell_complete=fault_names,
-        help="I/O fault rule, such as 'sync-lost: kind=log and nth=3'; can be repeated (`tornpage faults --list`).",
-    )(command)
+__all__ = ["aims_outcome"]
 
 
 def aims_outcome() -> tuple[Outcome, str]:
