@@ -107,6 +107,12 @@ ROWS: Sequence[Row] = (
         _SQLITE,
     ),
     Row(
+        "sqlite-wal-truncate", "SQLite", "WAL, FULL, wal_checkpoint(TRUNCATE)", "python", "",
+        "sqlite_log:SqliteLog(journal='wal',sync='full',checkpoint='truncate')",
+        "The extra WAL sync following each transaction helps ensure that transactions are durable across a power loss.",
+        _SQLITE, reproductions=("sqlite_wal_tail.py",),
+    ),
+    Row(
         "sqlite-delete-extra", "SQLite", "DELETE, EXTRA", "python", "",
         "sqlite_log:SqliteLog(journal='delete',sync='extra')",
         "EXTRA provides additional durability if the commit is followed closely by a power loss.", _SQLITE,
@@ -168,7 +174,7 @@ ROWS: Sequence[Row] = (
     Row(
         "duckdb", "DuckDB", "default", "python", "duckdb", "duckdb_log:DuckdbLog",
         "DuckDB provides transactional guarantees (ACID properties).", "DuckDB, Why DuckDB",
-        reproductions=("unsynced.py names duckdb",),
+        reproductions=("duckdb_recovery.py", "unsynced.py names duckdb"),
     ),
     Row(
         "zodb-filestorage", "ZODB", "FileStorage", "python", "ZODB", "zodb_log:ZodbLog",

@@ -287,7 +287,7 @@ def _reproductions(row: "Row", disk: str) -> Iterator[str]:
     Those about names that were not synced apply to the disk on which names are lost singly.
     """
     for each in row.reproductions:
-        if disk == "posix-strict" or not each.startswith(("unsynced.py names", "unsynced_unlink.py")):
+        if disk == "posix-strict" or not each.startswith(("unsynced.py names", "sqlite_wal_tail.py")):
             yield each
 
 

@@ -40,5 +40,6 @@ class LmdbLog(RecordLog):
         self._environment.sync(True)
 
     def close(self) -> None:
-        """Close the environment."""
+        """Sync and close the environment; without its syncs a close of LMDB makes nothing durable."""
+        self._environment.sync(True)
         self._environment.close()

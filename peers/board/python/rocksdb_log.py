@@ -35,5 +35,6 @@ class RocksdbLog(RecordLog):
         self._database.flush_wal(True)
 
     def close(self) -> None:
-        """Close the database."""
+        """Sync the write-ahead log and close; a close of RocksDB makes nothing durable."""
+        self._database.flush_wal(True)
         self._database.close()

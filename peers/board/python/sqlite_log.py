@@ -9,11 +9,12 @@ __all__ = ["SqliteLog"]
 
 
 class SqliteLog(RecordLog):
-    """One table; each put is a transaction."""
+    """One table; each put is a transaction. `checkpoint` is the kind of checkpoint that a flush makes."""
 
     name = "SQLite"
 
-    def _open(self, journal: str = "wal", sync: str = "full") -> None:
+    def _open(self, journal: str = "wal", sync: str = "full", checkpoint: str = "full") -> None:
+        self._checkpoint = checkpoint
         self._database = sqlite3.connect(self.directory / "log.db", isolation_level=None)
         self._database.execute(f"pragma journal_mode={journal}")
         self._database.execute(f"pragma synchronous={sync}")
@@ -27,7 +28,7 @@ class SqliteLog(RecordLog):
 
     def flush(self) -> None:
         """Move a write-ahead log into the database and sync both. Other journals need no flush."""
-        self._database.execute("pragma wal_checkpoint(truncate)")
+        self._database.execute(f"pragma wal_checkpoint({self._checkpoint})")
 
     def close(self) -> None:
         """Close the connection."""
