@@ -9,7 +9,10 @@ __all__ = ["SqliteLog"]
 
 
 class SqliteLog(RecordLog):
-    """One table; each put is a transaction. `checkpoint` is the kind of checkpoint that a flush makes."""
+    """One table; each put is a transaction.
+
+    `checkpoint` is the kind of checkpoint that a flush makes.
+    """
 
     name = "SQLite"
 

@@ -60,8 +60,8 @@ with tempfile.TemporaryDirectory() as work:
         rows = seen.stdout.strip() or (seen.stderr.strip().splitlines() or ["nothing"])[-1]
         if rows != "1":
             print(
-                f"killed before sync {number} of a checkpoint; the open finds the row and removes the log without a sync of "
-                f"the database; with the old header pages: {rows} rows"
+                f"killed before sync {number} of a checkpoint; the open finds the row and removes the log without a "
+                f"sync of the database; with the old header pages: {rows} rows"
             )
             sys.exit(1)
     print("the committed row is there after each kill")

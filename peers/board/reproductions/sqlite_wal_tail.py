@@ -1,4 +1,4 @@
-"""Open a SQLite database with the write-ahead log of before its checkpoint, whose last bytes are zeros.
+"""Open SQLite with the log of before its checkpoint, the last bytes zeros.
 
 wal_checkpoint(TRUNCATE) moves the log into the database, syncs it, and cuts the log to 0 bytes. On a disk where an
 unsynced truncation may leave the old size with zeros in freed pages, the log then ends with a torn frame. Its earlier
