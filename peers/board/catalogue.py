@@ -253,6 +253,7 @@ ROWS: Sequence[Row] = (
     Row(
         "etcd-wal", "etcd WAL", "Save", "go", "go.etcd.io/etcd/server/v3", "etcd-wal sync",
         "WAL is a logical representation of the stable storage.", "etcd, package wal",
+        reproductions=("unsynced.py names etcd-wal",),
     ),
     Row(
         "goleveldb-sync", "goleveldb", "WriteOptions.Sync", "go", "github.com/syndtr/goleveldb", "goleveldb sync",
@@ -291,6 +292,7 @@ ROWS: Sequence[Row] = (
     Row(
         "mrecordlog", "mrecordlog", "SyncPolicy::OnAppend", "rust", "mrecordlog", "mrecordlog sync",
         "Sync and flush at each operation.", "mrecordlog, SyncPolicy",
+        reproductions=("unsynced.py data mrecordlog", "unsynced.py names mrecordlog"),
     ),
     Row(
         "h2-mvstore", "H2 MVStore", "commit and sync", "java", "h2", "h2-mvstore sync",

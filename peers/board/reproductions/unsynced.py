@@ -68,7 +68,7 @@ SNIPPETS = {
         "print(len(b.all()))",
     ),
 }
-GO = {"badger", "bbolt", "buntdb", "dque", "goleveldb", "pebble", "raft-wal", "tidwall"}
+GO = {"badger", "bbolt", "buntdb", "dque", "etcd-wal", "goleveldb", "pebble", "raft-wal", "tidwall"}
 RUST = {"redb", "sled", "fjall", "mrecordlog"}
 HELLO, CLOSE = {"do": "hello"}, {"do": "close"}
 PUT = {"do": "put", "topic": "T", "queue": 0, "body": "aGk=", "keys": []}
@@ -145,6 +145,11 @@ def calls(trace):
             yield call
 
 
+def moved(name, old, new):
+    """Return a name after a rename of itself or of a directory above it."""
+    return new + name.removeprefix(old) if name == old or name.startswith(old + "/") else name
+
+
 def unsynced(trace, directory):
     """Return the names and the contents that no sync covers at the end of a trace."""
     names, data, known = set(), set(), set()
@@ -161,8 +166,8 @@ def unsynced(trace, directory):
         elif kind in ("mkdir", "mkdirat"):
             names |= set(paths)
         elif kind.startswith("rename") and len(paths) == 2:
-            names = (names | {paths[1]}) - {paths[0]}
-            data = {paths[1] if each == paths[0] else each for each in data}
+            names, data, known = ({moved(each, *paths) for each in group} for group in (names, data, known))
+            names |= {paths[1]}
             known |= {paths[1]}
         elif kind.startswith("unlink"):
             names -= set(paths)
