@@ -103,6 +103,11 @@ def test_board_tells_broken_from_holding_and_from_absent_stores(stores: Path) ->
     (more,) = json.loads(again.stdout)["board"]
     assert (more["parts"], more["power"] >= 60) == (repaired["parts"] + 1, True)
     assert more["states"] > repaired["states"]
+    kept = json.loads(run("--kept", "--out", str(stores / "kept"), "--json").stdout)["board"]
+    assert [(each["name"], each["verdict"]) for each in kept] == [
+        ("toy", "broken"), ("repaired", "holds"), ("absent", "skipped")
+    ]  # fmt: skip
+    assert kept[1]["states"] == more["states"]
 
 
 @traced

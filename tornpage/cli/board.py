@@ -44,6 +44,7 @@ def _names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Rows at the same time.")
 @click.option("--resume", is_flag=True, help="Continue the kept results of earlier runs.")
+@click.option("--kept", is_flag=True, help="Make no crash states: show the kept results of earlier runs.")
 @click.option("--no-confirm", is_flag=True, help="Do not run the reproductions of broken rows.")
 @click.option("--out", type=click.Path(file_okay=False), default=None, help="Directory of the kept results.")
 @click.option("--markdown", type=click.Path(dir_okay=False), default=None, help="Write the page as Markdown.")
@@ -59,6 +60,7 @@ def command(context: click.Context, /, as_json: bool, markdown: str | None, html
     \b
     tornpage board install all
     tornpage board --only sqlite --states 100
+    tornpage board --kept --html board.html
     tornpage board --states 5000 --seconds 600 --resume --markdown board.md --html board.html
     """
     if context.invoked_subcommand is not None:
@@ -100,7 +102,8 @@ def _command_line(request: Any) -> str:
     words = ["tornpage", "board", *(word for name in request.only for word in ("--only", name))]
     words += ["--states", str(request.states), "--seconds", f"{request.seconds:g}", "--seed", str(request.seed)]
     words += [word for disk in request.disks for word in ("--disk", disk)]
-    return shlex.join([*words, *(["--resume"] if request.resume else [])])
+    words += ["--resume"] if request.resume else []
+    return shlex.join([*words, *(["--kept"] if request.kept else [])])
 
 
 @command.command("list", short_help="The rows of the board.")

@@ -53,6 +53,7 @@ class BoardRequest:
     disks: Sequence[str] = ()
     workers: int = 1
     resume: bool = False
+    kept: bool = False
     confirm: bool = True
     out: Path | None = None
 
@@ -166,19 +167,22 @@ def _run_row(row: "Row", disk: str, request: BoardRequest, out: Path) -> RowResu
     """Run a row until its power losses, its time or its first failure."""
     from tornpage.peers.board.installing import why_not_installed
 
-    result = _kept(row, disk, out) if request.resume else None
+    result = _kept(row, disk, out) if request.resume or request.kept else None
+    if request.kept and result is None:
+        return RowResult(row.name, disk, row.version, request.seed, skipped=True, reason="no kept result")
     result = result or RowResult(row.name, disk, row.version, request.seed)
-    result.reason, result.skipped = why_not_installed(row), False
-    if result.reason:
-        result.skipped = True
+    missing = why_not_installed(row)
+    if missing and not request.kept:
+        result.reason, result.skipped = missing, True
         return result
     until = time.monotonic() + request.seconds
-    while result.power < request.states and not result.findings and not result.reason:
+    result.reason = result.reason if request.kept else ""
+    while not request.kept and result.power < request.states and not result.findings and not result.reason:
         left = until - time.monotonic()
         if left <= 0 or not _run_part(row, result, min(_PART_STATES, request.states - result.power + 20), left):
             break
         _keep(result, out)
-    if request.confirm and result.findings and not result.is_confirmed:
+    if request.confirm and result.findings and not result.is_confirmed and not missing:
         result.confirmations = [reproduce(each) for each in _reproductions(row, disk)]
     _keep(result, out)
     return result

@@ -109,7 +109,7 @@ def board_markdown(results: Sequence[RowResult], *, command: str) -> str:
     days = sorted({each.day for each in results if each.day})
     lines = ["# The board: real stores and their promises", "", *_INTRODUCTION, "", *_COMMANDS, ""]
     lines += [
-        f"{len(results)} rows: {said}. Last run: {days[-1] if days else 'never'}. The command was `{command}`.",
+        f"{len(results)} rows: {said}. Last run: {days[-1] if days else 'never'}. Command: `{command}`.",
         "",
     ]
     lines += [_table(_HEAD), _table(["---"] * len(_HEAD)), *(_table(_cells(each)) for each in results), ""]
