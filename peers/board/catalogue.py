@@ -120,7 +120,7 @@ ROWS: Sequence[Row] = (
     Row(
         "sqlite-delete-full", "SQLite", "DELETE, FULL", "python", "",
         "sqlite_log:SqliteLog(journal='delete',sync='full')",
-        "EXTRA is like FULL, and the directory of the journal is synced too; FULL alone promises no corruption.",
+        "FULL ensures that an operating system crash or power failure will not corrupt the database.",
         _SQLITE, reproductions=("unsynced_unlink.py",),
     ),
     Row(
@@ -136,11 +136,11 @@ ROWS: Sequence[Row] = (
     Row(
         "sqlite-wal-normal", "SQLite", "WAL, NORMAL", "python", "",
         "sqlite_log:SqliteLog(journal='wal',sync='normal',durable='flush',kill='put')",
-        "A transaction committed in WAL mode with NORMAL might roll back following a power loss.", _SQLITE,
+        "A transaction committed in WAL mode with synchronous=NORMAL might roll back following a power loss.", _SQLITE,
     ),
     Row(
         "lmdb-sync", "LMDB", "sync, after a first transaction", "python", "lmdb", "lmdb_log:LmdbLog",
-        "LMDB always flushes the OS buffers upon commit, unless opened with MDB_NOSYNC.", "lmdb.h, mdb_env_sync()",
+        "LMDB always flushes the OS buffers upon commit as well, unless the environment was opened with MDB_NOSYNC.", "lmdb.h, mdb_env_sync()",
         part="0.9.36", reproductions=("unsynced.py names lmdb",),
     ),
     Row(
@@ -305,6 +305,6 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "mapdb", "MapDB", "transactionEnable", "java", "mapdb", "mapdb sync",
-        "Transactions protect the store from crashes with a write-ahead log.", "MapDB documentation, transactions",
+        "db.commit(); //persist changes into disk", "MapDB README, example",
     ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["board_markdown", "board_text", "page_values", "story"]
 
 _WORDS = {"put": "put", "open": "close and open", "flush": "flush", "close": "close", "crash": "crash"}
-_HEAD = ("software", "version", "mode", "promise tested", "disk", "states (power losses)", "verdict", "first failure")
+_HEAD = ("software", "version", "mode", "safe after", "disk", "states (power losses)", "verdict", "first failure")
 _MARKED = {
     "holds": "holds",
     "broken": "**broken**",
@@ -75,7 +75,7 @@ def _verdict(result: RowResult) -> str:
 
 def _cells(result: RowResult) -> list[str]:
     row = _row(result)
-    promised = result.promises.replace("durable after", "durable after") or "-"
+    promised = result.promises.replace("durable after", "power:").replace("safe from a kill after", "kill:") or "-"
     return [
         row.software, result.version, row.mode, promised, result.disk, _states(result), _verdict(result), _first(result)
     ]  # fmt: skip
