@@ -27,7 +27,8 @@ class Row:
 
     `quote` is what its documents promise, `source` names the document. `package` is the pinned package, `part` names
     the version of a library inside it. `target` is the adapter with its arguments. `reproductions` name programs in
-    peers/board/reproductions/ that show a failure of the row without tornpage.
+    peers/board/reproductions/ that show a failure of the row without tornpage. `allowed` says why the documents of the
+    store allow a failure of the row.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Row:
     part: str = ""
     disks: Sequence[str] = BOTH
     reproductions: Sequence[str] = field(default=())
+    allowed: str = ""
 
     @property
     def version(self) -> str:
@@ -122,6 +124,7 @@ ROWS: Sequence[Row] = (
         "sqlite_log:SqliteLog(journal='delete',sync='full')",
         "FULL ensures that an operating system crash or power failure will not corrupt the database.",
         _SQLITE, reproductions=("unsynced_unlink.py",),
+        allowed="Only EXTRA syncs the directory after the journal is deleted.",
     ),
     Row(
         "sqlite-truncate-full", "SQLite", "TRUNCATE, FULL", "python", "",
@@ -140,7 +143,8 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "lmdb-sync", "LMDB", "sync, after a first transaction", "python", "lmdb", "lmdb_log:LmdbLog",
-        "LMDB always flushes the OS buffers upon commit as well, unless the environment was opened with MDB_NOSYNC.", "lmdb.h, mdb_env_sync()",
+        "LMDB always flushes the OS buffers upon commit as well, unless the environment was opened with MDB_NOSYNC.",
+        "lmdb.h, mdb_env_sync()",
         part="0.9.36", reproductions=("unsynced.py names lmdb",),
     ),
     Row(
@@ -153,7 +157,8 @@ ROWS: Sequence[Row] = (
         "lmdb-nosync", "LMDB", "NOSYNC", "python", "lmdb",
         "lmdb_log:LmdbLog(sync=False,durable='flush',kill='put')",
         "A system crash can corrupt the database or lose the last transactions.", "lmdb.h, MDB_NOSYNC", part="0.9.36",
-        disks=("journal",),
+        disks=("journal",), reproductions=("unsynced.py data lmdb-nosync",),
+        allowed="A system crash can corrupt a database with NOSYNC.",
     ),
     Row(
         "rocksdb-sync", "RocksDB", "WriteOptions.sync", "python", "rocksdict", "rocksdb_log:RocksdbLog",

@@ -70,6 +70,7 @@ def _verdict(result: RowResult) -> str:
     """Return the verdict with its reason and a note about the creation of the store."""
     why = result.reason or (result.left_out if result.verdict == "vacuous" else "")
     marked = _MARKED[result.verdict] + (f": {_plain(why)}" if why else "")
+    marked += ", as documented" if result.verdict == "broken" and _row(result).allowed else ""
     return marked + ("; its creation does not survive" if result.creation and not result.skipped else "")
 
 
@@ -126,6 +127,7 @@ def board_markdown(results: Sequence[RowResult], *, command: str) -> str:
                 *(story(found) for found in each.findings),
                 "",
             ]
+            lines += [f"The documents allow this: {row.allowed}", ""] if row.allowed else []
             lines += [_confirmation(each), ""]
     created = [each for each in results if each.creation and not each.skipped]
     if created:

@@ -30,6 +30,11 @@ SNIPPETS = {
         "with e.begin(write=True) as t: t.put(b'k', b'v')",
         "print(e.stat()['entries'])",
     ),
+    "lmdb-nosync": (
+        "import lmdb; e = lmdb.open(d, map_size=1 << 20, sync=False)",
+        "with e.begin(write=True) as t: t.put(b'k', b'v')",
+        "print(e.stat()['entries'])",
+    ),
     "leveldb": (
         "import plyvel; b = plyvel.DB(d, create_if_missing=True)",
         "b.put(b'k', b'v', sync=True)",
