@@ -205,7 +205,7 @@ def _run_part(row: "Row", result: RowResult, states: int, seconds: float) -> boo
     try:
         document = json.loads(printed)
     except ValueError:
-        result.reason = said or f"explore ended with {code}"
+        result.reason = said[-1].removeprefix("tornpage: ") if said else f"explore ended with {code}"
         return False
     figures = document["figures"]
     if document["verdict"] == "harness":
@@ -224,8 +224,8 @@ def _run_part(row: "Row", result: RowResult, states: int, seconds: float) -> boo
     return code != 130 and not result.left_out
 
 
-def _carried_out(command: Sequence[str], limit_s: float) -> tuple[int, str, str]:
-    """Run a command; return its exit code, its output, and a line of its standard error."""
+def _carried_out(command: Sequence[str], limit_s: float) -> tuple[int, str, list[str]]:
+    """Run a command; return its exit code, its output, and the lines of its standard error."""
     environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -236,19 +236,14 @@ def _carried_out(command: Sequence[str], limit_s: float) -> tuple[int, str, str]
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return 1, "", f"no end within {limit_s:.0f} s"
-    lines = [line for line in said.splitlines() if line.strip()]
-    promised = next((line for line in lines if " promises: " in line), "")
-    return (
-        process.returncode,
-        printed,
-        promised if process.returncode in (0, 1, 3, 4, 130) and promised else (lines or [""])[-1],
-    )
+        return 1, "", [f"no end within {limit_s:.0f} s"]
+    return process.returncode, printed, [line for line in said.splitlines() if line.strip()]
 
 
-def _promises(said: str) -> str:
+def _promises(said: Sequence[str]) -> str:
     """Return the promises in the line that `explore target` prints before it starts."""
-    return said.partition(" promises: ")[2].partition(";")[0]
+    line = next((each for each in said if " promises: " in each), "")
+    return line.partition(" promises: ")[2].partition(";")[0]
 
 
 def _short(finding: Mapping[str, Any]) -> dict[str, Any]:
