@@ -174,7 +174,7 @@ ROWS: Sequence[Row] = (
     Row(
         "leveldb-sync", "LevelDB", "WriteOptions.sync", "python", "plyvel", "leveldb_log:LeveldbLog",
         "A DB write with sync==true has similar crash semantics to a write() followed by fsync().",
-        "LevelDB, WriteOptions::sync", part="1.22", reproductions=("leveldb_manifest.py", "unsynced.py names leveldb"),
+        "LevelDB, WriteOptions::sync", part="1.22", reproductions=("leveldb_manifest.py",),
     ),
     Row(
         "duckdb", "DuckDB", "default", "python", "duckdb", "duckdb_log:DuckdbLog",
