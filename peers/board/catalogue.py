@@ -302,14 +302,15 @@ ROWS: Sequence[Row] = (
     Row(
         "h2-mvstore", "H2 MVStore", "commit and sync", "java", "h2", "h2-mvstore sync",
         "Force all stored changes to be written to the storage.", "H2, MVStore.sync",
-        reproductions=("H2KeysLost.java",),
+        reproductions=("H2KeysLost.java", "unsynced.py names h2-mvstore"),
     ),
     Row(
         "h2-mvstore-later", "H2 MVStore", "commit and sync", "java", "h2.later", "h2-mvstore sync",
         "Force all stored changes to be written to the storage.", "H2, MVStore.sync",
+        reproductions=("unsynced.py names h2-mvstore-later",),
     ),
     Row(
         "mapdb", "MapDB", "transactionEnable", "java", "mapdb", "mapdb sync",
-        "db.commit(); //persist changes into disk", "MapDB README, example",
+        "db.commit(); //persist changes into disk", "MapDB README, example", reproductions=("unsynced.py names mapdb",),
     ),
 )  # fmt: skip

@@ -27,6 +27,7 @@ def command_of(program: str) -> tuple[list[str], dict[str, str]]:
         case ".py":
             environment["PYTHONPATH"] = str(places.python_packages())
             environment["BOARD_GO"], environment["BOARD_RUST"] = str(places.go_program()), str(places.rust_program())
+            environment["BOARD_JAVA"] = str(places.java_directory())
             return [sys.executable, "-P", str(source), *arguments], environment
         case ".go":
             return [str(install_go_reproduction(source)), *arguments], environment

@@ -7,7 +7,8 @@ The store runs under strace in a new directory. After the answer it is killed. T
 loss may take are then taken from a copy, and the store is opened once more. Ends with 1 if the answered record is
 missing or the store does not open, with 0 if it is there, with 2 if strace or the store is missing.
 
-Adapters in Go and Rust are the programs named by BOARD_GO and BOARD_RUST; they speak JSON lines.
+Adapters in Go and Rust are the programs named by BOARD_GO and BOARD_RUST, those in Java are in the directory BOARD_JAVA.
+They speak JSON lines.
 """
 
 import json
@@ -75,6 +76,7 @@ SNIPPETS = {
 }
 GO = {"badger", "bbolt", "buntdb", "dque", "etcd-wal", "goleveldb", "pebble", "raft-wal", "tidwall"}
 RUST = {"redb", "sled", "fjall", "mrecordlog"}
+JAVA = {"h2-mvstore": "lib", "h2-mvstore-later": "later", "mapdb": "lib"}
 HELLO, CLOSE = {"do": "hello"}, {"do": "close"}
 PUT = {"do": "put", "topic": "T", "queue": 0, "body": "aGk=", "keys": []}
 READ = {"do": "read", "topic": "T", "queue": 0, "number": 0}
@@ -82,9 +84,12 @@ READ = {"do": "read", "topic": "T", "queue": 0, "number": 0}
 
 def adapter(store, directory):
     """Return the command of an adapter that speaks JSON lines."""
-    variable = "BOARD_GO" if store in GO else "BOARD_RUST"
+    variable = "BOARD_GO" if store in GO else "BOARD_RUST" if store in RUST else "BOARD_JAVA"
     if not os.path.exists(os.environ.get(variable, "")):
         stop(f"set {variable} to the program of the adapters")
+    if store in JAVA:
+        jars = f"{os.environ[variable]}/classes:{os.environ[variable]}/{JAVA[store]}/*"
+        return ["java", "-cp", jars, "board.Board", store.removesuffix("-later"), "sync", directory]
     return [os.environ[variable], store, "sync", directory]
 
 
@@ -189,7 +194,7 @@ def main():
     mode, store = sys.argv[1:]
     if shutil.which("strace") is None:
         stop("strace is missing")
-    if store not in SNIPPETS.keys() | GO | RUST:
+    if store not in SNIPPETS.keys() | GO | RUST | JAVA.keys():
         stop(f"unknown store {store}")
     with tempfile.TemporaryDirectory() as work:
         directory = os.path.realpath(os.path.join(work, "store"))
