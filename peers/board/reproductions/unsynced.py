@@ -7,8 +7,8 @@ The store runs under strace in a new directory. After the answer it is killed. T
 loss may take are then taken from a copy, and the store is opened once more. Ends with 1 if the answered record is
 missing or the store does not open, with 0 if it is there, with 2 if strace or the store is missing.
 
-Adapters in Go and Rust are the programs named by BOARD_GO and BOARD_RUST, those in Java are in the directory BOARD_JAVA.
-They speak JSON lines.
+Adapters in Go and Rust are the programs named by BOARD_GO and BOARD_RUST, those in Java are in the directory
+BOARD_JAVA. They speak JSON lines.
 """
 
 import json
