@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import click
@@ -134,11 +135,11 @@ def lines_in_prose() -> list[tuple[str, str]]:
 def test_a_command_in_prose_is_there_with_its_options(page: str, line: str) -> None:
     """Prose names commands without all their arguments, or with letters for them."""
     command: click.Command = cli
-    for word in line.split()[1:]:
+    for word in takewhile(lambda word: not word.startswith("-"), line.split()[1:]):
         if isinstance(command, click.Group):
             found = command.get_command(click.Context(command), word)
-            assert found is not None or word == "--help", word
-            command = found or command
+            assert found is not None, word
+            command = found
     options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     assert set(re.findall(r"(?<!\S)--[a-z-]+", line)) <= {*options, "--help"}
 
