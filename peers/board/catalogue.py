@@ -14,7 +14,7 @@ from tornpage.peers.errors import PeerUnavailable
 __all__ = ["ROWS", "Ecosystem", "Row", "named", "pinned"]
 
 Ecosystem = Literal["python", "go", "rust", "java"]
-BOTH = ("journal", "posix-strict")
+DISKS = ("ext4", "journal", "posix-strict")
 """The disks of a store that does not name the file systems for which it promises anything."""
 
 _HERE = Path(__file__).resolve().parent
@@ -40,7 +40,7 @@ class Row:
     quote: str
     source: str
     part: str = ""
-    disks: Sequence[str] = BOTH
+    disks: Sequence[str] = DISKS
     reproductions: Sequence[str] = field(default=())
     allowed: str = ""
 
@@ -151,13 +151,13 @@ ROWS: Sequence[Row] = (
         "lmdb-nometasync", "LMDB", "NOMETASYNC", "python", "lmdb",
         "lmdb_log:LmdbLog(metasync=False,durable='flush',kill='put')",
         "A system crash may undo the last committed transaction.", "lmdb.h, MDB_NOMETASYNC", part="0.9.36",
-        disks=("journal",),
+        disks=("ext4", "journal"),
     ),
     Row(
         "lmdb-nosync", "LMDB", "NOSYNC", "python", "lmdb",
         "lmdb_log:LmdbLog(sync=False,durable='flush',kill='put')",
         "A system crash can corrupt the database or lose the last transactions.", "lmdb.h, MDB_NOSYNC", part="0.9.36",
-        disks=("journal",), reproductions=("unsynced.py data lmdb-nosync",),
+        disks=("ext4", "journal"), reproductions=("unsynced.py data lmdb-nosync",),
         allowed="A system crash can corrupt a database with NOSYNC.",
     ),
     Row(

@@ -129,7 +129,7 @@ def test_only_absent_stores_prove_nothing(stores: Path) -> None:
     ("arguments", "said"),
     [
         (["--only", "nothing"], "'nothing' is not on the board"),
-        (["--only", "absent", "--disk", "journal"], "no chosen store promises anything for journal"),
+        (["--only", "absent", "--disk", "ext4"], "no chosen store promises anything for ext4"),
         (["install", "nothing"], "'nothing' is not on the board"),
         (["--only", "toy", "--html", "no/such/place.html"], "there is no directory no/such"),
     ],

@@ -38,7 +38,7 @@ def _names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
 @click.option(
     "--disk",
     "disks",
-    type=click.Choice(["posix-strict", "journal"]),
+    type=click.Choice([disk for disk in options.DISKS if disk != "kill"]),
     multiple=True,
     help="Only on this disk; may be repeated (default: the disks of each row).",
 )

@@ -38,6 +38,7 @@ _PART_STATES = 500
 _SHRINK_SECONDS = 90.0
 """Time that a part may need after its limit, to shrink a failure."""
 _REPRODUCTION_SECONDS = 120.0
+_NOT_KEPT = "no kept result"
 _FIGURES = {"states": "states", "power": "fired_power", "lossy": "fired_lost", "kills": "fired_kill"}
 """Counts of a result by the figures of a part that they add up."""
 
@@ -149,7 +150,11 @@ def run_board(request: BoardRequest, *, progress: Callable[[str], None]) -> tupl
         kept = _kept(row, disk, out)
         if kept is not None:
             done.setdefault((row.name, disk), kept)
-    return [done[row.name, disk] for row, disk in jobs if (row.name, disk) in done], interrupted
+    results = [done[row.name, disk] for row, disk in jobs if (row.name, disk) in done]
+    if request.kept:
+        known = {each.name for each in results if each.reason != _NOT_KEPT}
+        results = [each for each in results if each.reason != _NOT_KEPT or each.name not in known]
+    return results, interrupted
 
 
 def chosen_rows(only: Sequence[str]) -> "list[Row]":
@@ -169,7 +174,7 @@ def _run_row(row: "Row", disk: str, request: BoardRequest, out: Path) -> RowResu
 
     result = _kept(row, disk, out) if request.resume or request.kept else None
     if request.kept and result is None:
-        return RowResult(row.name, disk, row.version, request.seed, skipped=True, reason="no kept result")
+        return RowResult(row.name, disk, row.version, request.seed, skipped=True, reason=_NOT_KEPT)
     result = result or RowResult(row.name, disk, row.version, request.seed)
     missing = why_not_installed(row)
     if missing and not request.kept:
