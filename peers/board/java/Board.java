@@ -13,7 +13,8 @@ import java.util.Map;
  * Adapters of the board for stores in Java: {@code java board.Board STORE MODE DIRECTORY}.
  *
  * <p>Each adapter keeps one log of records in a library. The program speaks the JSON lines protocol of tornpage
- * (docs/test-your-store.md) on standard input and output. Requests are flat JSON objects without escapes.
+ * (docs/test-your-store.md) on standard input and output. Requests are flat JSON objects without escapes. One process
+ * opens many stores, one after the other.
  */
 public final class Board {
     /** An ordered log of texts in a directory. */
@@ -83,7 +84,7 @@ public final class Board {
         String queue = field(line, "topic") + " " + field(line, "queue");
         switch (field(line, "do")) {
             case "hello":
-                return "{\"tornpage\": 1, \"name\": \"" + store + "\", \"promises\": {\"durable\": \"put\", \"kill\": \"put\","
+                return "{\"tornpage\": 1, \"open\": true, \"name\": \"" + store + "\", \"promises\": {\"durable\": \"put\", \"kill\": \"put\","
                         + " \"recovered\": false, \"offsets\": false, \"queues\": true, \"index\": false}}";
             case "put":
                 String record = queue + " " + field(line, "body");
@@ -112,15 +113,18 @@ public final class Board {
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             String answer;
             try {
-                answer = board.answer(store, line);
+                if ("open".equals(field(line, "do"))) {
+                    board = new Board(open(store, arguments[1], Path.of(field(line, "dir"))));
+                    answer = board.answer(store, "{\"do\": \"hello\"}");
+                } else {
+                    answer = board.answer(store, line);
+                }
             } catch (Exception error) {
                 answer = "{\"error\": \"" + error.toString().replaceAll("[\"\\\\\\p{Cntrl}]", " ") + "\"}";
             }
             System.out.println(answer);
             System.out.flush();
-            if ("close".equals(field(line, "do"))) {
-                Runtime.getRuntime().halt(0);
-            }
         }
+        Runtime.getRuntime().halt(0); // threads of a library do not keep the process
     }
 }

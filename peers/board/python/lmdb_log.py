@@ -18,6 +18,7 @@ class LmdbLog(RecordLog):
     """
 
     name = "LMDB"
+    open_many = True
 
     def _open(self, sync: bool = True, metasync: bool = True) -> None:
         self._environment = lmdb.open(str(self.directory), map_size=1 << 20, sync=sync, metasync=metasync)

@@ -15,6 +15,7 @@ class SqliteLog(RecordLog):
     """
 
     name = "SQLite"
+    open_many = True
 
     def _open(self, journal: str = "wal", sync: str = "full", checkpoint: str = "full") -> None:
         self._checkpoint = checkpoint
