@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -66,7 +67,7 @@ func openEtcd(directory, _ string) (recordLog, error) {
 		return &etcdLog{wal: created}, nil
 	}
 	opened, records, err := readEtcd(logger, place)
-	if err == io.ErrUnexpectedEOF && etcdwal.Repair(logger, place) {
+	if errors.Is(err, io.ErrUnexpectedEOF) && etcdwal.Repair(logger, place) {
 		opened, records, err = readEtcd(logger, place) // etcd opens a torn log in this way too
 	}
 	if err != nil {
