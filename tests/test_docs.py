@@ -94,6 +94,8 @@ RUN_ELSEWHERE = {"cluster.md": "pipeline/test_cluster_page.py", "test-your-store
 
 They need a cluster or an edit.
 """
+SHAPE_PAGES = ("file.md", "key-value.md", "log.md", "queue.md", "shapes.md")
+"""Pages of docs/targets whose commands tests/properties/foreign/test_shape_pages.py runs."""
 
 
 def test_every_command_that_is_shown_is_run() -> None:
@@ -103,6 +105,8 @@ def test_every_command_that_is_shown_is_run() -> None:
     """
     is_command = re.compile(rf"\s*tornpage ({'|'.join(cli.list_commands(click.Context(cli)))})\b")
     for page in PAGES:
+        if page.parent.name == "targets" and page.name in SHAPE_PAGES:
+            continue
         text = page.read_text()
         shown = [
             line
