@@ -128,7 +128,7 @@ class DirectoryTree:
         slots: dict[_Slot, tuple[int | str, DirectoryOperation | None]] = {}
         for path, directory in self._base.items():
             if path != "/":
-                slots[self._base[_above(path)], path.rpartition("/")[2]] = (directory, None)
+                slots[self._base.get(_above(path), _above(path)), path.rpartition("/")[2]] = (directory, None)
         for path, inode in self._names.items():
             slots[self._base.get(_above(path), _above(path)), path.rpartition("/")[2]] = (inode, None)
         for number, placed in self._placed.items():

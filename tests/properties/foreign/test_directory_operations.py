@@ -25,7 +25,7 @@ from tornpage.properties.disk.certificate import assert_legal, certify
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.images import compose, disk_state, in_flight_writes
-from tornpage.properties.disk.journal import DirectoryMade, DirectoryRenamed, Entry, FileCreated
+from tornpage.properties.disk.journal import DirectoryMade, DirectoryRenamed, DirectorySynced, Entry, FileCreated
 from tornpage.properties.disk.legality import objections
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.disk.sparse import LARGE_BYTES, SparseContent
@@ -564,3 +564,23 @@ def test_entries_of_a_journal_have_no_hidden_kind() -> None:
     entries: list[Entry] = [DirectoryMade("/a"), DirectoryRenamed("/a", "/b")]
     certificate = certify(Image(ROOT, {}), entries, 2, {"mkdir /a": 1, "rename /a /b": 1}, disk="posix-strict")
     assert [claim.entry for claim in certificate.operations] == [0, 1]
+
+
+def test_directory_below_one_that_is_not_durable_is_moved() -> None:
+    """A sync of a new directory commits what is in it, while the directory itself may be lost."""
+    journal: list[Entry] = [
+        DirectoryMade("/a"),
+        DirectoryMade("/a/b"),
+        DirectorySynced("/a"),
+        DirectoryRenamed("/a/b", "/a/c"),
+    ]
+    base = Image(frozenset({"/"}), {})
+    state = disk_state(base, journal, len(journal), disk="posix-strict")
+    for choices, expected in (
+        ({}, {"/"}),
+        ({"mkdir /a": 1}, {"/", "/a", "/a/b"}),
+        ({"mkdir /a": 1, "rename /a/b /a/c": 1}, {"/", "/a", "/a/c"}),
+    ):
+        image = compose(state, choices)
+        assert image.directories == expected
+        assert_legal(base, journal, len(journal), choices, image, disk="posix-strict")
