@@ -11,12 +11,14 @@ from itertools import permutations
 
 from tornpage.impl.errors import BadConfig
 
-__all__ = ["require_log_paths", "resolved_log_paths"]
+__all__ = ["UNFINISHED", "require_log_paths", "resolved_log_paths"]
 
 _PATHS, _READ_ONLY = "store_path_commit_log", "read_only_commit_log_store_paths"
 _DEFAULT = ("commitlog",)
 _OTHERS = ("abort", "checkpoint", "config", "consumequeue", "consumequeue_ext", "index", "lock", "quarantine")
 """Names in the store directory that have another use."""
+UNFINISHED = ".unfinished"
+"""Files of a directory `X` are made in the folder `X.unfinished` (impl/io/whole_files.py)."""
 _NO_ROOT = "/\0"
 """Stands for a store directory that is not known yet; no path can lie inside it."""
 
@@ -50,7 +52,8 @@ def _resolved_texts(
     if any(_is_inside(path, other) for path, other in permutations(every, 2)):
         raise BadConfig(_PATHS, paths, "name directories that do not contain each other")
     for path in every:
-        if path == root or _is_inside(root, path) or any(_holds(f"{root}/{other}", path) for other in _OTHERS):
+        is_taken = path.endswith(UNFINISHED) or any(_holds(f"{root}/{other}", path) for other in _OTHERS)
+        if is_taken or path == root or _is_inside(root, path):
             raise BadConfig(_PATHS, paths, "name directories that the store does not use for other files")
     if not set(kept) <= set(every):
         raise BadConfig(_READ_ONLY, read_only, f"name directories of {_PATHS}")

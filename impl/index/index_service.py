@@ -22,6 +22,7 @@ from tornpage.impl.index.index_layout import IndexFileProof, IndexHeader, IndexL
 from tornpage.impl.index.index_reconcile import IndexReconcile
 from tornpage.impl.io.files import Clock, Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.whole_files import WholeFiles
 from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_directories import directory_of
 from tornpage.impl.message.dispatching import IndexPuts
@@ -46,6 +47,7 @@ class IndexService:
         writable: bool,
         entries: IndexEntries = PLAIN_ENTRIES,
         index_file: Callable[..., IndexFile] = IndexFile,
+        whole_files: WholeFiles | None = None,
         mapped_file: Callable[..., MappedFile] = MappedFile,
         guard: MakeGuard = threading.Lock,
     ) -> None:
@@ -57,6 +59,7 @@ class IndexService:
         self._writable = writable
         self._entries = entries
         self._index_file = index_file
+        self._whole_files = WholeFiles(files) if whole_files is None else whole_files
         self._mapped_file = mapped_file
         self._index_files: tuple[IndexFile, ...] = ()
         self._last_name = ""
@@ -159,9 +162,8 @@ class IndexService:
         self._last_name = name_after(self._last_name, self._clock())
         path = f"{self._directory}/{self._last_name}"
         self._has_unsynced_names = True
-        file = self._files.create(path)
+        file = self._whole_files.make(path, top=self._directory, fill=self._set_size)
         try:
-            self._files.pwrite(file, b"\0", self.layout.file_bytes - 1)
             index_file = self._mapped(file)
         except BaseException:
             self._files.close(file)
@@ -174,6 +176,9 @@ class IndexService:
             self._give_up(path)
             raise
         return index_file
+
+    def _set_size(self, file: OpenFile) -> None:
+        self._files.pwrite(file, b"\0", self.layout.file_bytes - 1)
 
     def _give_up(self, path: str) -> None:
         """Remove a file whose creation failed, now or later."""

@@ -9,6 +9,7 @@ from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType
 from tornpage.impl.io.disk_usage import disk_usage_of
 from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.whole_files import WholeFiles
 from tornpage.impl.log.log_directories import LogDirectories, directory_of
 
 __all__ = ["LogFileMaker", "MappedFileFactory", "file_name"]
@@ -38,8 +39,10 @@ class LogFileMaker:
         mapped_file: MappedFileFactory,
         policy: AllocationPolicy,
         flush_disk_type: FlushDiskType,
+        whole_files: WholeFiles | None = None,
     ) -> None:
         self._files = files
+        self._whole_files = WholeFiles(files) if whole_files is None else whole_files
         self._mapped_file = mapped_file
         self._policy = policy
         self._flush_disk_type = flush_disk_type
@@ -54,10 +57,9 @@ class LogFileMaker:
         """Create, allocate, sync and map a file. Raises OSError if that fails; nothing stays then."""
         path = self.path_of(base_offset)
         self._require_room(path)
-        file = self._files.create(path)
+        file = self._whole_files.make(path, top=directory_of(path), fill=self._allocate)
         try:
-            self._files.allocate(file, self.file_bytes)
-            self._make_durable(file)
+            self._sync_name(path)
             mapped = self._mapped(file, base_offset)
         except BaseException:
             self._files.close(file)
@@ -71,12 +73,15 @@ class LogFileMaker:
             raise
         return mapped
 
+    def _allocate(self, file: OpenFile) -> None:
+        self._files.allocate(file, self.file_bytes)
+
     def _mapped(self, file: OpenFile, base_offset: int) -> MappedFile:
         """Map a file; the mapped file owns it from then on."""
         return self._mapped_file(self._files, file, base_offset=base_offset, written_position=0)
 
     def _unname(self, path: str) -> None:
-        with contextlib.suppress(OSError):  # the next open removes an empty newest file
+        with contextlib.suppress(OSError):  # the next open removes an unused newest file
             self._files.unlink(path)
 
     def _require_room(self, path: str) -> None:
@@ -95,10 +100,9 @@ class LogFileMaker:
             )
             raise OSError(errno.ENOSPC, "no room for another log file", path)
 
-    # planted: size-not-synced, directory-not-synced, gap-accepted
-    def _make_durable(self, file: OpenFile) -> None:
-        self._files.sync(file)
-        self._files.sync_directory(directory_of(file.path))
+    # planted: directory-not-synced, gap-accepted
+    def _sync_name(self, path: str) -> None:
+        self._files.sync_directory(directory_of(path))
 
     def open(self, path: str, *, writable: bool) -> MappedFile:
         """Map a file found at load. Until recovery decides it counts as full, as in RocketMQ.

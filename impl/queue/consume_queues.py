@@ -16,6 +16,7 @@ from typing import NamedTuple
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.files import Files
 from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.whole_files import WholeFiles
 from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.message.dispatching import UNIT_BYTES, QueueRun
 from tornpage.impl.message.multi_dispatch import QueueKey
@@ -74,6 +75,7 @@ class ConsumeQueues:
         consume_queue: Callable[..., ConsumeQueue] = ConsumeQueue,
         consume_queue_ext: Callable[..., ConsumeQueueExt] = ConsumeQueueExt,
         queue_files: Callable[..., QueueFiles] = QueueFiles,
+        whole_files: WholeFiles | None = None,
         mapped_file: Callable[..., MappedFile] = MappedFile,
         guard: MakeGuard = threading.Lock,
     ) -> None:
@@ -87,6 +89,7 @@ class ConsumeQueues:
         self._consume_queue = consume_queue
         self._consume_queue_ext = consume_queue_ext
         self._queue_files = queue_files
+        self._whole_files = WholeFiles(files) if whole_files is None else whole_files
         self._mapped_file = mapped_file
         self._tree = DirectoryTree(files, root)
         self._queues: dict[QueueKey, ConsumeQueue] = {}
@@ -238,6 +241,8 @@ class ConsumeQueues:
             tree=self._tree,
             file_bytes=file_bytes,
             writable=self._writable,
+            top=f"{self._root}/{directory.partition('/')[0]}",
+            whole_files=self._whole_files,
             mapped_file=self._mapped_file,
         )
 

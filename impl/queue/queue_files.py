@@ -15,6 +15,7 @@ from tornpage.impl.config.policy import FlushPolicy
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.whole_files import WholeFiles
 from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.log.log_files import file_name
 from tornpage.impl.queue.directory_tree import DirectoryTree
@@ -29,7 +30,8 @@ class QueueFiles:
     """Owns the files of one directory.
 
     One thread appends and cuts; any thread reads and flushes. The list of files is replaced and never changed in place,
-    so a reader sees a consistent list. With `writable=False` nothing is changed on disk.
+    so a reader sees a consistent list. With `writable=False` nothing is changed on disk. New files are made in the
+    folder of `top`, a directory at or above `directory`.
     """
 
     def __init__(
@@ -40,10 +42,14 @@ class QueueFiles:
         tree: DirectoryTree,
         file_bytes: int,
         writable: bool,
+        top: str = "",
+        whole_files: WholeFiles | None = None,
         mapped_file: Callable[..., MappedFile] = MappedFile,
         guard: MakeGuard = threading.Lock,
     ) -> None:
         self._files = files
+        self._top = top or directory
+        self._whole_files = WholeFiles(files) if whole_files is None else whole_files
         self._tree = tree
         self._writable = writable
         self._mapped_file = mapped_file
@@ -217,12 +223,9 @@ class QueueFiles:
         self._tree.make(self.directory)
         self._names_pending = True  # the directory is new even if creating the file fails
         path = f"{self.directory}/{file_name(base)}"
-        if self._files.stat(path) is not None:  # left by a failed attempt
-            self._files.unlink(path)
-        self._incomplete = None
-        file = self._files.create(path)
+        self._remove_incomplete()
+        file = self._whole_files.make(path, top=self._top, fill=self._allocate, replaces=True)
         try:
-            self._files.allocate(file, self.file_bytes)
             mapped = self._mapped(file, base, 0)
         except BaseException:
             self._files.close(file)
@@ -233,8 +236,11 @@ class QueueFiles:
         self._names_pending = True  # again: a flush may have cleared it meanwhile
         self.mapped = (*self.mapped, mapped)  # last, so that a flush of the file also syncs its name
 
+    def _allocate(self, file: OpenFile) -> None:
+        self._files.allocate(file, self.file_bytes)
+
     def _remove_incomplete(self) -> None:
-        """Remove a file after the last one whose creation failed. Raises OSError."""
+        """Remove a file after the last one that could not be mapped. Raises OSError."""
         if self._incomplete is not None:
             self._files.unlink(self._incomplete)
             self._incomplete = None

@@ -23,6 +23,7 @@ from tornpage.impl.io.checkpoint import Checkpoint
 from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.io.store_lock import StoreLock, make_directories
+from tornpage.impl.io.whole_files import WholeFiles
 from tornpage.impl.log.allocation import AllocateMappedFiles
 from tornpage.impl.log.durable_floor import DurableFloor, Floor
 from tornpage.impl.log.loading import Finding, FoundLog, examine_log
@@ -111,6 +112,7 @@ class OpenDirectory:
         self.deleted_topics = parts.of(DeletedTopics)(files, f"{directory}/config/deletedTopics")
         self.abort = parts.of(AbortMarker)(files, directory)
         self._pool: TransientStorePool | None = None
+        self._whole_files = parts.of(WholeFiles)(files)
         self._maker = parts.of(LogFileMaker)(
             files,
             self._log_directories(parts),
@@ -118,6 +120,7 @@ class OpenDirectory:
             mapped_file=parts.of(MappedFile),
             policy=config.allocation_policy(),
             flush_disk_type=config.flush_disk_type,
+            whole_files=self._whole_files,
         )
         self._allocation = parts.of(AllocateMappedFiles)(
             self._maker, policy=config.allocation_policy(), runner=parts.of(ThreadRunner)
@@ -176,7 +179,8 @@ class OpenDirectory:
         needed, directories = self._config.mapped_file_size_commit_log, self.log.directories
         found = self._examine_log(self._files, directories, file_bytes=needed, floor=floor)
         if not found.paths:
-            free_bytes = directories.free_bytes()
+            # a killed open may have left the first file unfinished, and this open removes it
+            free_bytes = directories.free_bytes() + sum(self._whole_files.leftovers(directories.writable).values())
             if free_bytes < needed:
                 raise NoSpace(self.directory, needed_bytes=needed, free_bytes=free_bytes)
         return found
@@ -297,6 +301,7 @@ class OpenDirectory:
             dispatch=self.dispatch,
             bit_map_of=self._bit_map_of,
             arriving=self._arriving,
+            whole_files=self._whole_files,
         )
         self._raise_floor = RaiseDerivedFloor(self._derived_floor, self._derived, self.log, root=self.directory)
         self._derived.load()
@@ -342,7 +347,10 @@ class OpenDirectory:
         make_directories(self._files, f"{self.directory}/config")
         self.log.directories.prepare()
         self.checkpoint.start()
+        self._whole_files.prepare(self.log.directories.writable)
         self.abort.create()
+        derived = (f"{self.directory}/{name}" for name in ("consumequeue", "consumequeue_ext", "index"))
+        self._whole_files.remove_leftovers((*self.log.directories.writable, *derived))
         for path in found.leftovers:
             self._files.unlink(path)
             self._files.sync_directory(directory_of(path))
@@ -425,6 +433,7 @@ def derived_of(
     dispatch: MultiDispatch | None,
     bit_map_of: FilterBitMap | None,
     arriving: Sequence[MessageArrivingListener],
+    whole_files: WholeFiles,
 ) -> Derived:
     """Build the consume queues, the index and the dispatcher of a store.
 
@@ -441,6 +450,7 @@ def derived_of(
         bit_maps=bit_map_of is not None,
         consume_queue=parts.of(ConsumeQueue),
         consume_queue_ext=parts.of(ConsumeQueueExt),
+        whole_files=whole_files,
     )
     index = parts.of(IndexService)(
         files,
@@ -451,6 +461,7 @@ def derived_of(
         writable=writable,
         entries=parts.of(PLAIN_ENTRIES),
         index_file=parts.of(IndexFile),
+        whole_files=whole_files,
     )
     rules = DispatchRules(
         index=config.message_index_enable,

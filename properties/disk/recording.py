@@ -101,6 +101,10 @@ class Recording:
         """Return the names of all visible files, sorted."""
         return sorted(self._names.files)
 
+    def sizes(self) -> dict[str, int]:
+        """Return the size in bytes of all visible files by path."""
+        return {path: len(inode.tracked.buffer) for path, inode in self._names.files.items()}
+
     def leaks(self) -> list[str]:
         """Return the files that a closed store still has open or mapped."""
         return self._names.in_use()

@@ -93,12 +93,11 @@ class RecordingFiles(Recording):
             inode.tracked.close()
 
     def rename(self, source: str, target: str) -> None:
-        """Rename within one directory, replacing the target."""
+        """Rename a file, replacing the target."""
         inode = self._names.find(source)
         if target in self._names.directories:
             raise refusal(errno.EISDIR, target)
-        if parent_of(source) != parent_of(target):
-            raise OSError(errno.EXDEV, "the recorder renames within one directory", source)
+        self._names.require_directory(parent_of(target))
         if source == target:
             return
         self._note(FileRenamed(inode.number, source, target))

@@ -13,8 +13,10 @@ from tornpage.properties.disk.journal import DirectorySynced, FileSynced
 from tornpage.properties.judge.evidence import Evidence
 from tornpage.properties.judge.image_evidence import ImageEvidence
 from tornpage.properties.judge.rulings import Ruling, broken, judge
+from tornpage.properties.program.log_places import LOG_PATHS, ROOT
 
 __all__ = [
+    "crash_left_whole_files",
     "cut_records_are_kept",
     "damage_is_named_and_kept",
     "is_exclusive",
@@ -23,6 +25,29 @@ __all__ = [
 ]
 
 _LOCK, _QUARANTINE = "lock", "quarantine/"
+_QUEUES, _EXTENSIONS = f"{ROOT}/consumequeue/", f"{ROOT}/consumequeue_ext/"
+
+
+def crash_left_whole_files(sizes: Mapping[str, int], *, log_bytes: int, queue_bytes: int, ext_bytes: int) -> None:
+    """Contract 7: after a crash, each file of the log and of the queues has its configured size.
+
+    `sizes` are the sizes by path before recovery, the others those of one file. RocketMQ 4.9.3 does not start on any
+    other size (hole G1), so a killed store could not go back to it.
+    """
+    for path, found in sizes.items():
+        if path.startswith(LOG_PATHS):
+            expected = log_bytes
+        elif path.startswith(_QUEUES):
+            expected = queue_bytes
+        elif path.startswith(_EXTENSIONS):
+            expected = ext_bytes
+        else:
+            continue
+        if found != expected:
+            raise GuaranteeBroken(
+                7, f"a crash leaves an incomplete file that RocketMQ does not accept: {path}",
+                f"{expected} bytes", f"{found} bytes",
+            )  # fmt: skip
 
 
 @judge(7)

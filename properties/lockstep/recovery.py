@@ -43,6 +43,7 @@ from tornpage.properties.judge.ledgers import (
 )
 from tornpage.properties.judge.progress import CONSUMER_FILES, expected_offsets
 from tornpage.properties.judge.rulings import require
+from tornpage.properties.judge.start import crash_left_whole_files
 from tornpage.properties.lockstep.cache import VerdictCache
 from tornpage.properties.lockstep.closing import close
 from tornpage.properties.lockstep.io_faults import close_under_fault, count_faults
@@ -50,6 +51,7 @@ from tornpage.properties.lockstep.pair import Clients, Pair, Span
 from tornpage.properties.lockstep.reads import get_at
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.log_places import LOG_PATHS
+from tornpage.properties.program.translation import store_config
 
 __all__ = ["Observer", "Recovery"]
 
@@ -70,6 +72,7 @@ class Recovery:
     def __init__(self, pair: Pair, *, performed: Sequence[Operation], observer: Observer | None) -> None:
         self.losses: list[PowerLoss] = []
         self._pair = pair
+        self._config = store_config(pair.settings)
         self._performed = performed
         self._observer = observer
 
@@ -184,11 +187,22 @@ class Recovery:
 
         With a cache, judges of the process alone are skipped for a process view that was judged before.
         """
+        self.left_whole_files(files)
         versions_before = self.versions_on(files)
         found = self.judged_open(self._pair.open_on(files), files, legal, versions, versions_before, cache=cache)
         if self._observer is not None and (cache is None or cache.of_one_recovery):
             self._observer(found)
         return found
+
+    def left_whole_files(self, files: RecordingFiles) -> None:
+        """Contract 7: no file of the log and of the queues is incomplete, unless it was corrupted from outside."""
+        pair = self._pair
+        if not pair.memory.was_corrupted:
+            config = self._config
+            crash_left_whole_files(
+                files.sizes(), log_bytes=config.mapped_file_size_commit_log,
+                queue_bytes=config.consume_queue_file_bytes, ext_bytes=config.mapped_file_size_consume_queue_ext,
+            )  # fmt: skip
 
     def judged_at_rest(self, *, legal: LegalLogs | None = None) -> Recovered:
         """Open the store on the durable disk, and judge it.

@@ -7,6 +7,7 @@ from typing import Any
 
 from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.whole_files import WholeFiles
 from tornpage.impl.log.allocation import AllocateMappedFiles
 from tornpage.impl.log.commit_log import CommitLog
 from tornpage.impl.log.durable_floor import DurableFloor, Floor
@@ -26,6 +27,7 @@ from tornpage.model.operations import Close, Crash, Damage, DiskUsed, FailSync, 
 from tornpage.properties.planted.programs import (
     ACROSS_TWO_SECTORS,
     FIRST_LOG_FILE,
+    FIRST_UNFINISHED,
     FLUSH,
     FULL,
     POOL,
@@ -49,18 +51,27 @@ PAGE_BYTES = 4096
 # ---- making a file ---------------------------------------------------------------------------------------------------
 
 
-class _SizeNotSynced(LogFileMaker):
-    """Sync the name of a new file but not its size."""
+class _SizeNotSynced(WholeFiles):
+    """Rename a new file into place before its size is durable."""
 
-    def _make_durable(self, file: OpenFile) -> None:
-        self._files.sync_directory(directory_of(file.path))
+    def _filled(self, path: str, fill: Callable[[OpenFile], object]) -> OpenFile:
+        file = self._files.create(path)
+        fill(file)
+        return file
+
+
+class _MadeInPlace(WholeFiles):
+    """Create a file under its own name, and then give it its size, as RocketMQ does (hole G1 of 4.9.3)."""
+
+    def make(self, path: str, *, top: str, fill: Callable[[OpenFile], object], replaces: bool = False) -> OpenFile:
+        return self._filled(path, fill)
 
 
 class _DirectoryNotSynced(LogFileMaker):
     """Leave the name of a new file unsynced (hole A2 of 4.9.3)."""
 
-    def _make_durable(self, file: OpenFile) -> None:
-        self._files.sync(file)
+    def _sync_name(self, path: str) -> None:
+        pass
 
 
 class _MarkerNotSynced(AbortMarker):
@@ -420,11 +431,14 @@ WAITS = Put(later=True)
 B25 = Origin("RMQ-B25", "Flushed position advanced although the flush failed", "after 5.3.3", "yes")
 
 BUGS = (
-    PlantedBug("size-not-synced", "the size of a new log file is not synced", 7, Parts({LogFileMaker: _SizeNotSynced}),
+    PlantedBug("size-not-synced", "the size of a new log file is not synced", 7, Parts({WholeFiles: _SizeNotSynced}),
         machine="commit-log", program=(SMALL, (FULL, PUT, losing(f"size {FIRST_LOG_FILE}")))),
+    PlantedBug("made-in-place", "a new log file has its name before it has its size", 7,
+        Parts({WholeFiles: _MadeInPlace}), holes=("G1",), machine="commit-log",
+        program=(SMALL, (PUT, Crash(kill=True, back=6)))),
     PlantedBug("directory-not-synced", "the directory entry of a new log file is not synced", 2,
         Parts({LogFileMaker: _DirectoryNotSynced}), kind="skip a directory sync", holes=("A2",), machine="commit-log",
-        program=(SMALL, (PUT, FLUSH, losing(f"create {FIRST_LOG_FILE}", page_of(FLOOR))))),
+        program=(SMALL, (PUT, FLUSH, losing(f"rename {FIRST_UNFINISHED} {FIRST_LOG_FILE}", page_of(FLOOR))))),
     PlantedBug("marker-not-synced", "the abort marker is not made durable", 7, Parts({AbortMarker: _MarkerNotSynced}),
         holes=("H6",), machine="commit-log",
         program=(SMALL, (ACROSS_TWO_SECTORS, Crash(survived={**TORN.survived, "create /store/abort": 0},

@@ -7,6 +7,7 @@ __all__ = [
     "ACROSS_TWO_SECTORS",
     "COMMIT",
     "FIRST_LOG_FILE",
+    "FIRST_UNFINISHED",
     "FLUSH",
     "FLUSH_QUEUES",
     "FULL",
@@ -33,6 +34,7 @@ Program = tuple[Settings, tuple[Operation, ...]]
 """Settings without a bug, and the operations on the store."""
 
 FIRST_LOG_FILE = "/store/commitlog/00000000000000000000"
+FIRST_UNFINISHED = "/store/commitlog.unfinished/file.part"
 
 
 def losing(*writes: str, back: int = 0) -> Crash:

@@ -12,7 +12,7 @@ from tornpage.impl.dispatch.derived import Derived
 from tornpage.impl.index.index_file import IndexFile
 from tornpage.impl.index.index_layout import IndexHeader
 from tornpage.impl.io.checkpoint import Checkpoint
-from tornpage.impl.io.files import Files, OpenFile
+from tornpage.impl.io.files import Files
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.io.store_lock import StoreLock
 from tornpage.impl.io.zeros import first_nonzero
@@ -138,11 +138,9 @@ class _NamesWithTheFlush(LogFileMaker):
     Until then the next file may survive without it.
     """
 
-    def _make_durable(self, file: OpenFile) -> None:
-        if int(file.path.rpartition("/")[2]) == 0:
-            super()._make_durable(file)
-        else:
-            self._files.sync(file)
+    def _sync_name(self, path: str) -> None:
+        if int(path.rpartition("/")[2]) == 0:
+            super()._sync_name(path)
 
 
 class _FlushesNames(MappedFileQueue):

@@ -58,16 +58,18 @@ _NAMES = {
     "config/lmqConsumerOffset.json": "progress",
     "config/delayOffset.json": "progress",
 }
+_UNFINISHED, _PART = ".unfinished", ".part"
+"""A file of a directory `X` is made as `X.unfinished/NAME.part`."""
 _ENDINGS = (".bak.tmp", ".tmp", ".bak", ".new")
 
 
 @lru_cache(maxsize=4096)
 def kind_of(path: str) -> str:
     """Return the kind of a file by its path."""
-    if log_files([path]):
+    if log_files([path]) or log_files([path.replace(f"{_UNFINISHED}/", "/", 1).removesuffix(_PART)]):
         return "log"
     name = path.removeprefix(f"{ROOT}/")
-    folder = name.partition("/")[0]
+    folder = name.partition("/")[0].removesuffix(_UNFINISHED)
     if folder in _FOLDERS and "/" in name:
         return _FOLDERS[folder]
     for ending in _ENDINGS:

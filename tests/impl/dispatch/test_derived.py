@@ -251,7 +251,7 @@ def test_clean_exit_needs_durable_queues(tmp_path: Path) -> None:
     files = FaultyFiles()
     store = by_hand(tmp_path, config_of(), files)
     store.put(KEYED)
-    files.fail("sync", part="consumequeue")
+    files.fail("sync", part="consumequeue/")
     store.close()
     assert "clean exit not noted" in str(store.read_only_reason)
     assert (tmp_path / "abort").exists()

@@ -39,8 +39,7 @@ def names(directory: Path) -> list[int]:
 
 def created(files: FaultyFiles) -> list[int]:
     """Return the offsets of the log files made, in order."""
-    made = [path.rpartition("/")[2] for verb, path in files.calls if verb == "create"]
-    return [int(name) for name in made if name.isdigit()]
+    return [int(path.rpartition("/")[2]) for verb, path in files.calls if verb == "rename"]
 
 
 # ---- order -------------------------------------------------------------------------------------------------------
@@ -67,7 +66,9 @@ def test_each_file_is_durable_before_the_next_begins(tmp_path: Path) -> None:
     for _ in range(2):
         runner.step("allocate")
     verbs = [verb for verb, _ in files.calls]
-    assert verbs == ["disk_usage", "create", "allocate", "sync", "sync_directory", "map"] * 3
+    folder = ["disk_usage", "stat", "stat", "make_directory"]
+    made = ["create", "allocate", "sync", "rename", "open", "sync_directory", "map"]
+    assert verbs == folder + made + (["disk_usage", "stat"] + made) * 2
     service.close()
 
 

@@ -68,8 +68,8 @@ def test_only_the_log_lies_in_its_directories(spread: Spread) -> None:
             spread.open("x", "y")
         assert sorted(path.name for path in spread.root.iterdir()) == ["abort", "checkpoint", "config", "lock"]
     found = sorted(path.name for path in spread.root.iterdir())
-    assert found == ["checkpoint", "config", "consumequeue", "lock"]
-    assert sorted(path.name for path in spread.parent.iterdir()) == ["root", "x", "y"]
+    assert found == ["checkpoint", "config", "consumequeue", "consumequeue.unfinished", "lock"]
+    assert sorted(path.name for path in spread.parent.iterdir()) == ["root", "x", "x.unfinished", "y", "y.unfinished"]
 
 
 def test_paths_below_the_store_directory(tmp_path: Path) -> None:
@@ -104,11 +104,13 @@ def test_new_file_is_durable_in_its_own_directory_before_use(spread: Spread) -> 
         spread.files.calls.clear()
         fill(store, 3, 4)
         path = str(spread.log("y", B))
-        changing = ("create", "allocate", "sync", "sync_directory", "map")
+        part = f"{spread.parent}/y.unfinished/file.part"
+        changing = ("create", "allocate", "sync", "rename", "sync_directory", "map")
         assert [call for call in spread.files.calls if call[0] in changing] == [
-            ("create", path),
-            ("allocate", path),
-            ("sync", path),
+            ("create", part),
+            ("allocate", part),
+            ("sync", part),
+            ("rename", path),
             ("sync_directory", str(spread.parent / "y")),
             ("map", path),
         ]

@@ -30,8 +30,7 @@ BIG = replace(MESSAGE, body=bytes(600))
 
 def created(files: FaultyFiles) -> list[int]:
     """Return the offsets of the log files made, in order."""
-    made = [path.rpartition("/")[2] for verb, path in files.calls if verb == "create"]
-    return [int(name) for name in made if name.isdigit()]
+    return [int(path.rpartition("/")[2]) for verb, path in files.calls if verb == "rename" and "commitlog/" in path]
 
 
 def opened(directory: Path, *, files: FaultyFiles, **changes: Any) -> tuple[MessageStore, HandRunner]:

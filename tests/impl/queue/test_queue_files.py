@@ -194,9 +194,12 @@ def test_name_that_a_failed_attempt_left_is_used_again(tmp_path: Path) -> None:
     files.fail("unlink", times=1)
     with pytest.raises(OSError, match="Input/output"):
         units.begin(0)
-    assert bytes_in(tmp_path) == {"0000": b""}
+    left = tmp_path / f"{DIRECTORY}.unfinished" / "file.part"
+    assert left.read_bytes() == b""
+    assert bytes_in(tmp_path) == {}
     files.mend()
     units.begin(0)
+    assert not left.exists()
     assert bytes_in(tmp_path) == {"0000": bytes(100)}
 
 
@@ -205,7 +208,8 @@ def test_flush_makes_contents_durable_before_names(tmp_path: Path) -> None:
     units = files_of(tmp_path, files=files)
     units.begin(0)
     units.append(bytes(250))
-    assert [verb for verb, _ in files.calls if verb.startswith("sync")] == []
+    synced = [path for verb, path in files.calls if verb.startswith("sync")]
+    assert synced == [f"{tmp_path}/{DIRECTORY}.unfinished/file.part"] * 3
     files.calls.clear()
     assert units.flush() == 250
     assert [(verb, path.removeprefix(str(tmp_path))) for verb, path in files.calls if verb != "open"] == [

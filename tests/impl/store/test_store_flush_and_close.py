@@ -103,7 +103,7 @@ def test_marker_is_durable_before_the_first_write(tmp_path: Path) -> None:
         store.put(MESSAGE)
         made = files.calls.index(("create", f"{tmp_path}/abort"))
         durable = files.calls.index(("sync_directory", str(tmp_path)), made)
-        assert durable < files.calls.index(("create", f"{tmp_path}/commitlog/{0:020d}"))
+        assert durable < files.calls.index(("create", f"{tmp_path}/commitlog.unfinished/file.part"))
 
 
 def test_close_is_idempotent(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_missing_directories_are_made(tmp_path: Path) -> None:
     with open_store(tmp_path / "a" / "b") as store:
         assert store.put(MESSAGE).stored
     assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == [
-        "checkpoint", "commitlog", "config", "consumequeue", "lock",
+        "checkpoint", "commitlog", "commitlog.unfinished", "config", "consumequeue", "consumequeue.unfinished", "lock",
     ]  # fmt: skip
 
 

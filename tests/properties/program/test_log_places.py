@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from tornpage.impl.io.files import OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.log.log_files import LogFileMaker, file_name
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
@@ -71,13 +70,9 @@ class _AlwaysTheFirst(LogFileMaker):
 
 
 class _FirstDirectorySynced(LogFileMaker):
-    """The size of a new file is synced, and always the first directory.
+    """Always the first directory is synced; the new file may be in the other one."""
 
-    The file may be in the other one.
-    """
-
-    def _make_durable(self, file: OpenFile) -> None:
-        self._files.sync(file)
+    def _sync_name(self, path: str) -> None:
         self._files.sync_directory(self.directories.paths[0])
 
 

@@ -81,5 +81,5 @@ class Spread:
         return {
             path.name: sorted(int(file.name) for file in path.iterdir() if file.name.isdigit())
             for path in sorted(self.parent.iterdir())
-            if path.name != "root"
+            if path.name != "root" and not path.name.endswith(".unfinished")
         }
