@@ -6,8 +6,9 @@ moment leaves no incomplete file in the directories that RocketMQ reads. A power
 size is durable before the rename.
 
 The folder of a directory `X` is `X.unfinished`, so that both are on one file system. It stays empty between two
-creations. The next creation or the next open removes what a failure or a crash left in it. If the folder cannot be used, files are created under their
-own names. Source: none, `MappedFile.init` creates a file under its own name and then sets its size.
+creations. The next creation or the next open removes what a failure or a crash left in it. If the folder
+cannot be used, files are created under their own names. Source: none, `MappedFile.init` creates a file under its own
+name and then sets its size.
 """
 
 import contextlib
@@ -35,9 +36,7 @@ class WholeFiles:
         self._ready: set[str] = set()
         self._unusable: set[str] = set()
 
-    def make(
-        self, path: str, *, top: str, fill: Callable[[OpenFile], object], replaces: bool = False
-    ) -> OpenFile:
+    def make(self, path: str, *, top: str, fill: Callable[[OpenFile], object], replaces: bool = False) -> OpenFile:
         """Create a file, fill it, sync it, and rename it to `path`; return it, open for writing.
 
         `top` is a directory above the file, on the same file system. `fill` gives the file its size. The caller makes

@@ -19,7 +19,11 @@ from tornpage.properties.scheduler import yield_point
 __all__ = ["FailingDisk", "UnmarkedDisk"]
 
 
-_DERIVED = tuple(f"{ROOT}/{name}" for name in ("consumequeue/", "consumequeue_ext/", "index/", "config/derivedFloor"))
+_FOLDERS = ("consumequeue", "consumequeue_ext", "index")
+_DERIVED = (
+    *(f"{ROOT}/{name}{ending}/" for name in _FOLDERS for ending in ("", ".unfinished")),
+    f"{ROOT}/config/derivedFloor",
+)
 _WITH_ROOM = frozenset(f"{ROOT}/{name}" for name in ("checkpoint", "config/durableFloor", "lock"))
 """Files besides the log that take space; every store has one of each."""
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import struct
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,10 @@ from tornpage.impl.delay.schedule import DeliverDelayedMessages
 from tornpage.impl.dispatch.deleted_topics import DeletedTopics
 from tornpage.impl.dispatch.derived_floor import DerivedFloor, DerivedProof
 from tornpage.impl.groups.config_file import ConfigFile
-from tornpage.impl.index.index_service import IndexService
 from tornpage.impl.io.checkpoint import Checkpoint
-from tornpage.impl.io.files import Files
+from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.whole_files import WholeFiles
 from tornpage.impl.log.durable_floor import DurableFloor
 from tornpage.impl.message.dispatching import UNIT_BYTES
 from tornpage.impl.message.message import Message, PutStatus
@@ -209,12 +209,11 @@ class _UntrueFloorKept(DerivedFloor):
         """Leave the file for the next one to replace."""
 
 
-class _UnfinishedFileKept(IndexService):
-    """Keep the rest of an unfinished index file until the next open."""
+class _UnfinishedFileKept(WholeFiles):
+    """Create a file under its own name, and leave it there if it could not be filled and removed."""
 
-    def _give_up(self, path: str) -> None:
-        super()._give_up(path)
-        self._incomplete = None
+    def make(self, path: str, *, top: str, fill: Callable[[OpenFile], object], replaces: bool = False) -> OpenFile:
+        return self._filled(path, fill)
 
 
 class _PutAgainAtOnce(DeliverDelayedMessages):
@@ -359,7 +358,7 @@ BUGS = (
         program=(SMALL, (PUT, HarmDerived(harm="zeroed"), AimFault("sync-lost"), Open(), Close()))),
     PlantedBug("half-made-index-file-stays",
         "an unfinished index file that could not be removed is left after a clean close", 5,
-        Parts({IndexService: _UnfinishedFileKept}), machine="failing-disk",
+        Parts({WholeFiles: _UnfinishedFileKept}), machine="failing-disk",
         program=(SMALL, (Put(properties="KEYS\x01k"), AimFault("short-write", "kind=index and nth=1"), INDEX_STAYS,
             REPUT, Close()))),
     PlantedBug("refused-copy-put-again",

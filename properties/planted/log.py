@@ -23,7 +23,7 @@ from tornpage.impl.parts import Parts
 from tornpage.impl.put.group_commit import GroupCommit
 from tornpage.impl.put.time_outs import Request, TimeOuts
 from tornpage.impl.recovery.opening import AbortMarker
-from tornpage.model.operations import Close, Crash, Damage, DiskUsed, FailSync, FailWrite, Open, Put, Step
+from tornpage.model.operations import Close, Crash, Damage, DiskUsed, FailSync, FailWrite, HarmField, Open, Put, Step
 from tornpage.properties.planted.programs import (
     ACROSS_TWO_SECTORS,
     FIRST_LOG_FILE,
@@ -435,7 +435,7 @@ BUGS = (
         machine="commit-log", program=(SMALL, (FULL, PUT, losing(f"size {FIRST_LOG_FILE}")))),
     PlantedBug("made-in-place", "a new log file has its name before it has its size", 7,
         Parts({WholeFiles: _MadeInPlace}), holes=("G1",), machine="commit-log",
-        program=(SMALL, (PUT, Crash(kill=True, back=6)))),
+        program=(SMALL, (PUT, Crash(kill=True, back=5)))),
     PlantedBug("directory-not-synced", "the directory entry of a new log file is not synced", 2,
         Parts({LogFileMaker: _DirectoryNotSynced}), kind="skip a directory sync", holes=("A2",), machine="commit-log",
         program=(SMALL, (PUT, FLUSH, losing(f"rename {FIRST_UNFINISHED} {FIRST_LOG_FILE}", page_of(FLOOR))))),
@@ -446,7 +446,7 @@ BUGS = (
     PlantedBug("RMQ-B08", "an empty newest log file keeps the store from starting", 7,
         Parts({examine_log: _empty_newest_blocks}),
         origin=Origin("RMQ-B08", "A zero-length last segment blocks start-up", "5.1.3", "yes"), holes=("G1",),
-        machine="commit-log", program=(SMALL, (PUT, Crash(back=5, others="kept")))),
+        machine="queue", program=(Settings(file_bytes=1024, trailer=False), (PUT, HarmField(field="ahead")))),
     PlantedBug("RMQ-B09", "a log file of the wrong size silently ends the log", 7,
         Parts({examine_log: _short_file_ends_the_load}),
         origin=Origin("RMQ-B09", "Mis-sized segment silently ends the load", "4.9.3", "no"), machine="commit-log",

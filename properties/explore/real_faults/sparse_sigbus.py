@@ -30,7 +30,7 @@ class SparseLog(OsFiles):
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
         """Set the size of a log file without reserving blocks."""
-        if os.path.basename(os.path.dirname(file.path)) == "commitlog":
+        if os.path.basename(os.path.dirname(file.path)) == "commitlog.unfinished":
             os.truncate(file.path, size_bytes)
         else:
             super().allocate(file, size_bytes)

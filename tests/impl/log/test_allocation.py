@@ -68,7 +68,7 @@ def test_each_file_is_durable_before_the_next_begins(tmp_path: Path) -> None:
     verbs = [verb for verb, _ in files.calls]
     folder = ["disk_usage", "stat", "stat", "make_directory"]
     made = ["create", "allocate", "sync", "rename", "open", "sync_directory", "map"]
-    assert verbs == folder + made + (["disk_usage", "stat"] + made) * 2
+    assert verbs == folder + made + ["disk_usage", "stat", *made] * 2
     service.close()
 
 

@@ -6,14 +6,17 @@ Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by han
 """
 
 from tests.support.regressions import Attempt, breaks_only_with
-from tornpage.model.operations import Crash, Flush, HarmDerived, OpenTwice, Put, Step
+from tornpage.model.operations import Crash, Flush, HarmDerived, HarmField, OpenTwice, Put, Step
+from tornpage.properties.program.case import Settings
 
 FIRST = "/store/commitlog/00000000000000000000"
 
 
 def test_g1_empty_newest_file_is_no_obstacle(attempt: Attempt) -> None:
-    """Of a new file only its name survives."""
-    breaks_only_with("G1", attempt, (Put(), Crash(back=8, survived={f"create {FIRST}": 1})), contract=7)
+    """RocketMQ was killed while it made a file ahead."""
+    breaks_only_with(
+        "G1", attempt, (Put(), HarmField(field="ahead")), Settings(file_bytes=1024, trailer=False), contract=7
+    )
 
 
 def test_g2_stray_file_is_no_obstacle(attempt: Attempt) -> None:
