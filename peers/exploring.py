@@ -2,6 +2,9 @@
 
 Counts are those of broken promises.
 
+Each history is one part of the run. Parts may be carried out by several processes, each with a JVM of its own. Results
+are merged in the order of the histories, so that equal seeds give equal counts with any number of processes.
+
 A history puts 44 messages into log files of a few KiB, with flushes and steps of the services between the puts. It is
 recorded once. At a sample of its crash points a crash state is drawn as in a crash campaign and composed into an image.
 Half of the histories flush synchronously. Our store recovers the image in memory and is judged as in a campaign. The
@@ -9,10 +12,12 @@ peer recovers a copy of it in a directory, twice, and is judged by its answers. 
 survive.
 """
 
+import itertools
 import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -20,11 +25,13 @@ from time import perf_counter
 from tornpage.model.operations import Flush, Member, Put, PutBatch, Step
 from tornpage.model.state import CommitLog
 from tornpage.peers.judging import Expectation, ask, rulings_on
+from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import Process
 from tornpage.peers.rocketmq.store import java_settings
-from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.campaign.workers import Control, Died, PartProgress, Work
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.disk.certificate import assert_legal
-from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.images import compose, in_flight_writes
 from tornpage.properties.disk.sampling import draw
@@ -52,7 +59,7 @@ _FILES_MIN, _RECORDS_MIN = 2, 10
 class PeerPlan:
     """A run: settings of every history, first seed, and limits.
 
-    Every `every`-th crash point is taken.
+    Every `every`-th crash point is taken. `workers` is the number of processes.
     """
 
     settings: Settings
@@ -60,6 +67,7 @@ class PeerPlan:
     states: int | None = None
     seconds: float | None = None
     every: int = EVERY
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +80,43 @@ class Example:
     image: Image
 
 
+@dataclass(frozen=True, slots=True)
+class StateVerdict:
+    """The verdicts on one crash state.
+
+    `own` is the number that our store breaks, and the sentence; None if it breaks none. `peer` are the numbers that
+    the peer breaks.
+    """
+
+    own: tuple[int, str] | None
+    peer: tuple[int, ...]
+
+
+@dataclass
+class HistoryVerdicts:
+    """The verdicts on the states of one history, in order.
+
+    `examples` has the first example of each number, with the index of its state. `is_cut` says that an interrupt ended
+    the history early.
+    """
+
+    number: int
+    sync_flush: bool
+    states: list[StateVerdict] = field(default_factory=list)
+    examples: dict[int, tuple[int, Example]] = field(default_factory=dict)
+    proven_legal: int = 0
+    starts: int = 0
+    peer_seconds: float = 0.0
+    is_cut: bool = False
+
+
 @dataclass
 class PeerExploration:
     """Counts of a run.
 
     `peer_broken` and `own_broken` count the states in which a number is broken, `peer_states` and `own_states` those in
-    which any number is. `by_flush` has the states and the broken states of the peer for each flush type.
+    which any number is. `by_flush` has the states and the broken states of the peer for each flush type. `lost` has a
+    sentence for each history whose process died.
     """
 
     peer: str
@@ -91,47 +130,102 @@ class PeerExploration:
     own_sentences: dict[int, str] = field(default_factory=dict)
     by_flush: dict[str, Counter[str]] = field(default_factory=dict)
     examples: dict[int, Example] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
     starts: int = 0
     seconds: float = 0.0
     peer_seconds: float = 0.0
     interrupted: bool = False
 
+    def add(self, made: HistoryVerdicts, states_max: int | None) -> None:
+        """Add the verdicts on a history, up to a number of states in the whole run."""
+        count = len(made.states) if states_max is None else min(len(made.states), states_max - self.states)
+        self.histories += 1
+        self.proven_legal += made.proven_legal
+        self.starts += made.starts
+        self.peer_seconds += made.peer_seconds
+        flush = self.by_flush.setdefault("sync" if made.sync_flush else "async", Counter())
+        for verdict in made.states[:count]:
+            self.states += 1
+            self.peer_states += bool(verdict.peer)
+            self.peer_broken.update(verdict.peer)
+            flush["states"] += 1
+            flush["broken"] += bool(verdict.peer)
+            if verdict.own is not None:
+                number, sentence = verdict.own
+                self.own_states += 1
+                self.own_broken[number] += 1
+                self.own_sentences.setdefault(number, sentence)
+        for number, (index, example) in made.examples.items():
+            if index < count:
+                self.examples.setdefault(number, example)
+
 
 def explore_with_peer(
-    process: Process,
+    release: Release,
     plan: PeerPlan,
     *,
-    tracker: DirtyTracker,
     progress: Callable[[int, float], None] = lambda states, seconds: None,
 ) -> PeerExploration:
     """Run histories until a limit of the plan is reached.
 
-    An interrupt ends the run and keeps its results. Raises PeerUnavailable, HarnessError.
+    An interrupt ends the run and keeps its results. A history whose process died is left out and named. Raises
+    PeerUnavailable, HarnessError.
     """
-    result = PeerExploration(f"rocketmq:{process.release.version}")
+    result = PeerExploration(f"rocketmq:{release.version}")
     started = perf_counter()
 
-    def is_over() -> bool:
-        result.seconds = perf_counter() - started
-        progress(result.states, result.seconds)
-        return (plan.states is not None and result.states >= plan.states) or (
-            plan.seconds is not None and result.seconds >= plan.seconds
-        )
+    def watch(told: PartProgress) -> None:
+        progress(result.states + told.count, perf_counter() - started)
 
-    try:
-        with scratch_directory("tornpage-peer-images-", below=memory_directory()) as work:
-            while not is_over():
-                history = _History(plan, result.histories, tracker)
-                result.histories += 1
-                for state in history.states():
-                    _judge(process, history, state, Path(work) / "store", result)
-                    if is_over():
-                        break
-                result.proven_legal += history.proven_legal
-    except KeyboardInterrupt:
-        result.interrupted = True
-    result.starts, result.seconds = process.starts, perf_counter() - started
+    work = Work(
+        job=_Histories(release, plan), parts=itertools.count(), workers=plan.workers, seconds=plan.seconds,
+        holds_interrupts=True, watch=watch,
+    )  # fmt: skip
+    with closing(work.results()) as results:
+        for number, made in results:
+            if isinstance(made, Died):
+                result.lost.append(f"history {number}: its process {made.how}")
+                continue
+            result.add(made, plan.states)
+            progress(result.states, perf_counter() - started)
+            if plan.states is not None and result.states >= plan.states:
+                break
+    if result.lost and not result.states:
+        raise HarnessError(result.lost[0])
+    result.interrupted, result.seconds = work.interrupted, perf_counter() - started
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Histories:
+    """The job of a run: a part is the number of a history."""
+
+    release: Release
+    plan: PeerPlan
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[int, Control], HistoryVerdicts]]:
+        """Return the function that carries out one history, with a JVM that lives as long as the context."""
+        with (
+            choose_tracker("auto") as tracker,
+            Process(self.release) as process,
+            scratch_directory("tornpage-peer-images-", below=memory_directory()) as work,
+        ):
+
+            def carry_out(number: int, control: Control) -> HistoryVerdicts:
+                history = _History(self.plan, number, tracker)
+                made = HistoryVerdicts(number, history.settings.sync_flush)
+                starts = process.starts
+                for state in history.states():
+                    _judge(process, history, state, Path(work) / "store", made)
+                    control.tell(len(made.states), str(number))
+                    if control.is_stopped() or control.is_over():
+                        made.is_cut = True
+                        break
+                made.proven_legal, made.starts = history.proven_legal, process.starts - starts
+                return made
+
+            yield carry_out
 
 
 # ---- histories -------------------------------------------------------------------------------------------------------
@@ -220,30 +314,24 @@ class _History:
 # ---- one state -------------------------------------------------------------------------------------------------------
 
 
-def _judge(process: Process, history: _History, state: _State, directory: Path, result: PeerExploration) -> None:
+def _judge(process: Process, history: _History, state: _State, directory: Path, made: HistoryVerdicts) -> None:
     """Let our store and the peer recover one image, and count what they break."""
     trial, settings = history.trial, history.settings
     legal = trial.recovery.legal_at(trial.spans[state.span], at_rest=state.at_rest, kill=settings.disk == "kill")
-    result.states += 1
+    own: tuple[int, str] | None = None
     try:
         found = trial.recovery.judged(trial.pair.last_disk(state.image), legal, trial.recovery.versions_at(state.event))
         trial.environment.give_up(found.store)
     except GuaranteeBroken as broken:
-        result.own_states += 1
-        result.own_broken[broken.contract] += 1
-        result.own_sentences.setdefault(broken.contract, str(broken))
+        own = broken.contract, str(broken)
     started = perf_counter()
     rulings = _peer_rulings(process, history, state, directory, floor=min(key[0] for key in legal))
-    result.peer_seconds += perf_counter() - started
+    made.peer_seconds += perf_counter() - started
     broken_numbers = [ruling for ruling in rulings if ruling.verdict == "broken"]
-    result.peer_states += bool(broken_numbers)
-    flush = result.by_flush.setdefault("sync" if settings.sync_flush else "async", Counter())
-    flush["states"] += 1
-    flush["broken"] += bool(broken_numbers)
     for ruling in broken_numbers:
-        result.peer_broken[ruling.contract] += 1
         example = Example(ruling, history.number, settings.sync_flush, state.image)
-        result.examples.setdefault(ruling.contract, example)
+        made.examples.setdefault(ruling.contract, (len(made.states), example))
+    made.states.append(StateVerdict(own, tuple(ruling.contract for ruling in broken_numbers)))
 
 
 def _peer_rulings(process: Process, history: _History, state: _State, directory: Path, *, floor: int) -> list[Ruling]:

@@ -180,12 +180,12 @@ def ask(process: Process, directory: str, settings: Mapping[str, Any], keys: Seq
         with opened(process, directory, settings) as store:
             if not store.loaded:
                 return PeerAnswers(failed=(7, store.reason))
-            log, verb = store.log(), "read"
             if not store.dispatched:
-                return PeerAnswers(log, failed=(16, store.reason))
-            queues = {(queue.topic, queue.queue_id): (queue, *store.messages(queue)) for queue in store.queues()}
-            found = store.query(keys, count=_QUERY_MAX) if keys else []
-            return PeerAnswers(log, queues, dict(zip(keys, found, strict=True)))
+                return PeerAnswers(store.log(), failed=(16, store.reason))
+            verb = "read"
+            told = store.everything(keys, count=_QUERY_MAX)
+            queues = {(each[0].topic, each[0].queue_id): each for each in told.queues}
+            return PeerAnswers(told.log, queues, dict(zip(keys, told.found, strict=True)))
     except PeerTimeout as late:
         return PeerAnswers(failed=(16, str(late)))
     except PeerCrashed as crash:

@@ -12,7 +12,17 @@ from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.peers.errors import PeerError
 from tornpage.peers.rocketmq.process import Process
 
-__all__ = ["Found", "LogBounds", "Mode", "PeerMessage", "PeerQueue", "PeerStore", "java_settings", "opened"]
+__all__ = [
+    "Everything",
+    "Found",
+    "LogBounds",
+    "Mode",
+    "PeerMessage",
+    "PeerQueue",
+    "PeerStore",
+    "java_settings",
+    "opened",
+]
 
 Mode = Literal["stock", "light"]
 """`stock` starts and stops the store as a broker does. `light` loads and dispatches without start and stop."""
@@ -79,13 +89,23 @@ class PeerStore:
 
     def log(self) -> LogBounds:
         """Return the bounds of the log."""
-        answer = self._process.ask("log")
-        return LogBounds(answer["min"], answer["max"], answer["behind"])
+        return _bounds_in(self._process.ask("log"))
 
     def queues(self) -> list[PeerQueue]:
         """Return all queues, by topic and id."""
-        rows = self._process.ask("queues")["queues"]
-        return [PeerQueue(row["topic"], row["queue"], row["min"], row["max"]) for row in rows]
+        return [_queue_in(row) for row in self._process.ask("queues")["queues"]]
+
+    def everything(self, keys: Sequence[tuple[str, str]], *, count: int = 64) -> "Everything":
+        """Return the answers to all reads, by one request.
+
+        The answers are those of `log`, `queues`, `messages` of each queue, and `query`. A store with many messages
+        needs the single requests.
+        """
+        answer = self._process.ask("everything", keys=[list(key) for key in keys], count=count)
+        queues = [
+            (_queue_in(row), *_places_in(read)) for row, read in zip(answer["queues"], answer["read"], strict=True)
+        ]
+        return Everything(_bounds_in(answer["log"]), queues, _found_in(answer["found"]))
 
     def messages(self, queue: PeerQueue) -> tuple[list[PeerMessage], list[tuple[int, str]]]:
         """Return the messages of a queue and the places without one.
@@ -101,19 +121,45 @@ class PeerStore:
                 queue=queue.queue_id,
                 **{"from": first, "count": min(_READ_MAX, queue.end - first)},
             )
-            gaps += [(place, status) for place, status in answer["gaps"]]
-            messages += [
-                PeerMessage(
-                    row["place"], row["offset"], row["size"], row["record"], row["body"], row["tags"], row["number"]
-                )
-                for row in answer["messages"]
-            ]
+            found, missing = _places_in(answer)
+            messages, gaps = messages + found, gaps + missing
         return messages, gaps
 
     def query(self, keys: Sequence[tuple[str, str]], *, count: int = 64) -> list[list[Found]]:
         """Return up to `count` records for each key of a topic."""
-        answers = self._process.ask("query", keys=[list(key) for key in keys], count=count)["found"]
-        return [[(offset, size, sha256) for offset, size, sha256 in rows] for rows in answers]
+        return _found_in(self._process.ask("query", keys=[list(key) for key in keys], count=count)["found"])
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """The answers to all reads of a store.
+
+    `queues` has each queue with its messages and its places without one. `found` has the records of each key.
+    """
+
+    log: LogBounds
+    queues: Sequence[tuple[PeerQueue, list[PeerMessage], list[tuple[int, str]]]]
+    found: Sequence[list[Found]]
+
+
+def _bounds_in(answer: Mapping[str, Any]) -> LogBounds:
+    return LogBounds(answer["min"], answer["max"], answer["behind"])
+
+
+def _queue_in(row: Mapping[str, Any]) -> PeerQueue:
+    return PeerQueue(row["topic"], row["queue"], row["min"], row["max"])
+
+
+def _places_in(answer: Mapping[str, Any]) -> tuple[list[PeerMessage], list[tuple[int, str]]]:
+    messages = [
+        PeerMessage(row["place"], row["offset"], row["size"], row["record"], row["body"], row["tags"], row["number"])
+        for row in answer["messages"]
+    ]
+    return messages, [(place, status) for place, status in answer["gaps"]]
+
+
+def _found_in(answers: Sequence[Sequence[Sequence[Any]]]) -> list[list[Found]]:
+    return [[(offset, size, sha256) for offset, size, sha256 in rows] for rows in answers]
 
 
 @contextmanager

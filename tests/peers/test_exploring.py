@@ -11,7 +11,6 @@ from tornpage.peers.exploring import PeerExploration, PeerPlan, explore_with_pee
 from tornpage.peers.judging import judge_with_peer
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import Process
-from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.judge.image import read_image
 from tornpage.properties.judge.shape import SettingsOverride
 from tornpage.properties.program.case import Settings
@@ -20,9 +19,8 @@ from tornpage.render.peers import interval
 PEER = ("--peer", "rocketmq:4.9.3")
 
 
-def explored(release: Release, settings: Settings, *, states: int) -> PeerExploration:
-    with choose_tracker("auto") as tracker, Process(release) as process:
-        return explore_with_peer(process, PeerPlan(settings, states=states), tracker=tracker)
+def explored(release: Release, settings: Settings, *, states: int, workers: int = 1) -> PeerExploration:
+    return explore_with_peer(release, PeerPlan(settings, states=states, workers=workers))
 
 
 def run(*arguments: str) -> Result:
@@ -31,12 +29,13 @@ def run(*arguments: str) -> Result:
     return done
 
 
-def test_equal_seeds_give_equal_counts(release: Release) -> None:
-    first, second = (explored(release, Settings(disk="journal"), states=40) for _ in range(2))
+def test_equal_seeds_give_equal_counts_with_any_number_of_workers(release: Release) -> None:
+    first, second = (explored(release, Settings(disk="journal"), states=40, workers=count) for count in (1, 2))
     assert first.states == 40
     assert first.own_states == 0
     assert first.peer_broken == second.peer_broken
-    assert first.peer_broken[7] > 0
+    assert first.peer_broken[7] == 0
+    assert first.peer_broken[5] > 0
     assert first.by_flush == second.by_flush
     assert first.proven_legal > 0
     assert {number: example.ruling for number, example in first.examples.items()} == {
@@ -47,7 +46,13 @@ def test_equal_seeds_give_equal_counts(release: Release) -> None:
 def test_a_killed_process_leaves_what_java_opens(release: Release) -> None:
     found = explored(release, Settings(disk="kill"), states=30)
     assert (found.states, found.own_states) == (30, 0)
-    assert found.peer_broken[1] == found.peer_broken[2] == 0
+    assert found.peer_broken[1] == found.peer_broken[2] == found.peer_broken[7] == 0
+
+
+def test_file_made_in_place_keeps_java_from_starting(release: Release) -> None:
+    found = explored(release, Settings(disk="journal", bug="made-in-place"), states=60)
+    assert found.own_broken[7] > 0
+    assert found.peer_broken[7] > 0
 
 
 def test_a_planted_bug_is_ours_and_not_the_peers(release: Release) -> None:
@@ -61,12 +66,12 @@ def test_the_first_images_are_kept_and_judged_again(release: Release, tmp_path: 
     assert (done.exit_code, document["verdict"], document["figures"]["states"]) == (0, "holds", 40)
     (peer,) = document["peers"]
     rows = {row["number"]: row for row in peer["by_number"]}
-    assert 0 < rows[7]["low"] < rows[7]["share"] == rows[7]["states_broken"] / 40 < rows[7]["high"] < 1
+    assert 0 < rows[5]["low"] < rows[5]["share"] == rows[5]["states_broken"] / 40 < rows[5]["high"] < 1
     assert {path.name for path in (tmp_path / "images").iterdir()} == {f"contract-{number}" for number in rows}
     with Process(release) as process:
         override = SettingsOverride().with_numbers(maxHashSlotNum=50)
-        found = judge_with_peer(process, read_image(tmp_path / "images" / "contract-7"), override=override)
-    assert found.numbers("broken") == [7]
+        found = judge_with_peer(process, read_image(tmp_path / "images" / "contract-5"), override=override)
+    assert 5 in found.numbers("broken")
     text = run("crashes", *PEER, "--states", "5", "--out", str(tmp_path)).stdout
     assert "rocketmq:4.9.3: " in text
     assert text.endswith("verdict: holds\n")
@@ -76,7 +81,6 @@ def test_the_first_images_are_kept_and_judged_again(release: Release, tmp_path: 
     ("arguments", "line"),
     [
         (("crashes", "--every", "3"), "give --peer too"),
-        (("crashes", *PEER, "--workers", "2"), "--workers is not for runs with --peer"),
         (("crashes", *PEER, "--states-per-shard", "9"), "--states-per-shard is not for runs with --peer"),
         (("crashes", "--peer", "java"), "'java' is no peer; give rocketmq:VERSION"),
     ],

@@ -214,7 +214,7 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
             refuse("--every chooses the images that a peer opens; give --peer too")
         _carry_out(exploring.explore_crashes, context, **asked)
         return
-    for name in ("faults", "workers", "strategy", "failures", "states_per_shard", "history"):
+    for name in ("faults", "strategy", "failures", "states_per_shard", "history"):
         if asked[name]:
             refuse(f"--{_OPTION_OF.get(name, name)} is not for runs with --peer; leave it out")
     _carry_out(exploring.explore_crashes_with_peer, context, **asked)

@@ -112,26 +112,22 @@ def explore_crashes_with_peer(request: Request) -> tuple[Outcome, str]:
     from tornpage.outcomes.peers import releases_named
     from tornpage.peers.errors import PeerUnavailable
     from tornpage.peers.exploring import EVERY, PeerPlan, explore_with_peer
-    from tornpage.peers.rocketmq.process import Process
     from tornpage.properties.contract import HarnessError
-    from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.program.case import Settings
     from tornpage.render.peers import peer_command, peer_outcome
 
     assert request.peer is not None
     (release,) = releases_named((request.peer,))
     settings = Settings(file_bytes=request.file_bytes or 16384, disk=request.disk, bug=request.bug)
-    plan = PeerPlan(settings, request.seed, request.states, request.time_limit_s, request.every or EVERY)
+    plan = PeerPlan(
+        settings, request.seed, request.states, request.time_limit_s, request.every or EVERY, request.workers or 1
+    )
     again = peer_command(plan, request.peer)
     say(again)
     total, unit = request.progress_total
     try:
-        with (
-            choose_tracker("auto") as tracker,
-            Process(release) as process,
-            states_progress("exploring", total=total, unit=unit) as show,
-        ):
-            result = explore_with_peer(process, plan, tracker=tracker, progress=show)
+        with states_progress("exploring", total=total, unit=unit) as show:
+            result = explore_with_peer(release, plan, progress=show)
     except PeerUnavailable as error:
         refuse(str(error))
     except HarnessError as error:

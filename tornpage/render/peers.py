@@ -25,6 +25,7 @@ def peer_command(plan: PeerPlan, peer: str) -> str:
         f"--states {plan.states}" if plan.states is not None else "",
         f"--seconds {plan.seconds:g}" if plan.seconds is not None else "",
         f"--every {plan.every} --seed {plan.seed} --disk {settings.disk} --file-bytes {settings.file_bytes}",
+        f"--workers {plan.workers}" if plan.workers > 1 else "",
         f"--bug {settings.bug}" if settings.bug else "",
     )
     return " ".join(["tornpage explore crashes", *filter(None, parts)])
@@ -127,5 +128,6 @@ def _text(result: PeerExploration, outcome: Outcome, rows: list[dict[str, Any]],
         )
     lines += ["", f"our store: {result.own_states:,} images with a broken promise"]
     lines += [f"{number:>3}  {text}" for number, text in sorted(result.own_sentences.items())]
+    lines += result.lost
     lines += ["", command, f"verdict: {'interrupted' if result.interrupted else outcome.verdict}"]
     return "\n".join(lines)

@@ -85,6 +85,8 @@ public final class Driver {
                         number(request, "count"));
             case "query":
                 return Json.object("found", found((List<?>) request.get("keys"), number(request, "count")));
+            case "everything":
+                return everything((List<?>) request.get("keys"), number(request, "count"));
             case "close":
                 return close();
             default:
@@ -238,6 +240,22 @@ public final class Driver {
             }
         }
         return new ArrayList<>(found.values());
+    }
+
+    /** Answer all reads at once: bounds of the log, every place of every queue, and records by key. */
+    private Map<String, Object> everything(List<?> keys, int count) throws Exception {
+        List<Object> queues = queues();
+        List<Object> read = new ArrayList<>();
+        for (Object each : queues) {
+            Map<?, ?> queue = (Map<?, ?>) each;
+            long from = (Long) queue.get("min");
+            long end = (Long) queue.get("max");
+            read.add(read((String) queue.get("topic"), (Integer) queue.get("queue"), from,
+                    (int) Math.max(0, Math.min(Integer.MAX_VALUE, end - from))));
+        }
+        return Json.object("log", Json.object("min", store.getMinPhyOffset(), "max", store.getMaxPhyOffset(),
+                "behind", store.dispatchBehindBytes()), "queues", queues, "read", read,
+                "found", keys.isEmpty() ? keys : found(keys, count));
     }
 
     /** Read `count` places of a queue: the messages found, and the places at which a pull found none. */
