@@ -1,11 +1,11 @@
-"""Open crash images of our store's histories with our store and with a peer.
+"""Open crash images with our store and with a peer, and count broken promises.
 
-Counts are those of broken promises.
+The images are crash states of our store's histories, or of the peer's own writes (peers/own_histories.py).
 
 Each history is one part of the run. Parts may be carried out by several processes, each with a JVM of its own. Results
 are merged in the order of the histories, so that equal seeds give equal counts with any number of processes.
 
-A history puts 44 messages into log files of a few KiB, with flushes and steps of the services between the puts. It is
+A history of our store puts 44 messages into log files of a few KiB, with flushes and steps of the services between the puts. It is
 recorded once. At a sample of its crash points a crash state is drawn as in a crash campaign and composed into an image.
 Half of the histories flush synchronously. Our store recovers the image in memory and is judged as in a campaign. The
 peer recovers a copy of it in a directory, twice, and is judged by its answers. The model says which records had to
@@ -21,10 +21,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
+from typing import Literal
 
 from tornpage.model.operations import Flush, Member, Put, PutBatch, Step
 from tornpage.model.state import CommitLog
-from tornpage.peers.judging import Expectation, ask, rulings_on
+from tornpage.peers.judging import Expectation, ask, judge_with_peer, rulings_on
+from tornpage.peers.own_histories import OWN_OVERRIDE, OwnHistory, OwnState
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import Process
 from tornpage.peers.rocketmq.store import java_settings
@@ -35,15 +37,21 @@ from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.images import compose, in_flight_writes
 from tornpage.properties.disk.sampling import draw
-from tornpage.properties.judge.image import write_image
+from tornpage.properties.judge.image import read_image, write_image
+from tornpage.properties.judge.judgement import evidence_of
+from tornpage.properties.judge.judgement import rulings_on as rulings_on_image
 from tornpage.properties.judge.rulings import Ruling
 from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted import parts_of
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.translation import store_config
 from tornpage.properties.scratch import memory_directory, scratch_directory
 
-__all__ = ["EVERY", "Example", "PeerExploration", "PeerPlan", "explore_with_peer"]
+__all__ = ["EVERY", "Example", "PeerExploration", "PeerPlan", "Writer", "explore_with_peer"]
+
+Writer = Literal["ours", "peer"]
+"""Whose writes are crashed."""
 
 EVERY = 10
 """Every n-th crash point is taken by default."""
@@ -59,7 +67,8 @@ _FILES_MIN, _RECORDS_MIN = 2, 10
 class PeerPlan:
     """A run: settings of every history, first seed, and limits.
 
-    Every `every`-th crash point is taken. `workers` is the number of processes.
+    Every `every`-th crash point is taken. `workers` is the number of processes. `writer` says whose histories are
+    crashed: those of our store, or those of the peer.
     """
 
     settings: Settings
@@ -68,6 +77,7 @@ class PeerPlan:
     seconds: float | None = None
     every: int = EVERY
     workers: int = 1
+    writer: Writer = "ours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,19 +223,40 @@ class _Histories:
         ):
 
             def carry_out(number: int, control: Control) -> HistoryVerdicts:
-                history = _History(self.plan, number, tracker)
-                made = HistoryVerdicts(number, history.settings.sync_flush)
-                starts = process.starts
-                for state in history.states():
-                    _judge(process, history, state, Path(work) / "store", made)
+                made, starts = HistoryVerdicts(number, sync_flush=number % 2 == 1), process.starts
+                by_writer = self._of_ours if self.plan.writer == "ours" else self._of_the_peer
+                for _ in by_writer(made, process, tracker, Path(work) / "store"):
                     control.tell(len(made.states), str(number))
                     if control.is_stopped() or control.is_over():
                         made.is_cut = True
                         break
-                made.proven_legal, made.starts = history.proven_legal, process.starts - starts
+                made.starts = process.starts - starts
                 return made
 
             yield carry_out
+
+    def _of_ours(
+        self, made: HistoryVerdicts, process: Process, tracker: DirtyTracker, directory: Path
+    ) -> Iterator[None]:
+        """Judge the crash states of a history of our store, one at a time."""
+        history = _History(self.plan, made.number, tracker)
+        for state in history.states():
+            _judge(process, history, state, directory, made)
+            made.proven_legal = history.proven_legal
+            yield
+
+    def _of_the_peer(
+        self, made: HistoryVerdicts, process: Process, tracker: DirtyTracker, directory: Path
+    ) -> Iterator[None]:
+        """Record a history of the peer and judge its crash states, one at a time."""
+        plan = self.plan
+        with closing(
+            OwnHistory(self.release, plan.settings, seed=plan.seed, number=made.number, every=plan.every)
+        ) as history:
+            for state in history.states():
+                _judge_own(process, state, directory, made, bug=plan.settings.bug)
+                made.proven_legal = history.proven_legal
+                yield
 
 
 # ---- histories -------------------------------------------------------------------------------------------------------
@@ -330,6 +361,27 @@ def _judge(process: Process, history: _History, state: _State, directory: Path, 
     broken_numbers = [ruling for ruling in rulings if ruling.verdict == "broken"]
     for ruling in broken_numbers:
         example = Example(ruling, history.number, settings.sync_flush, state.image)
+        made.examples.setdefault(ruling.contract, (len(made.states), example))
+    made.states.append(StateVerdict(own, tuple(ruling.contract for ruling in broken_numbers)))
+
+
+def _judge_own(process: Process, state: OwnState, directory: Path, made: HistoryVerdicts, *, bug: str) -> None:
+    """Let our store and the peer recover one image of the peer's own writes, and judge both as `judge --peer` does.
+
+    Our recovery is not repeated, so number 6 is judged for the peer only.
+    """
+    shutil.rmtree(directory, ignore_errors=True)
+    write_image(state.image, directory)
+    seen = read_image(directory)
+    with evidence_of(seen, override=OWN_OVERRIDE, truth=state.truth, components=parts_of(bug)) as evidence:
+        broken_rulings = [ruling for ruling in rulings_on_image(evidence) if ruling.verdict == "broken"]
+    own = next(((each.contract, f"contract {each.contract}: {each.sentence}") for each in broken_rulings), None)
+    started = perf_counter()
+    judgement = judge_with_peer(process, seen, override=OWN_OVERRIDE, truth=state.truth)
+    made.peer_seconds += perf_counter() - started
+    broken_numbers = [ruling for ruling in judgement.rulings if ruling.verdict == "broken"]
+    for ruling in broken_numbers:
+        example = Example(ruling, made.number, made.sync_flush, state.image)
         made.examples.setdefault(ruling.contract, (len(made.states), example))
     made.states.append(StateVerdict(own, tuple(ruling.contract for ruling in broken_numbers)))
 

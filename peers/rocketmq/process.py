@@ -22,9 +22,9 @@ from tornpage.peers.errors import PeerCrashed, PeerFailed, PeerTimeout, PeerUnav
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.properties.scratch import remove_tree
 
-__all__ = ["Limits", "Pool", "Process"]
+__all__ = ["OPENED", "Limits", "Pool", "Process"]
 
-_OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref", "java.lang", "java.util", "java.util.concurrent")
+OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref", "java.lang", "java.util", "java.util.concurrent")
 """Packages of Java that the store of 4.9.3 and our driver reach by reflection."""
 
 _STARTS_MAX = 3
@@ -111,7 +111,7 @@ class Process:
         limits = self._limits
         command = [
             self.release.java,
-            *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+            *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED),
             f"-Xmx{limits.heap_mib}m",
             f"-XX:MaxDirectMemorySize={limits.direct_mib}m",
             "-XX:-UsePerfData",

@@ -55,6 +55,14 @@ def test_file_made_in_place_keeps_java_from_starting(release: Release) -> None:
     assert found.peer_broken[7] > 0
 
 
+def test_our_store_opens_crash_states_of_javas_own_writes(release: Release) -> None:
+    """Java's files can be short; our store opens all of them and keeps every acknowledged record."""
+    settings = Settings(disk="journal")
+    found = explore_with_peer(release, PeerPlan(settings, states=16, every=40, writer="peer"))
+    assert (found.states, found.own_states, found.lost) == (16, 0, [])
+    assert found.proven_legal > 0
+
+
 def test_a_planted_bug_is_ours_and_not_the_peers(release: Release) -> None:
     found = explored(release, Settings(bug="lying-flush"), states=40)
     assert found.own_broken[2] > 0
@@ -81,6 +89,7 @@ def test_the_first_images_are_kept_and_judged_again(release: Release, tmp_path: 
     ("arguments", "line"),
     [
         (("crashes", "--every", "3"), "give --peer too"),
+        (("crashes", "--writer", "peer"), "give --peer too"),
         (("crashes", *PEER, "--states-per-shard", "9"), "--states-per-shard is not for runs with --peer"),
         (("crashes", "--peer", "java"), "'java' is no peer; give rocketmq:VERSION"),
     ],

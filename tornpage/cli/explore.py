@@ -190,6 +190,12 @@ _file_bytes_option = click.option(
 @click.option(
     "--every", type=click.IntRange(min=1), default=None, help="With --peer: take every n-th crash point (10)."
 )
+@click.option(
+    "--writer",
+    type=click.Choice(["ours", "peer"]),
+    default=None,
+    help="With --peer: crash histories of our store, or of the peer, recorded live (ours).",
+)
 @options.disk_option
 @options.bug_option
 @options.seed_option
@@ -207,11 +213,13 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
     tornpage explore crashes --bug lying-flush        (must be broken)
     tornpage explore crashes --fault 'sync-lost: kind=log and nth=3' --fault no-space
     tornpage explore crashes --seconds 60 --history RUNS     (then: tornpage report --history RUNS)
-    tornpage explore crashes --peer rocketmq:4.9.3 --states 1000
+    tornpage explore crashes --peer rocketmq:4.9.3 --states 1000 --workers 2
+    tornpage explore crashes --peer rocketmq:4.9.3 --states 1000 --writer peer --disk journal
     """
     if asked["peer"] is None:
-        if asked["every"] is not None:
-            refuse("--every chooses the images that a peer opens; give --peer too")
+        for name in ("every", "writer"):
+            if asked[name] is not None:
+                refuse(f"--{name} chooses the images that a peer opens; give --peer too")
         _carry_out(exploring.explore_crashes, context, **asked)
         return
     for name in ("faults", "strategy", "failures", "states_per_shard", "history"):

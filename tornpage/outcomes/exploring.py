@@ -11,6 +11,7 @@ from tornpage.outcomes.targets import refusing_targets, usable_settings
 
 if TYPE_CHECKING:
     from tornpage.model.operations import AimFault
+    from tornpage.peers.exploring import Writer
     from tornpage.properties.explore.crashes.scheduling import Strategy
     from tornpage.properties.explore.foreign.campaign import Start
     from tornpage.properties.explore.kills.child import KillMode
@@ -61,6 +62,7 @@ class Request:
     every: int | None = None
     nodes: int = 2
     length: int = 0
+    writer: "Writer | None" = None
     disk: "Disk" = "posix-strict"
     bug: str = ""
     seed: int = 0
@@ -120,8 +122,9 @@ def explore_crashes_with_peer(request: Request) -> tuple[Outcome, str]:
     (release,) = releases_named((request.peer,))
     settings = Settings(file_bytes=request.file_bytes or 16384, disk=request.disk, bug=request.bug)
     plan = PeerPlan(
-        settings, request.seed, request.states, request.time_limit_s, request.every or EVERY, request.workers or 1
-    )
+        settings, request.seed, request.states, request.time_limit_s, request.every or EVERY, request.workers or 1,
+        request.writer or "ours",
+    )  # fmt: skip
     again = peer_command(plan, request.peer)
     say(again)
     total, unit = request.progress_total

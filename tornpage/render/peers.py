@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tornpage.cli.document import Outcome, warn
-from tornpage.peers.exploring import PeerExploration, PeerPlan
+from tornpage.peers.exploring import PeerExploration, PeerPlan, Writer
 from tornpage.properties.findings import Finding
 from tornpage.properties.judge.image import write_image
 from tornpage.properties.judge.rulings import NAMES
@@ -13,6 +13,7 @@ from tornpage.run.directory import IMAGES
 
 __all__ = ["interval", "peer_command", "peer_outcome"]
 
+_WRITERS = {"ours": "our store", "peer": "the peer"}
 _Z = 1.96
 """Quantile of the normal distribution for an interval of 95 %."""
 
@@ -26,6 +27,7 @@ def peer_command(plan: PeerPlan, peer: str) -> str:
         f"--seconds {plan.seconds:g}" if plan.seconds is not None else "",
         f"--every {plan.every} --seed {plan.seed} --disk {settings.disk} --file-bytes {settings.file_bytes}",
         f"--workers {plan.workers}" if plan.workers > 1 else "",
+        f"--writer {plan.writer}" if plan.writer != "ours" else "",
         f"--bug {settings.bug}" if settings.bug else "",
     )
     return " ".join(["tornpage explore crashes", *filter(None, parts)])
@@ -77,6 +79,7 @@ def peer_outcome(result: PeerExploration, plan: PeerPlan, *, command: str, out: 
     ]
     peer: dict[str, Any] = {
         "peer": result.peer,
+        "writer": plan.writer,
         "states": result.states,
         "states_broken": result.peer_states,
         "share": result.peer_states / max(result.states, 1),
@@ -97,7 +100,7 @@ def peer_outcome(result: PeerExploration, plan: PeerPlan, *, command: str, out: 
     )
     if out is not None:
         _write_images(result, Path(out) / IMAGES, outcome)
-    return outcome, _text(result, outcome, rows, command)
+    return outcome, _text(result, outcome, rows, command, writer=plan.writer)
 
 
 def _write_images(result: PeerExploration, directory: Path, outcome: Outcome) -> None:
@@ -110,11 +113,14 @@ def _write_images(result: PeerExploration, directory: Path, outcome: Outcome) ->
             return
 
 
-def _text(result: PeerExploration, outcome: Outcome, rows: list[dict[str, Any]], command: str) -> str:
+def _text(
+    result: PeerExploration, outcome: Outcome, rows: list[dict[str, Any]], command: str, *, writer: Writer
+) -> str:
     low, high = interval(result.peer_states, result.states)
     share = result.peer_states / max(result.states, 1)
     lines = [
-        f"{result.states:,} crash images of {result.histories:,} histories, {result.proven_legal:,} proven legal; "
+        f"{result.states:,} crash images of {result.histories:,} histories of {_WRITERS[writer]}, "
+        f"{result.proven_legal:,} proven legal; "
         f"{outcome.figures['states_per_s']:.1f} states/s",
         "",
         f"{result.peer}: {result.peer_states:,} images with a broken promise, {share:.1%} "

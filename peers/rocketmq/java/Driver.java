@@ -132,7 +132,7 @@ public final class Driver {
         return Json.object("loaded", true, "dispatched", true, "reason", "");
     }
 
-    private static void configure(MessageStoreConfig config, String name, Object value) throws Exception {
+    static void configure(MessageStoreConfig config, String name, Object value) throws Exception {
         String setter = "set" + Character.toUpperCase(name.charAt(0)) + name.substring(1);
         for (Method method : MessageStoreConfig.class.getMethods()) {
             if (!method.getName().equals(setter) || method.getParameterCount() != 1) {

@@ -1,0 +1,182 @@
+"""Crash states of a peer's own writes: a live peer is recorded once, and its crash states are composed many times.
+
+The peer runs as a store under test (properties/foreign): its system calls are traced and its files are compared at each
+call. A history puts 44 messages, with flushes between them. Half of the histories flush synchronously. What had to
+survive a crash state is what the peer had acknowledged and flushed by then; the image itself says what its log is.
+"""
+
+import random
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from tornpage.model.operations import Flush, Put
+from tornpage.peers.errors import PeerUnavailable
+from tornpage.peers.rocketmq.installing import Release
+from tornpage.peers.rocketmq.process import OPENED
+from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.images import compose, in_flight_writes
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.foreign.process import StoreFailed
+from tornpage.properties.foreign.protocol import TargetUnusable
+from tornpage.properties.foreign.trial import TargetSpan, TargetTrial
+from tornpage.properties.judge.image import AcknowledgedRecord, Truth
+from tornpage.properties.judge.shape import SettingsOverride
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import ROOT
+
+__all__ = ["OWN_OVERRIDE", "OwnHistory", "OwnState"]
+
+_PUTS = 44
+_TOPICS = ("TopicA", "TopicB", "TopicC")
+_FILE_BYTES = 16384
+_NUMBERS = {
+    "mappedFileSizeCommitLog": _FILE_BYTES,
+    "mappedFileSizeConsumeQueue": 1280,
+    "maxHashSlotNum": 50,
+    "maxIndexNum": 400,
+}
+_TIMES = {"maxMessageSize": 8192, "diskMaxUsedSpaceRatio": 95}
+_ANSWER_S = 120.0
+_FILES_MIN, _RECORDS_MIN = 2, 10
+_LEGALITY_EVERY = 8
+_DRAWS = 8
+"""How many states of a power loss are drawn at one crash point, since a recording costs more than an image."""
+
+OWN_OVERRIDE = SettingsOverride(numbers=_NUMBERS)
+"""The settings of the recorded peer, for the judges of its images."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnState:
+    """One crash state of a peer's own writes: the image, and what had been acknowledged and flushed."""
+
+    image: Image
+    truth: Truth
+
+
+class OwnHistory:
+    """One recorded run of a peer. Close it at the end.
+
+    Raises PeerUnavailable if the peer cannot be recorded on this machine, GuaranteeBroken if it breaks a promise while
+    it runs.
+    """
+
+    def __init__(self, release: Release, settings: Settings, *, seed: int, number: int, every: int) -> None:
+        self.number = number
+        self.sync_flush = number % 2 == 1
+        self.proven_legal = 0
+        self._disk, self._every = settings.disk, every
+        self._rng = random.Random(f"own {seed} {number}")
+        command = _command(release, sync_flush=self.sync_flush)
+        traced = replace(settings, target=f"cmd:{shlex.join(command)}", answer_seconds=_ANSWER_S, bug="")
+        try:
+            self._trial = TargetTrial(traced)
+        except (TargetUnusable, StoreFailed) as error:
+            raise PeerUnavailable(f"the peer cannot be recorded here: {error}") from error
+        try:
+            if self._trial.why_no_power_loss:
+                raise PeerUnavailable(f"the peer cannot be recorded here: {self._trial.why_no_power_loss}")
+            self._run()
+            self._records = self._acknowledged()
+        except BaseException:
+            self._trial.end()
+            raise
+
+    def close(self) -> None:
+        """Kill the recorded peer and remove its directory."""
+        self._trial.end()
+
+    def _run(self) -> None:
+        rng = self._rng
+        for number in range(_PUTS):
+            self._trial.run(
+                Put(
+                    topic=rng.choice(_TOPICS), body_bytes=rng.choice((40, 400, 900, 900, 1400, 1900)),
+                    body_kind="random", fill=rng.randrange(1 << 16),
+                    properties=f"KEYS\x01k{rng.randrange(12)} o{number}",
+                )
+            )  # fmt: skip
+            if rng.random() < 0.12:
+                self._trial.run(Flush())
+
+    def _acknowledged(self) -> list[tuple[int, AcknowledgedRecord]]:
+        """Return each record with its end in the reference, as the files of the peer have it."""
+        trial = self._trial
+        state = DiskState(trial.files.base, disk="kill")
+        state.apply_all(trial.files.journal)
+        names, _ = state.visible()
+        files = {path: bytes(state.inodes[number].latest()) for path, number in names.items()}
+        found = []
+        for record in trial.log.records:
+            offset = trial.offset_of(record.offset)
+            base = offset // _FILE_BYTES * _FILE_BYTES
+            content = files[f"/commitlog/{base:020d}"][offset - base :]
+            size = int.from_bytes(content[:4], "big")
+            digest = sha256(content[:size]).hexdigest()
+            found.append((record.end_offset, AcknowledgedRecord(offset, size, digest, flushed=False)))
+        return found
+
+    def states(self) -> Iterator[OwnState]:
+        """Yield a crash state at every n-th crash point whose log has two files and ten records."""
+        trial, rng = self._trial, self._rng
+        base, journal = trial.files.base, trial.files.journal
+        state, applied, point = DiskState(base, disk=self._disk), 0, rng.randrange(self._every)
+        for span in trial.spans:
+            for event in range(span.first, span.last):
+                position = trial.files.events[event]
+                state.apply_all(journal[applied:position])
+                applied = max(applied, position)
+                if not self._is_counted(span):
+                    continue
+                point += 1
+                if point % self._every:
+                    continue
+                for drawn in range(1 if self._disk == "kill" else _DRAWS):
+                    survived = {} if self._disk == "kill" else draw(in_flight_writes(state), rng)
+                    image = compose(state, survived)
+                    if (point // self._every + drawn) % _LEGALITY_EVERY == 0:
+                        assert_legal(base, journal, applied, survived, image, disk=self._disk)
+                        self.proven_legal += 1
+                    yield OwnState(_below_root(image), self._truth(span))
+
+    def _is_counted(self, span: TargetSpan) -> bool:
+        count = len(span.before.log.records)
+        return count >= _RECORDS_MIN and self._records[count - 1][1].offset >= _FILE_BYTES * (_FILES_MIN - 1)
+
+    def _truth(self, span: TargetSpan) -> Truth:
+        """Return what was put up to an operation, its own record included.
+
+        `flushed` marks the records that had to survive: after a kill those that were acknowledged before the operation.
+        """
+        floor = span.before.floor("kill" if self._disk == "kill" else "power")
+        put = self._records[: len(span.after.log.records)]
+        records: Mapping[int, AcknowledgedRecord] = {
+            each.offset: replace(each, flushed=end <= floor) for end, each in put
+        }
+        return Truth(records, power_loss=True, has_copies=False)
+
+
+def _below_root(image: Image) -> Image:
+    directories = {ROOT if path == "/" else f"{ROOT}{path}" for path in image.directories}
+    return Image(frozenset({"/", *directories}), {f"{ROOT}{path}": content for path, content in image.files.items()})
+
+
+def _command(release: Release, *, sync_flush: bool) -> list[str]:
+    settings = [text for name, number in (_NUMBERS | _TIMES).items() for text in (name, str(number))]
+    return [
+        release.java,
+        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED),
+        "-Xmx128m",
+        "-XX:-UsePerfData",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        release.classpath,
+        "peer.Target",
+        "{dir}",
+        "sync" if sync_flush else "async",
+        *settings,
+    ]
