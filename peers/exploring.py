@@ -5,11 +5,11 @@ The images are crash states of our store's histories, or of the peer's own write
 Each history is one part of the run. Parts may be carried out by several processes, each with a JVM of its own. Results
 are merged in the order of the histories, so that equal seeds give equal counts with any number of processes.
 
-A history of our store puts 44 messages into log files of a few KiB, with flushes and steps of the services between the puts. It is
-recorded once. At a sample of its crash points a crash state is drawn as in a crash campaign and composed into an image.
-Half of the histories flush synchronously. Our store recovers the image in memory and is judged as in a campaign. The
-peer recovers a copy of it in a directory, twice, and is judged by its answers. The model says which records had to
-survive.
+A history of our store puts 44 messages into log files of a few KiB, with flushes and steps of the services between the
+puts. It is recorded once. At a sample of its crash points a crash state is drawn as in a crash campaign and composed
+into an image. Half of the histories flush synchronously. Our store recovers the image in memory and is judged as in a
+campaign. The peer recovers a copy of it in a directory, twice, and is judged by its answers. The model says which
+records had to survive.
 """
 
 import itertools

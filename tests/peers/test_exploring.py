@@ -49,8 +49,8 @@ def test_a_killed_process_leaves_what_java_opens(release: Release) -> None:
     assert found.peer_broken[1] == found.peer_broken[2] == found.peer_broken[7] == 0
 
 
-def test_file_made_in_place_keeps_java_from_starting(release: Release) -> None:
-    found = explored(release, Settings(disk="journal", bug="made-in-place"), states=60)
+def test_size_that_is_not_durable_keeps_java_from_starting(release: Release) -> None:
+    found = explored(release, Settings(disk="journal", bug="size-not-synced"), states=40)
     assert found.own_broken[7] > 0
     assert found.peer_broken[7] > 0
 
