@@ -7,7 +7,7 @@ survive a crash state is what the peer had acknowledged and flushed by then; the
 
 import random
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -153,9 +153,7 @@ class OwnHistory:
         """
         floor = span.before.floor("kill" if self._disk == "kill" else "power")
         put = self._records[: len(span.after.log.records)]
-        records: Mapping[int, AcknowledgedRecord] = {
-            each.offset: replace(each, flushed=end <= floor) for end, each in put
-        }
+        records = {each.offset: replace(each, flushed=end <= floor) for end, each in put}
         return Truth(records, power_loss=True, has_copies=False)
 
 
