@@ -215,7 +215,10 @@ class _Histories:
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[int, Control], HistoryVerdicts]]:
-        """Return the function that carries out one history, with a JVM that lives as long as the context."""
+        """Return the function that carries out one history.
+
+        Its JVM lives as long as the context.
+        """
         with (
             choose_tracker("auto") as tracker,
             Process(self.release) as process,
@@ -366,9 +369,9 @@ def _judge(process: Process, history: _History, state: _State, directory: Path, 
 
 
 def _judge_own(process: Process, state: OwnState, directory: Path, made: HistoryVerdicts, *, bug: str) -> None:
-    """Let our store and the peer recover one image of the peer's own writes, and judge both as `judge --peer` does.
+    """Judge our store and the peer on one image of the peer's own writes.
 
-    Our recovery is not repeated, so number 6 is judged for the peer only.
+    The judges are those of `judge --peer`.     Our recovery is not repeated, so number 6 is judged for the peer only.
     """
     shutil.rmtree(directory, ignore_errors=True)
     write_image(state.image, directory)

@@ -1,8 +1,9 @@
-"""Crash states of a peer's own writes: a live peer is recorded once, and its crash states are composed many times.
+"""Crash states of a peer's own writes.
 
-The peer runs as a store under test (properties/foreign): its system calls are traced and its files are compared at each
-call. A history puts 44 messages, with flushes between them. Half of the histories flush synchronously. What had to
-survive a crash state is what the peer had acknowledged and flushed by then; the image itself says what its log is.
+A live peer is recorded once, and its crash states are composed many times. It runs as a store under test
+(properties/foreign): its system calls are traced and its files are compared at each call. A history puts 44 messages,
+with flushes between them. Half of the histories flush synchronously. What had to survive a crash state is what the peer
+had acknowledged and flushed by then; the image itself says what its log is.
 """
 
 import random
@@ -51,7 +52,10 @@ OWN_OVERRIDE = SettingsOverride(numbers=_NUMBERS)
 
 @dataclass(frozen=True, slots=True)
 class OwnState:
-    """One crash state of a peer's own writes: the image, and what had been acknowledged and flushed."""
+    """One crash state of a peer's own writes.
+
+    `truth` is what had been put, and what had to survive.
+    """
 
     image: Image
     truth: Truth

@@ -29,7 +29,10 @@ _NO_FOLDER = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
 
 class WholeFiles:
-    """Creates files in the folders of one store. One thread at a time creates files for one directory."""
+    """Creates files in the folders of one store.
+
+    One thread at a time creates files for one directory.
+    """
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -119,12 +122,15 @@ class WholeFiles:
         )
 
     def leftovers(self, tops: Collection[str]) -> dict[str, int]:
-        """Return path and size in bytes of each file that a crash left in the folders of some directories."""
+        """Return path and size in bytes of each leftover in the folders of some directories."""
         stats = {path: self._files.stat(path) for path in (f"{top}{UNFINISHED}/{_PART}" for top in tops)}
         return {path: stat.size_bytes for path, stat in stats.items() if stat is not None and stat.kind == "file"}
 
     def prepare(self, tops: Collection[str]) -> None:
-        """Create the folders of some directories. Raises OSError if that fails, unless it is not permitted."""
+        """Create the folders of some directories.
+
+        Raises OSError if that fails for another reason than permissions.
+        """
         for top in tops:
             self._is_usable(f"{top}{UNFINISHED}")
 

@@ -29,7 +29,7 @@ _QUEUES, _EXTENSIONS = f"{ROOT}/consumequeue/", f"{ROOT}/consumequeue_ext/"
 
 
 def crash_left_whole_files(sizes: Mapping[str, int], *, log_bytes: int, queue_bytes: int, ext_bytes: int) -> None:
-    """Contract 7: after a crash, each file of the log and of the queues has its configured size.
+    """Contract 7: after a crash, each file of log and queues has its configured size.
 
     `sizes` are the sizes by path before recovery, the others those of one file. RocketMQ 4.9.3 does not start on any
     other size (hole G1), so a killed store could not go back to it.

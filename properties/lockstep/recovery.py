@@ -195,7 +195,10 @@ class Recovery:
         return found
 
     def left_whole_files(self, files: RecordingFiles) -> None:
-        """Contract 7: no file of the log and of the queues is incomplete, unless it was corrupted from outside."""
+        """Contract 7: no file of the log and of the queues is incomplete.
+
+        Files that were corrupted from outside are not judged.
+        """
         pair = self._pair
         if not pair.memory.was_corrupted:
             config = self._config

@@ -210,7 +210,7 @@ class _UntrueFloorKept(DerivedFloor):
 
 
 class _UnfinishedFileKept(WholeFiles):
-    """Create a file under its own name, and leave it there if it could not be filled and removed."""
+    """Create a file under its own name; it stays if it can be neither filled nor removed."""
 
     def make(self, path: str, *, top: str, fill: Callable[[OpenFile], object], replaces: bool = False) -> OpenFile:
         return self._filled(path, fill)

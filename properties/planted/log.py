@@ -61,7 +61,7 @@ class _SizeNotSynced(WholeFiles):
 
 
 class _MadeInPlace(WholeFiles):
-    """Create a file under its own name, and then give it its size, as RocketMQ does (hole G1 of 4.9.3)."""
+    """Create a file under its own name before it has its size (hole G1 of 4.9.3)."""
 
     def make(self, path: str, *, top: str, fill: Callable[[OpenFile], object], replaces: bool = False) -> OpenFile:
         return self._filled(path, fill)

@@ -56,7 +56,7 @@ def test_size_that_is_not_durable_keeps_java_from_starting(release: Release) -> 
 
 
 def test_our_store_opens_crash_states_of_javas_own_writes(release: Release) -> None:
-    """Java's files can be short; our store opens all of them and keeps every acknowledged record."""
+    """Java leaves short files. Our store opens all of them and keeps every record."""
     settings = Settings(disk="journal")
     found = explore_with_peer(release, PeerPlan(settings, states=16, every=40, writer="peer"))
     assert (found.states, found.own_states, found.lost) == (16, 0, [])

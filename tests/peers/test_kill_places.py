@@ -1,4 +1,4 @@
-"""Open a killed store of ours in RocketMQ at the kill places of a recorded history."""
+"""Open a killed store of tornpage in RocketMQ at the kill places of a recorded history."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +24,10 @@ SETTINGS = Settings(file_bytes=4096, queue_units=4, index_slots=20, index_entrie
 
 
 def kill_images(bug: str = "") -> Iterator[Image]:
-    """Yield the image of each kill place of a history of 40 puts, leaving out equal ones in a row."""
+    """Yield the image of each kill place of a history of 40 puts.
+
+    Equal images in a row are yielded once.
+    """
     settings = replace(SETTINGS, bug=bug)
     with choose_tracker("auto") as tracker:
         trial = lockstep_of(settings, tracker=tracker)
