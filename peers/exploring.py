@@ -107,7 +107,7 @@ class HistoryVerdicts:
     """The verdicts on the states of one history, in order.
 
     `examples` has the first example of each number, with the index of its state. `is_cut` says that an interrupt ended
-    the history early.
+    the history early. `ended_by` is the promise that the peer broke while it was recorded, empty if none.
     """
 
     number: int
@@ -118,6 +118,7 @@ class HistoryVerdicts:
     starts: int = 0
     peer_seconds: float = 0.0
     is_cut: bool = False
+    ended_by: str = ""
 
 
 @dataclass
@@ -126,7 +127,7 @@ class PeerExploration:
 
     `peer_broken` and `own_broken` count the states in which a number is broken, `peer_states` and `own_states` those in
     which any number is. `by_flush` has the states and the broken states of the peer for each flush type. `lost` has a
-    sentence for each history whose process died.
+    sentence for each history whose process died, or that the peer ended early.
     """
 
     peer: str
@@ -153,6 +154,8 @@ class PeerExploration:
         self.proven_legal += made.proven_legal
         self.starts += made.starts
         self.peer_seconds += made.peer_seconds
+        if made.ended_by:
+            self.lost.append(f"history {made.number}: the peer broke a promise while it was recorded: {made.ended_by}")
         flush = self.by_flush.setdefault("sync" if made.sync_flush else "async", Counter())
         for verdict in made.states[:count]:
             self.states += 1
@@ -256,6 +259,7 @@ class _Histories:
         with closing(
             OwnHistory(self.release, plan.settings, seed=plan.seed, number=made.number, every=plan.every)
         ) as history:
+            made.ended_by = history.ended_by
             for state in history.states():
                 _judge_own(process, state, directory, made, bug=plan.settings.bug)
                 made.proven_legal = history.proven_legal

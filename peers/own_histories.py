@@ -16,6 +16,7 @@ from tornpage.model.operations import Flush, Put
 from tornpage.peers.errors import PeerUnavailable
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import OPENED
+from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.images import compose, in_flight_writes
@@ -64,14 +65,15 @@ class OwnState:
 class OwnHistory:
     """One recorded run of a peer. Close it at the end.
 
-    Raises PeerUnavailable if the peer cannot be recorded on this machine, GuaranteeBroken if it breaks a promise while
-    it runs.
+    A promise that the peer breaks while it runs ends the history early; `ended_by` names it. Raises PeerUnavailable if
+    the peer cannot be recorded on this machine.
     """
 
     def __init__(self, release: Release, settings: Settings, *, seed: int, number: int, every: int) -> None:
         self.number = number
         self.sync_flush = number % 2 == 1
         self.proven_legal = 0
+        self.ended_by = ""
         self._disk, self._every = settings.disk, every
         self._rng = random.Random(f"own {seed} {number}")
         command = _command(release, sync_flush=self.sync_flush)
@@ -83,7 +85,10 @@ class OwnHistory:
         try:
             if self._trial.why_no_power_loss:
                 raise PeerUnavailable(f"the peer cannot be recorded here: {self._trial.why_no_power_loss}")
-            self._run()
+            try:
+                self._run()
+            except GuaranteeBroken as broken:
+                self.ended_by = str(broken)
             self._records = self._acknowledged()
         except BaseException:
             self._trial.end()
