@@ -109,7 +109,7 @@ ORDERS = {
     "peers": (
         ("errors",),
         ("board", "rocketmq"),
-        ("judging", "naming"),
+        ("judging", "naming", "own_histories"),
         ("exploring",),
     ),
     "pipeline": (

@@ -445,7 +445,7 @@ BUGS = (
             others="kept")))),
     PlantedBug("RMQ-B08", "an empty newest log file keeps the store from starting", 7,
         Parts({examine_log: _empty_newest_blocks}),
-        origin=Origin("RMQ-B08", "A zero-length last segment blocks start-up", "5.1.3", "yes"), holes=("G1",),
+        origin=Origin("RMQ-B08", "A zero-length last segment blocks start-up", "5.1.3", "yes"),
         machine="queue", program=(Settings(file_bytes=1024, trailer=False), (PUT, HarmField(field="ahead")))),
     PlantedBug("RMQ-B09", "a log file of the wrong size silently ends the log", 7,
         Parts({examine_log: _short_file_ends_the_load}),

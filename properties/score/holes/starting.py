@@ -14,9 +14,9 @@ _GAP = next(hole for hole in LOG_HOLES if hole.id == "H4")
 HOLES = (
     Hole(
         "G1",
-        "an empty file of log, queue or extension keeps the store from starting (RMQ-B33 plants it for queues)",
+        "a kill while a file is made leaves it empty, and the store does not start (RMQ-B08, RMQ-B33)",
         (7,),
-        "an empty newest log file is removed, an empty queue file is rebuilt",
+        "a file gets its name when it is whole; an empty newest log file is removed, an empty queue file is rebuilt",
         pinned_by=_STARTING + "test_g1_empty_newest_file_is_no_obstacle",
     ),
     Hole(
