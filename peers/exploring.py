@@ -40,7 +40,7 @@ from tornpage.properties.disk.sampling import draw
 from tornpage.properties.judge.image import read_image, write_image
 from tornpage.properties.judge.judgement import evidence_of
 from tornpage.properties.judge.judgement import rulings_on as rulings_on_image
-from tornpage.properties.judge.rulings import Ruling
+from tornpage.properties.judge.rulings import Ruling, broken, counted
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.planted import parts_of
 from tornpage.properties.planted.lockstep import lockstep_of
@@ -375,8 +375,26 @@ def _judge(process: Process, history: _History, state: _State, directory: Path, 
 def _judge_own(process: Process, state: OwnState, directory: Path, made: HistoryVerdicts, *, bug: str) -> None:
     """Judge our store and the peer on one image of the peer's own writes.
 
-    The judges are those of `judge --peer`.     Our recovery is not repeated, so number 6 is judged for the peer only.
+    Records that had to survive and are not in the image break number 2 of the peer, which did not make them durable.
+    The judges of the recovery are those of `judge --peer`. Our recovery is not repeated, so number 6 is judged for the
+    peer only. An image without any file of a store is not opened.
     """
+    lost = state.lost()
+    rulings = [broken(2, f"{counted(lost, 'flushed record')} not made durable")] if lost else []
+    own: tuple[int, str] | None = None
+    if not state.is_empty:
+        own, found = _judged_images(process, state, directory, made, bug=bug)
+        rulings += found
+    for ruling in rulings:
+        example = Example(ruling, made.number, made.sync_flush, state.image)
+        made.examples.setdefault(ruling.contract, (len(made.states), example))
+    made.states.append(StateVerdict(own, tuple(ruling.contract for ruling in rulings)))
+
+
+def _judged_images(
+    process: Process, state: OwnState, directory: Path, made: HistoryVerdicts, *, bug: str
+) -> tuple[tuple[int, str] | None, list[Ruling]]:
+    """Return the first number that our store breaks, and the broken rulings on the peer."""
     shutil.rmtree(directory, ignore_errors=True)
     write_image(state.image, directory)
     seen = read_image(directory)
@@ -386,11 +404,7 @@ def _judge_own(process: Process, state: OwnState, directory: Path, made: History
     started = perf_counter()
     judgement = judge_with_peer(process, seen, override=OWN_OVERRIDE, truth=state.truth)
     made.peer_seconds += perf_counter() - started
-    broken_numbers = [ruling for ruling in judgement.rulings if ruling.verdict == "broken"]
-    for ruling in broken_numbers:
-        example = Example(ruling, made.number, made.sync_flush, state.image)
-        made.examples.setdefault(ruling.contract, (len(made.states), example))
-    made.states.append(StateVerdict(own, tuple(ruling.contract for ruling in broken_numbers)))
+    return own, [ruling for ruling in judgement.rulings if ruling.verdict == "broken"]
 
 
 def _peer_rulings(process: Process, history: _History, state: _State, directory: Path, *, floor: int) -> list[Ruling]:

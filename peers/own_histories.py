@@ -44,6 +44,7 @@ _TIMES = {"maxMessageSize": 8192, "diskMaxUsedSpaceRatio": 95}
 _ANSWER_S = 120.0
 _FILES_MIN, _RECORDS_MIN = 2, 10
 _LEGALITY_EVERY = 8
+_SIGNS = ("commitlog", "checkpoint", "abort", "lock", "consumequeue")
 _DRAWS = 8
 """How many states of a power loss are drawn at one crash point, since a recording costs more than an image."""
 
@@ -60,6 +61,25 @@ class OwnState:
 
     image: Image
     truth: Truth
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a store survived, since no directory was ever synced."""
+        there = {*self.image.directories, *self.image.files}
+        return there.isdisjoint(f"{ROOT}/{name}" for name in _SIGNS)
+
+    def lost(self) -> int:
+        """Return how many records that had to survive are not in the image.
+
+        The peer did not make them durable. No store can recover them.
+        """
+        return sum(not self._holds(record) for record in self.truth.due)
+
+    def _holds(self, record: AcknowledgedRecord) -> bool:
+        base = record.offset // _FILE_BYTES * _FILE_BYTES
+        content = self.image.files.get(f"{ROOT}/commitlog/{base:020d}", b"")
+        stored = content[record.offset - base : record.offset - base + record.size_bytes]
+        return sha256(stored).hexdigest() == record.sha256
 
 
 class OwnHistory:
