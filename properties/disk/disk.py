@@ -112,6 +112,9 @@ def parent_of(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 
 
+_WITHOUT_NAME = "(a file without a name)"
+
+
 class DiskState:
     """The reducer: starts from a durable image and applies journal entries.
 
@@ -182,7 +185,13 @@ class DiskState:
         self._directory_changed(entry)
 
     def _made(self, entry: FileMade) -> None:
-        self.inodes[entry.inode] = InodeState(self._inode_name("(a file without a name)"))
+        self.inodes[entry.inode] = InodeState(self._inode_name(_WITHOUT_NAME))
+
+    def _linked(self, entry: FileLinked) -> None:
+        inode = self.inodes[entry.inode]
+        if inode.name.startswith(_WITHOUT_NAME):
+            inode.name = self._inode_name(entry.path)
+        self._directory_changed(entry)
 
     def _directory_changed(self, entry: DirectoryOperation) -> None:
         if self.tree is not None:
@@ -337,7 +346,7 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
     Resized: DiskState._resized,
     FileCreated: DiskState._created,
     FileMade: DiskState._made,
-    FileLinked: DiskState._directory_changed,
+    FileLinked: DiskState._linked,
     DirectoryMade: DiskState._directory_changed,
     DirectoryRenamed: DiskState._directory_moved,
     DirectoryRemoved: DiskState._directory_moved,

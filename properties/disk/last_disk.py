@@ -12,7 +12,16 @@ from tornpage.impl.io.files import FileStat, Mapping, OpenFile
 from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.failing_disk import FailingDisk
 from tornpage.properties.disk.inodes import Inode, RecordedFile, RecordedMapping, recorded, writable
-from tornpage.properties.disk.journal import DirectorySynced, Entry, FileCreated, FileSynced, PagesDropped, Resized
+from tornpage.properties.disk.journal import (
+    DirectorySynced,
+    Entry,
+    FileCreated,
+    FileMade,
+    FileSynced,
+    PagesDropped,
+    Resized,
+)
+from tornpage.properties.disk.recording_files import is_unfinished
 from tornpage.properties.disk.tracking import Tracked
 from tornpage.properties.program.case import Disk
 
@@ -48,7 +57,7 @@ class LastDisk(FailingDisk):
         inode = self._load(self._next_inode, bytearray())
         self._names.add(path, inode)
         self._next_inode += 1
-        self._state.apply(FileCreated(inode.number, path))
+        self._state.apply(FileMade(inode.number) if is_unfinished(path) else FileCreated(inode.number, path))
         inode.opens = 1
         return RecordedFile(path, inode, writable=True)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from tornpage.properties.disk.journal import PAGE_BYTES, FileCreated, FileRenamed, PageWritten
+from tornpage.properties.disk.journal import PAGE_BYTES, FileCreated, FileLinked, FileMade, FileRenamed, PageWritten
 from tornpage.properties.disk.recording_files import RecordingFiles
 
 __all__ = ["Earlier", "earlier_contents"]
@@ -20,8 +20,10 @@ def earlier_contents(files: RecordingFiles, paths: Iterable[str]) -> Earlier:
     found: dict[tuple[int, int], list[bytes]] = {}
     for entry in files.journal:
         match entry:
-            case FileCreated(inode, path):
+            case FileCreated(inode, path) | FileLinked(inode, path):
                 names[inode] = path
+            case FileMade(inode):
+                names[inode] = ""
             case FileRenamed(inode, _, target):
                 names[inode] = target
             case PageWritten(inode, page, content):

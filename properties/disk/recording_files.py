@@ -20,6 +20,8 @@ from tornpage.properties.disk.journal import (
     DirectorySynced,
     Entry,
     FileCreated,
+    FileLinked,
+    FileMade,
     FileRenamed,
     FileSynced,
     FileUnlinked,
@@ -27,9 +29,20 @@ from tornpage.properties.disk.journal import (
 )
 from tornpage.properties.disk.recording import Recording
 
-__all__ = ["EMPTY_DISK", "RecordingFiles"]
+__all__ = ["EMPTY_DISK", "RecordingFiles", "is_unfinished"]
+
+_UNFINISHED = ".unfinished"
 
 EMPTY_DISK = Image(directories=frozenset({"/"}), files={})
+
+
+def is_unfinished(path: str) -> bool:
+    """Whether a file lies in a folder in which the store makes files whole.
+
+    It counts as a file without a name until it is renamed into its place. No recovery reads such a file, so that no
+    crash state needs it.
+    """
+    return parent_of(path).endswith(_UNFINISHED)
 
 
 class RecordingFiles(Recording):
@@ -67,7 +80,7 @@ class RecordingFiles(Recording):
         inode = self._load(self._next_inode, bytearray())
         self._names.add(path, inode)
         self._next_inode += 1
-        self._note(FileCreated(inode.number, path))
+        self._note(FileMade(inode.number) if is_unfinished(path) else FileCreated(inode.number, path))
         inode.opens += 1
         return RecordedFile(path, inode, writable=True)
 
@@ -93,14 +106,19 @@ class RecordingFiles(Recording):
             inode.tracked.close()
 
     def rename(self, source: str, target: str) -> None:
-        """Rename a file, replacing the target."""
+        """Rename a file within one directory, or an unfinished one into its place; replace the target."""
         inode = self._names.find(source)
         if target in self._names.directories:
             raise refusal(errno.EISDIR, target)
-        self._names.require_directory(parent_of(target))
+        if is_unfinished(source):
+            self._names.require_directory(parent_of(target))
+        elif parent_of(source) != parent_of(target):
+            raise OSError(errno.EXDEV, "the recorder renames within one directory", source)
         if source == target:
             return
-        self._note(FileRenamed(inode.number, source, target))
+        self._note(
+            FileLinked(inode.number, target) if is_unfinished(source) else FileRenamed(inode.number, source, target)
+        )
         replaced = self._names.files.get(target)
         self._names.add(target, self._names.remove(source))
         if replaced is not None:
@@ -110,7 +128,10 @@ class RecordingFiles(Recording):
     def unlink(self, path: str) -> None:
         """Remove a name; an open file stays without it."""
         inode = self._names.find(path)
-        self._note(FileUnlinked(inode.number, path))
+        if is_unfinished(path):
+            self._event()
+        else:
+            self._note(FileUnlinked(inode.number, path))
         self._names.remove(path)
         inode.links = 0
         self._forget(inode)

@@ -21,6 +21,8 @@ from tornpage.properties.disk.journal import (
     DirectorySynced,
     Entry,
     FileCreated,
+    FileLinked,
+    FileMade,
     FileRenamed,
     FileSynced,
     FileUnlinked,
@@ -311,7 +313,8 @@ def _answer_of_foreign(state: Any) -> str:
 def _names(run: CrashContext) -> dict[int, str]:
     """Return the name with which each inode was created or loaded."""
     names = dict(enumerate(sorted(run.base.files)))
-    names |= {entry.inode: entry.path for entry in run.journal if isinstance(entry, FileCreated)}
+    names |= {entry.inode: "(a file without a name)" for entry in run.journal if isinstance(entry, FileMade)}
+    names |= {entry.inode: entry.path for entry in run.journal if isinstance(entry, FileCreated | FileLinked)}
     return names
 
 
@@ -323,6 +326,10 @@ def _mark(number: int, entry: Entry, names: dict[int, str]) -> Mark:
             return Mark(number, "size", names[inode], f"{size_bytes} bytes")
         case FileCreated(_, path) | DirectoryMade(path):
             return Mark(number, "name", path, "created")
+        case FileMade(inode):
+            return Mark(number, "name", names[inode], "made without a name")
+        case FileLinked(_, path):
+            return Mark(number, "name", path, "gets its name")
         case FileUnlinked(_, path):
             return Mark(number, "name", path, "removed")
         case FileRenamed(_, source, target):

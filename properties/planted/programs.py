@@ -7,7 +7,6 @@ __all__ = [
     "ACROSS_TWO_SECTORS",
     "COMMIT",
     "FIRST_LOG_FILE",
-    "FIRST_UNFINISHED",
     "FLUSH",
     "FLUSH_QUEUES",
     "FULL",
@@ -34,7 +33,6 @@ Program = tuple[Settings, tuple[Operation, ...]]
 """Settings without a bug, and the operations on the store."""
 
 FIRST_LOG_FILE = "/store/commitlog/00000000000000000000"
-FIRST_UNFINISHED = "/store/commitlog.unfinished/file.part"
 
 
 def losing(*writes: str, back: int = 0) -> Crash:

@@ -50,7 +50,6 @@ from tornpage.model.operations import (
 from tornpage.properties.planted.programs import (
     ACROSS_TWO_SECTORS,
     FIRST_LOG_FILE,
-    FIRST_UNFINISHED,
     FLUSH,
     FULL,
     KEYED,
@@ -444,7 +443,7 @@ BUGS = (
         Parts({LogFileMaker: _NamesWithTheFlush, MappedFileQueue: _FlushesNames, examine_log: _gaps_ignored,
             Recovery: _EndsAfterGap}), holes=("H4", "G4"), machine="commit-log",
         program=(SMALL, (FULL, FULL, FULL,
-            losing(f"rename {FIRST_UNFINISHED} /store/commitlog/00000000000000001024")))),
+            losing("link /store/commitlog/00000000000000001024")))),
     PlantedBug("unlink-not-synced", "recovery removes log files without syncing their directory", 3,
         Parts({LogFileMaker: _UnlinkNotSynced}), kind="skip a directory sync", holes=("H8",), machine="commit-log",
         program=(SMALL, (ACROSS_TWO_SECTORS, TORN))),

@@ -23,7 +23,6 @@ from tornpage.properties.planted import parts_of
 from tornpage.properties.program.case import Settings
 from tornpage.properties.score.holes import HOLES
 
-UNFINISHED = "/store/commitlog.unfinished/file.part"
 FIRST, SECOND, THIRD = (f"/store/commitlog/{base:020d}" for base in (0, 1024, 2048))
 A_FILE_EACH = Settings(file_bytes=1024)
 FILLS_A_FILE = Put(body_bytes=700)
@@ -61,7 +60,7 @@ def test_h3_record_in_a_body_does_not_count(attempt: Attempt) -> None:
 
 def test_h4_log_does_not_go_on_behind_a_gap(attempt: Attempt) -> None:
     """Of three files the name of the second is lost."""
-    survived = {f"page {FIRST} 0": 3, f"rename {UNFINISHED} {THIRD}": 1, f"page {THIRD} 0": 1}
+    survived = {f"page {FIRST} 0": 3, f"link {THIRD}": 1, f"page {THIRD} 0": 1}
     breaks_only_with("H4", attempt, (FILLS_A_FILE,) * 3 + (Crash(survived=survived),), A_FILE_EACH, contract=1)
 
 

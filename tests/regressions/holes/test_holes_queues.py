@@ -45,7 +45,7 @@ def test_c6_prefill_is_no_message(attempt: Attempt) -> None:
 
 def test_c7_file_of_zeros_has_no_unit(attempt: Attempt) -> None:
     """Of a second message only name and size of its queue file survive."""
-    survived = {f"rename /store/consumequeue.unfinished/file.part {SECOND_UNIT}": 1}
+    survived = {f"link {SECOND_UNIT}": 1}
     operations = (Put(), Flush(), REPUT, FLUSH_QUEUES, Put(), REPUT, Crash(survived=survived))
     breaks_only_with("C7", attempt, operations, Settings(queue_units=1), contract=17)
 

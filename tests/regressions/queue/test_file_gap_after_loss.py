@@ -24,7 +24,7 @@ OLD, OTHER = Put(body_bytes=800), Put(topic="U", body_bytes=800)
 REPUT = Step(service="reput")
 BEFORE: tuple[Operation, ...] = (OLD, OTHER, REPUT, Flush(), Clean(percent=88), Put(), Put(), REPUT)
 SECOND = "/store/consumequeue/T/0/00000000000000000040"
-NAME = {f"rename /store/consumequeue.unfinished/file.part {SECOND}": 1}
+NAME = {f"link {SECOND}": 1}
 
 
 class StaysBehindTheGap(ConsumeQueue):
