@@ -88,9 +88,8 @@ NOT_SYNCED = AimFault("directory-sync-error", "path=commitlog")
         ((*THREE_FILES, EXPIRED, Crash()), "gone"),
         ((*THREE_FILES, NOT_SYNCED, EXPIRED, Crash(others="kept")), "gone"),
         ((*THREE_FILES, NOT_SYNCED, EXPIRED, Crash(others="lost")), "durable"),
-        ((Put(body_bytes=700), Crash(back=4)), "gone"),
     ],
-    ids=["removed", "removal kept", "removal lost", "creation lost"],
+    ids=["removed", "removal kept", "removal lost"],
 )
 def test_pages_of_a_file_without_a_name_are_gone(
     tracker: DirtyTracker, operations: tuple[Operation, ...], fate: str
