@@ -106,7 +106,7 @@ class RecordingFiles(Recording):
             inode.tracked.close()
 
     def rename(self, source: str, target: str) -> None:
-        """Rename a file within one directory, or an unfinished one into its place; replace the target."""
+        """Rename a file, replacing the target; only an unfinished one changes its directory."""
         inode = self._names.find(source)
         if target in self._names.directories:
             raise refusal(errno.EISDIR, target)
