@@ -134,13 +134,14 @@ class OwnHistory:
     def _acknowledged(self) -> list[tuple[int, AcknowledgedRecord]]:
         """Return each record with its end in the reference, as the files of the peer have it."""
         trial = self._trial
-        state = DiskState(trial.files.base, disk="kill")
-        state.apply_all(trial.files.journal)
-        names, _ = state.visible()
-        files = {path: bytes(state.inodes[number].latest()) for path, number in names.items()}
+        disk = DiskState(trial.files.base, disk="kill")
+        disk.apply_all(trial.files.journal)
+        names, _ = disk.visible()
+        files = {path: bytes(disk.inodes[number].latest()) for path, number in names.items()}
         found = []
-        for record in trial.log.records:
-            offset = trial.offset_of(record.offset)
+        state = trial.book.state
+        for record in state.log.records:
+            offset = state.offsets[record.offset]
             base = offset // _FILE_BYTES * _FILE_BYTES
             content = files[f"/commitlog/{base:020d}"][offset - base :]
             size = int.from_bytes(content[:4], "big")
@@ -180,7 +181,7 @@ class OwnHistory:
 
         `flushed` marks the records that had to survive: after a kill those that were acknowledged before the operation.
         """
-        floor = span.before.floor("kill" if self._disk == "kill" else "power")
+        floor = span.before.reference.floor("kill" if self._disk == "kill" else "power")
         put = self._records[: len(span.after.log.records)]
         records = {each.offset: replace(each, flushed=end <= floor) for end, each in put}
         return Truth(records, power_loss=True, has_copies=False)

@@ -98,10 +98,6 @@ class TargetTrial:
         """
         self._workplace.release()
 
-    def offset_of(self, expected: int) -> int:
-        """Return the offset that the store gave to the record at an offset of the reference."""
-        return self._offsets[expected]
-
     def end(self) -> None:
         """Kill the store and remove its directory."""
         self._ended()
