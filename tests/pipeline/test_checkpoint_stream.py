@@ -56,7 +56,7 @@ def test_what_is_wrong_is_told_once_by_the_second_look(tmp_path: Path) -> None:
     assert [code for _, code, _ in following.problems] == ["CP_MISSING"]
     write(tmp_path, 1, -2, 3)
     following.catch_up()
-    write(tmp_path, 1, 2, 3, size_bytes=100)
+    write(tmp_path, 1, 2, 3, size_bytes=20)
     following.catch_up()
     assert [code for _, code, _ in following.problems] == ["CP_MISSING", "CP_NEGATIVE_TIME", "CP_BAD_SIZE"]
     assert times_of(following) == [(1, 2, 3), (1, -2, 3)]

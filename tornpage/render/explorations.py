@@ -565,7 +565,7 @@ def machines_outcome(
         "check",
         result.verdict.value,
         figures,
-        ["seconds", "crashes_per_s", "first_failure_s"],
+        [name for name in ("seconds", "crashes_per_s", "first_failure_s") if name in figures],
         findings,
         seed=seed,
         extra={"target": settings.target} if settings else {},
@@ -618,7 +618,7 @@ def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out:
     if result.first_failure_seconds is not None:
         figures["first_failure_s"] = result.first_failure_seconds
     verdict = result.verdict.value
-    timings = ["seconds", "states_per_s", "first_failure_s"]
+    timings = [name for name in ("seconds", "states_per_s", "first_failure_s") if name in figures]
     outcome = Outcome(
         "explore", verdict, figures, timings, findings, plan.seed, extra=extra, interrupted=result.interrupted
     )

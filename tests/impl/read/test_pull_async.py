@@ -182,7 +182,7 @@ def test_who_waits_on_a_slave_is_woken_too(tmp_path: Path) -> None:
         master.put(Message("T", b"body"))
     shutil.rmtree(tmp_path / "consumequeue")
     files = FaultyFiles()
-    files.fail("create", part="/consumequeue/", times=1)
+    files.fail("create", part="/consumequeue.unfinished/", times=1)
     store, runner = by_hand(tmp_path, replace(config_of(), broker_role=BrokerRole.SLAVE), files=files)
     with store:
         answer = pull(store)

@@ -54,6 +54,7 @@ def test_order_is_prepared_files_commit_flush_queues_checkpoint_floor_marker(tmp
         ("sync", "commitlog/…0000"),
         ("sync", "commitlog/…1024"),
         ("pwrite", "config/durableFloor"),
+        ("sync", "consumequeue.unfinished/file.part"),
         ("sync", "consumequeue/TopicTest/1/…0000"),
         ("sync_directory", "consumequeue/TopicTest/1"),
         ("sync_directory", "consumequeue/TopicTest"),
