@@ -61,6 +61,7 @@ class TargetTrial:
         self.spans: list[TargetSpan] = []
         self.coverage: Counter[str] = Counter()
         self.closed = False
+        self._records = True
         self._workplace = WorkArea()
         self._ended = weakref.finalize(self, self._workplace.end)
         self.files: WatchedDirectory | Recorded
@@ -140,7 +141,8 @@ class TargetTrial:
 
     def _end_verb(self, first: int, before: Any) -> None:
         assert self._watched is not None
-        self._watched.look_after_answer()
+        if self._records:
+            self._watched.look_after_answer()
         self.spans.append(TargetSpan(first, len(self.files.events), before, self.book.state, len(self.performed)))
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
@@ -153,7 +155,7 @@ class TargetTrial:
 
     def _start(self, *, opens_again: bool) -> StoreSession:
         assert self._watched is not None
-        watched = None if self.why_no_power_loss else self._watched
+        watched = self._watched if self._records and not self.why_no_power_loss else None
         process = self._workplace.start(
             self._spec, self._watched.root, watched=watched, answer_seconds=self.settings.answer_seconds
         )
@@ -177,6 +179,10 @@ class TargetTrial:
 
     # ---- crash faults ------------------------------------------------------------------------------------------------
 
+    def record_no_more(self) -> None:
+        """Trace no process that starts from now on, because there will be one more crash at most."""
+        self._records = False
+
     def position(self, back: int) -> int:
         """Return the journal position `back` events before the last answer.
 
@@ -195,7 +201,7 @@ class TargetTrial:
         copy.shape, copy.promises = self.shape, self.promises
         copy.performed, copy.losses = self.performed[: at.operations], list(self.losses)
         copy.spans, copy.coverage, copy.closed = self.spans[: span + 1], Counter(), False
-        copy._workplace = WorkArea(pool)
+        copy._records, copy._workplace = True, WorkArea(pool)
         copy._ended = weakref.finalize(copy, copy._workplace.end)
         assert self._watched is not None
         copy._watched, copy.files = None, self._watched.until(at.last - 1)

@@ -29,9 +29,9 @@ class ProcessPool:
         self.is_in_use = True
 
     def take(self, root: Path, watched: WatchedDirectory | None) -> StoreProcess | None:
-        """Return a process that is to open a directory, or None."""
+        """Return a process that is to open a directory, or None. It is traced if the directory is watched."""
         for process in self._idle:
-            if process.is_traced or watched is None:
+            if process.is_traced == (watched is not None):
                 self._idle.remove(process)
                 process.reuse(root, watched)
                 return process

@@ -275,6 +275,14 @@ class _Explorer:
         return f"{failure.broken}; case: {failure.case.token()}; does the store depend on time or randomness?"
 
 
+@dataclass(frozen=True, slots=True)
+class _DrawnCrash:
+    """Hold a crash and the names of its disk faults."""
+
+    crash: Crash
+    hit: frozenset[str]
+
+
 class _RunState:
     """Carry out one run and hold its result."""
 
@@ -334,10 +342,14 @@ class _RunState:
         branch = trial.branch(number, self._pool)
         try:
             kills = rng.random() < _KILL_SHARE or not branch.asks_power_loss
-            self._crash(branch, Crash(kill=kills, back=back), rng)
-            for operation in rng.choice(branch.book.epilogues):
+            crash = self._drawn_crash(branch, Crash(kill=kills, back=back), rng)
+            epilogue, is_crashed_again = rng.choice(branch.book.epilogues), rng.random() < _SECOND_LOSS_SHARE
+            if not is_crashed_again:
+                branch.record_no_more()
+            self._carry_out_crash(branch, crash)
+            for operation in epilogue:
                 self._run(branch, operation)
-            if rng.random() < _SECOND_LOSS_SHARE:
+            if is_crashed_again:
                 if branch.why_no_power_loss:
                     self.tally.without_power[branch.why_no_power_loss] += 1
                 elif branch.asks_power_loss:
@@ -350,8 +362,12 @@ class _RunState:
 
     def _crash(self, trial: TargetTrial, crash: Crash, rng: random.Random) -> None:
         """Crash a run. For a power loss draw what survives."""
-        tally, before = self.tally, trial.coverage.copy()
-        hit: set[str] = set()
+        self._carry_out_crash(trial, self._drawn_crash(trial, crash, rng))
+
+    def _drawn_crash(self, trial: TargetTrial, crash: Crash, rng: random.Random) -> _DrawnCrash:
+        """Return a crash with what survives it, and count its faults."""
+        tally = self.tally
+        hit: frozenset[str] = frozenset()
         tally.states += 1
         if not crash.kill:
             position = trial.position(crash.back)
@@ -359,16 +375,21 @@ class _RunState:
             facts = in_flight_writes(state)
             survived = draw(facts, rng, _CHANCES)
             crash = Crash(back=crash.back, survived=survived)
-            hit = hit_faults(facts, survived)
+            hit = frozenset(hit_faults(facts, survived))
             tally.enabled.update(enabled_faults(facts))
             tally.hit.update([*hit, *(["lost"] if hit else [])])
         fault = "kill" if crash.kill else "power"
         tally.enabled[fault] += 1
         tally.hit[fault] += 1
-        trial.run(crash)
+        return _DrawnCrash(crash, hit)
+
+    def _carry_out_crash(self, trial: TargetTrial, drawn: _DrawnCrash) -> None:
+        """Crash a run and count what the crash lost."""
+        before = trial.coverage.copy()
+        trial.run(drawn.crash)
         happened = trial.coverage - before
         if happened["power_lost"] + happened["kill_lost"]:
-            tally.effective.update([*hit, fault])
+            self.tally.effective.update([*drawn.hit, "kill" if drawn.crash.kill else "power"])
 
     def _run(self, trial: TargetTrial, operation: Operation) -> None:
         self.tally.hit[operation.verb if isinstance(operation, Call) else operation.op] += 1
