@@ -65,7 +65,9 @@ def judge_survivors(
         if store.promises.offsets:
             _agrees_by_offset(store, known, count)
         if store.promises.index:
-            for topic, key in keys_in(known.records):
+            keys = keys_in(known.records)
+            store.ahead("find", ({"topic": topic, "key": key} for topic, key in keys))
+            for topic, key in keys:
                 require(found_by_key(store, reference, topic, key))
     except GuaranteeBroken as broken:
         return Survived(ruling_of(broken))
@@ -111,6 +113,14 @@ def _count_in_queues(store: "StoreSession", known: Expectation) -> int:
     for record in known.records:
         put[record.message.topic, record.message.queue_id].append(record)
     there: set[int] = set()
+    store.ahead(
+        "read",
+        (
+            {"topic": topic, "queue": queue, "number": number}
+            for (topic, queue), records in put.items()
+            for number in range(len(records) + 1)
+        ),
+    )
     for (topic, queue), records in put.items():
         # reads one number too many so that an extra message is noticed
         found = [store.read(topic, queue, number) for number in range(len(records) + 1)]
@@ -129,6 +139,7 @@ def _count_in_queues(store: "StoreSession", known: Expectation) -> int:
 def _count_by_offset(store: "StoreSession", known: Expectation) -> int:
     """Return how many messages are found by offset. They must be the first ones (contract 1)."""
     asked = [record for record in known.records if record.offset in known.offsets]
+    store.ahead("get", ({"offset": known.offsets[record.offset]} for record in asked))
     return _first_ones(asked, [_is_there(store, record, known.offsets[record.offset]) for record in asked])
 
 
@@ -145,6 +156,8 @@ def _first_ones(records: Sequence[Record], is_there: Sequence[bool]) -> int:
 def _agrees_by_offset(store: "StoreSession", known: Expectation, count: int) -> None:
     """Check that offsets lead only to messages that survived (contract 1 and 3)."""
     survived = {known.offsets[record.offset] for record in known.records[:count] if record.offset in known.offsets}
+    asked = [offset for record in known.records if (offset := known.offsets.get(record.offset)) is not None]
+    store.ahead("get", ({"offset": offset} for offset in asked))
     for number, record in enumerate(known.records):
         offset = known.offsets.get(record.offset)
         if offset is None:

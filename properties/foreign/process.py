@@ -13,6 +13,8 @@ import json
 import os
 import signal
 import sys
+from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +40,8 @@ _SHOWN_BYTES = 2000
 _SHOWN_CHARACTERS = 120
 _DIE_WITH_PARENT = 1
 _REAP_SECONDS = 10.0
+_AHEAD_BYTES_MAX = 16 << 10
+"""The most that is sent ahead of the answers. A pipe holds it, so that no write waits for the store."""
 
 
 @dataclass
@@ -91,6 +95,10 @@ class StoreProcess:
         self._is_over = False
         self.opens_many = False
         """Whether the store said that its process opens other directories after a close."""
+        self.reads_ahead = False
+        """Whether the store said that requests may arrive before it has answered earlier ones."""
+        self._sent_ahead: deque[dict[str, Any]] = deque()
+        self._ahead_bytes = 0
         self.opens = 1
         """The number of directories that were opened."""
         self.stays = False
@@ -118,6 +126,7 @@ class StoreProcess:
         os.close(requests)
         os.close(answers)
         os.set_blocking(self._answers, False)
+        os.set_blocking(self._requests, False)
         self._tracer = None if watched is None else Tracer(self._id, watched)
 
     def greet(self) -> dict[str, Any]:
@@ -156,14 +165,37 @@ class StoreProcess:
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Send a request and return the answer. Raises StoreFailed."""
-        request = json.dumps({"do": do, **arguments}).encode() + b"\n"
-        until = monotonic() + self._answer_seconds
-        with child_signals_held():
-            self._send(do, request, until)
-            while b"\n" not in self._got:
-                self._wait(do, until)
-                if len(self._got) > _ANSWER_BYTES_MAX:
-                    raise NoAnswer(f"the answer to {do} has more than {_ANSWER_BYTES_MAX >> 20} MiB", self.said())
+        request = {"do": do, **arguments}
+        if self._sent_ahead and self._sent_ahead[0] == request:
+            self._sent_ahead.popleft()
+            return self._answer(do, b"")
+        while self._sent_ahead:  # the answers to requests that are not asked any more
+            self._answer(self._sent_ahead.popleft()["do"], b"")
+        return self._answer(do, _line(request))
+
+    def send_ahead(self, requests: Sequence[dict[str, Any]]) -> None:
+        """Send requests whose answers `ask` then reads in this order.
+
+        Requests past a limit of bytes are sent by `ask`.
+        """
+        if not self._sent_ahead:
+            self._ahead_bytes = 0
+        sent = b""
+        for request in requests:
+            line = _line(request)
+            self._ahead_bytes += len(line)
+            if self._ahead_bytes > _AHEAD_BYTES_MAX:
+                break
+            sent += line
+            self._sent_ahead.append(request)
+        if sent:
+            with child_signals_held():
+                self._send(requests[0]["do"], sent, monotonic() + self._answer_seconds)
+
+    def _answer(self, do: str, request: bytes) -> dict[str, Any]:
+        """Send what is left of a request and return its answer."""
+        if request or b"\n" not in self._got:
+            self._receive(do, request)
         line, _, rest = bytes(self._got).partition(b"\n")
         self._got = bytearray(rest)
         try:
@@ -175,9 +207,17 @@ class StoreProcess:
             raise NoAnswer(f"the answer to {do} is no JSON object: {shown}", self.said())
         return answer
 
+    def _receive(self, do: str, request: bytes) -> None:
+        until = monotonic() + self._answer_seconds
+        with child_signals_held():
+            self._send(do, request, until)
+            while b"\n" not in self._got:
+                self._wait(do, until)
+                if len(self._got) > _ANSWER_BYTES_MAX:
+                    raise NoAnswer(f"the answer to {do} has more than {_ANSWER_BYTES_MAX >> 20} MiB", self.said())
+
     def _send(self, do: str, request: bytes, until: float) -> None:
         """Write a request. A store that does not read it counts as hung."""
-        os.set_blocking(self._requests, False)
         while request:
             try:
                 request = request[os.write(self._requests, request) :]
@@ -259,6 +299,11 @@ class StoreProcess:
         end = os.fstat(self._stderr.fileno()).st_size
         said = os.pread(self._stderr.fileno(), _SHOWN_BYTES, max(0, end - _SHOWN_BYTES))
         return said.decode(errors="replace")
+
+
+def _line(request: dict[str, Any]) -> bytes:
+    """Return a request as sent."""
+    return json.dumps(request).encode() + b"\n"
 
 
 def _signal_name(number: int) -> str:

@@ -71,7 +71,8 @@ class BadHandshake(TargetUnusable):
     """Raise this if a handshake cannot be used; the message says what is wrong."""
 
 
-_KEYS = ("tornpage", "name", "shape", "promises", "open")
+_KEYS = ("tornpage", "name", "shape", "promises", "open", "ahead")
+_FLAGS = ("open", "ahead")
 
 
 def read_handshake(answer: Mapping[str, Any]) -> Handshake:
@@ -84,8 +85,9 @@ def read_handshake(answer: Mapping[str, Any]) -> Handshake:
     for key in answer:
         if key not in _KEYS:
             raise BadHandshake(f"the handshake has an unknown field {key!r}{nearest(key, _KEYS)}")
-    if not isinstance(answer.get("open", False), bool):
-        raise BadHandshake(f"open is {answer['open']!r}: true or false")
+    for flag in _FLAGS:
+        if not isinstance(answer.get(flag, False), bool):
+            raise BadHandshake(f"{flag} is {answer[flag]!r}: true or false")
     shape, promises = answer.get("shape", MESSAGES), answer.get("promises", {})
     if shape not in SHAPES:
         raise BadHandshake(f"the shape is {shape!r}{nearest(shape, tuple(SHAPES))}")

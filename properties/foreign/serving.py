@@ -35,8 +35,10 @@ def serve(open_store: Callable[[Path], Target], directory: Path, *, requests: Bi
             if store is None:
                 store = open_store(directory)
             answer = _answer(store, request)
-            if request["do"] == "hello" and getattr(store, "open_many", False):
-                answer["open"] = True
+            if request["do"] == "hello":
+                answer["ahead"] = True  # requests are read from a buffer, one line after the other
+                if getattr(store, "open_many", False):
+                    answer["open"] = True
         except Exception as error:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"[:_SENTENCE_CHARACTERS_MAX]}

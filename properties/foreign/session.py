@@ -5,6 +5,7 @@ An error, or an answer of another form than requested, breaks contract 8. A miss
 
 import base64
 import binascii
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tornpage.properties.contract import GuaranteeBroken
@@ -45,7 +46,7 @@ class StoreSession:
             raise Died(sentence, process.said())
         try:
             said = read_handshake(answer)
-            process.opens_many = answer.get("open", False)
+            process.opens_many, process.reads_ahead = answer.get("open", False), answer.get("ahead", False)
         except BadHandshake as wrong:
             if opens_again:
                 raise GuaranteeBroken(7, f"the store does not open as it did before: {wrong}") from wrong
@@ -57,6 +58,14 @@ class StoreSession:
     def call(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Send a request of any shape; return its answer. Raises GuaranteeBroken for an error."""
         return self._ask(do, **arguments)
+
+    def ahead(self, do: str, requests: Iterable[Mapping[str, Any]]) -> None:
+        """Send requests that only read before they are asked, if the store allows it.
+
+        A wait for each answer takes longer than the read.
+        """
+        if self.process.reads_ahead:
+            self.process.send_ahead([{"do": do, **request} for request in requests])
 
     def put(self, topic: str, queue: int, body: bytes, keys: list[str]) -> tuple[int, int]:
         """Put a message; return its offset and number, 0 where a value is not promised."""

@@ -81,6 +81,7 @@ class WholeFile(Shape):
     def observe(self, store: Answers, history: History, book: Book) -> dict[str, Any]:
         """Read each file that was ever written."""
         names = dict.fromkeys(effect.cell for effect in (*history.effects, *history.gone))
+        store.ahead("read", ({"name": name} for name in names))
         return {name: _content(store, name) for name in names}
 
     def value(self, cell: str, effects: Sequence[Effect]) -> bytes | None:

@@ -122,6 +122,8 @@ class KeyValue(Shape):
     def observe(self, store: Answers, history: History, book: Book) -> dict[str, Any]:
         """Read each key that was ever written, and scan."""
         keys = dict.fromkeys(effect.cell for effect in (*history.effects, *history.gone))
+        store.ahead("get", ({"key": key} for key in keys))
+        store.ahead("scan", [{}] if self.promises.scan else [])
         found = {key: bytes_in(store, "get", store.call("get", key=key), "value") for key in keys}
         if self.promises.scan:
             pairs = _scanned(store)

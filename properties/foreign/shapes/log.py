@@ -173,14 +173,16 @@ class Log(Shape):
         if last - first >= most:
             sentence = "the log has more entries than were appended"
             raise GuaranteeBroken(1, sentence, f"{most} at most", _said_bounds(bounds))
+        outsides = [index for index in (first - 1, last + 1) if index >= 0]
+        store.ahead("read", ({"index": index} for index in (*range(first, last + 1), *outsides)))
         entries = []
         for index in range(first, last + 1):
             body = _read(store, index)
             if body is None:
                 raise GuaranteeBroken(4, "the log has a gap", f"an entry at index {index}", _said_bounds(bounds))
             entries.append((index, body))
-        for outside in (first - 1, last + 1):
-            if outside >= 0 and (body := _read(store, outside)) is not None:
+        for outside in outsides:
+            if (body := _read(store, outside)) is not None:
                 sentence = "a read past the bounds of the log finds an entry"
                 raise GuaranteeBroken(4, sentence, f"nothing at index {outside}", shown(body))
         return {_LOG: tuple(entries)}

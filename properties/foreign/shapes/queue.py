@@ -162,6 +162,7 @@ class Queue(Shape):
         """List each queue that ever had a message, or take its messages."""
         queues = dict.fromkeys(effect.cell for effect in (*history.effects, *history.gone))
         if self.promises.list:
+            store.ahead("list", ({"queue": queue} for queue in queues))
             return {queue: self._listed(store, queue) for queue in queues}
         for queue in queues:
             most = sum(effect.cell == queue for effect in (*history.effects, *history.gone))

@@ -5,7 +5,7 @@ The book carries out calls on the store and on the history side by side. After a
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import shake_128
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -43,6 +43,9 @@ class Answers(Protocol):
 
     def call(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Send a request; return its answer. Raises GuaranteeBroken for an error."""
+
+    def ahead(self, do: str, requests: Iterable[Mapping[str, Any]]) -> None:
+        """Send requests that only read before they are asked, if the store allows it."""
 
     def odd(self, do: str, answer: Any, expected: str) -> GuaranteeBroken:
         """Return the failure of an answer of another form than requested."""

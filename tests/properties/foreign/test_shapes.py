@@ -1,7 +1,7 @@
 """Test the shapes: legal states after a crash, findings, and the language of promises."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,9 @@ class Direct:
 
     def call(self, do: str, **arguments: Any) -> dict[str, Any]:
         return answer_of_shape(self._shape, self.store, {"do": do, **arguments})
+
+    def ahead(self, do: str, requests: Iterable[Mapping[str, Any]]) -> None:
+        """Answer when asked."""
 
     def odd(self, do: str, answer: Any, expected: str) -> GuaranteeBroken:
         return GuaranteeBroken(8, f"{do}: {expected}", "", str(answer))

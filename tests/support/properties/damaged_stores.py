@@ -411,7 +411,11 @@ def _foreign(rng: Random) -> Iterator[tuple[str, Ruling]]:
         return answer
 
     asked: Any = SimpleNamespace(
-        promises=promised, get=answering(held.get), read=answering(held.read), find=answering(held.find)
+        promises=promised,
+        get=answering(held.get),
+        read=answering(held.read),
+        find=answering(held.find),
+        ahead=lambda do, requests: None,
     )
     known = Expectation(records, min(legal), offsets, frozenset({1 << 20}), frozenset({("T", 0), ("T", 1)}))
     yield "foreign", judge_survivors(asked, known, legal, reference).ruling
