@@ -22,6 +22,7 @@ type request struct {
 	Do    string `json:"do"`
 	Body  string `json:"body"` // base64; this store keeps it so
 	Index int    `json:"index"`
+	Dir   string `json:"dir"`
 }
 
 type store struct {
@@ -128,7 +129,10 @@ func (s *store) answer(ask request) (any, error) {
 	case "hello":
 		// What your store promises. Only these promises are tested (docs/targets/shapes.md has the list).
 		promises := map[string]any{"durable": "append", "kill": "append", "truncate": "both"}
-		return map[string]any{"tornpage": 1, "name": "entry_log", "shape": "log", "promises": promises}, nil
+		hello := map[string]any{"tornpage": 1, "name": "entry_log", "shape": "log", "promises": promises}
+		hello["open"] = true  // after a close, "open" opens a store in another directory
+		hello["ahead"] = true // a request may come before the answer to an earlier one
+		return hello, nil
 	case "append":
 		index, err := s.append(ask.Body)
 		return map[string]any{"index": index}, err
@@ -163,7 +167,12 @@ func main() {
 		}
 		var ask request
 		var answer any
-		if err = json.Unmarshal(line, &ask); err == nil {
+		err = json.Unmarshal(line, &ask)
+		if err == nil && ask.Do == "open" {
+			s, err = open(ask.Dir)
+			ask.Do = "hello"
+		}
+		if err == nil {
 			answer, err = s.answer(ask)
 		}
 		if err != nil {
@@ -171,8 +180,5 @@ func main() {
 		}
 		said, _ := json.Marshal(answer)
 		fmt.Println(string(said))
-		if ask.Do == "close" {
-			return
-		}
 	}
 }

@@ -27,6 +27,7 @@ type request struct {
 	Key     string   `json:"key"`
 	Value   *string  `json:"value"`
 	Changes []change `json:"changes"`
+	Dir     string   `json:"dir"`
 }
 
 type store struct {
@@ -136,7 +137,10 @@ func (s *store) answer(ask request) (any, error) {
 	case "hello":
 		// What your store promises. Only these promises are tested (docs/targets/shapes.md has the list).
 		promises := map[string]any{"durable": "put", "kill": "put", "batch": "atomic"}
-		return map[string]any{"tornpage": 1, "name": "key_value", "shape": "key-value", "promises": promises}, nil
+		hello := map[string]any{"tornpage": 1, "name": "key_value", "shape": "key-value", "promises": promises}
+		hello["open"] = true  // after a close, "open" opens a store in another directory
+		hello["ahead"] = true // a request may come before the answer to an earlier one
+		return hello, nil
 	case "put", "delete":
 		return map[string]any{}, s.batch([]change{{ask.Key, ask.Value}})
 	case "batch":
@@ -167,7 +171,12 @@ func main() {
 		}
 		var ask request
 		var answer any
-		if err = json.Unmarshal(line, &ask); err == nil {
+		err = json.Unmarshal(line, &ask)
+		if err == nil && ask.Do == "open" {
+			s, err = open(ask.Dir)
+			ask.Do = "hello"
+		}
+		if err == nil {
 			answer, err = s.answer(ask)
 		}
 		if err != nil {
@@ -175,8 +184,5 @@ func main() {
 		}
 		said, _ := json.Marshal(answer)
 		fmt.Println(string(said))
-		if ask.Do == "close" {
-			return
-		}
 	}
 }

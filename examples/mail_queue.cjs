@@ -56,7 +56,7 @@ class Store {
   hello() {
     // What your store promises. Only these promises are tested (docs/targets/shapes.md has the list).
     const promises = { durable: "put", kill: "put", removed: "remove", take: "lends" };
-    return { tornpage: 1, name: "mail_queue", shape: "queue", promises };
+    return { tornpage: 1, name: "mail_queue", shape: "queue", open: true, ahead: true, promises };
   }
 
   put({ queue, body }) {
@@ -95,16 +95,19 @@ class Store {
 }
 
 const VERBS = ["hello", "put", "take", "acknowledge", "list", "flush", "close"];
-const store = new Store(process.argv[2]);
+let store = new Store(process.argv[2]);
 readline.createInterface({ input: process.stdin }).on("line", (line) => {
   const ask = JSON.parse(line);
   let answer;
   try {
+    if (ask.do === "open") {
+      store = new Store(ask.dir); // after a close: a store in another directory
+      ask.do = "hello";
+    }
     if (!VERBS.includes(ask.do)) throw new Error(`no request ${ask.do}`);
     answer = store[ask.do](ask);
   } catch (error) {
     answer = { error: String(error.message) };
   }
   fs.writeSync(1, JSON.stringify(answer) + "\n");
-  if (ask.do === "close") process.exit(0);
 });

@@ -17,7 +17,7 @@ class Store {
   hello() {
     // What your library promises. Only these promises are tested (docs/targets/shapes.md has the list).
     const promises = { durable: "write", kill: "write", atomic: true, remove: true };
-    return { tornpage: 1, name: "whole_files", shape: "file", promises };
+    return { tornpage: 1, name: "whole_files", shape: "file", open: true, ahead: true, promises };
   }
 
   // A crash leaves the old content or the new one.
@@ -55,16 +55,19 @@ class Store {
 }
 
 const VERBS = ["hello", "write", "read", "remove", "flush", "close"];
-const store = new Store(process.argv[2]);
+let store = new Store(process.argv[2]);
 readline.createInterface({ input: process.stdin }).on("line", (line) => {
   const ask = JSON.parse(line);
   let answer;
   try {
+    if (ask.do === "open") {
+      store = new Store(ask.dir); // after a close: a store in another directory
+      ask.do = "hello";
+    }
     if (!VERBS.includes(ask.do)) throw new Error(`no request ${ask.do}`);
     answer = store[ask.do](ask);
   } catch (error) {
     answer = { error: String(error.message) };
   }
   fs.writeSync(1, JSON.stringify(answer) + "\n");
-  if (ask.do === "close") process.exit(0);
 });
