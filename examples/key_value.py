@@ -15,6 +15,7 @@ from tornpage.testing import KeyValueStore
 class KeyValue(KeyValueStore):
     # What your store promises. Only these promises are tested (docs/targets/shapes.md has the list).
     promises = {"durable": "put", "kill": "put", "batch": "atomic"}
+    open_many = True  # one process opens many crash states, one after the other; this is faster
 
     def __init__(self, directory):
         """Open the store in a directory, or recover what a crash left there."""

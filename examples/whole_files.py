@@ -12,6 +12,7 @@ from tornpage.testing import FileStore
 class WholeFiles(FileStore):
     # What your library promises. Only these promises are tested (docs/targets/shapes.md has the list).
     promises = {"durable": "write", "kill": "write", "atomic": True, "remove": True}
+    open_many = True  # one process opens many crash states, one after the other; this is faster
 
     def __init__(self, directory):
         """Open the library in a directory, or recover what a crash left there."""
