@@ -22,7 +22,9 @@ ROOMS = ("put", "read", "recover", "lab", "target", "sim", "audit", "campaign")
 
 
 @click.command("bench")
-@click.argument("rooms", nargs=-1, type=click.Choice(ROOMS), metavar="[put|read|recover|lab|sim|audit|campaign]...")
+@click.argument(
+    "rooms", nargs=-1, type=click.Choice(ROOMS), metavar="[put|read|recover|lab|target|sim|audit|campaign]..."
+)
 @click.option("--directory", type=click.Path(), default=None, help="Directory for the stores (default: temporary).")
 @click.option(
     "--seconds",
