@@ -160,7 +160,7 @@ class StoreProcess:
         The process ends, unless it stays. Raises Hung.
         """
         self.is_closed = True
-        if not self.stays:
+        if not (self.stays and self.opens_many):
             self.wait_for_end()
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:

@@ -50,10 +50,11 @@ class TargetTrial:
     """Run operations on the store of `settings.target`, in a directory of its own.
 
     Raises GuaranteeBroken if a promise does not hold, TargetUnusable if there is no store to test. `performed` are the
-    operations as carried out, `losses` what each power loss lost.
+    operations as carried out, `losses` what each power loss lost. With a pool, a process may open the directories of
+    several trials one after the other.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, pool: ProcessPool | None = None) -> None:
         self.settings = settings
         self._spec = read_spec(settings.target, settings.bug)
         self.performed: list[Operation] = []
@@ -62,7 +63,7 @@ class TargetTrial:
         self.coverage: Counter[str] = Counter()
         self.closed = False
         self._records = True
-        self._workplace = WorkArea()
+        self._workplace = WorkArea(pool)
         self._ended = weakref.finalize(self, self._workplace.end)
         self.files: WatchedDirectory | Recorded
         self._watched: WatchedDirectory | None
@@ -159,7 +160,13 @@ class TargetTrial:
         process = self._workplace.start(
             self._spec, self._watched.root, watched=watched, answer_seconds=self.settings.answer_seconds
         )
-        return StoreSession(process, opens_again=opens_again)
+        try:
+            return StoreSession(process, opens_again=opens_again)
+        except TargetUnusable:
+            if not self._workplace.has_reused:
+                raise
+        self._workplace.leave_pool()
+        return self._start(opens_again=opens_again)
 
     def _reopen(self) -> None:
         """Open again after a close. Everything is there unless a close promises nothing."""
@@ -211,15 +218,14 @@ class TargetTrial:
 
     def _crash(self, crash: Crash) -> None:
         """Lose power or kill the process, open what is left, judge it, and continue."""
-        if self._watched is not None:
-            self._workplace.end_process(self._watched)
+        was_killed = self._watched is not None and self._workplace.end_process(self._watched)
         span = self.spans[-1]
         back = 0 if self.why_no_power_loss else min(crash.back, span.last - span.first)
         since = span.before if back else span.after
         fault: Fault = "kill" if crash.kill else "power"
         if crash.kill:
             self.performed.append(Crash(kill=True, back=back))
-            self._lose_process(back)
+            self._lose_process(back, was_killed=was_killed)
         else:
             self.performed.append(self._lose_power(replace(crash, back=back)))
         self.coverage[fault] += 1
@@ -230,12 +236,12 @@ class TargetTrial:
         self.book.recovered(f"the recovery after operation {number} (crash), because `recovered` is promised")
         self._end_verb(0, before)
 
-    def _lose_process(self, back: int) -> None:
-        """Continue in the directory as it is, or as it was at an earlier position.
+    def _lose_process(self, back: int, *, was_killed: bool) -> None:
+        """Continue in the directory as it is, or in one as it was at a position.
 
-        Nothing more becomes durable.
+        Nothing more becomes durable. A process that was not killed may still write to the directory.
         """
-        if self._watched is not None and back == 0:
+        if self._watched is not None and was_killed and back == 0:
             self._watched.process_died()
             return
         journal = (*self.files.journal[: self.position(back)], ProcessKilled())

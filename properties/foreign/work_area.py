@@ -1,7 +1,7 @@
 """Hold the work area of a store under test: in-memory directories and a process.
 
-A process that opens several directories one after the other saves the start of a process for each crash state. It is
-used for crash states only: the session that is crashed has a process of its own, which is killed.
+A process that opens several directories one after the other saves the start of a process for each crash state. A work
+area without a pool has processes of its own, which a crash kills.
 """
 
 import tempfile
@@ -18,7 +18,8 @@ __all__ = ["OPENS_MAX", "ProcessPool", "WorkArea"]
 
 OPENS_MAX = 200
 """Directories that one process opens before it is replaced."""
-_IDLE_MAX = 2
+_IDLE_MAX = 3
+"""A session, and a traced and an untraced branch of it."""
 
 
 class ProcessPool:
@@ -29,7 +30,10 @@ class ProcessPool:
         self.is_in_use = True
 
     def take(self, root: Path, watched: WatchedDirectory | None) -> StoreProcess | None:
-        """Return a process that is to open a directory, or None. It is traced if the directory is watched."""
+        """Return a process that is to open a directory, or None.
+
+        It is traced if the directory is watched.
+        """
         for process in self._idle:
             if process.is_traced == (watched is not None):
                 self._idle.remove(process)
@@ -92,20 +96,29 @@ class WorkArea:
         self.process.stays = self._pool is not None
         return self.process
 
-    def end_process(self, watched: WatchedDirectory) -> None:
+    def end_process(self, watched: WatchedDirectory) -> bool:
         """End the process as a crash does, and complete the recording.
 
-        Raises HarnessError if the recording is wrong. A process of a pool goes on elsewhere. It may still write to the
+        Return whether the process was killed. Raises HarnessError if the recording is wrong. A process of a pool goes on elsewhere. It may still write to the
         directory, and these writes are not recorded.
         """
-        if self._pool is None:
-            self.release()
-            watched.look()
-            watched.proves_itself()
-        else:
+        if self._pool is not None and not watched.unsupported and self.process is not None and self.process.is_traced:
             watched.look()
             watched.proves_journal()
             self.release()
+            return False
+        if self.process is not None:
+            self.process.kill()
+            self.process = None
+        watched.look()
+        watched.proves_itself()
+        return True
+
+    def leave_pool(self) -> None:
+        """Kill the process, and use only processes with this work area as their first one."""
+        if self.process is not None:
+            self.process.kill()
+        self.process, self._pool, self.has_reused = None, None, False
 
     def release(self) -> None:
         """End the process, or give it back to the pool."""

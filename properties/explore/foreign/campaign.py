@@ -59,6 +59,11 @@ often."""
 _CHANCES = Chances(nothing=0.15, all_but_one=0.4, older=0.5)
 """A small store has few in-flight writes, so more of them are lost."""
 _STATES_PER_LIFE = 6
+_OWN_PROCESS_EVERY = 8
+"""Every so many runs the sessions have processes of their own, also with reuse.
+
+Only after a kill is the whole directory compared with the recording.
+"""
 _KILL_SHARE = 0.3
 _SECOND_LOSS_SHARE = 0.5
 """The share of crash states after which the power is lost once more. What was recovered must be as safe as promised."""
@@ -314,7 +319,8 @@ class _RunState:
 
     def carry_out(self, rng: random.Random) -> None:
         """Run one store in its sessions, and crash branches of them."""
-        trial = TargetTrial(self._plan.settings)
+        owns_process = self._history.number % _OWN_PROCESS_EVERY == 0
+        trial = TargetTrial(self._plan.settings, None if owns_process else self._pool)
         self.tally.shape, self.tally.kills_only = trial.shape, trial.promises.kills_only
         try:
             for _ in range(rng.choice(_SESSIONS)):
@@ -332,6 +338,7 @@ class _RunState:
                     return
                 kills = not trial.asks_power_loss or rng.random() < _KILL_SHARE
                 self._crash(trial, Crash(kill=kills, back=0), rng)
+            trial.release()
         except GuaranteeBroken as broken:
             self._meet(trial, broken)
         finally:

@@ -92,6 +92,24 @@ class Carries(Log):
         CARRIED.append(directory)
 
 
+class OpensOnce(Log):
+    """Opens one directory in a process."""
+
+    def __init__(self, directory: str) -> None:
+        if CARRIED:
+            raise OSError("it was open before")
+        CARRIED.append(directory)
+        super().__init__(directory)
+
+
+class EndsAtClose(Log):
+    """Writes as it closes, after the state that a crash leaves."""
+
+    def close(self) -> None:
+        os.write(self.file, b"closed")
+        super().close()
+
+
 class FailsToClose(Log):
     """Closes with an error from its second directory on."""
 
@@ -177,7 +195,41 @@ def test_process_opens_directories_one_after_the_other(tmp_path: Path) -> None:
 
 
 @watched
-def test_crash_of_a_session_itself_kills_its_process() -> None:
+def test_session_that_a_reused_process_cannot_open_gets_a_fresh_one() -> None:
+    pool = ProcessPool()
+    try:
+        for _ in range(2):
+            trial = TargetTrial(Settings(target=f"{__file__}:OpensOnce"), pool)
+            trial.run(Put(body_bytes=8))
+            assert not trial.has_reused_process
+            trial.release()
+            trial.end()
+    finally:
+        pool.end()
+
+
+@watched
+@pytest.mark.parametrize("kill", [False, True])
+def test_crash_of_a_session_in_a_reused_process_leaves_the_state_before_its_close(kill: bool) -> None:
+    pool = ProcessPool()
+    try:
+        trial = TargetTrial(Settings(target=f"{__file__}:EndsAtClose"), pool)
+        trial.run(Put(body_bytes=8))
+        process, root = trial.store.process, trial._watched.root
+        before = (root / "log").read_bytes()
+        trial.run(Crash(kill=kill))
+        assert trial.store.process is process
+        assert trial.has_reused_process
+        assert (root / "log").read_bytes() == before + b"closed"
+        assert trial._watched.root != root
+        assert (trial._watched.root / "log").read_bytes() == before
+        trial.end()
+    finally:
+        pool.end()
+
+
+@watched
+def test_crash_of_a_session_without_a_pool_kills_its_process() -> None:
     trial = TargetTrial(Settings(target=f"{__file__}:Log"))
     trial.run(Put(body_bytes=8))
     process = trial.store.process
