@@ -163,9 +163,8 @@ class TargetTrial:
         try:
             return StoreSession(process, opens_again=opens_again)
         except TargetUnusable:
-            if not self._workplace.has_reused:
+            if not self._workplace.leave_pool():
                 raise
-        self._workplace.leave_pool()
         return self._start(opens_again=opens_again)
 
     def _reopen(self) -> None:

@@ -99,8 +99,8 @@ class WorkArea:
     def end_process(self, watched: WatchedDirectory) -> bool:
         """End the process as a crash does, and complete the recording.
 
-        Return whether the process was killed. Raises HarnessError if the recording is wrong. A process of a pool goes on elsewhere. It may still write to the
-        directory, and these writes are not recorded.
+        Return whether the process was killed. A process of a pool goes on elsewhere. It may still write to the
+        directory, and these writes are not recorded. Raises HarnessError if the recording is wrong.
         """
         if self._pool is not None and not watched.unsupported and self.process is not None and self.process.is_traced:
             watched.look()
@@ -114,11 +114,16 @@ class WorkArea:
         watched.proves_itself()
         return True
 
-    def leave_pool(self) -> None:
-        """Kill the process, and use only processes with this work area as their first one."""
-        if self.process is not None:
-            self.process.kill()
-        self.process, self._pool, self.has_reused = None, None, False
+    def leave_pool(self) -> bool:
+        """Kill a process that was reused; return whether there was one.
+
+        After that each process of this work area is a new one.
+        """
+        if self.process is None or self.process.opens == 1:
+            return False
+        self.process.kill()
+        self.process = self._pool = None
+        return True
 
     def release(self) -> None:
         """End the process, or give it back to the pool."""

@@ -201,11 +201,16 @@ def test_session_that_a_reused_process_cannot_open_gets_a_fresh_one() -> None:
         for _ in range(2):
             trial = TargetTrial(Settings(target=f"{__file__}:OpensOnce"), pool)
             trial.run(Put(body_bytes=8))
-            assert not trial.has_reused_process
+            assert trial.store.process.opens == 1
             trial.release()
             trial.end()
     finally:
         pool.end()
+
+
+def root_of(trial: TargetTrial) -> Path:
+    assert trial._watched is not None
+    return trial._watched.root
 
 
 @watched
@@ -215,14 +220,14 @@ def test_crash_of_a_session_in_a_reused_process_leaves_the_state_before_its_clos
     try:
         trial = TargetTrial(Settings(target=f"{__file__}:EndsAtClose"), pool)
         trial.run(Put(body_bytes=8))
-        process, root = trial.store.process, trial._watched.root
+        process, root = trial.store.process, root_of(trial)
         before = (root / "log").read_bytes()
         trial.run(Crash(kill=kill))
         assert trial.store.process is process
         assert trial.has_reused_process
         assert (root / "log").read_bytes() == before + b"closed"
-        assert trial._watched.root != root
-        assert (trial._watched.root / "log").read_bytes() == before
+        assert root_of(trial) != root
+        assert (root_of(trial) / "log").read_bytes() == before
         trial.end()
     finally:
         pool.end()
