@@ -28,10 +28,20 @@ def test_each_language_has_a_tool_to_test_it() -> None:
 @pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_skeleton_builds_and_holds(language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builds_and_holds(language, "messages", tmp_path, monkeypatch)
+
+
+@pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
+@pytest.mark.parametrize("language", ["c", *(pytest.param(each, marks=pytest.mark.deep) for each in ("rust", "java"))])
+def test_key_value_skeleton_builds_and_holds(language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builds_and_holds(language, "key-value", tmp_path, monkeypatch)
+
+
+def builds_and_holds(language: str, shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which(TOOLS[language]) is None:
         pytest.skip(f"there is no {TOOLS[language]} here")
     monkeypatch.chdir(tmp_path)
-    made = run("init", "my_store", "--language", language)
+    made = run("init", "my_store", "--language", language, "--shape", shape)
     assert made.exit_code == 0, made.output
     spoken = LANGUAGES[language]
     if spoken.builds:
