@@ -1,9 +1,9 @@
 """Run a crash campaign on a foreign store with random programs and crash states.
 
 A run is one store in up to three sessions of a few operations. Some crash states of each session are made: a power loss
-or a kill at any point of any operation. Each is opened by its own process, judged, and continued for an operation or
-two. Then the run itself is crashed and continues. If the process cannot be traced, the only crashes are kills of the
-run itself after an answer.
+or a kill at any point of any operation. Each is opened by a process, judged, and continued for an operation or two.
+Then the run itself is crashed and continues. If the process cannot be traced, the only crashes are kills of the run
+itself after an answer.
 
 Runs are the parts of a campaign (properties/campaign/engine.py), carried out in this process one after the other. A
 campaign without findings must have caught a canary and must have had un-synced data to lose. Otherwise its verdict is
@@ -83,7 +83,7 @@ class TargetPlan:
 
     It ends at the limit of crash states, of seconds, or of different failures. A failure after a crash inside the very
     first open is kept once and does not count against that limit. With `start` "first-answer" no crash is inside the
-    very first open. With `reuse` a process opens several crash states, if its store offers that.
+    very first open. With `reuse` a process opens several directories, if its store offers that.
     """
 
     settings: Settings
