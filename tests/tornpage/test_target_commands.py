@@ -102,7 +102,8 @@ def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: 
         (["explore", "--answer-seconds", "3"], "goes with `explore target`, not with `explore crashes`"),
         (
             ["explore", "target", f"{TOY}:ToyStore", "--workers", "2"],
-            "--workers goes with `explore crashes`, `explore kills`, `explore damage`, not with `explore target`",
+            "--workers goes with `explore crashes`, `explore kills`, `explore damage`, `explore cluster`, "
+            "not with `explore target`",
         ),
         (["check", "--target", f"{TOY}:ToyStore", "--bug", "lying-flush"], "only in tornpage's own store"),
     ],
