@@ -7,9 +7,13 @@ from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
+    DirectoryRemoved,
+    DirectoryRenamed,
     DirectorySynced,
     Entry,
     FileCreated,
+    FileLinked,
+    FileMade,
     FileRenamed,
     FileSynced,
     FileUnlinked,
@@ -44,10 +48,10 @@ class History:
             return [0]
         number = mark // 2
         end = self.ends[number]
+        if mark % 2:
+            return [end]
         before = self.ends[number - 1] if number else 0
-        if mark % 2 == 0 and end > before and isinstance(self.journal[end - 1], _BARRIERS):
-            return [before, end]
-        return [end]
+        return [*(n for n in range(before, end) if isinstance(self.journal[n], _BARRIERS)), end]
 
 
 def history_of(operations: Sequence[Operation]) -> History:
@@ -73,6 +77,22 @@ class _Writer:
                 yield FileCreated(number, path)
             case "mkdir":
                 yield DirectoryMade(path)
+            case "rmdir":
+                yield DirectoryRemoved(path)
+            case "rename_directory":
+                self._move(path, operation.target)
+                yield DirectoryRenamed(path, operation.target)
+            case "link":
+                self.names[operation.target] = number
+                yield FileLinked(number, operation.target)
+            case "link_nameless" | "link_synced":
+                number = len(self.contents)
+                self.names[path], self.contents[number] = number, bytearray()
+                yield FileMade(number)
+                yield from self._write(number, operation)
+                if operation.kind == "link_synced":
+                    yield FileSynced(number, succeeded=True)
+                yield FileLinked(number, path)
             case "rename":
                 self.names[operation.target] = self.names.pop(path)
                 yield FileRenamed(number, path, operation.target)
@@ -87,6 +107,12 @@ class _Writer:
                 yield FileSynced(number, succeeded=True, data_only=operation.kind != "fsync")
             case "fsync_directory":
                 yield DirectorySynced(path)
+
+    def _move(self, source: str, target: str) -> None:
+        self.names = {
+            target + path[len(source) :] if path.startswith(f"{source}/") else path: number
+            for path, number in self.names.items()
+        }
 
     def _write(self, number: int, operation: Operation) -> Iterator[Entry]:
         """Yield the entries of a write.

@@ -67,7 +67,13 @@ def _execute(root: str, operation: Operation) -> None:
     match operation.kind:
         case "mkdir":
             os.mkdir(path)
-        case "rename":
+        case "rmdir":
+            os.rmdir(path)
+        case "link":
+            os.link(path, root + operation.target)
+        case "link_nameless" | "link_synced":
+            _link_nameless(path, operation)
+        case "rename" | "rename_directory":
             os.rename(path, root + operation.target)
         case "unlink":
             os.unlink(path)
@@ -101,6 +107,22 @@ def _on(path: str, flags: int, act: Callable[[int], object]) -> None:
         act(fd)
     finally:
         os.close(fd)
+
+
+def _link_nameless(path: str, operation: Operation) -> None:
+    directory, _, name = path.rpartition("/")
+    above = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fd = os.open(".", os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o644, dir_fd=above)
+        try:
+            os.pwrite(fd, _bytes_of(operation), 0)
+            if operation.kind == "link_synced":
+                os.fsync(fd)
+            os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=above, follow_symlinks=True)
+        finally:
+            os.close(fd)
+    finally:
+        os.close(above)
 
 
 def _bytes_of(operation: Operation) -> bytes:
