@@ -6,7 +6,7 @@ created in `/tmp` before `/tmp` was renamed to `/data` is in `/tmp` if the renam
 A disk without renamed or removed directories does not need this. A path there always names the same directory.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tornpage.properties.disk.journal import (
@@ -27,6 +27,7 @@ DirectoryOperation = (
 
 _Slot = tuple[str, str]
 """The directory that an entry is in, by its first path, and the name of the entry."""
+_Slots = dict[_Slot, tuple[int | str, DirectoryOperation | None]]
 
 
 def directories_of(operation: DirectoryOperation) -> tuple[str, ...]:
@@ -118,6 +119,52 @@ class DirectoryTree:
             del self._ids[path]
         self._ids.update({target + path[len(source) :]: there for path, there in inside.items()})
 
+    def needed(
+        self, operations: Sequence[DirectoryOperation], covered: Collection[int], durable: Collection[int]
+    ) -> list[int]:
+        """Return the covered operations and the earlier ones that they depend on, in order.
+
+        `covered` are numbers of `operations`, and `durable` the `id` of each committed operation. An operation depends
+        on the earlier ones of its file or directory, on those of the file or directory that durably has its name, and
+        on the creation of the directory that it is in. A removed directory was empty, so its removal depends on the
+        operations that emptied it.
+        """
+        slots = self._slots(durable)
+        found = set(covered)
+        subjects, above, emptied = set[int | str](), set[str](), set[str]()
+        for number in range(max(found, default=-1), -1, -1):
+            operation = operations[number]
+            placed = self._placed[id(operation)]
+            is_above = isinstance(operation, DirectoryMade) and placed.subject in above
+            empties = placed.gone is not None and placed.gone[0] in emptied
+            if number not in found and placed.subject not in subjects and not is_above and not empties:
+                continue
+            found.add(number)
+            subjects.add(placed.subject)
+            above.update(placed.directories)
+            subjects.update(slots[slot][0] for slot in (placed.gone, placed.new) if slot in slots)
+            if isinstance(operation, DirectoryRemoved) and isinstance(placed.subject, str):
+                emptied.add(placed.subject)
+        return sorted(found)
+
+    def below(self, operations: Sequence[DirectoryOperation], directory: str) -> list[int]:
+        """Return the numbers of the operations in a directory and in new directories below it.
+
+        A directory is new if its creation is one of the operations.
+        """
+        made = {self._placed[id(o)].subject for o in operations if isinstance(o, DirectoryMade)}
+        reached, found, is_growing = {directory}, set[int](), True
+        while is_growing:
+            is_growing = False
+            for number, operation in enumerate(operations):
+                placed = self._placed[id(operation)]
+                if number not in found and not reached.isdisjoint(placed.directories):
+                    found.add(number)
+                    is_growing = True
+                    if isinstance(placed.subject, str) and placed.subject in made:
+                        reached.add(placed.subject)
+        return sorted(found)
+
     def names(
         self, survived: Collection[int]
     ) -> tuple[dict[str, tuple[int, DirectoryOperation | None]], dict[str, str]]:
@@ -125,15 +172,7 @@ class DirectoryTree:
 
         Operations are given by their `id`. A name comes with its inode and the operation that gave the name, or None.
         """
-        slots: dict[_Slot, tuple[int | str, DirectoryOperation | None]] = {}
-        for path, directory in self._base.items():
-            if path != "/":
-                slots[self._base.get(_above(path), _above(path)), path.rpartition("/")[2]] = (directory, None)
-        for path, inode in self._names.items():
-            slots[self._base.get(_above(path), _above(path)), path.rpartition("/")[2]] = (inode, None)
-        for number, placed in self._placed.items():
-            if number in survived:
-                _apply(slots, placed)
+        slots = self._slots(survived)
         inside: dict[str, list[tuple[str, int | str, DirectoryOperation | None]]] = {}
         for (directory, name), (subject, operation) in slots.items():
             inside.setdefault(directory, []).append((name, subject, operation))
@@ -150,8 +189,21 @@ class DirectoryTree:
                     left.append(path)
         return names, reached
 
+    def _slots(self, survived: Collection[int]) -> _Slots:
+        """Return the entries of all directories if these operations survived."""
+        slots: _Slots = {}
+        for path, directory in self._base.items():
+            if path != "/":
+                slots[self._base.get(_above(path), _above(path)), path.rpartition("/")[2]] = (directory, None)
+        for path, inode in self._names.items():
+            slots[self._base.get(_above(path), _above(path)), path.rpartition("/")[2]] = (inode, None)
+        for number, placed in self._placed.items():
+            if number in survived:
+                _apply(slots, placed)
+        return slots
 
-def _apply(slots: dict[_Slot, tuple[int | str, DirectoryOperation | None]], placed: _Placed) -> None:
+
+def _apply(slots: _Slots, placed: _Placed) -> None:
     if placed.gone is not None and slots.get(placed.gone, (None,))[0] == placed.subject:
         del slots[placed.gone]
     if placed.new is not None:

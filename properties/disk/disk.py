@@ -227,32 +227,39 @@ class DiskState:
             covered = []
             for n, operation in enumerate(self.pending):
                 if isinstance(operation, FileCreated | FileLinked | FileRenamed) and operation.inode == number:
-                    if isinstance(operation, FileRenamed):
-                        self._may_commit_below(directory_of(operation))
+                    if isinstance(operation, FileRenamed) and self.rules.may_commit_more:
+                        for directory in self._directories_of(operation):
+                            self._may_commit_below(directory)
                     if keeps_rename or isinstance(operation, FileCreated):
                         covered.append(n)
             self._commit(covered)
 
     def _sync_directory(self, path: str) -> None:
-        self._may_commit_logged(path)
+        here = path if self.tree is None else self.tree.at(path)
+        self._may_commit_logged(here)
         if not self.pending:
             return
         has_journal = self.rules.commits != "directory"
+        self._may_commit_below(here)
         if self.tree is not None:
-            here = self.tree.at(path)
             self._commit([n for n, o in enumerate(self.pending) if self.tree.is_covered(o, here, its_own=has_journal)])
             return
         covered = {number for number, operation in enumerate(self.pending) if directory_of(operation) == path}
         if has_journal:
             covered |= {number for number, operation in enumerate(self.pending) if operation == DirectoryMade(path)}
-        self._may_commit_below(path)
         self._commit(sorted(covered))
 
-    def _may_commit_below(self, path: str) -> None:
+    def _directories_of(self, operation: DirectoryOperation) -> tuple[str, ...]:
+        return (directory_of(operation),) if self.tree is None else self.tree.places(operation)
+
+    def _may_commit_below(self, directory: str) -> None:
         """Note the pending operations in a directory, and in new directories below it."""
-        if not self.rules.may_commit_more or self.tree is not None:
+        if not self.rules.may_commit_more:
             return
-        new, below = {path}, list[int]()
+        if self.tree is not None:
+            self._note_optional(self.tree.below(self.pending, directory))
+            return
+        new, below = {directory}, list[int]()
         for number, operation in enumerate(self.pending):
             if directory_of(operation) in new:
                 below.append(number)
@@ -265,21 +272,27 @@ class DiskState:
 
         `synced` is the file or directory that is synced now.
         """
-        if self.rules.may_commit_more and self.tree is None:
+        if self.rules.may_commit_more:
             logged = self._synced_before
             self._note_optional(
                 [
                     n
                     for n, operation in enumerate(self.pending)
                     if isinstance(operation, FileRenamed | FileUnlinked)
-                    and (operation.inode in logged or directory_of(operation) in logged)
+                    and (operation.inode in logged or not logged.isdisjoint(self._directories_of(operation)))
                 ]
             )
             logged.add(synced)
 
     def _note_optional(self, numbers: Sequence[int]) -> None:
-        optional = with_dependencies(self.pending, numbers, self._committed_names()) if numbers else ()
-        self.optional += [operation for n in optional if (operation := self.pending[n]) not in self.optional]
+        optional = self._with_dependencies(numbers) if numbers else ()
+        known = {id(operation) for operation in self.optional}
+        self.optional += [operation for n in optional if id(operation := self.pending[n]) not in known]
+
+    def _with_dependencies(self, numbers: Sequence[int]) -> list[int]:
+        if self.tree is not None:
+            return self.tree.needed(self.pending, numbers, self._durable)
+        return with_dependencies(self.pending, numbers, self._committed_names())
 
     def _committed_names(self) -> dict[str, int]:
         """Return the names that survive if no pending operation does."""
@@ -292,16 +305,13 @@ class DiskState:
         return names
 
     def _commit(self, covered: list[int]) -> None:
-        """Commit the covered operations, and those that the disk commits with them.
-
-        Since the first move of a directory, a disk that commits dependencies commits all earlier operations.
-        """
+        """Commit the covered operations, and those that the disk commits with them."""
         if not covered:
             return
-        if self.rules.commits == "before" or (self.tree is not None and self.rules.commits == "dependencies"):
+        if self.rules.commits == "before":
             covered = list(range(covered[-1] + 1))
         elif self.rules.commits == "dependencies":
-            covered = with_dependencies(self.pending, covered, self._committed_names())
+            covered = self._with_dependencies(covered)
         elif self.tree is None:
             self._fold([self.pending[number] for number in covered])
         committed = set(covered)
@@ -309,7 +319,8 @@ class DiskState:
             self._durable |= {id(self.pending[number]) for number in covered}
         self.pending = [operation for number, operation in enumerate(self.pending) if number not in committed]
         if self.optional:
-            self.optional = [operation for operation in self.optional if operation in self.pending]
+            waiting = {id(operation) for operation in self.pending}
+            self.optional = [operation for operation in self.optional if id(operation) in waiting]
         if self.tree is None:
             left = next((n for n, o in enumerate(self.unfolded) if self.pending and o is self.pending[0]), None)
             self._fold(self.unfolded[:left])

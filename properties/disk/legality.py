@@ -10,11 +10,10 @@ be compared with docs/contract.md, "Crash model":
    creation and its renames too. A sync of a file counts for the operations that created, linked or renamed it; on
    `journal` and `ext4` a sync of its data alone counts for its creation only. On `ext4` and `xfs` all operations before
    a synced one must have survived. On `journal` and `btrfs` those must have survived that an operation depends on:
-   earlier ones of the same file, those of the file that durably had its name, and the creation of the directories
-   above. On these two a sync of a directory, or of a file renamed in it, may commit the operations in the directory and
-   in new directories below it. Any sync may commit a rename or removal of a file, or in a directory, that was synced
-   before. After the first rename or removal of a directory, and after the first rename between directories, syncs on
-   `journal` and `btrfs` follow the rules of `ext4` and `xfs`. All other operations survive without a sync in their
+   earlier ones of the same file or directory, those of the file or directory that durably had its name, and the
+   creation of the directories above. A removal of a directory depends on the operations that emptied it. On these two a sync of a directory, or of a
+   file renamed in it, may commit the operations in the directory and in new directories below it. Any sync may commit a
+   rename or removal of a file, or in a directory, that was synced before. All other operations survive without a sync in their
    order: if one survived, all before it did. After a `kill` all operations survived. No other operation took effect.
    Everything below a directory that did not survive is unreachable.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
@@ -55,7 +54,15 @@ from tornpage.properties.disk.legality_files import (
     pages_to_check,
     unusable,
 )
-from tornpage.properties.disk.legality_names import Changes, ancestors, directory_above, names_after, read_changes
+from tornpage.properties.disk.legality_names import (
+    Changes,
+    Directory,
+    Entered,
+    Subject,
+    entries_after,
+    names_after,
+    read_changes,
+)
 
 if TYPE_CHECKING:
     from tornpage.properties.disk.certificate import Certificate, FileClaim, PageClaim
@@ -106,28 +113,9 @@ def _operations(journal: Sequence[Entry], position: int) -> dict[int, Operation]
     return {n: entry for n, entry in enumerate(journal[:position]) if isinstance(entry, Operation)}
 
 
-def _place(operation: Operation) -> str:
-    return directory_above(
-        operation.target if isinstance(operation, FileRenamed | DirectoryRenamed) else operation.path
-    )
-
-
-def _first_move(journal: Sequence[Entry]) -> int:
-    """Return the entry of the first move or removal of a directory.
-
-    A move of a file to another directory counts too.
-    """
-    for n, entry in enumerate(journal):
-        if isinstance(entry, DirectoryRenamed | DirectoryRemoved):
-            return n
-        if isinstance(entry, FileRenamed) and directory_above(entry.source) != directory_above(entry.target):
-            return n
-    return len(journal)
-
-
 def _durable_since(base: Image, journal: Sequence[Entry], changes: Changes, position: int, disk: str) -> dict[int, int]:
     """Return the first barrier for each operation that a barrier before the crash covers."""
-    operations, moved_at = _operations(journal, position), _first_move(journal)
+    operations = _operations(journal, position)
     since: dict[int, int] = {}
     for barrier, entry in enumerate(journal[:position]):
         covered: list[int] = []
@@ -144,35 +132,38 @@ def _durable_since(base: Image, journal: Sequence[Entry], changes: Changes, posi
                 n for n, o in operations.items() if n < barrier and isinstance(o, naming) and o.inode == entry.inode
             ]
         covered = [n for n in covered if n not in since]
-        if covered and (disk in WITH_ALL_BEFORE or (disk in WITH_JOURNAL and barrier > moved_at)):
+        if covered and disk in WITH_ALL_BEFORE:
             covered = [n for n in operations if n <= max(covered)]
         elif covered and disk in WITH_JOURNAL:
-            covered = _depended_on(operations, covered, _holders_after(base, operations, since))
+            covered = _depended_on(operations, changes, covered, _holders_after(base, changes, since))
         for n in covered:
             since.setdefault(n, barrier)
     return since
 
 
-def _below_new(operations: dict[int, Operation], since: dict[int, int], barrier: int, path: str) -> list[int]:
-    """Return the operations in `path` and in directories below it that are in flight.
+def _below_new(
+    operations: dict[int, Operation], changes: Changes, since: dict[int, int], barrier: int, directory: Directory
+) -> list[int]:
+    """Return the operations in a directory and in directories below it that are in flight.
 
     The creation of these directories is in flight too.
     """
-    in_flight = {n: operation for n, operation in operations.items() if n < barrier and n not in since}
-    made = {operation.path for operation in in_flight.values() if isinstance(operation, DirectoryMade)}
-    return [n for n, operation in in_flight.items() if _is_below(_place(operation), path, made)]
+    in_flight = [n for n in operations if n < barrier and n not in since]
+    made = {changes.operations[n].subject for n in in_flight if isinstance(operations[n], DirectoryMade)}
+    places = [directory]
+    for place in places:  # grows while it is walked
+        inside = {changes.operations[n].subject for n in in_flight if changes.operations[n].is_in(place)}
+        places += [subject for subject in inside & made if subject not in places]
+    return [n for n in in_flight if any(changes.operations[n].is_in(place) for place in places)]
 
 
-def _is_below(place: str, path: str, made: set[str]) -> bool:
-    """Whether a directory is `path`, or below it with only made directories in between."""
-    return place == path or (place in made and _is_below(directory_above(place), path, made))
-
-
-def _maybe_committed(base: Image, journal: Sequence[Entry], position: int, since: dict[int, int]) -> set[int]:
+def _maybe_committed(
+    base: Image, journal: Sequence[Entry], changes: Changes, position: int, since: dict[int, int]
+) -> set[int]:
     """Return the operations that a sync of another file or directory may have committed."""
     operations, found = _operations(journal, position), set[int]()
-    files, directories = set[int](), set[str]()
-    for barrier, entry in enumerate(journal[: min(position, _first_move(journal))]):
+    files, directories = set[int](), set[Directory]()
+    for barrier, entry in enumerate(journal[:position]):
         if not isinstance(entry, DirectorySynced | FileSynced) or (
             isinstance(entry, FileSynced) and not entry.succeeded
         ):
@@ -182,24 +173,26 @@ def _maybe_committed(base: Image, journal: Sequence[Entry], position: int, since
             n
             for n, o in operations.items()
             if n < barrier and n not in earlier and isinstance(o, FileRenamed | FileUnlinked)
-            if o.inode in files or _place(o) in directories
+            if o.inode in files or any(changes.operations[n].is_in(directory) for directory in directories)
         ]
-        found.update(_depended_on(operations, logged, _holders_after(base, operations, earlier)))
+        places: list[Directory] = []
         if isinstance(entry, DirectorySynced):
-            directories.add(entry.path)
+            places = [changes.syncs[barrier]]
+            directories.add(changes.syncs[barrier])
         else:
             files.add(entry.inode)
-        places = {entry.path} if isinstance(entry, DirectorySynced) else set[str]()
-        if isinstance(entry, FileSynced):
-            renamed = {n: o for n, o in operations.items() if n < barrier and n not in earlier}
-            places = {_place(o) for o in renamed.values() if isinstance(o, FileRenamed) and o.inode == entry.inode}
-        for place in places:
-            below = _below_new(operations, earlier, barrier, place)
-            found.update(_depended_on(operations, below, _holders_after(base, operations, earlier)))
+            for n, o in operations.items():
+                if n < barrier and n not in earlier and isinstance(o, FileRenamed) and o.inode == entry.inode:
+                    places += [side[0] for side in changes.operations[n].entries]
+        groups = [logged, *(_below_new(operations, changes, earlier, barrier, place) for place in places)]
+        for group in groups:
+            found.update(_depended_on(operations, changes, group, _holders_after(base, changes, earlier)))
     return found
 
 
-def _depended_on(operations: dict[int, Operation], synced: list[int], holders: dict[str, int]) -> list[int]:
+def _depended_on(
+    operations: dict[int, Operation], changes: Changes, synced: list[int], holders: dict[Entered, Subject]
+) -> list[int]:
     """Return the synced operations and every operation that they need, directly or not."""
     needed: list[int] = []
     left = list(synced)
@@ -207,46 +200,26 @@ def _depended_on(operations: dict[int, Operation], synced: list[int], holders: d
         later = left.pop()
         if later not in needed:
             needed.append(later)
-            names = _names_changed(operations[later])
-            files = {holders[name] for name in names if name in holders} | _files_changed(operations[later])
-            above = {directory for name in names for directory in ancestors(name)}
-            for n, operation in operations.items():
-                is_above = isinstance(operation, DirectoryMade) and operation.path in above
-                if n < later and (is_above or _files_changed(operation) & files):
-                    left.append(n)
+            left += [n for n in operations if n < later and _needs(operations, changes, later, n, holders)]
     return needed
 
 
-def _names_changed(operation: Operation) -> set[str]:
-    if isinstance(operation, FileRenamed | DirectoryRenamed):
-        return {operation.source, operation.target}
-    return {operation.path}
+def _needs(
+    operations: dict[int, Operation], changes: Changes, later: int, earlier: int, holders: dict[Entered, Subject]
+) -> bool:
+    """Whether an operation needs an earlier one directly."""
+    needing, needed = changes.operations[later], changes.operations[earlier]
+    if needed.subject == needing.subject or needed.subject in [holders.get(entered) for entered in needing.entries]:
+        return True
+    if isinstance(operations[earlier], DirectoryMade):
+        return any(place == needed.subject for place, _ in needing.entries)
+    emptied = isinstance(operations[later], DirectoryRemoved)
+    return emptied and needed.removed is not None and needed.removed[0] == needing.subject
 
 
-def _files_changed(operation: Operation) -> set[int]:
-    if isinstance(operation, FileCreated | FileLinked | FileRenamed | FileUnlinked):
-        return {operation.inode}
-    return set()
-
-
-def _holders_after(base: Image, operations: dict[int, Operation], since: dict[int, int]) -> dict[str, int]:
-    """Return the inode of each name after the operations that are durable.
-
-    No directory has been moved or removed.
-    """
-    names = {path: inode for inode, path in enumerate(sorted(base.files))}
-    for n, operation in operations.items():
-        if n not in since or not _files_changed(operation):
-            continue
-        if isinstance(operation, FileRenamed | FileUnlinked):
-            gone = operation.source if isinstance(operation, FileRenamed) else operation.path
-            if names.get(gone) == operation.inode:
-                del names[gone]
-        if isinstance(operation, FileRenamed):
-            names[operation.target] = operation.inode
-        elif isinstance(operation, FileCreated | FileLinked):
-            names[operation.path] = operation.inode
-    return names
+def _holders_after(base: Image, changes: Changes, since: dict[int, int]) -> dict[Entered, Subject]:
+    """Return the file or directory of each directory entry after the operations that are durable."""
+    return {at: subject for at, (subject, _) in entries_after(base, changes, sorted(since)).items()}
 
 
 def _about_operations(
@@ -255,7 +228,7 @@ def _about_operations(
     position, disk = certificate.position, certificate.disk
     operations, since = _operations(journal, position), _durable_since(base, journal, changes, position, disk)
     claimed = [claim.entry for claim in certificate.operations]
-    alone = _maybe_committed(base, journal, position, since) if disk in MAY_COMMIT_MORE else set()
+    alone = _maybe_committed(base, journal, changes, position, since) if disk in MAY_COMMIT_MORE else set()
     if claimed != sorted(set(claimed)):
         yield f"the surviving directory operations {claimed} are not in order"
     for n in sorted(set(claimed) - set(operations)):

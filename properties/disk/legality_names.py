@@ -26,12 +26,24 @@ from tornpage.properties.disk.journal import (
 if TYPE_CHECKING:
     from tornpage.properties.disk.disk import Image
 
-__all__ = ["Change", "Changes", "ancestors", "directory_above", "names_after", "read_changes"]
+__all__ = [
+    "Change",
+    "Changes",
+    "Directory",
+    "Entered",
+    "Subject",
+    "ancestors",
+    "directory_above",
+    "entries_after",
+    "names_after",
+    "read_changes",
+]
 
 Directory = tuple[str, str | int]
 """("base", path) or ("made", entry)."""
 File = tuple[str, int]
 """("inode", number)."""
+Subject = Directory | File
 Entered = tuple[Directory, str]
 """A directory and a name in it."""
 _NAMING = (FileCreated, FileLinked, FileRenamed)
@@ -48,9 +60,14 @@ class Change:
     names_file: bool
     is_rename: bool
 
+    @property
+    def entries(self) -> list[Entered]:
+        """The directory entries that the operation changed."""
+        return [entered for entered in (self.removed, self.added) if entered is not None]
+
     def is_in(self, directory: Directory) -> bool:
         """Whether the operation changed an entry of a directory."""
-        return any(entered is not None and entered[0] == directory for entered in (self.removed, self.added))
+        return any(entered[0] == directory for entered in self.entries)
 
 
 @dataclass(frozen=True)
@@ -123,20 +140,7 @@ def names_after(
     A file comes with its inode and the entry that named it. A later operation on an entry replaces an earlier one. A
     directory has one entry, the last one that it was given.
     """
-    held: dict[Entered, tuple[Directory | File, int | str]] = {}
-    numbers = {path: n for n, path in enumerate(sorted(base.files))}
-    for path in base.directories - {"/"}:
-        held[("base", directory_above(path)), path[path.rindex("/") + 1 :]] = (("base", path), "base")
-    for path, inode in numbers.items():
-        held[("base", directory_above(path)), path[path.rindex("/") + 1 :]] = (("inode", inode), "base")
-    for n in survived:
-        change = changes.operations[n]
-        if change.removed in held and held[change.removed][0] == change.subject:
-            del held[change.removed]
-        if change.added is not None:
-            if change.subject[0] != "inode":
-                held = {entered: there for entered, there in held.items() if there[0] != change.subject}
-            held[change.added] = (change.subject, n)
+    held = entries_after(base, changes, survived)
     children: dict[Directory, list[tuple[str, Directory | File, int | str]]] = {}
     for (above, name), (subject, origin) in held.items():
         children.setdefault(above, []).append((name, subject, origin))
@@ -152,3 +156,24 @@ def names_after(
             else:
                 found.append((below, subject))
     return files, set(reached)
+
+
+def entries_after(
+    base: Image, changes: Changes, survived: Iterable[int]
+) -> dict[Entered, tuple[Directory | File, int | str]]:
+    """Return the subject of each directory entry, and the journal entry that set it."""
+    held: dict[Entered, tuple[Directory | File, int | str]] = {}
+    numbers = {path: n for n, path in enumerate(sorted(base.files))}
+    for path in base.directories - {"/"}:
+        held[("base", directory_above(path)), path[path.rindex("/") + 1 :]] = (("base", path), "base")
+    for path, inode in numbers.items():
+        held[("base", directory_above(path)), path[path.rindex("/") + 1 :]] = (("inode", inode), "base")
+    for n in survived:
+        change = changes.operations[n]
+        if change.removed in held and held[change.removed][0] == change.subject:
+            del held[change.removed]
+        if change.added is not None:
+            if change.subject[0] != "inode":
+                held = {entered: there for entered, there in held.items() if there[0] != change.subject}
+            held[change.added] = (change.subject, n)
+    return held
