@@ -16,7 +16,7 @@ from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.certificate_text import sentences_of
 from tornpage.properties.disk.directory_tree import DirectoryOperation, DirectoryTree, is_move
 from tornpage.properties.disk.disk import DiskState, Image, apply_operation, directory_of
-from tornpage.properties.disk.images import Choices, compose, disk_state, surviving_operations, untorn
+from tornpage.properties.disk.images import Choices, compose, disk_state, kept_sources, surviving_operations, untorn
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
@@ -87,7 +87,8 @@ class OperationClaim:
 
     It is durable since the barrier `durable_since`, or survived by chance if that is None.
 
-    `barrier_before` and `barrier_after` are the syncs of its directory around the crash.
+    `barrier_before` and `barrier_after` are the syncs of its directory around the crash. If `keeps_source`, the file of
+    a rename is at its old name too.
     """
 
     entry: int
@@ -95,6 +96,7 @@ class OperationClaim:
     durable_since: int | None
     barrier_before: int | None
     barrier_after: int | None
+    keeps_source: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,17 +282,21 @@ def certify(base: Image, journal: Sequence[Entry], position: int, choices: Choic
         match journal[number]:
             case FileSynced(inode, succeeded=True):
                 file_after.setdefault(inode, number)
-    survived = walk.surviving(choices)
+    survived, kept = walk.surviving(choices), kept_sources(walk.state, choices)
     operations = tuple(
         OperationClaim(
-            number, directory_of(operation), walk.durable_since.get(number), *directories.barriers(operation)
+            number,
+            directory_of(operation),
+            walk.durable_since.get(number),
+            *directories.barriers(operation),
+            keeps_source=id(operation) in kept,
         )
         for number, operation in survived
     )
     reached = compose(walk.state, choices).files
     files = [
         _file_claim(walk, path, inode, named_by, choices, barrier_after=file_after.get(inode))
-        for path, inode, named_by in _named_files(base, survived, reached, directories.tree)
+        for path, inode, named_by in _named_files(base, survived, reached, directories.tree, kept)
     ]
     return Certificate(position, disk, tuple(files), operations)
 
@@ -300,11 +306,12 @@ def _named_files(
     survived: Sequence[tuple[int, DirectoryOperation]],
     reached: Collection[str],
     tree: DirectoryTree | None,
+    kept: Collection[int],
 ) -> list[tuple[str, int, Origin]]:
     """Return path, inode and naming entry of each reachable file, sorted by path."""
     if tree is not None:
         numbers = {id(operation): number for number, operation in survived}
-        there, _ = tree.names(numbers.keys())
+        there, _ = tree.names(numbers.keys(), kept)
         return [
             (path, inode, "base" if operation is None else numbers[id(operation)])
             for path, (inode, operation) in sorted(there.items())

@@ -21,9 +21,11 @@ def sentences_of(certificate: Certificate) -> list[str]:
 
 
 def _operation_sentence(claim: OperationClaim) -> str:
+    rest = ", and the file is at its old name too" if claim.keeps_source else ""
+    subject = f"directory operation of entry {claim.entry}"
     if claim.durable_since is not None:
-        return f"directory operation of entry {claim.entry}: durable since the sync at entry {claim.durable_since}"
-    return f"directory operation of entry {claim.entry} in {claim.directory}: survived, {_between(claim, claim.entry)}"
+        return f"{subject}: durable since the sync at entry {claim.durable_since}{rest}"
+    return f"{subject} in {claim.directory}: survived, {_between(claim, claim.entry)}{rest}"
 
 
 def _size_sentence(claim: FileClaim) -> str:

@@ -127,33 +127,42 @@ class DirectoryTree:
         `covered` are numbers of `operations`, and `durable` the `id` of each committed operation. An operation depends
         on the earlier ones of its file or directory, on those of the file or directory that durably has its name, and
         on the creation of the directory that it is in. A removed directory was empty, so its removal depends on the
-        operations that emptied it.
+        operations that emptied it. A removal of a name does not depend on the other links of the file.
         """
         slots = self._slots(durable)
         found = set(covered)
         subjects, above, emptied = set[int | str](), set[str](), set[str]()
+        removed: dict[int | str, set[_Slot]] = {}
         for number in range(max(found, default=-1), -1, -1):
             operation = operations[number]
             placed = self._placed[id(operation)]
             is_above = isinstance(operation, DirectoryMade) and placed.subject in above
             empties = placed.gone is not None and placed.gone[0] in emptied
-            if number not in found and placed.subject not in subjects and not is_above and not empties:
+            is_same = placed.subject in subjects
+            if not is_same and placed.subject in removed:
+                is_same = not isinstance(operation, FileLinked) or placed.new in removed[placed.subject]
+            if number not in found and not is_same and not is_above and not empties:
                 continue
             found.add(number)
-            subjects.add(placed.subject)
             above.update(placed.directories)
-            subjects.update(slots[slot][0] for slot in (placed.gone, placed.new) if slot in slots)
+            holders = {slots[slot][0] for slot in (placed.gone, placed.new) if slot in slots}
+            subjects.update(holders - {placed.subject})
+            if isinstance(operation, FileUnlinked) and placed.gone is not None:
+                removed.setdefault(placed.subject, set()).add(placed.gone)
+            else:
+                subjects.add(placed.subject)
             if isinstance(operation, DirectoryRemoved) and isinstance(placed.subject, str):
                 emptied.add(placed.subject)
         return sorted(found)
 
     def below(self, operations: Sequence[DirectoryOperation], directory: str) -> list[int]:
-        """Return the numbers of the operations in a directory and in new directories below it.
+        """Return the numbers of the operations on a directory, in it, and in new directories below it.
 
         A directory is new if its creation is one of the operations.
         """
         made = {self._placed[id(o)].subject for o in operations if isinstance(o, DirectoryMade)}
-        reached, found, is_growing = {directory}, set[int](), True
+        found = {n for n, operation in enumerate(operations) if self._placed[id(operation)].subject == directory}
+        reached, is_growing = {directory}, True
         while is_growing:
             is_growing = False
             for number, operation in enumerate(operations):
@@ -165,14 +174,20 @@ class DirectoryTree:
                         reached.add(placed.subject)
         return sorted(found)
 
+    def source(self, operation: DirectoryOperation) -> str | None:
+        """Return the directory that an operation removed an entry from, or None."""
+        gone = self._placed[id(operation)].gone
+        return None if gone is None else gone[0]
+
     def names(
-        self, survived: Collection[int]
+        self, survived: Collection[int], kept: Collection[int] = ()
     ) -> tuple[dict[str, tuple[int, DirectoryOperation | None]], dict[str, str]]:
         """Return what is reached if these operations survived: names and directories.
 
-        Operations are given by their `id`. A name comes with its inode and the operation that gave the name, or None.
+        Operations are given by their `id`. Those in `kept` keep the entry that they remove. A name comes with its
+        inode and the operation that gave the name, or None.
         """
-        slots = self._slots(survived)
+        slots = self._slots(survived, kept)
         inside: dict[str, list[tuple[str, int | str, DirectoryOperation | None]]] = {}
         for (directory, name), (subject, operation) in slots.items():
             inside.setdefault(directory, []).append((name, subject, operation))
@@ -189,7 +204,7 @@ class DirectoryTree:
                     left.append(path)
         return names, reached
 
-    def _slots(self, survived: Collection[int]) -> _Slots:
+    def _slots(self, survived: Collection[int], kept: Collection[int] = ()) -> _Slots:
         """Return the entries of all directories if these operations survived."""
         slots: _Slots = {}
         for path, directory in self._base.items():
@@ -199,12 +214,12 @@ class DirectoryTree:
             slots[self._base.get(_above(path), _above(path)), path.rpartition("/")[2]] = (inode, None)
         for number, placed in self._placed.items():
             if number in survived:
-                _apply(slots, placed)
+                _apply(slots, placed, removes=number not in kept)
         return slots
 
 
-def _apply(slots: _Slots, placed: _Placed) -> None:
-    if placed.gone is not None and slots.get(placed.gone, (None,))[0] == placed.subject:
+def _apply(slots: _Slots, placed: _Placed, *, removes: bool) -> None:
+    if removes and placed.gone is not None and slots.get(placed.gone, (None,))[0] == placed.subject:
         del slots[placed.gone]
     if placed.new is not None:
         if isinstance(placed.subject, str):  # a directory has one name

@@ -5,7 +5,7 @@ This is a pure reducer over the journal. In-flight writes reach the disk indepen
 and each name.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -119,8 +119,8 @@ class DiskState:
     """The reducer: starts from a durable image and applies journal entries.
 
     `names` and `directories` are durable. `pending` are the directory operations that no sync has certainly committed.
-    A sync may have committed those in `optional`. `unfolded` are the pending ones and the committed ones after them,
-    which take effect in their order.
+    A sync may have committed those in `optional`. The files of the moves in `halved` may be at their old name too.
+    `unfolded` are the pending ones and the committed ones after them, which take effect in their order.
     """
 
     def __init__(self, base: Image, *, disk: Disk, rules: DiskRules | None = None) -> None:
@@ -135,6 +135,7 @@ class DiskState:
         """The directories since the first move of one; `names` and `directories` are those before it."""
         self._durable: set[int] = set()
         self.optional: list[DirectoryOperation] = []
+        self.halved: list[FileRenamed] = []
         self.unfolded: list[DirectoryOperation] = []
         self._synced_before: set[int | str] = set()
         self._taken: dict[str, int] = dict.fromkeys(base.files, 1)
@@ -207,6 +208,15 @@ class DiskState:
             for operation in self.unfolded:
                 self.tree.note(operation)
         self._directory_changed(entry)
+        if not self.rules.is_ordered:
+            self._halve([entry])
+
+    def _halve(self, operations: Iterable[DirectoryOperation]) -> None:
+        """Note moves of files to another directory."""
+        if self.tree is not None and self.rules.splits_moves:
+            known = {id(operation) for operation in self.halved}
+            moves = [o for o in operations if isinstance(o, FileRenamed) and is_move(o) and id(o) not in known]
+            self.halved += moves
 
     def _directory_synced(self, entry: DirectorySynced) -> None:
         self._sync_directory(entry.path)
@@ -232,17 +242,22 @@ class DiskState:
                             self._may_commit_below(directory)
                     if keeps_rename or isinstance(operation, FileCreated):
                         covered.append(n)
+                    elif self.rules.may_commit_more:
+                        self._note_optional([n])
             self._commit(covered)
+        if self.halved and self.rules.commits != "directory" and (self.rules.data_syncs_rename or not data_only):
+            self.halved = [operation for operation in self.halved if operation.inode != number]
 
     def _sync_directory(self, path: str) -> None:
-        here = path if self.tree is None else self.tree.at(path)
+        tree, has_journal = self.tree, self.rules.commits != "directory"
+        here = path if tree is None else tree.at(path)
         self._may_commit_logged(here)
-        if not self.pending:
-            return
-        has_journal = self.rules.commits != "directory"
         self._may_commit_below(here)
-        if self.tree is not None:
-            self._commit([n for n, o in enumerate(self.pending) if self.tree.is_covered(o, here, its_own=has_journal)])
+        if tree is not None:
+            self._commit([n for n, o in enumerate(self.pending) if tree.is_covered(o, here, its_own=has_journal)])
+            self.halved = [operation for operation in self.halved if tree.source(operation) != here]
+            return
+        if not self.pending:
             return
         covered = {number for number, operation in enumerate(self.pending) if directory_of(operation) == path}
         if has_journal:
@@ -254,7 +269,7 @@ class DiskState:
 
     def _may_commit_below(self, directory: str) -> None:
         """Note the pending operations in a directory, and in new directories below it."""
-        if not self.rules.may_commit_more:
+        if not self.rules.may_commit_more or not self.pending:
             return
         if self.tree is not None:
             self._note_optional(self.tree.below(self.pending, directory))
@@ -274,20 +289,23 @@ class DiskState:
         """
         if self.rules.may_commit_more:
             logged = self._synced_before
-            self._note_optional(
-                [
-                    n
-                    for n, operation in enumerate(self.pending)
-                    if isinstance(operation, FileRenamed | FileUnlinked)
-                    and (operation.inode in logged or not logged.isdisjoint(self._directories_of(operation)))
-                ]
-            )
+            self._note_optional([n for n, operation in enumerate(self.pending) if self._is_logged(operation)])
             logged.add(synced)
+
+    def _is_logged(self, operation: DirectoryOperation) -> bool:
+        """Return whether an operation changes the name of something that was synced before."""
+        logged = self._synced_before
+        if isinstance(operation, FileLinked | FileRenamed | FileUnlinked) and operation.inode in logged:
+            return True
+        if isinstance(operation, FileCreated | FileLinked | DirectoryMade):
+            return False
+        return not logged.isdisjoint(self._directories_of(operation))
 
     def _note_optional(self, numbers: Sequence[int]) -> None:
         optional = self._with_dependencies(numbers) if numbers else ()
         known = {id(operation) for operation in self.optional}
         self.optional += [operation for n in optional if id(operation := self.pending[n]) not in known]
+        self._halve(self.pending[n] for n in optional)
 
     def _with_dependencies(self, numbers: Sequence[int]) -> list[int]:
         if self.tree is not None:
@@ -312,6 +330,7 @@ class DiskState:
             covered = list(range(covered[-1] + 1))
         elif self.rules.commits == "dependencies":
             covered = self._with_dependencies(covered)
+            self._halve(self.pending[number] for number in covered)
         elif self.tree is None:
             self._fold([self.pending[number] for number in covered])
         committed = set(covered)
@@ -332,13 +351,15 @@ class DiskState:
             apply_operation(self.names, self.directories, operation)
         self.unfolded = [operation for operation in self.unfolded if id(operation) not in done]
 
-    def surviving_names(self, survived: Iterable[DirectoryOperation]) -> tuple[dict[str, int], set[str]]:
+    def surviving_names(
+        self, survived: Iterable[DirectoryOperation], kept: Collection[int] = ()
+    ) -> tuple[dict[str, int], set[str]]:
         """Return the names and directories that are reached with some pending operations.
 
-        The disk has a `tree`.
+        The moves in `kept`, by their `id`, keep the old name too. The disk has a `tree`.
         """
         assert self.tree is not None
-        names, directories = self.tree.names(self._durable | {id(operation) for operation in survived})
+        names, directories = self.tree.names(self._durable | {id(operation) for operation in survived}, kept)
         return {path: inode for path, (inode, _) in names.items()}, set(directories)
 
     def visible(self) -> tuple[dict[str, int], set[str]]:
@@ -384,9 +405,10 @@ def with_dependencies(
     """Return the covered operations and the earlier ones that they depend on, in order.
 
     An operation depends on the earlier ones of its file, on those of the file that has its name in `names`, and on the
-    creation of the directories above it.
+    creation of the directories above it. A removal of a name does not depend on the other links of the file.
     """
     found, inodes, above = set(covered), set[int](), set[str]()
+    removed: dict[int, set[str]] = {}
     for number in range(max(covered, default=-1), -1, -1):
         operation = operations[number]
         if isinstance(operation, FileRenamed | DirectoryRenamed):
@@ -395,10 +417,14 @@ def with_dependencies(
             own = {operation.path}
         inode = None if isinstance(operation, DirectoryMade | DirectoryRenamed | DirectoryRemoved) else operation.inode
         is_needed = inode in inodes or (isinstance(operation, DirectoryMade) and operation.path in above)
+        if inode is not None and inode in removed:
+            is_needed |= not isinstance(operation, FileLinked) or operation.path in removed[inode]
         if number in found or is_needed:
             found.add(number)
-            inodes |= {names[path] for path in own if path in names}
-            if inode is not None:
+            inodes |= {names[path] for path in own if path in names and names[path] != inode}
+            if isinstance(operation, FileUnlinked):
+                removed.setdefault(operation.inode, set()).add(operation.path)
+            elif inode is not None:
                 inodes.add(inode)
             for path in own:
                 while path != "/":

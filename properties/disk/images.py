@@ -41,7 +41,9 @@ __all__ = [
     "compose",
     "describe_operations",
     "disk_state",
+    "halved_moves",
     "in_flight_writes",
+    "kept_sources",
     "mixed",
     "named_inodes",
     "optional_names",
@@ -107,6 +109,8 @@ def in_flight_writes(state: DiskState) -> list[InFlightWrite]:
             writes += [InFlightWrite(name, "name", 2) for name in optional_names(state)]
     else:
         writes += [InFlightWrite(name, "name", 2) for name in describe_operations(state.pending)]
+    if state.halved:
+        writes += [InFlightWrite(name, "name", 2) for name in halved_moves(state)]
     for inode in state.inodes.values():
         if inode.sizes:
             writes.append(InFlightWrite(f"size {inode.name}", "size", len(inode.sizes) + 1))
@@ -139,6 +143,23 @@ def optional_names(state: DiskState) -> dict[str, DirectoryOperation]:
     optional = {id(operation) for operation in state.optional}
     named = zip(describe_operations(state.pending), state.pending, strict=True)
     return {name: operation for name, operation in named if id(operation) in optional}
+
+
+def halved_moves(state: DiskState) -> dict[str, FileRenamed]:
+    """Return the moves of files that may be at their old name too.
+
+    Keys are the names of the in-flight writes that remove the old name.
+    """
+    return {
+        f"remove the source of {n}": o for n, o in zip(describe_operations(state.halved), state.halved, strict=True)
+    }
+
+
+def kept_sources(state: DiskState, choices: Choices) -> set[int]:
+    """Return the `id` of each move whose old name was not removed."""
+    if not state.halved:
+        return set()
+    return {id(operation) for name, operation in halved_moves(state).items() if not _valid(choices.get(name, 0), 2)}
 
 
 def _in_order(state: DiskState, survive: list[DirectoryOperation]) -> list[DirectoryOperation]:
@@ -175,7 +196,7 @@ def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[
     names, directories = state.names, state.directories
     survive = surviving_operations(state, choices) if state.pending else ()
     if state.tree is not None:
-        return state.surviving_names(survive)
+        return state.surviving_names(survive, kept_sources(state, choices))
     if survive:
         names, directories = dict(names), set(directories)
         for operation in survive:

@@ -11,11 +11,15 @@ be compared with docs/contract.md, "Crash model":
    `journal` and `ext4` a sync of its data alone counts for its creation only. On `ext4` and `xfs` all operations before
    a synced one must have survived. On `journal` and `btrfs` those must have survived that an operation depends on:
    earlier ones of the same file or directory, those of the file or directory that durably had its name, and the
-   creation of the directories above. A removal of a directory depends on the operations that emptied it. On these two a sync of a directory, or of a
-   file renamed in it, may commit the operations in the directory and in new directories below it. Any sync may commit a
-   rename or removal of a file, or in a directory, that was synced before. All other operations survive without a sync in their
-   order: if one survived, all before it did. After a `kill` all operations survived. No other operation took effect.
-   Everything below a directory that did not survive is unreachable.
+   creation of the directories above. A removal of a directory depends on the operations that emptied it. A removal of
+   a name does not depend on the other links of the file. On these two a sync of a directory, or of a file renamed in
+   it, may commit the operations on the directory, in it, and in new directories below it. Any sync may commit a rename
+   or removal in a directory that was synced before, and a rename, removal or link of a file that was. A sync of the
+   data of a file may commit its renames and links. All other operations survive without a sync in their order: if one
+   survived, all before it did. After a `kill` all operations survived. No other operation took effect. Everything below
+   a directory that did not survive is unreachable. A file that was moved to another directory may be at both names on
+   `posix-strict`, and on `journal` and `btrfs` if a sync committed the rename or may have. It is not after a sync of
+   the old directory, nor after one of the file that counts for its renames.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
    page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions; on `btrfs`
@@ -77,6 +81,7 @@ WITH_JOURNAL = ("journal", "ext4", "xfs", "btrfs")
 WITH_ALL_BEFORE = ("ext4", "xfs")
 WITHOUT_TEARS = ("btrfs",)
 MAY_COMMIT_MORE = ("journal", "btrfs")
+SPLITS_MOVES = ("posix-strict", "journal", "btrfs")
 DATA_SYNC_KEEPS_NO_RENAME = ("journal", "ext4")
 
 Value = TypeVar("Value")
@@ -144,9 +149,9 @@ def _durable_since(base: Image, journal: Sequence[Entry], changes: Changes, posi
 def _below_new(
     operations: dict[int, Operation], changes: Changes, since: dict[int, int], barrier: int, directory: Directory
 ) -> list[int]:
-    """Return the operations in a directory and in directories below it that are in flight.
+    """Return the operations in flight on a directory, in it, and in new directories below it.
 
-    The creation of these directories is in flight too.
+    The creation of a new directory is in flight too.
     """
     in_flight = [n for n in operations if n < barrier and n not in since]
     made = {changes.operations[n].subject for n in in_flight if isinstance(operations[n], DirectoryMade)}
@@ -154,7 +159,8 @@ def _below_new(
     for place in places:  # grows while it is walked
         inside = {changes.operations[n].subject for n in in_flight if changes.operations[n].is_in(place)}
         places += [subject for subject in inside & made if subject not in places]
-    return [n for n in in_flight if any(changes.operations[n].is_in(place) for place in places)]
+    on_it = [n for n in in_flight if changes.operations[n].subject == directory]
+    return on_it + [n for n in in_flight if any(changes.operations[n].is_in(place) for place in places)]
 
 
 def _maybe_committed(
@@ -172,19 +178,21 @@ def _maybe_committed(
         logged = [
             n
             for n, o in operations.items()
-            if n < barrier and n not in earlier and isinstance(o, FileRenamed | FileUnlinked)
-            if o.inode in files or any(changes.operations[n].is_in(directory) for directory in directories)
+            if n < barrier and n not in earlier
+            if (isinstance(o, FileLinked | FileRenamed | FileUnlinked) and o.inode in files)
+            or (changes.operations[n].removed and any(changes.operations[n].is_in(place) for place in directories))
         ]
-        places: list[Directory] = []
+        places, own = list[Directory](), list[int]()
         if isinstance(entry, DirectorySynced):
             places = [changes.syncs[barrier]]
             directories.add(changes.syncs[barrier])
         else:
             files.add(entry.inode)
             for n, o in operations.items():
-                if n < barrier and n not in earlier and isinstance(o, FileRenamed) and o.inode == entry.inode:
-                    places += [side[0] for side in changes.operations[n].entries]
-        groups = [logged, *(_below_new(operations, changes, earlier, barrier, place) for place in places)]
+                if n < barrier and n not in earlier and isinstance(o, FileLinked | FileRenamed):
+                    own += [n] if o.inode == entry.inode else []
+            places = [side for n in own if isinstance(operations[n], FileRenamed) for side in changes.places(n)]
+        groups = [logged, own, *(_below_new(operations, changes, earlier, barrier, place) for place in places)]
         for group in groups:
             found.update(_depended_on(operations, changes, group, _holders_after(base, changes, earlier)))
     return found
@@ -209,12 +217,39 @@ def _needs(
 ) -> bool:
     """Whether an operation needs an earlier one directly."""
     needing, needed = changes.operations[later], changes.operations[earlier]
-    if needed.subject == needing.subject or needed.subject in [holders.get(entered) for entered in needing.entries]:
+    if needed.subject == needing.subject:
+        is_other_link = isinstance(operations[earlier], FileLinked) and needed.added != needing.removed
+        return not (isinstance(operations[later], FileUnlinked) and is_other_link)
+    if needed.subject in [holders.get(entered) for entered in needing.entries]:
         return True
     if isinstance(operations[earlier], DirectoryMade):
         return any(place == needed.subject for place, _ in needing.entries)
     emptied = isinstance(operations[later], DirectoryRemoved)
     return emptied and needed.removed is not None and needed.removed[0] == needing.subject
+
+
+def _may_be_twice(
+    journal: Sequence[Entry], changes: Changes, position: int, n: int, disk: str, *, committed: bool
+) -> bool:
+    """Whether the file of the rename at entry `n` may be at its old name too.
+
+    `committed` says whether a sync has committed the rename, or may have.
+    """
+    entry = journal[n]
+    if disk not in SPLITS_MOVES or not isinstance(entry, FileRenamed):
+        return False
+    old, new = changes.places(n)
+    if old == new or not (committed or disk == "posix-strict"):
+        return False
+    for barrier in range(n + 1, position):
+        sync = journal[barrier]
+        if changes.syncs.get(barrier) == old:
+            return False
+        is_of_file = isinstance(sync, FileSynced) and sync.succeeded and sync.inode == entry.inode
+        is_data_only = isinstance(sync, FileSynced) and sync.data_only and disk in DATA_SYNC_KEEPS_NO_RENAME
+        if disk in WITH_JOURNAL and is_of_file and not is_data_only:
+            return False
+    return True
 
 
 def _holders_after(base: Image, changes: Changes, since: dict[int, int]) -> dict[Entered, Subject]:
@@ -244,6 +279,9 @@ def _about_operations(
         if claim.entry not in operations:
             continue
         change = changes.operations[claim.entry]
+        committed = claim.entry in since or claim.entry in alone
+        if claim.keeps_source and not _may_be_twice(journal, changes, position, claim.entry, disk, committed=committed):
+            yield f"the old name is kept by the rename at entry {claim.entry}, which may not be"
         before, after = around([n for n, directory in changes.syncs.items() if change.is_in(directory)], position)
         true = (change.place, since.get(claim.entry), before, after)
         said = (claim.directory, claim.durable_since, claim.barrier_before, claim.barrier_after)
@@ -254,7 +292,8 @@ def _about_operations(
 def _about_names(base: Image, changes: Changes, image: Image, certificate: Certificate) -> Iterator[str]:
     before = (n for n in changes.operations if n < certificate.position)
     claimed = {claim.entry for claim in certificate.operations}
-    names, reached = names_after(base, changes, [n for n in before if n in claimed])
+    twice = {claim.entry for claim in certificate.operations if claim.keeps_source}
+    names, reached = names_after(base, changes, [n for n in before if n in claimed], twice)
     for path in sorted(set(image.files) & set(image.directories)):
         yield f"{path} is both a file and a directory"
     yield from _set_differences("directory", set(image.directories), reached)

@@ -7,7 +7,7 @@ nothing else of this project, as properties/disk/legality.py does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,6 +77,10 @@ class Changes:
     operations: dict[int, Change]
     syncs: dict[int, Directory]
 
+    def places(self, n: int) -> list[Directory]:
+        """Return the directory of each entry that the operation changed, first that of a removed one."""
+        return [directory for directory, _ in self.operations[n].entries]
+
 
 def directory_above(path: str) -> str:
     return path[: path.rindex("/")] or "/"
@@ -133,14 +137,14 @@ def _change(
 
 
 def names_after(
-    base: Image, changes: Changes, survived: Iterable[int]
+    base: Image, changes: Changes, survived: Iterable[int], twice: Collection[int] = ()
 ) -> tuple[dict[str, tuple[int, int | str]], set[str]]:
     """Return the files and directories that are reached from the root.
 
     A file comes with its inode and the entry that named it. A later operation on an entry replaces an earlier one. A
-    directory has one entry, the last one that it was given.
+    directory has one entry, the last one that it was given. The files of the renames in `twice` keep their old entry.
     """
-    held = entries_after(base, changes, survived)
+    held = entries_after(base, changes, survived, twice)
     children: dict[Directory, list[tuple[str, Directory | File, int | str]]] = {}
     for (above, name), (subject, origin) in held.items():
         children.setdefault(above, []).append((name, subject, origin))
@@ -159,7 +163,7 @@ def names_after(
 
 
 def entries_after(
-    base: Image, changes: Changes, survived: Iterable[int]
+    base: Image, changes: Changes, survived: Iterable[int], twice: Collection[int] = ()
 ) -> dict[Entered, tuple[Directory | File, int | str]]:
     """Return the subject of each directory entry, and the journal entry that set it."""
     held: dict[Entered, tuple[Directory | File, int | str]] = {}
@@ -170,7 +174,7 @@ def entries_after(
         held[("base", directory_above(path)), path[path.rindex("/") + 1 :]] = (("inode", inode), "base")
     for n in survived:
         change = changes.operations[n]
-        if change.removed in held and held[change.removed][0] == change.subject:
+        if n not in twice and change.removed in held and held[change.removed][0] == change.subject:
             del held[change.removed]
         if change.added is not None:
             if change.subject[0] != "inode":

@@ -27,9 +27,13 @@ class DiskRules:
     a directory commits its own creation too.
 
     `data_syncs_rename`: a sync of the data alone (fdatasync, msync) commits the operations that renamed the file.
-    `may_commit_more`: a sync of a directory, or of a renamed file in it, may also commit the operations in the
-    directory and in new directories below it. Any sync may commit a rename or removal of a file that was synced before,
-    or in a directory that was.
+    `may_commit_more`: a sync of a directory, or of a renamed file in it, may also commit the operations on the
+    directory, in it, and in new directories below it. Any sync may commit a rename or removal in a directory that was
+    synced before, and a rename, removal or link of a file that was. A sync of the data of a file may commit its renames
+    and links.
+
+    `splits_moves`: a file that was moved to another directory may be at both names. A sync of its old directory removes
+    the old name, and so does a sync of the file if that commits its renames.
 
     `is_ordered`: operations that no sync committed survive in their order, up to some point. Otherwise any subset does.
     `cuts_whole`: the pages that a cut frees and its smaller size reach the disk together.
@@ -42,15 +46,22 @@ class DiskRules:
     tears: bool = True
     data_syncs_rename: bool = False
     may_commit_more: bool = False
+    splits_moves: bool = False
 
 
 DISK_RULES: Mapping[Disk, DiskRules] = {
-    "posix-strict": DiskRules(),
-    "journal": DiskRules("dependencies", is_ordered=True, cuts_whole=True, may_commit_more=True),
+    "posix-strict": DiskRules(splits_moves=True),
+    "journal": DiskRules("dependencies", is_ordered=True, cuts_whole=True, may_commit_more=True, splits_moves=True),
     "ext4": DiskRules("before", is_ordered=True, cuts_whole=True),
     "xfs": DiskRules("before", is_ordered=True, cuts_whole=True, data_syncs_rename=True),
     "btrfs": DiskRules(
-        "dependencies", is_ordered=True, cuts_whole=True, tears=False, data_syncs_rename=True, may_commit_more=True
+        "dependencies",
+        is_ordered=True,
+        cuts_whole=True,
+        tears=False,
+        data_syncs_rename=True,
+        may_commit_more=True,
+        splits_moves=True,
     ),
     "kill": DiskRules(),
 }

@@ -177,7 +177,14 @@ def test_the_document_is_json_and_holds_everything() -> None:
         ],
     }
     assert document["operations"] == [
-        {"entry": 9, "directory": "/s", "durable_since": None, "barrier_before": None, "barrier_after": 13}
+        {
+            "entry": 9,
+            "directory": "/s",
+            "durable_since": None,
+            "barrier_before": None,
+            "barrier_after": 13,
+            "keeps_source": False,
+        }
     ]
     assert document["sentences"] == [
         "directory operation of entry 9 in /s: survived, never synced before the crash, next sync at entry 13",

@@ -16,9 +16,13 @@ from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.images import Choices, compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import (
     DirectoryMade,
+    DirectoryRemoved,
+    DirectoryRenamed,
     DirectorySynced,
     Entry,
     FileCreated,
+    FileLinked,
+    FileMade,
     FileRenamed,
     FileSynced,
     FileUnlinked,
@@ -133,3 +137,149 @@ def test_btrfs_never_tears_a_page() -> None:
     assert objections(BASE, journal, image, replace(certificate, disk="btrfs")) == [
         "/a: page 0 is torn, which this disk never does"
     ]
+
+
+# ---- moved and removed directories, moved files, links ---------------------------------------------------------------
+
+
+def forged(journal: list[Entry], disk: Disk, survivors: dict[int, bool]) -> list[str]:
+    """Return why these entries alone may not survive.
+
+    Those with True keep their old name too. The image has what the entries leave, so only rules object.
+    """
+    claims = certify(BASE, journal, len(journal), {}, disk="kill").operations
+    kept = tuple(replace(c, keeps_source=survivors[c.entry]) for c in claims if c.entry in survivors)
+    certificate = replace(certify(BASE, journal, len(journal), {}, disk="kill"), disk=disk, operations=kept)
+    image = compose(disk_state(BASE, journal, len(journal), disk="kill"), {})
+    reasons = objections(BASE, journal, image, certificate)
+    return [reason for reason in reasons if "is lost" in reason or "old name is kept" in reason]
+
+
+@pytest.mark.parametrize(("disk", "lost"), [("ext4", False), ("xfs", False), ("btrfs", True), ("journal", True)])
+def test_a_sync_of_a_new_file_may_lose_the_rename_of_its_directory(disk: Disk, lost: bool) -> None:
+    journal: list[Entry] = [DirectoryRenamed("/d", "/n"), FileCreated(2, "/n/b"), FileSynced(2, succeeded=True)]
+    assert (frozenset({"/a", "/d/a", "/d/b"}) in trees(journal, disk)) == lost
+    assert frozenset({"/a", "/n/a", "/n/b"}) in trees(journal, disk)
+    assert bool(forged(journal, disk, {1: False})) != lost
+
+
+@pytest.mark.parametrize(("disk", "lost"), [("ext4", False), ("xfs", False), ("btrfs", True), ("journal", True)])
+def test_a_sync_after_a_move_may_lose_earlier_operations(disk: Disk, lost: bool) -> None:
+    journal: list[Entry] = [FileRenamed(D, "/d/a", "/b"), FileCreated(2, "/e"), FileSynced(2, succeeded=True)]
+    assert (frozenset({"/a", "/d/a", "/e"}) in trees(journal, disk)) == lost
+    assert bool(forged(journal, disk, {1: False})) != lost
+
+
+@pytest.mark.parametrize("disk", DISK_RULES)
+def test_a_moved_file_may_be_at_both_names_until_its_old_directory_is_synced(disk: Disk) -> None:
+    splits = disk in ("posix-strict", "journal", "btrfs")
+    both = frozenset({"/a", "/b", "/d/a"})
+    journal: list[Entry] = [FileRenamed(D, "/d/a", "/b"), DirectorySynced("/")]
+    assert (both in trees(journal, disk)) == splits
+    assert bool(forged(journal, disk, {0: True})) != splits
+    settled: list[Entry] = [*journal, DirectorySynced("/d")]
+    assert trees(settled, disk) == {frozenset({"/a", "/b"})}
+    assert forged(settled, disk, {0: True})
+
+
+@pytest.mark.parametrize("disk", WITH_JOURNAL)
+def test_a_moved_file_is_at_its_new_name_alone_after_its_own_sync(disk: Disk) -> None:
+    journal: list[Entry] = [FileRenamed(D, "/d/a", "/b"), DirectorySynced("/"), FileSynced(D, succeeded=True)]
+    assert trees(journal, disk) == {frozenset({"/a", "/b"})}
+    assert forged(journal, disk, {0: True})
+
+
+@pytest.mark.parametrize("disk", WITH_JOURNAL)
+def test_a_move_that_no_sync_committed_is_whole(disk: Disk) -> None:
+    journal: list[Entry] = [FileRenamed(D, "/d/a", "/b")]
+    assert trees(journal, disk) == {frozenset({"/a", "/b"}), frozenset({"/a", "/d/a"})}
+    assert forged(journal, disk, {0: True})
+
+
+def test_the_claim_that_a_name_is_kept_is_compared_with_the_image() -> None:
+    journal: list[Entry] = [FileRenamed(D, "/d/a", "/b"), DirectorySynced("/")]
+    certificate = certify(BASE, journal, 2, {}, disk="btrfs")
+    assert [claim.keeps_source for claim in certificate.operations] == [True]
+    assert "and the file is at its old name too" in certificate.sentences()[0]
+    whole = compose(disk_state(BASE, journal, 2, disk="ext4"), {})
+    assert "the file /d/a is missing, but a surviving name leads to it" in objections(BASE, journal, whole, certificate)
+
+
+@pytest.mark.parametrize(("disk", "lost"), [("ext4", False), ("xfs", False), ("btrfs", True), ("journal", True)])
+def test_a_removed_name_may_be_committed_without_the_other_link(disk: Disk, lost: bool) -> None:
+    """The file is lost."""
+    journal: list[Entry] = [FileLinked(A, "/d/e"), FileUnlinked(A, "/a"), DirectorySynced("/")]
+    assert (frozenset({"/d/a"}) in trees(journal, disk)) == lost
+    assert bool(forged(journal, disk, {1: False})) != lost
+    same: list[Entry] = [FileLinked(A, "/e"), FileUnlinked(A, "/a"), DirectorySynced("/")]
+    assert trees(same, disk) == {frozenset({"/d/a", "/e"})}
+
+
+@pytest.mark.parametrize(("disk", "lost"), [("ext4", False), ("xfs", False), ("btrfs", True), ("journal", True)])
+def test_a_removed_name_needs_no_link_after_a_moved_directory_either(disk: Disk, lost: bool) -> None:
+    journal: list[Entry] = [
+        DirectoryRenamed("/d", "/n"), DirectorySynced("/"),
+        FileLinked(A, "/n/e"), FileUnlinked(A, "/a"), DirectorySynced("/"),
+    ]  # fmt: skip
+    assert (frozenset({"/n/a"}) in trees(journal, disk)) == lost
+    assert bool(forged(journal, disk, {0: False, 3: False})) != lost
+
+
+@pytest.mark.parametrize(("disk", "alone"), [("ext4", False), ("xfs", False), ("btrfs", True), ("journal", True)])
+def test_a_sync_may_commit_the_rename_of_a_directory_in_a_synced_one(disk: Disk, alone: bool) -> None:
+    journal: list[Entry] = [
+        DirectorySynced("/"), FileCreated(2, "/d/b"), DirectoryRenamed("/d", "/n"),
+        FileCreated(3, "/c"), FileSynced(3, succeeded=True),
+    ]  # fmt: skip
+    assert (frozenset({"/a", "/c", "/n/a"}) in trees(journal, disk)) == alone
+    assert bool(forged(journal, disk, {2: False, 3: False})) != alone
+
+
+@pytest.mark.parametrize(("disk", "alone"), [("ext4", False), ("xfs", False), ("btrfs", True), ("journal", True)])
+def test_a_sync_may_commit_the_link_of_a_synced_file(disk: Disk, alone: bool) -> None:
+    journal: list[Entry] = [
+        FileCreated(2, "/e"), FileMade(3), FileSynced(3, succeeded=True), FileLinked(3, "/d/b"),
+        FileSynced(A, succeeded=True),
+    ]  # fmt: skip
+    assert (frozenset({"/a", "/d/a", "/d/b"}) in trees(journal, disk)) == alone
+    assert bool(forged(journal, disk, {3: False})) != alone
+
+
+@pytest.mark.parametrize(("disk", "alone"), [("ext4", False), ("xfs", False), ("btrfs", True), ("journal", True)])
+def test_a_sync_of_a_renamed_file_may_commit_the_rename_of_its_directory(disk: Disk, alone: bool) -> None:
+    journal: list[Entry] = [
+        FileCreated(2, "/e"), DirectoryRenamed("/d", "/n"), FileRenamed(D, "/n/a", "/n/b"),
+        FileSynced(D, succeeded=True),
+    ]  # fmt: skip
+    assert (frozenset({"/a", "/n/b"}) in trees(journal, disk)) == alone
+    assert bool(forged(journal, disk, {1: False, 2: False})) != alone
+
+
+@pytest.mark.parametrize(
+    ("disk", "trees_left"),
+    [("ext4", "neither both"), ("xfs", "both"), ("btrfs", "both link"), ("journal", "neither link both")],
+)
+def test_a_data_sync_commits_a_link_on_xfs_and_btrfs_only(disk: Disk, trees_left: str) -> None:
+    """Without the earlier creation on btrfs. On `journal` it may do either."""
+    journal: list[Entry] = [
+        FileCreated(2, "/e"), FileLinked(A, "/d/b"), FileSynced(A, succeeded=True, data_only=True),
+    ]  # fmt: skip
+    names = {"neither": {"/a", "/d/a"}, "link": {"/a", "/d/a", "/d/b"}, "both": {"/a", "/d/a", "/d/b", "/e"}}
+    found = trees(journal, disk)
+    assert {name for name, files in names.items() if frozenset(files) in found} == set(trees_left.split())
+    assert bool(forged(journal, disk, {})) == ("neither" not in trees_left)
+    assert bool(forged(journal, disk, {1: False})) == ("link" not in trees_left)
+
+
+@pytest.mark.parametrize("disk", WITH_JOURNAL)
+def test_a_removed_directory_is_committed_with_what_emptied_it(disk: Disk) -> None:
+    journal: list[Entry] = [FileUnlinked(D, "/d/a"), DirectoryRemoved("/d"), DirectorySynced("/")]
+    assert trees(journal, disk) == {frozenset({"/a"})}
+    assert forged(journal, disk, {1: False})
+
+
+@pytest.mark.parametrize("disk", WITH_JOURNAL)
+def test_a_new_directory_of_an_old_name_is_committed_with_the_rename_of_the_old_one(disk: Disk) -> None:
+    journal: list[Entry] = [DirectoryRenamed("/d", "/n"), DirectoryMade("/d"), DirectorySynced("/d")]
+    assert trees(journal, disk) == {frozenset({"/a", "/n/a"})}
+    assert forged(journal, disk, {1: False})

@@ -9,7 +9,7 @@ from itertools import product
 
 from tornpage.model.operations import Choice
 from tornpage.properties.disk.disk import DiskState, Image, InodeState
-from tornpage.properties.disk.images import JOURNAL_WRITE, compose, named_inodes, optional_names
+from tornpage.properties.disk.images import JOURNAL_WRITE, compose, halved_moves, named_inodes, optional_names
 from tornpage.properties.disk.journal import PAGE_BYTES
 
 __all__ = ["explained"]
@@ -51,10 +51,11 @@ def explained(
 
 
 def _choices_of_names(state: DiskState) -> Iterator[dict[str, Choice]]:
-    optional = list(optional_names(state))
-    for kept, *alone in product(range(len(state.pending) + 1), *([(0, 1)] * len(optional))):
+    optional, halved = list(optional_names(state)), list(halved_moves(state))
+    switches = [*([(0, 1)] * len(optional)), *([(1, 0)] * len(halved))]
+    for kept, *alone in product(range(len(state.pending) + 1), *switches):
         choices: dict[str, Choice] = {JOURNAL_WRITE: kept} if kept else {}
-        choices |= {name: 1 for name, is_alive in zip(optional, alone, strict=True) if is_alive}
+        choices |= {name: 1 for name, is_alive in zip([*optional, *halved], alone, strict=True) if is_alive}
         yield choices
 
 

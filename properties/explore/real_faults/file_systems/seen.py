@@ -7,8 +7,8 @@ and says so (`NEVER_SEEN`).
 from collections.abc import Iterator, Mapping, Sequence
 
 from tornpage.properties.disk.disk import DirectoryOperation, DiskState, InodeState
-from tornpage.properties.disk.images import Choices, surviving_operations
-from tornpage.properties.disk.journal import PAGE_BYTES, Entry, FileCreated, FileRenamed, FileSynced
+from tornpage.properties.disk.images import Choices, kept_sources, surviving_operations
+from tornpage.properties.disk.journal import PAGE_BYTES, Entry, FileCreated, FileLinked, FileRenamed, FileSynced
 from tornpage.properties.disk.rules import DiskRules
 from tornpage.properties.explore.real_faults.file_systems.file_system import Kind
 
@@ -37,6 +37,9 @@ _ALWAYS = (
 )
 
 
+_NAMING = {FileCreated: "creation", FileRenamed: "rename", FileLinked: "link"}
+
+
 def legal_rules(rules: DiskRules) -> list[str]:
     """Return the rules that a disk permits to be seen."""
     found = list(_ALWAYS)
@@ -45,13 +48,15 @@ def legal_rules(rules: DiskRules) -> list[str]:
     if not rules.cuts_whole:
         found.append("cut pages kept without the cut")
     if rules.commits == "directory":
-        found += ["creation lost after a sync of the file", "rename lost after a sync of the file"]
+        found += [f"{what} lost after a sync of the file" for what in _NAMING.values()]
     if not rules.data_syncs_rename:
-        found.append("rename lost after a sync of the data")
+        found += [f"{what} lost after a sync of the data" for what in ("rename", "link")]
     if rules.commits == "dependencies":
         found.append("synced name kept without earlier ones")
     if rules.may_commit_more:
         found.append("name kept out of order")
+    if rules.splits_moves:
+        found.append("moved file at both names")
     return found
 
 
@@ -61,6 +66,9 @@ def rules_seen(state: DiskState, journal: Sequence[Entry], choices: Choices) -> 
     found = {"name kept" if id(operation) in survived else "name lost" for operation in state.pending}
     found.update(_about_order(state, survived))
     found.update(_about_syncs(state.pending, journal, survived))
+    waiting, kept = {id(operation) for operation in state.pending}, kept_sources(state, choices)
+    if any(id(move) in kept for move in state.halved if id(move) in survived or id(move) not in waiting):
+        found.add("moved file at both names")
     for inode in state.inodes.values():
         found.update(_about_size(inode, choices))
     return found
@@ -83,11 +91,11 @@ def _about_syncs(pending: Sequence[DirectoryOperation], journal: Sequence[Entry]
     """Yield the names that a sync of the file did not make durable by the rules of the disk."""
     places = {id(entry): number for number, entry in enumerate(journal)}
     for operation in pending:
-        if not isinstance(operation, FileCreated | FileRenamed):
+        if not isinstance(operation, FileCreated | FileLinked | FileRenamed):
             continue
         syncs = [entry for entry in journal[places[id(operation)] :] if isinstance(entry, FileSynced)]
         own = [sync for sync in syncs if sync.inode == operation.inode]
-        what = "creation" if isinstance(operation, FileCreated) else "rename"
+        what = _NAMING[type(operation)]
         fate = "kept" if id(operation) in survived else "lost"
         if any(not sync.data_only for sync in own):
             yield f"{what} {fate} after a sync of the file"
