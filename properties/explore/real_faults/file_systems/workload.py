@@ -270,7 +270,8 @@ _DRAWN: dict[str, tuple[int, Draw]] = {
     "write_range": (5, _write_range),
     "background": (6, _background),
 }
-KINDS = tuple(_DRAWN)
+KINDS = tuple(kind for kind in _DRAWN if kind != "move")
+"""The kinds of operations. A move is a rename to another directory."""
 
 
 def draw_workload(rng: random.Random, *, length: int) -> list[Operation]:
@@ -279,7 +280,7 @@ def draw_workload(rng: random.Random, *, length: int) -> list[Operation]:
     weights = [weight for weight, _ in _DRAWN.values()]
     recent, touched = list[str](), list[str]()
     while len(operations) < length:
-        kind = rng.choices(KINDS, weights)[0]
+        kind = rng.choices(tuple(_DRAWN), weights)[0]
         operation = _DRAWN[kind][1](tree, rng, tag + 1)
         if operation is None:
             continue

@@ -6,6 +6,16 @@ import random
 import pytest
 
 from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.disk.journal import (
+    DirectoryRemoved,
+    DirectoryRenamed,
+    FileLinked,
+    FileMade,
+    FileSynced,
+    FileUnlinked,
+    PageWritten,
+    Resized,
+)
 from tornpage.properties.explore.real_faults.file_systems.block_device import BlockWrite, Flush, Logged, Mark
 from tornpage.properties.explore.real_faults.file_systems.block_log import PATTERNS, copied, power_losses
 from tornpage.properties.explore.real_faults.file_systems.history import START, history_of
@@ -60,9 +70,36 @@ def test_a_copy_has_the_same_bytes_and_holes() -> None:
 def test_workloads_have_every_operation_and_repeat_by_their_seed() -> None:
     drawn = [draw_workload(random.Random(seed), length=12) for seed in range(60)]
     assert {operation.kind for operations in drawn for operation in operations} == set(KINDS)
+    renames = [operation for operations in drawn for operation in operations if operation.kind == "rename"]
+    between = [o for o in renames if o.path.rpartition("/")[0] != o.target.rpartition("/")[0]]
+    assert 0 < len(between) < len(renames)
     assert drawn == [draw_workload(random.Random(seed), length=12) for seed in range(60)]
     for operations in drawn:
         assert [operation_of(operation.document()) for operation in operations] == operations
+
+
+def test_the_journal_of_a_workload_has_its_links_and_directories() -> None:
+    operations = [
+        Operation("link_synced", "/d/b", size_bytes=100, tag=1),
+        Operation("link", "/a", "/f/a"),
+        Operation("rename_directory", "/f", "/d/f"),
+        Operation("unlink", "/d/f/a"),
+        Operation("rmdir", "/d/f"),
+    ]
+    history = history_of(operations)
+    assert history.journal == [
+        FileMade(3),
+        Resized(3, 100),
+        PageWritten(3, 0, b"\2" * 100),
+        FileSynced(3, succeeded=True),
+        FileLinked(3, "/d/b"),
+        FileLinked(0, "/f/a"),
+        DirectoryRenamed("/f", "/d/f"),
+        FileUnlinked(0, "/d/f/a"),
+        DirectoryRemoved("/d/f"),
+    ]
+    assert history.positions(0) == [3, 5]
+    assert history.positions(1) == [5]
 
 
 def test_the_journal_of_a_workload_gives_its_files() -> None:

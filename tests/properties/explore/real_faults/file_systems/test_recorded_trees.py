@@ -1,11 +1,12 @@
 """Compare the crash model with recorded trees of ext4, xfs and btrfs, without a mount.
 
-`tests/data/file_systems/` has 36 workloads of each file system, 37 of btrfs, with what power losses left. They were
-chosen from 200 so that each rule which the 200 show is shown.
+`tests/data/file_systems/` has 36 workloads of each file system with what power losses left. They were chosen from 200,
+for btrfs from 347, so that each rule is shown that these show, and each kind of operation.
 """
 
 import json
 import random
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tornpage.properties.explore.real_faults.file_systems.file_system import Kin
 from tornpage.properties.explore.real_faults.file_systems.history import START, history_of
 from tornpage.properties.explore.real_faults.file_systems.outcomes import Outcome, outcome_of
 from tornpage.properties.explore.real_faults.file_systems.seen import NEVER_SEEN
+from tornpage.properties.explore.real_faults.file_systems.workload import KINDS as OPERATIONS
 from tornpage.properties.explore.real_faults.file_systems.workload import draw_workload
 from tornpage.properties.program.case import Disk
 
@@ -60,6 +62,20 @@ def test_each_tree_is_legal_on_the_disk_that_all_have_in_common(kind: Kind) -> N
     comparison = compared(kind, "journal")
     assert [tree.sentence() for tree in comparison.illegal] == []
     assert comparison.refused == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_recorded_workloads_have_each_operation(kind: Kind) -> None:
+    operations = [operation for outcome in recorded(kind) for operation in outcome.operations]
+    assert {operation.kind for operation in operations} == set(OPERATIONS)
+    moves = [o for o in operations if o.kind == "rename" and o.path.rpartition("/")[0] != o.target.rpartition("/")[0]]
+    assert len(moves) > 10
+
+
+def test_btrfs_leaves_moved_files_at_both_names() -> None:
+    whole_moves = replace(DISK_RULES["btrfs"], splits_moves=False)
+    assert compared("btrfs", "btrfs").seen["moved file at both names"]
+    assert compared("btrfs", "btrfs", whole_moves).illegal
 
 
 def test_half_a_rename_of_btrfs_is_counted_and_not_legal() -> None:
