@@ -156,7 +156,7 @@ class DirectoryTree:
         return sorted(found)
 
     def below(self, operations: Sequence[DirectoryOperation], directory: str) -> list[int]:
-        """Return the numbers of the operations on a directory, in it, and in new directories below it.
+        """Return the numbers of the operations on a directory, in it and in new ones below it.
 
         A directory is new if its creation is one of the operations.
         """

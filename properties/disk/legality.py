@@ -149,7 +149,7 @@ def _durable_since(base: Image, journal: Sequence[Entry], changes: Changes, posi
 def _below_new(
     operations: dict[int, Operation], changes: Changes, since: dict[int, int], barrier: int, directory: Directory
 ) -> list[int]:
-    """Return the operations in flight on a directory, in it, and in new directories below it.
+    """Return the operations in flight on a directory, in it and in new ones below it.
 
     The creation of a new directory is in flight too.
     """
@@ -253,7 +253,7 @@ def _may_be_twice(
 
 
 def _holders_after(base: Image, changes: Changes, since: dict[int, int]) -> dict[Entered, Subject]:
-    """Return the file or directory of each directory entry after the operations that are durable."""
+    """Return the file or directory of each directory entry after durable operations."""
     return {at: subject for at, (subject, _) in entries_after(base, changes, sorted(since)).items()}
 
 

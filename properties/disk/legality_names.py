@@ -78,7 +78,7 @@ class Changes:
     syncs: dict[int, Directory]
 
     def places(self, n: int) -> list[Directory]:
-        """Return the directory of each entry that the operation changed, first that of a removed one."""
+        """Return the directory of each changed entry, that of a removed entry first."""
         return [directory for directory, _ in self.operations[n].entries]
 
 
