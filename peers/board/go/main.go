@@ -56,6 +56,7 @@ type request struct {
 	Queue  int    `json:"queue"`
 	Number int    `json:"number"`
 	Body   string `json:"body"` // base64; stored in this form
+	Dir    string `json:"dir"`
 }
 
 // queueStore keeps messages of queues as the records of a log.
@@ -97,7 +98,10 @@ func (s *queueStore) remember(record string) int {
 func (s *queueStore) answer(name, mode string, ask request) (any, error) {
 	switch ask.Do {
 	case "hello":
-		return map[string]any{"tornpage": 1, "name": name, "promises": adapters[name].promises(mode)}, nil
+		hello := map[string]any{"tornpage": 1, "name": name, "promises": adapters[name].promises(mode)}
+		hello["open"] = true  // after a close, "open" opens a store in another directory
+		hello["ahead"] = true // a request may come before the answer to an earlier one
+		return hello, nil
 	case "put":
 		record := queueName(ask.Topic, ask.Queue) + " " + ask.Body
 		number := s.count
@@ -138,7 +142,12 @@ func main() {
 		}
 		var ask request
 		var answer any
-		if err = json.Unmarshal(line, &ask); err == nil {
+		err = json.Unmarshal(line, &ask)
+		if err == nil && ask.Do == "open" {
+			store, err = open(name, mode, ask.Dir)
+			ask.Do = "hello"
+		}
+		if err == nil {
 			answer, err = store.answer(name, mode, ask)
 		}
 		if err != nil {
@@ -146,8 +155,5 @@ func main() {
 		}
 		encoded, _ := json.Marshal(answer)
 		fmt.Println(string(encoded))
-		if ask.Do == "close" {
-			return
-		}
 	}
 }

@@ -13,6 +13,7 @@ class RocksdbLog(RecordLog):
     """One column family; `sync` is the option of each write."""
 
     name = "RocksDB"
+    open_many = True
 
     def _open(self, sync: bool = True) -> None:
         options = Options(raw_mode=True)
