@@ -255,3 +255,18 @@ def test_other_file_size_is_refused_naming_both(killed: MakeKilled, floor: bool,
     assert isinstance(refused.value, StoreError)
     assert snapshot(found.directory) == before
     open_store(found.directory).close()
+
+
+def test_damaged_log_of_a_closed_store_ends_where_its_records_end(tmp_path: Path) -> None:
+    """The derived floor proves nothing once the log is damaged.
+
+    A read-only store once ended at that floor, past its last record.
+    """
+    with open_store(tmp_path) as store:
+        results = [store.put(message(number)) for number in range(8)]
+    names = sorted((tmp_path / "commitlog").iterdir())
+    names[-1].write_bytes(names[-2].read_bytes())
+    with open_store(tmp_path) as store:
+        assert store.read_only_reason is not None
+        assert numbers(store) == [number for number, put in enumerate(results) if put.offset < int(names[-1].name)]
+        assert store.max_offset == int(names[-1].name)
