@@ -5,6 +5,7 @@ The book carries out calls on the store and on the history side by side. After a
 
 import base64
 import binascii
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import shake_128
@@ -112,7 +113,7 @@ class Together(list[dict[str, Any]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(ABC):
     """Describe a shape: its verbs, and how effects give a state.
 
     A module of a shape extends this.
@@ -127,26 +128,26 @@ class Shape:
     WHAT: ClassVar[str] = "write"
     """What an effect is called in findings."""
 
+    @abstractmethod
     def draw(self, choose: Choose, history: History) -> Call:
         """Draw a read or a write."""
-        raise NotImplementedError
 
+    @abstractmethod
     def carry_out(self, call: Call, store: Answers, book: "Book") -> list[Effect] | None:
         """Carry out a call; return the effects of a write.
 
         A read is compared here and returns None. The effects have no serial numbers and belong to no operation yet.
         """
-        raise NotImplementedError
 
     def point(self, call: Call) -> str:
         """Return the point of the answer of a write."""
         return self.WRITE
 
+    @abstractmethod
     def observe(self, store: Answers, history: History, book: "Book") -> dict[str, Any]:
         """Read a store after a crash; return what it has by cell."""
-        raise NotImplementedError
 
-    def judged(self, book: "Book") -> None:
+    def judged(self, book: "Book") -> None:  # noqa: B027 (most shapes have nothing to note)
         """Note what reading the store after a crash has changed in it."""
 
     def apart(self, parts: Sequence[Call]) -> list[Call]:
@@ -157,9 +158,9 @@ class Shape:
         """Return the effects of concurrent calls with what their answers say about them."""
         return effects
 
+    @abstractmethod
     def value(self, cell: str, effects: Sequence[Effect]) -> Any:
         """Return what a cell has after effects of it."""
-        raise NotImplementedError
 
     def nothing(self) -> Any:
         """Return what a cell without effects has."""
