@@ -43,7 +43,7 @@ def test_the_document_has_every_figure_of_a_room_as_a_timing(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["bench", "--directory", "/nonexistent/place"],
+        ["bench", "--directory", "/proc/nonexistent/place"],
         ["bench", "put", "--directory", "/etc/passwd"],
         ["bench", "put", "--directory", "/proc"],
     ],
@@ -141,7 +141,7 @@ def replace_name(measurement: Callable[..., Figure], name: str) -> Callable[...,
         ["bugs", "score", "--budget"],
         ["bugs", "score", "--shrink"],
         ["bugs", "holes", "--seconds"],
-        ["sim", "calibrate", "--out", "/nonexistent/file", "--seconds"],
+        ["sim", "calibrate", "--out", "/proc/nonexistent/file", "--seconds"],
         ["sim", "validate", "--seconds"],
     ],
 )

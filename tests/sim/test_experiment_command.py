@@ -90,7 +90,7 @@ def test_people_read_question_and_answer() -> None:
         (("experiment", "pool", "--effort", "0"), "0"),
         (("experiment", "pool", "--effort", "2"), "2"),
         (("experiment", "pool", "--effort", "nan"), "--effort nan is no share"),
-        (("frontier", "--directory", "/no/such/place"), "'/no/such/place' is no directory"),
+        (("frontier", "--directory", "/proc/no/such/place"), "'/proc/no/such/place' is no directory"),
         (("frontier", "--crashes", "0"), "0"),
     ],
 )

@@ -206,7 +206,7 @@ def test_times_beyond_every_clock_are_refused(arguments: list[str], sentence: st
         (["run", "--burst-ms", "5"], "bursts need --burst-ms and --rest-ms"),
         (["run", "--burst-ms", "nan", "--rest-ms", "5"], "are impossible"),
         (["run", "--crash-at-ms", "-1"], "--crash-at-ms has to lie between 0 and"),
-        (["run", "--broker-config", "/nonexistent"], "cannot read --broker-config /nonexistent"),
+        (["run", "--broker-config", "/proc/nonexistent"], "cannot read --broker-config /proc/nonexistent"),
         (["run", "--broker-config", "x", "--flush", "sync"], "leave out the options for policies"),
         (["sweep", "--out", "/dev/null/x"], "cannot write /dev/null/x"),
     ],

@@ -228,7 +228,7 @@ def test_a_closed_standard_output_is_nobody_who_reads() -> None:
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        ("audit /nonexistent", 2),
+        ("audit /proc/nonexistent", 2),
         ("explore --nonsense", 2),
         ("explore --states 1 --workers 1", 0),
         ("explore interleavings --states 20", 3),
@@ -298,7 +298,7 @@ def test_mistakes_are_answered_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     (tmp_path / "empty").mkdir()
     (tmp_path / "binary").write_bytes(b"\xff\xfe\0")
-    assert "/no/such/store" in refused("inspect", "/no/such/store")
+    assert "/proc/no/such/store" in refused("inspect", "/proc/no/such/store")
     assert "file" in refused("inspect", str(tmp_path / "file"))
     assert "empty" in refused("inspect", str(tmp_path / "empty"))
     assert "token" in refused("replay", "tp1-00000000-garbage")

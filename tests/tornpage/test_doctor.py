@@ -47,7 +47,7 @@ def test_examine_answers_every_question_on_this_machine(tmp_path: Path) -> None:
     assert not [check for check in checks if check.state == "ok" and check.remedy]
 
 
-@pytest.mark.parametrize("directory", ["", "/no/such/place", "relative", "/dev/null", "/dev/null/below"])
+@pytest.mark.parametrize("directory", ["", "/proc/no/such/place", "relative", "/dev/null", "/dev/null/below"])
 def test_examine_never_raises_and_creates_nothing(directory: str) -> None:
     existed = os.path.exists(directory)
     checks = examine(directory)

@@ -35,7 +35,7 @@ def on_disk() -> Iterator[Path]:
         yield Path(path)
 
 
-@pytest.mark.parametrize("name", ["", "/no/such/place"], ids=["empty", "missing"])
+@pytest.mark.parametrize("name", ["", "/proc/no/such/place"], ids=["empty", "missing"])
 def test_a_place_that_is_no_directory_is_named(name: str) -> None:
     found = validate(name)
     assert (found.exit_code, found.output) == (

@@ -102,7 +102,7 @@ def test_settings_of_the_broker_say_how_many_slots_there_are(tmp_path: Path) -> 
         (("--time", "yesterday..today"), "ISO 8601"),
         (("--time", "5..3"), "before it begins"),
         (("--scan",), "--key"),
-        (("--broker-config", "/no/such/file"), "/no/such/file"),
+        (("--broker-config", "/proc/no/such/file"), "/proc/no/such/file"),
         (("queues", "--follow"), "followed"),
         (("--follow", "--id", "0" * 32), "--follow"),
     ],

@@ -101,12 +101,12 @@ def test_golden_stores_give_a_row_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("/no/such/image",), "no such directory"),
+        (("/proc/no/such/image",), "no such directory"),
         ((str(CASE),), "not a store directory"),
         ((str(CASE / "truth.json"),), "not a directory"),
-        ((STORE, "--truth", "/no/such/truth"), "cannot read the truth"),
+        ((STORE, "--truth", "/proc/no/such/truth"), "cannot read the truth"),
         ((STORE, "--truth", str(CASE / "store" / "checkpoint")), "is not a truth"),
-        ((STORE, "--broker-config", "/no/such/config"), "cannot read the broker's settings"),
+        ((STORE, "--broker-config", "/proc/no/such/config"), "cannot read the broker's settings"),
         ((STORE, "--file-bytes", "3"), "no store can have these sizes"),
         ((STORE, "--file-bytes", "4096"), "leave the size out"),
         ((STORE, "--exit", "kill"), "--truth"),
