@@ -137,13 +137,16 @@ class QueueMachine(TrialMachine):
         self.carry_out(HarmField("deleted_topics"))
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(several=_SOME_PUTS, record=st.integers(0, 3), value=st.integers(0, 1))
-    def files_change_their_content(self, several: list[Put], record: int, value: int) -> None:
-        """Swap two log files in one copy of the store, and fill a queue file in another."""
-        self._put(*several)
+    @rule(several=_SOME_PUTS, record=st.integers(0, 3), value=st.integers(0, 3))
+    def copies_without_floors_are_damaged(self, several: list[Put], record: int, value: int) -> None:
+        """Damage copies of the store that have no floors, each copy in another way.
+
+        The last message comes long after the others, so that the checkpoint proves that the others were flushed.
+        """
+        self._put(*several, Put(advance_ms=5_000))
         self._bring_into_queues()
-        self.carry_out(HarmField("swapped", record=record, value=value))
-        self.carry_out(HarmField("queue_bytes", record=record))
+        for field in ("body", "end", "ahead", "swapped", "queue_bytes"):
+            self.carry_out(HarmField(field, record=record, value=value))
 
     # ---- what readers do -----------------------------------------------------------------------------------------
 
