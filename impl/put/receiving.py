@@ -24,16 +24,19 @@ __all__ = ["Received", "ReceivedRecords"]
 
 _HEAD = struct.Struct(">ii")
 _REST_BYTES_MAX = 64 << 10
+_EMPTY_FILE = "the only file of the log is empty and begins at another offset"
 
 
 class Received(NamedTuple):
     """The answer to received bytes: how many were appended, and why others were refused.
 
-    Without a refusal the bytes left are the begin of a record that has not arrived completely.
+    Without a refusal the bytes left are the begin of a record that has not arrived completely. With `must_empty` the
+    only file of the log is empty and begins at another offset. It has to be removed first.
     """
 
     appended_bytes: int
     refusal: str | None
+    must_empty: bool = False
 
 
 class ReceivedRecords:
@@ -62,7 +65,7 @@ class ReceivedRecords:
         """Append the whole records at the begin of `data`."""
         refusal = self._refusal(offset)
         if refusal is not None:
-            return Received(0, refusal)
+            return Received(0, refusal, must_empty=refusal is _EMPTY_FILE)
         appended_bytes = 0
         while refusal is None and appended_bytes < len(data):
             size_bytes, ends_file, refusal = self._next_unit(offset + appended_bytes, data[appended_bytes:])
@@ -92,6 +95,8 @@ class ReceivedRecords:
         if self._lifecycle.shut or self._lifecycle.read_only_reason is not None:
             return f"the store is read-only: {self._lifecycle.read_only_reason}"
         end = self._log.max_offset
+        if self._log.mapped and offset != end == self._log.min_offset:
+            return _EMPTY_FILE
         if self._log.mapped and offset != end:
             return f"bytes for offset {offset}, but the log ends at {end}"
         if not self._log.mapped and offset % self._log.file_bytes:

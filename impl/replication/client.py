@@ -138,6 +138,7 @@ class ReplicaClient:
     def _read(self, now_ms: int) -> None:
         for frame in self._reader.feed(self._receive_bytes(now_ms)):
             self._take(frame)
+        self._reader.check_time(now_ms, self._settings.ha_housekeeping_interval)
 
     def _receive_bytes(self, now_ms: int) -> bytes:
         """Return what has arrived.
@@ -192,6 +193,8 @@ class ReplicaClient:
         del self._pending[: answer.appended_bytes]
         self._end += answer.appended_bytes
         self._has_log = self._has_log or answer.appended_bytes > 0
+        if answer.must_empty:
+            self._must_cut(0)  # a failed append or a power loss has left a file without a byte, elsewhere
         if answer.refusal is not None:
             raise BadFrame(answer.refusal)
 
@@ -203,7 +206,8 @@ class ReplicaClient:
             return
         if self._syncs and self._has_log and self._store.flushed_offset < self._end:
             self._store.flush()
-        offsets = self._end, min(self._end, self._store.flushed_offset if self._has_log else self._end)
+        end = self._end if self._has_log else 0  # nothing below the begin of the master's log is here
+        offsets = end, min(end, self._store.flushed_offset)
         is_due = now_ms - self._sent_ms > self._settings.ha_send_heartbeat_interval
         if offsets != self._acknowledged or is_due:
             self._unsent, self._acknowledged = self._acknowledgement(*offsets), offsets

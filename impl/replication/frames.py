@@ -209,13 +209,24 @@ class FrameReader:
 
     def __init__(self, data_bytes_max: int) -> None:
         self._held = bytearray()
+        self._is_moving = True
+        self._moved_ms = 0
         self._body_bytes_max = max(_OFFSET.size + data_bytes_max, _GREETING_BYTES_MAX, _SENTENCE_BYTES_MAX)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """Yield each frame that is complete with these bytes. Raises BadFrame."""
+        self._is_moving = self._is_moving or not self._held
         self._held += data
         while (frame := self._next()) is not None:
+            self._is_moving = True
             yield frame
+
+    def check_time(self, now_ms: int, limit_ms: int) -> None:
+        """Raise BadFrame if a frame has been incomplete for longer than a limit. Call it after each `feed`."""
+        if self._is_moving:
+            self._is_moving, self._moved_ms = False, now_ms
+        elif now_ms - self._moved_ms > limit_ms:
+            raise BadFrame(f"a frame has been incomplete for {now_ms - self._moved_ms} ms")
 
     def check(self, data: bytes, checksum: int) -> None:
         """Raise BadFrame unless the checksum of a header or a body matches."""

@@ -101,6 +101,15 @@ class ReplicaRequests:
             _end(answer, False)
         return due_ms
 
+    def forgo(self, offset: int) -> None:
+        """End each request for an offset up to which the log was removed."""
+        removed = []
+        with self._guard:
+            while self._by_offset and self._by_offset[0].offset <= offset:
+                removed.append(heapq.heappop(self._by_offset).answer)
+        for answer in removed:
+            _end(answer, False)
+
     def close(self) -> None:
         """End all requests; a later one ends at once."""
         with self._guard:

@@ -6,7 +6,8 @@ sends frames of data and heartbeats. Everything is checked before it has an effe
 1. A replica counts once its first acknowledgement after the greeting has come. A bare connection never counts (R17).
 2. An acknowledgement past what this connection has sent ends the connection (R3, R18).
 3. A second connection of a replica ends its first one, so that a replica counts once.
-4. A connection that is silent for `ha_housekeeping_interval` ends.
+4. A connection that is silent for `ha_housekeeping_interval` ends, and one whose frame is incomplete for that long.
+5. A put whose message retention has removed is not confirmed any more. A replica that begins after it never has it.
 
 Bytes of the log are copied into the frame, so no file is held while a frame waits (R28).
 Source: `HAService.AcceptSocketService`, `HAConnection`.
@@ -129,6 +130,7 @@ class ReplicaConnection:
     def _read(self, now_ms: int) -> None:
         for frame in self._reader.feed(self._receive(now_ms)):
             self._take(frame)
+        self._reader.check_time(now_ms, self._settings.ha_housekeeping_interval)
 
     def _receive(self, now_ms: int) -> bytes:
         """Return what has arrived.
@@ -277,6 +279,7 @@ class ReplicaServer:
 
     def step(self, now_ms: int) -> None:
         """Accept new links and let each connection read and write once."""
+        self._requests.forgo(self._store.min_offset)
         while (link := self._listener.accept()) is not None:
             self._accept(link, now_ms)
         for connection in tuple(self._connections):

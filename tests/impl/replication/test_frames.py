@@ -83,3 +83,17 @@ def test_an_impossible_acknowledgement_is_refused() -> None:
     for received, durable in ((5, 6), (-1, -1)):
         with pytest.raises(BadFrame):
             frames.read_ack(read(frames.ack_frame(received, durable))[0].body)
+
+
+def test_a_frame_may_not_be_incomplete_for_long() -> None:
+    frame = frames.data_frame(7, bytes(100))
+    reader = FrameReader(1000)
+    for now_ms, data in ((0, frame), (50, frame[:30]), (60, b""), (140, frame[30:])):
+        list(reader.feed(data))
+        reader.check_time(now_ms, 100)
+    list(reader.feed(frame[:30]))
+    reader.check_time(200, 100)
+    list(reader.feed(frame[30:60]))
+    reader.check_time(300, 100)
+    with pytest.raises(BadFrame, match="incomplete for 101 ms"):
+        reader.check_time(301, 100)

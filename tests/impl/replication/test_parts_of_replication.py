@@ -94,6 +94,14 @@ def test_a_request_ends_at_its_own_deadline() -> None:
     assert requests.waiting == 0
 
 
+def test_a_request_for_removed_bytes_ends() -> None:
+    requests = ReplicaRequests(lambda: 0, timeout_ms=100, in_sync_replicas=1)
+    removed, kept = requests.request(40), requests.request(41)
+    requests.forgo(40)
+    requests.note(b"a", 50)
+    assert (removed.result(0), kept.result(0)) == (False, True)
+
+
 def test_a_close_ends_all_requests() -> None:
     requests = ReplicaRequests(lambda: 0, timeout_ms=100, in_sync_replicas=1)
     before = requests.request(10)
@@ -120,14 +128,14 @@ def test_only_whole_checked_records_are_appended(tmp_path: Path) -> None:
     slave = open_node(tmp_path / "slave", BrokerRole.SLAVE, "", network=RecordedNetwork().of(1))
     try:
         append = slave.store.append_to_commit_log
-        assert append(0, memoryview(log[: size + 10])) == (size, None)
+        assert append(0, memoryview(log[: size + 10])) == (size, None, False)
         assert append(0, memoryview(log[:size])).refusal == f"bytes for offset 0, but the log ends at {size}"
         changed = bytearray(log[size:])
         changed[90] ^= 1
         assert append(size, memoryview(changed)).appended_bytes == 0
         assert append(size, memoryview(changed)).refusal is not None
         assert append(size, memoryview(b"\0" * 100)).refusal == f"no record begins at {size}"
-        assert append(size, memoryview(log[size:])) == (2 * size, None)
+        assert append(size, memoryview(log[size:])) == (2 * size, None, False)
         assert slave.store.max_offset == len(log)
     finally:
         slave.close()
@@ -149,7 +157,7 @@ def test_a_record_that_is_too_long_is_refused_before_it_arrives(tmp_path: Path) 
     slave = open_node(tmp_path / "slave", BrokerRole.SLAVE, "", network=RecordedNetwork().of(1))
     try:
         head = (FILE_BYTES - 8).to_bytes(4, "big") + bytes.fromhex("daa320a7")
-        assert slave.store.append_to_commit_log(0, memoryview(head)) == (0, None)
+        assert slave.store.append_to_commit_log(0, memoryview(head)) == (0, None, False)
         head = (FILE_BYTES + 1).to_bytes(4, "big") + bytes.fromhex("daa320a7")
         assert slave.store.append_to_commit_log(0, memoryview(head)).refusal == "no record begins at 0"
     finally:
