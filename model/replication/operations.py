@@ -16,13 +16,16 @@ __all__ = [
     "CLUSTER_OPERATIONS",
     "AdvanceTime",
     "ChangeRoles",
+    "CleanNode",
     "CloseNode",
     "ClusterOperation",
     "CrashNode",
     "FailCopy",
     "FailFile",
+    "FailSync",
     "FlipBit",
     "FlushNode",
+    "ForgeFrame",
     "HealLink",
     "LimitLink",
     "PutOn",
@@ -148,6 +151,38 @@ class FailCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class FailSync:
+    """Let the next sync of a log file on a node fail. Its pages stay dirty."""
+
+    node: int = 1
+    op: Literal["fail_sync"] = "fail_sync"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanNode:
+    """Run retention on a node with a nearly full disk.
+
+    Every log file but the last one is deleted if it is durable and dispatched.
+    """
+
+    node: int = 0
+    op: Literal["clean_node"] = "clean_node"
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeFrame:
+    """Send the head of a data frame that states a size, with a right checksum, on the newest link of a replica.
+
+    It is sent after everything else that is under way. No sound peer sends it.
+    """
+
+    replica: int = 0
+    to_master: bool = False
+    size_bytes: int = 0
+    op: Literal["forge_frame"] = "forge_frame"
+
+
+@dataclass(frozen=True, slots=True)
 class CrashNode:
     """Lose a node by a power loss or a kill.
 
@@ -207,6 +242,9 @@ ClusterOperation = (
     | FlipBit
     | FailFile
     | FailCopy
+    | FailSync
+    | CleanNode
+    | ForgeFrame
     | CrashNode
     | RestartNode
     | CloseNode

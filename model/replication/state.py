@@ -4,6 +4,7 @@
 2. The first `durable` entries of a copy survive a power loss.
 3. A generation is one time that a node was a master. It has a number, the place at which it begins, and an identity.
 4. A link holds the log that its master had when it last sent, and the offset up to which bytes have arrived.
+5. Retention deletes from the begin of a log. The entries stay in the row, so that logs are compared by their rows.
 """
 
 from dataclasses import dataclass, replace
@@ -32,12 +33,13 @@ class Generation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The log of one node."""
+    """The log of one node. It has the bytes of the entries from `begin` on."""
 
     role: Role = "slave"
     is_up: bool = True
     log: tuple[Entry, ...] = ()
     durable: int = 0
+    begin: int = 0
     generations: tuple[Generation, ...] = ()
 
     @property
@@ -45,17 +47,24 @@ class Copy:
         """The offset at which the log ends."""
         return self.log[-1].end if self.log else 0
 
+    @property
+    def kept(self) -> tuple[Entry, ...]:
+        """The entries whose bytes the log has."""
+        return tuple(each for each in self.log if each.begin >= self.begin)
+
 
 @dataclass(frozen=True, slots=True)
 class Wire:
     """The newest link of a replica.
 
     `is_answered` is whether the answer of the master has arrived, `joined` whether the replica has taken it.
-    A link whose master has gone is not open; what was sent may still arrive.
+    A link whose master has gone is not open; what was sent may still arrive. `begins` are the begins that the log of
+    the master had when it sent.
     """
 
     master: int
     log: tuple[Entry, ...] = ()
+    begins: tuple[int, ...] = ()
     generations: tuple[Generation, ...] = ()
     arrived: int = 0
     is_answered: bool = False

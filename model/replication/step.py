@@ -8,6 +8,9 @@
    (`equal_below`; `tests/model/test_replication.py` checks all states of a small bound).
 4. A power loss keeps at least the durable entries of a copy, and any number of the next ones. A kill keeps all.
 5. An open makes the log durable. An open as a master begins a generation at the end of the log.
+6. Retention removes whole files from the begin of a log, durable ones only, and never the last file.
+7. A slave without a log begins where the log of its master begins. A slave that needs bytes which its master has
+   removed receives nothing. If it may discard its log, it is cut to nothing.
 
 Each function takes a state and returns the next one, or all legal ones.
 """
@@ -21,6 +24,7 @@ from tornpage.model.replication.state import Copy, Entry, Generation, Replicated
 __all__ = [
     "accepted",
     "arrive",
+    "clean",
     "common_point",
     "connect",
     "crash",
@@ -30,6 +34,7 @@ __all__ = [
     "equal_below",
     "flush",
     "initial",
+    "is_gone",
     "join",
     "may_join",
     "open_as",
@@ -66,24 +71,45 @@ def open_as(state: Replicated, node: int, role: Role, *, identity: int) -> Repli
     return state.with_copy(node, opened)
 
 
-def shut(state: Replicated, node: int) -> Replicated:
-    """Close a node: all of its log is durable, and its own link ends."""
+def shut(state: Replicated, node: int, *, synced: bool = True) -> Replicated:
+    """Close a node: its own link ends, and all of its log is durable unless a sync failed."""
     copy = state.copies[node]
-    closed = replace(copy, is_up=False, durable=len(copy.log))
+    closed = replace(copy, is_up=False, durable=len(copy.log) if synced else copy.durable)
     return state.without(node, closed)
 
 
-def crash(state: Replicated, node: int, loss: Loss, *, before: Copy | None = None) -> Iterator[Replicated]:
+def crash(
+    state: Replicated, node: int, loss: Loss, *, file_bytes: int, before: Copy | None = None
+) -> Iterator[Replicated]:
     """Yield every state in which a crash may leave a node.
 
     `before` is the node before the operation in which the crash falls, None for a crash at rest. An operation that cuts
-    the log may have cut any part of it.
+    the log may have cut any part of it, and one that cleans it may have deleted any of its first files.
     """
     copy = state.copies[node]
     for each, fewest, most in _kept_by_crash(copy, loss, before):
+        begins = (each.begin,)
+        if before is not None and before.log and before.log == copy.log:
+            begins = tuple(range(before.begin, copy.begin + 1, file_bytes))
         for count in range(fewest, most + 1):
-            left = replace(each, is_up=False, log=each.log[:count], durable=min(each.durable, count))
-            yield state.without(node, left)
+            for begin in begins:
+                for left in _left(replace(each, is_up=False, begin=begin), each.log[:count]):
+                    yield state.without(node, left)
+
+
+def _left(copy: Copy, log: tuple[Entry, ...]) -> Iterator[Copy]:
+    """Yield what is left of a copy with a shorter log: an empty log may still have its first file."""
+    if log and log[-1].end > copy.begin:
+        yield replace(copy, log=log, durable=min(copy.durable, len(log)))
+        return
+    yield _emptied(copy)
+    if copy.begin:
+        removed = tuple(each for each in copy.log if each.end <= copy.begin)
+        yield replace(copy, log=removed, durable=len(removed))
+
+
+def _emptied(copy: Copy) -> Copy:
+    return replace(copy, log=(), durable=0, begin=0)
 
 
 def _kept_by_crash(copy: Copy, loss: Loss, before: Copy | None) -> Iterator[tuple[Copy, int, int]]:
@@ -119,7 +145,18 @@ def flush(state: Replicated, node: int, offset: int) -> Replicated:
     """Make everything below an offset durable on a node."""
     copy = state.copies[node]
     count = sum(each.end <= offset for each in copy.log)
+    if count <= copy.durable:
+        return state
     return state.with_copy(node, replace(copy, durable=max(copy.durable, count)))
+
+
+def clean(state: Replicated, node: int, *, file_bytes: int) -> Iterator[Replicated]:
+    """Yield the state after each number of files that retention may have deleted, none included."""
+    copy = state.copies[node]
+    durable_end = copy.log[copy.durable - 1].end if copy.durable else 0
+    last = max(0, copy.end - 1) // file_bytes * file_bytes
+    for begin in range(copy.begin, max(copy.begin, min(last, durable_end)) + 1, file_bytes):
+        yield state.with_copy(node, replace(copy, begin=begin))
 
 
 # ---- links -----------------------------------------------------------------------------------------------------------
@@ -141,13 +178,18 @@ def send(state: Replicated, replica: int) -> Replicated:
     if wire is None or not wire.is_open:
         return state
     copy = state.copies[wire.master]
-    return state.with_wire(replica, replace(wire, log=copy.log, generations=copy.generations))
+    if wire.log is copy.log and wire.generations is copy.generations and copy.begin in wire.begins:
+        return state
+    begins = wire.begins if copy.begin in wire.begins else (*wire.begins, copy.begin)
+    return state.with_wire(replica, replace(wire, log=copy.log, begins=begins, generations=copy.generations))
 
 
 def arrive(state: Replicated, replica: int, offset: int, *, is_answered: bool) -> Replicated:
     """Let bytes up to an offset arrive at a replica, and the master's answer to its greeting."""
     wire = state.wires[replica]
     if wire is None:
+        return state
+    if offset <= wire.arrived and wire.is_answered >= is_answered:
         return state
     arrived = replace(wire, arrived=max(wire.arrived, offset), is_answered=wire.is_answered or is_answered)
     return state.with_wire(replica, arrived)
@@ -158,25 +200,29 @@ def join(state: Replicated, replica: int) -> Iterator[Replicated]:
     wire, copy = state.wires[replica], state.copies[replica]
     if wire is None or wire.joined or not wire.is_answered:
         return
-    if copy.log and common_point(wire, copy) != copy.end:
+    if copy.log and (common_point(wire, copy) != copy.end or min(wire.begins) > copy.end):
         return
     joined = replace(copy, generations=wire.generations)
     yield state.with_copy(replica, joined).with_wire(replica, replace(wire, joined=True))
 
 
-def cut(state: Replicated, replica: int) -> Iterator[Replicated]:
+def cut(state: Replicated, replica: int, *, discards: bool = False) -> Iterator[Replicated]:
     """Yield the state after a replica was cut at the common point, if it is longer.
 
-    It is opened again for that.
+    It is opened again for that. A replica that `discards` is cut to nothing if its master has removed what it needs.
     """
     wire, copy = state.wires[replica], state.copies[replica]
     if wire is None or wire.joined or not wire.is_answered:
         return
     point = common_point(wire, copy)
-    if point is None or point >= copy.end:
+    if point is not None and point < copy.end:
+        kept = tuple(each for each in copy.log if each.end <= point)
+    elif discards and point is not None and max(wire.begins) > point:
+        kept = ()
+    else:
         return
-    kept = tuple(each for each in copy.log if each.end <= point)
-    left = replace(copy, log=kept, durable=len(kept))
+    is_left = kept and kept[-1].end > copy.begin
+    left = replace(copy, log=kept, durable=len(kept)) if is_left else _emptied(copy)
     yield state.with_copy(replica, left).with_wire(replica, None)
 
 
@@ -188,7 +234,9 @@ def receive(state: Replicated, replica: int) -> Iterator[Replicated]:
     for count in range(len(copy.log) + 1, len(wire.log) + 1):
         if wire.log[count - 1].end > wire.arrived:
             return
-        yield state.with_copy(replica, replace(copy, log=wire.log[:count]))
+        for begin in (copy.begin,) if copy.log else wire.begins:
+            if wire.log[count - 1].end > begin or wire.log[count - 1].end == begin < wire.arrived:
+                yield state.with_copy(replica, replace(copy, log=wire.log[:count], begin=begin))
 
 
 # ---- agreement -------------------------------------------------------------------------------------------------------
@@ -221,8 +269,17 @@ def may_join(state: Replicated, replica: int, master: int) -> bool:
     return (
         replica == master
         or not theirs.log
-        or common_point(Wire(master, ours.log, ours.generations), theirs) is not None
+        or common_point(Wire(master, ours.log, generations=ours.generations), theirs) is not None
     )
+
+
+def is_gone(state: Replicated, replica: int, master: int) -> bool:
+    """Return whether a master has removed what a replica needs after its cut to the common point."""
+    ours, theirs = state.copies[master], state.copies[replica]
+    if replica == master or not theirs.log:
+        return False
+    point = common_point(Wire(master, ours.log, generations=ours.generations), theirs)
+    return point is not None and point < ours.begin and (point == theirs.end or point > theirs.begin)
 
 
 def equal_below(first: Copy, second: Copy, offset: int) -> bool:
@@ -231,13 +288,13 @@ def equal_below(first: Copy, second: Copy, offset: int) -> bool:
     return below[0] == below[1] and all(not row or row[-1].end <= offset for row in below)
 
 
-def accepted(states: Iterable[Replicated], ends: tuple[int | None, ...]) -> list[Replicated]:
-    """Return the states whose logs end where the nodes were seen to end.
+def accepted(states: Iterable[Replicated], seen: tuple[tuple[int, int] | None, ...]) -> list[Replicated]:
+    """Return the states whose logs begin and end where the nodes were seen to.
 
     None is a node that was not seen.
     """
     return [
         state
         for state in dict.fromkeys(states)
-        if all(end is None or copy.end == end for copy, end in zip(state.copies, ends, strict=True))
+        if all(each is None or (copy.begin, copy.end) == each for copy, each in zip(state.copies, seen, strict=True))
     ]

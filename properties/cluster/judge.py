@@ -2,7 +2,8 @@
 
 (a) A slave's log is a prefix of its master's, byte for byte, from the moment at which the master has accepted it.
 (b) A put that waited and succeeded is on as many replicas as it waited for; durably, if that was asked for.
-(c) With a healed network and all nodes up, all copies become equal within a bound.
+(c) With a healed network and all nodes up, all copies become equal within a bound, from the higher of their begins. A
+    replica that needs bytes which its master has removed states that instead.
 (d) Every copy keeps contracts 1 to 7: prefix, floor, no resurrection, queues, index, starts.
 (e) Every put is answered, at its deadline at the latest.
 (f) A replica acknowledges only what it has; the master counts only replicas that have acknowledged.
@@ -29,6 +30,7 @@ __all__ = [
     "counted_is_acknowledged",
     "end_is_not_legal",
     "exit_is_clean",
+    "gone_is_stated",
     "holds",
     "log_bytes",
     "no_put_is_overdue",
@@ -58,32 +60,36 @@ def log_bytes(node: Node, begin: int, end: int, file_bytes: int) -> bytes:
 
 
 def _expected(copy: Copy, contents: Mapping[int, bytes]) -> bytes:
-    return b"".join(contents[entry.identity] for entry in copy.log)
+    return b"".join(contents[entry.identity] for entry in copy.kept)
 
 
 def holds(node: Node, copy: Copy, contents: Mapping[int, bytes], settings: ClusterSettings) -> bool:
     """Return whether the log of a node has the bytes of these entries and no others."""
-    return log_bytes(node, 0, node.end, settings.file_bytes) == _expected(copy, contents)
+    return log_bytes(node, node.begin, node.end, settings.file_bytes) == _expected(copy, contents)
 
 
 def content_differs(node: Node, copy: Copy, contents: Mapping[int, bytes], settings: ClusterSettings) -> None:
     """Contract 15 (a), or 1 on a master: the bytes of a log are those that were put."""
-    found, expected = log_bytes(node, 0, node.end, settings.file_bytes), _expected(copy, contents)
+    found, expected = log_bytes(node, node.begin, node.end, settings.file_bytes), _expected(copy, contents)
     at = next(
         (n for n, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), min(len(found), len(expected))
     )
     number = 15 if node.role == "slave" else 1
-    sentence = f"the log of node {node.number} differs from what was put at offset {at}"
+    sentence = f"the log of node {node.number} differs from what was put at offset {node.begin + at}"
     raise GuaranteeBroken(number, sentence, expected[at : at + 16].hex(" "), found[at : at + 16].hex(" "))
 
 
 def end_is_not_legal(node: Node, states: Sequence[Replicated], *, is_open: bool) -> None:
-    """Contract 15 (a), or 2 after a recovery: the log of a node ends where it may."""
-    legal = sorted({state.copies[node.number].end for state in states})
+    """Contract 15 (a), or 2 after a recovery: the log of a node ends where it may, and begins where it may (10)."""
+    copies = [state.copies[node.number] for state in states]
     number = 2 if is_open else 15 if node.role == "slave" else 1
+    verb, legal, found = "ends", sorted({copy.end for copy in copies}), node.end
+    if found in legal:
+        number, verb, found = (15 if number == 15 else 10), "begins", node.begin
+        legal = sorted({copy.begin for copy in copies if copy.end == node.end})
     what = "after its recovery " if is_open else ""
-    sentence = f"the log of node {node.number} {what}ends where it may not"
-    raise GuaranteeBroken(number, sentence, " or ".join(map(str, legal)) or "no legal log", str(node.end))
+    sentence = f"the log of node {node.number} {what}{verb} where it may not"
+    raise GuaranteeBroken(number, sentence, " or ".join(map(str, legal)) or "no legal log", str(found))
 
 
 def nothing_past_the_end(node: Node, file_bytes: int) -> None:
@@ -96,16 +102,26 @@ def nothing_past_the_end(node: Node, file_bytes: int) -> None:
 
 
 def copies_are_equal(master: Node, nodes: Iterable[Node], file_bytes: int) -> None:
-    """Contract 15 (c): with time and a network, each replica gets everything."""
-    expected = log_bytes(master, 0, master.end, file_bytes)
+    """Contract 15 (c): with time and a network, each replica gets everything that the master has."""
     for node in nodes:
         if node.end != master.end:
             assert node.replicated is not None
             why = node.replicated.status()["finding"]
             sentence = f"node {node.number} does not catch up with its master"
             raise GuaranteeBroken(15, sentence, f"a log up to {master.end}", f"up to {node.end}; {why}")
-        if log_bytes(node, 0, node.end, file_bytes) != expected:
+        begin = max(node.begin, master.begin)
+        if log_bytes(node, begin, node.end, file_bytes) != log_bytes(master, begin, master.end, file_bytes):
             raise GuaranteeBroken(15, f"the log of node {node.number} differs from that of its master")
+
+
+def gone_is_stated(nodes: Iterable[Node]) -> None:
+    """Contract 15 (c): a replica whose next bytes were removed does not wait for them, and says why."""
+    for node in nodes:
+        assert node.replicated is not None
+        status = node.replicated.status()
+        if status["joined"] or not status["finding"]:
+            sentence = f"node {node.number} waits for bytes that its master has removed"
+            raise GuaranteeBroken(15, sentence, "a finding and no link", f"a link; {status['finding'] or 'no finding'}")
 
 
 # ---- puts and acknowledgements ---------------------------------------------------------------------------------------
@@ -163,13 +179,13 @@ def counted_is_acknowledged(acknowledged: int | None, replicas: int, quorum: int
 def queues_and_keys_hold_the_log(node: Node, records: Sequence[tuple[Entry, PutOn]]) -> None:
     """Contract 4 and 5: queues and index of every copy have the messages of the log, in order."""
     for queue_id in sorted({put.queue_id for _, put in records} | {0, 1}):
-        expected = [entry.begin for entry, put in records if put.queue_id == queue_id]
+        expected = [entry.begin for entry, put in records if put.queue_id == queue_id and entry.begin >= node.begin]
         found = observed("get_message", partial(_queue, node, queue_id))
         if found != expected:
             sentence = f"queue {queue_id} of node {node.number} does not hold its messages"
             raise GuaranteeBroken(4, sentence, str(expected), str(found))
     for key in sorted({put.key for _, put in records if put.key}):
-        expected = [entry.begin for entry, put in records if put.key == key]
+        expected = [entry.begin for entry, put in records if put.key == key and entry.begin >= node.begin]
         found = observed("query_message", partial(_by_key, node, key))
         if found != expected:
             sentence = f"node {node.number} does not find the messages of a key"
@@ -179,8 +195,9 @@ def queues_and_keys_hold_the_log(node: Node, records: Sequence[tuple[Entry, PutO
 def _queue(node: Node, queue_id: int) -> list[int]:
     """Return the offsets of the messages of a queue."""
     found: list[int] = []
-    while len(found) < node.store.max_offset_in_queue(TOPIC, queue_id):
-        with node.store.get_message(TOPIC, queue_id, len(found), max_msg_nums=_PULL_MAX) as pulled:
+    first = node.store.min_offset_in_queue(TOPIC, queue_id)
+    while first + len(found) < node.store.max_offset_in_queue(TOPIC, queue_id):
+        with node.store.get_message(TOPIC, queue_id, first + len(found), max_msg_nums=_PULL_MAX) as pulled:
             if not pulled.messages:
                 break
             found += [buffer.message().offset for buffer in pulled.messages]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+from tornpage.impl.io.files import DiskUsage, OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.message.message import Message, PutResult
 from tornpage.impl.parts import Parts
@@ -20,7 +21,7 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.program.hand_driven import HandDriven
-from tornpage.properties.program.log_places import ROOT
+from tornpage.properties.program.log_places import ROOT, log_files
 
 __all__ = [
     "BORN_MS",
@@ -28,6 +29,7 @@ __all__ = [
     "SLAVE_TIMEOUT_MS",
     "TOPIC",
     "ClusterClock",
+    "ClusterDisk",
     "Node",
     "OpenPut",
     "address_of",
@@ -39,6 +41,10 @@ BORN_MS = 1_700_000_000_000
 SLAVE_TIMEOUT_MS = 3_000
 IDLE_MS = 20_000
 _QUEUE_FILE_BYTES = 400
+_NEARLY_FULL = DiskUsage(total_bytes=100, free_bytes=13)
+"""So full that retention ignores the age of files, and puts are still accepted."""
+_CLEANING_PAUSE_MS = 10_000
+_STEPS_OF_A_CLEANING_MAX = 200
 
 
 def address_of(node: int) -> str:
@@ -80,6 +86,26 @@ class OpenPut:
     waits: bool
 
 
+class ClusterDisk(RecordingFiles):
+    """A recorded disk on which only syncs of log files fail. `failed_syncs` counts them."""
+
+    failed_syncs = 0
+
+    def sync(self, file: OpenFile) -> None:
+        """Sync, or fail if that is requested and the file is one of the log."""
+        requested = self.failing_syncs
+        if not log_files([file.path]):
+            self.failing_syncs = 0
+        try:
+            super().sync(file)
+        except OSError:
+            self.failed_syncs += 1
+            requested -= 1
+            raise
+        finally:
+            self.failing_syncs = requested
+
+
 class Node:
     """One node, open or down."""
 
@@ -99,12 +125,13 @@ class Node:
         self.clock_ahead_ms = 0
         self.puts: list[OpenPut] = []
         self.last_event = 0
-        self.files = RecordingFiles(EMPTY_DISK, tracker=tracker)
+        self.files = ClusterDisk(EMPTY_DISK, tracker=tracker)
         self.replicated: ReplicatedStore | None = None
         self._settings = settings
         self._network = network
         self._clock = clock
         self._services: list[HandDriven] = []
+        self._cleaning: HandDriven | None = None
         self.copies_to_fail = 0
         self._parts = parts.replacing({ThreadRunner: self._service, MappedFile: _failing(parts.of(MappedFile), self)})
         network.events[number] = lambda: len(self.files.events)
@@ -112,6 +139,8 @@ class Node:
     def _service(self, service: Service) -> HandDriven:
         driven = HandDriven(service, lambda: self._clock.now_ms)
         self._services.append(driven)
+        if service.name == "clean":
+            self._cleaning = driven
         return driven
 
     @property
@@ -129,6 +158,11 @@ class Node:
     def end(self) -> int:
         """The end of the log of an open node."""
         return self.store.max_offset
+
+    @property
+    def begin(self) -> int:
+        """The begin of the log of an open node."""
+        return self.store.min_offset
 
     def config(self) -> MessageStoreConfig:
         """Return the configuration in the present role."""
@@ -161,6 +195,7 @@ class Node:
                 in_sync_replicas=settings.quorum,
                 acknowledge=settings.acknowledge,
                 send_flushed_only=settings.send_flushed_only,
+                discard_when_gone=settings.discard_when_gone,
             ),
             files=self.files,
             clock=self._wall_clock,
@@ -174,11 +209,31 @@ class Node:
         return self._clock.now_ms + self.clock_ahead_ms
 
     def step(self) -> None:
-        """Do one round of services that are due, of replication, and of what that woke."""
+        """Do one round of services that are due, of replication, and of what that woke.
+
+        A round of replication in which a sync fails is repeated, as by a thread.
+        """
         assert self.replicated is not None
         self.step_services()
-        self.replicated.step(self._clock.now_ms)
+        while True:
+            failed = self.files.failed_syncs
+            try:
+                self.replicated.step(self._clock.now_ms)
+                break
+            except OSError:
+                if failed == self.files.failed_syncs:
+                    raise
         self.step_services()
+
+    def clean(self) -> None:
+        """Run retention to its end on a nearly full disk."""
+        assert self._cleaning is not None
+        self.files.scripted_usage = _NEARLY_FULL
+        for _ in range(_STEPS_OF_A_CLEANING_MAX):
+            found = self._cleaning.step()
+            if found is None or found.due_ms is None or found.due_ms >= found.now_ms + _CLEANING_PAUSE_MS:
+                break
+        self.files.scripted_usage = None
 
     def step_services(self) -> None:
         """Do one round of each service that a thread would run now."""
@@ -190,7 +245,7 @@ class Node:
         """Forget the process; its disk stays."""
         self.replicated, self._services, self.puts = None, [], []
 
-    def use_disk(self, files: RecordingFiles) -> None:
+    def use_disk(self, files: ClusterDisk) -> None:
         """Continue with another disk."""
         self.files, self.last_event = files, 0
 

@@ -6,7 +6,8 @@ taken over from a node but its promises: the flushed offset, and the answers of 
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from tornpage.impl.message.message import PutStatus
 from tornpage.impl.replication.node import ReplicatedStore
@@ -14,13 +15,16 @@ from tornpage.model.replication import step as model
 from tornpage.model.replication.operations import (
     AdvanceTime,
     ChangeRoles,
+    CleanNode,
     CloseNode,
     ClusterOperation,
     CrashNode,
     FailCopy,
     FailFile,
+    FailSync,
     FlipBit,
     FlushNode,
+    ForgeFrame,
     HealLink,
     LimitLink,
     PutOn,
@@ -33,15 +37,22 @@ from tornpage.model.replication.operations import (
 from tornpage.model.replication.state import Replicated
 from tornpage.properties.cluster import judge
 from tornpage.properties.cluster.network import MASTER, REPLICA, RecordedLink, RecordedNetwork
-from tornpage.properties.cluster.nodes import SLAVE_TIMEOUT_MS, ClusterClock, Node, OpenPut, address_of, message_of
-from tornpage.properties.cluster.wire import acknowledgements, data_end, is_answered
+from tornpage.properties.cluster.nodes import (
+    SLAVE_TIMEOUT_MS,
+    ClusterClock,
+    ClusterDisk,
+    Node,
+    OpenPut,
+    address_of,
+    message_of,
+)
+from tornpage.properties.cluster.wire import FrameScan, forged_head
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import chosen, fitted
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.images import InFlightWrite, compose, disk_state, in_flight_writes
 from tornpage.properties.disk.journal import ProcessKilled
-from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.planted.registry import parts_of
 from tornpage.properties.program.cluster_case import ClusterSettings
 
@@ -58,6 +69,8 @@ class _SeenLink:
 
     link: RecordedLink
     acknowledgements: int = 0
+    to_replica: FrameScan = field(default_factory=FrameScan)
+    to_master: FrameScan = field(default_factory=FrameScan)
 
 
 class ClusterTrial:
@@ -117,7 +130,11 @@ class ClusterTrial:
                 self._on(node, self._fail_file)
             case FailCopy(node):
                 self._on(node, self._fail_copy)
-            case LimitLink() | HealLink() | ResetLink() | FlipBit():
+            case FailSync(node):
+                self._on(node, self._fail_sync)
+            case CleanNode(node):
+                self._on(node, self._clean)
+            case LimitLink() | HealLink() | ResetLink() | FlipBit() | ForgeFrame():
                 self._change_link(operation)
             case CrashNode(node):
                 if self._node(node).is_up:
@@ -228,22 +245,31 @@ class ClusterTrial:
 
     def _after_step_of_slave(self, states: list[Replicated], node: Node) -> Iterator[Replicated]:
         link, number = self._newest_link(node.number), node.number
+        discards = self.settings.discard_when_gone
+        if number in self._links:
+            states = self._arrived(states, number)
         if link is not None and (number not in self._links or self._links[number].link is not link):
             # a cut opens the store again, and a new link may have begun in the same round
-            states = [*states, *(after for each in states for after in model.cut(each, number))]
+            cut = (after for each in states for after in model.cut(each, number, discards=discards))
+            states = [*states, *cut]
             self._links[number] = _SeenLink(link)
             master = int(link.address.removeprefix("node-").partition(":")[0])
             states = [model.connect(each, number, master) for each in states]
-        if link is not None:
-            arrived, answered = data_end(link.arrived[REPLICA]), is_answered(link.arrived[REPLICA])
-            states = [model.arrive(each, number, arrived, is_answered=answered) for each in states]
+            states = self._arrived(states, number)
         for state in states:
             yield state
             yield from model.receive(state, number)
-            yield from model.cut(state, number)
+            yield from model.cut(state, number, discards=discards)
             for joined in model.join(state, number):
                 yield joined
                 yield from model.receive(joined, number)
+
+    def _arrived(self, states: list[Replicated], number: int) -> list[Replicated]:
+        """Return the states after what has arrived on the link of a slave that the lab looks at."""
+        seen = self._links[number]
+        scan = seen.to_replica
+        scan.read(seen.link.arrived[REPLICA])
+        return [model.arrive(each, number, scan.data_end, is_answered=scan.is_answered) for each in states]
 
     def _newest_link(self, replica: int) -> RecordedLink | None:
         return next((link for link in reversed(self.network.links) if link.replica == replica), None)
@@ -260,9 +286,22 @@ class ClusterTrial:
     def _fail_copy(self, node: Node) -> None:
         node.copies_to_fail += 1
 
+    def _fail_sync(self, node: Node) -> None:
+        node.files.failing_syncs += 1
+
+    def _clean(self, node: Node) -> None:
+        self._begin(node)
+        begin, file_bytes = node.begin, self.settings.file_bytes
+        observed("clean", node.clean)
+        self.hit["log files deleted"] += node.begin > begin
+        self._states = [
+            after for each in self._states for after in model.clean(each, node.number, file_bytes=file_bytes)
+        ]
+        self._look(node)
+
     # ---- links ---------------------------------------------------------------------------------------------------
 
-    def _change_link(self, operation: LimitLink | HealLink | ResetLink | FlipBit) -> None:
+    def _change_link(self, operation: LimitLink | HealLink | ResetLink | FlipBit | ForgeFrame) -> None:
         replica = operation.replica % len(self.nodes)
         link = self._newest_link(replica)
         if link is None:
@@ -278,6 +317,9 @@ class ClusterTrial:
                 if not link.is_closed:
                     self.hit["bytes lost by a reset"] += any(link.waiting)
                     link.reset(to_master_bytes=max(0, to_master_bytes), to_replica_bytes=max(0, to_replica_bytes))
+            case ForgeFrame(_, to_master, size_bytes):
+                if not link.is_closed:
+                    link.put(MASTER if to_master else REPLICA, forged_head(size_bytes % (1 << 32)))
             case FlipBit(_, to_master, bit):
                 waiting = link.waiting[MASTER if to_master else REPLICA]
                 if waiting:
@@ -302,22 +344,22 @@ class ClusterTrial:
             if back and not link.is_closed:
                 link.withdraw(MASTER if link.replica == node.number else REPLICA, event)
         self.network.drop(node.number, address_of(node.number), silently=crash.silent)
-        is_power = not crash.kill
+        loss: Literal["power", "kill"] = "kill" if crash.kill else "power"
         copies = {each.copies[node.number] for each in self._before[node.number]} if back else {None}
         self._states = list(
             dict.fromkeys(
                 left
                 for state in self._states
                 for before in copies
-                for left in model.crash(state, node.number, "power" if is_power else "kill", before=before)
+                for left in model.crash(state, node.number, loss, file_bytes=self.settings.file_bytes, before=before)
             )
         )
         node.die()
         self.hit["silent"] += crash.silent
-        self.hit["kill" if crash.kill else "power"] += 1
+        self.hit[loss] += 1
         if crash.kill:
             journal = (*files.journal[:position], ProcessKilled())
-            node.use_disk(RecordingFiles(files.base, tracker=self._tracker, journal=journal))
+            node.use_disk(ClusterDisk(files.base, tracker=self._tracker, journal=journal))
             return replace(crash, back=back, survived={}, others="lost")
         disk = self.settings.disk
         state = disk_state(files.base, files.journal, position, disk=disk)
@@ -329,7 +371,7 @@ class ClusterTrial:
         lost = sum(choices.get(each.name, 0) != each.alternatives - 1 for each in writes)
         self.lost_writes += lost
         self.hit["writes lost"] += lost > 0
-        node.use_disk(RecordingFiles(image, tracker=self._tracker))
+        node.use_disk(ClusterDisk(image, tracker=self._tracker))
         return replace(crash, back=back, survived=fitted(writes, crash.survived, crash.others))
 
     def _crash_point(self, node: Node, back: int) -> int:
@@ -359,6 +401,7 @@ class ClusterTrial:
 
     def _restart(self, node: Node) -> None:
         node.last_event = len(node.files.events)
+        node.files.failing_syncs = 0
         self._open(node)
         self._identities += 1
         self._states = [model.open_as(each, node.number, node.role, identity=self._identities) for each in self._states]
@@ -378,12 +421,14 @@ class ClusterTrial:
     def _close(self, node: Node) -> None:
         self._begin(node)
         assert node.replicated is not None
+        failed = node.files.failed_syncs
         observed("close", node.replicated.close)
+        is_synced = failed == node.files.failed_syncs and node.store.read_only_reason is None
         judge.all_puts_are_answered(node.puts)
         self._look_at_puts(node)
-        self._states = [model.shut(each, node.number) for each in self._states]
+        self._states = [model.shut(each, node.number, synced=is_synced) for each in self._states]
         node.die()
-        if not self.hit["fail_file"]:
+        if is_synced and not self.hit["fail_file"]:
             judge.exit_is_clean(node)
 
     def _change_roles(self, master: int, *, drained: bool) -> None:
@@ -418,7 +463,7 @@ class ClusterTrial:
     def _look(self, node: Node, *, is_open: bool = False) -> None:
         """Compare a node with the legal states, and judge what it has said."""
         node.files.mark("returned")
-        seen = [each.end if each is node else None for each in self.nodes]
+        seen = [(each.begin, each.end) if each is node else None for each in self.nodes]
         legal = model.accepted(self._states, tuple(seen))
         if not legal:
             judge.end_is_not_legal(node, self._states, is_open=is_open)
@@ -427,7 +472,7 @@ class ClusterTrial:
             judge.content_differs(node, legal[0].copies[node.number], self._bytes, self.settings)
         flushed = node.store.flushed_offset
         self._states = [model.flush(each, node.number, flushed) for each in held]
-        for entry in self._states[0].copies[node.number].log:
+        for entry in self._states[0].copies[node.number].kept:
             self._held[entry.identity].add(node.number)
             if entry.end <= flushed:
                 self._synced[entry.identity].add(node.number)
@@ -438,7 +483,8 @@ class ClusterTrial:
         """Judge what a replica has acknowledged (f), and what its master counts."""
         seen = self._links.get(node.number)
         if seen is not None and node.role == "slave":
-            sent = acknowledgements(seen.link.sent[MASTER])
+            seen.to_master.read(seen.link.sent[MASTER])
+            sent = seen.to_master.acknowledgements
             for received, durable in sent[seen.acknowledgements :]:
                 judge.acknowledged_is_there(node, received, durable)
                 self._confirming.add(node.number)
@@ -454,10 +500,14 @@ class ClusterTrial:
         for link in self.network.links:
             link.room[:] = [None, None]
         for node in self.nodes:
-            node.files.failing_allocations = node.copies_to_fail = 0
+            node.files.failing_allocations = node.files.failing_syncs = node.copies_to_fail = 0
+            if node.is_up and node.store.read_only_reason is not None:
+                self._close(node)
             if not node.is_up:
                 self._restart(node)
         master = next(node for node in self.nodes if node.role == "master")
+        if self.settings.send_flushed_only:
+            self._flush(master)  # a failed put leaves the end of a file, which no later put makes durable
         for _ in range(_RUNS_MAX):
             self.clock.now_ms += _ROUND_MS
             for _ in range(4):
@@ -466,17 +516,36 @@ class ClusterTrial:
             if self._has_settled(master):
                 break
         judge.no_put_is_overdue(master.puts, self.clock.now_ms)
-        able = [each for each in self.nodes if all(model.may_join(s, each.number, master.number) for s in self._states)]
-        self.hit["no common generation"] += len(able) < len(self.nodes)
+        strange, gone = self._strange(master), self._gone(master)
+        self.hit["no common generation"] += bool(strange)
+        self.hit["bytes gone"] += bool(gone)
+        judge.gone_is_stated(gone)
+        able = [each for each in self.nodes if each not in strange and each not in gone]
         judge.copies_are_equal(master, able, self.settings.file_bytes)
-        records = {entry.identity: entry for entry in self._states[0].copies[master.number].log if entry.identity > 0}
+        log = self._states[0].copies[master.number].log
+        records = [(entry, self._records[entry.identity]) for entry in log if entry.identity > 0]
         for node in able:
-            judge.queues_and_keys_hold_the_log(node, [(entry, self._records[i]) for i, entry in records.items()])
+            judge.queues_and_keys_hold_the_log(node, records)
+
+    def _strange(self, master: Node) -> list[Node]:
+        """Return the nodes without a generation in common with the master."""
+        of = master.number
+        return [each for each in self.nodes if not all(model.may_join(s, each.number, of) for s in self._states)]
+
+    def _gone(self, master: Node) -> list[Node]:
+        """Return the nodes that need bytes which the master has removed, and that keep their logs."""
+        if self.settings.discard_when_gone:
+            return []
+        of = master.number
+        return [each for each in self.nodes if any(model.is_gone(s, each.number, of) for s in self._states)]
 
     def _has_settled(self, master: Node) -> bool:
         """Return whether nothing is left to do on any node."""
+        gone, copies = self._gone(master), self._states[0].copies
         return not master.puts and all(
-            node.end == master.end and not node.store.dispatch_behind_bytes for node in self.nodes
+            node in gone
+            or (copies[node.number].log == copies[master.number].log and not node.store.dispatch_behind_bytes)
+            for node in self.nodes
         )
 
 

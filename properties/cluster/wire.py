@@ -7,16 +7,17 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-__all__ = ["acknowledgements", "data_end", "is_answered"]
+__all__ = ["FrameScan", "forged_head", "frames_described"]
 
 _HEAD = struct.Struct(">B3xIII")
 _TWO = struct.Struct(">qq")
 _WELCOME, _DATA, _ACK = 2, 3, 5
+_KINDS = {1: "HELLO", _WELCOME: "WELCOME", _DATA: "DATA", 4: "PING", _ACK: "ACK", 6: "REFUSAL"}
+_ACTIONS = {1: "START", 2: "CUT", 3: "GONE"}
 
 
-def _frames(sent: bytes | bytearray) -> Iterator[tuple[int, bytes, int]]:
-    """Yield kind, body and end of each whole frame; stop at one whose checksum is wrong."""
-    at = 0
+def _frames(sent: bytes | bytearray, at: int = 0) -> Iterator[tuple[int, bytes, int]]:
+    """Yield kind, body and end of each whole frame from a position on; stop at one whose checksum is wrong."""
     while at + _HEAD.size <= len(sent):
         kind, size, head_checksum, checksum = _HEAD.unpack_from(sent, at)
         end = at + _HEAD.size + size
@@ -29,17 +30,55 @@ def _frames(sent: bytes | bytearray) -> Iterator[tuple[int, bytes, int]]:
         at = end
 
 
-def data_end(arrived: bytes | bytearray) -> int:
-    """Return the highest offset after a frame of data that arrived whole, 0 without one."""
-    ends = (int.from_bytes(body[:8], "big") + len(body) - 8 for kind, body, _ in _frames(arrived) if kind == _DATA)
-    return max(ends, default=0)
+def frames_described(sent: bytes | bytearray) -> Iterator[tuple[str, int, int]]:
+    """Yield a description of each frame, its begin and its end; bytes that are no frame come last."""
+    begin = 0
+    for kind, body, end in _frames(sent):
+        yield f"{_KINDS.get(kind, f'kind {kind}')}{_told(kind, body)}", begin, end
+        begin = end
+    if begin < len(sent):
+        yield "bytes that are no frame", begin, len(sent)
 
 
-def acknowledgements(sent: bytes | bytearray) -> list[tuple[int, int]]:
-    """Return received and durable offset of each acknowledgement."""
-    return [_TWO.unpack(body) for kind, body, _ in _frames(sent) if kind == _ACK]
+def _told(kind: int, body: bytes) -> str:
+    """Return the content of a frame."""
+    if kind == _DATA:
+        begin = int.from_bytes(body[:8], "big")
+        return f" [{begin}, {begin + len(body) - 8})"
+    if kind == _ACK:
+        received, durable = _TWO.unpack(body)
+        return f" received {received}, durable {durable}"
+    if kind == _WELCOME:
+        return f" {_ACTIONS.get(body[0], body[0])} at {int.from_bytes(body[8:16], 'big')}"
+    return f" {body.decode(errors='replace')}" if kind == 6 else ""
 
 
-def is_answered(arrived: bytes | bytearray) -> bool:
-    """Return whether the answer of a master to the greeting has arrived whole."""
-    return any(kind == _WELCOME for kind, _, _ in _frames(arrived))
+class FrameScan:
+    """The whole frames of one direction of a link, as far as they were read.
+
+    `data_end` is the highest offset after a frame of data, 0 without one. `acknowledgements` are received and durable
+    offsets. `is_answered` is whether the answer of a master to a greeting was read.
+    """
+
+    def __init__(self) -> None:
+        self.data_end = 0
+        self.acknowledgements: list[tuple[int, int]] = []
+        self.is_answered = False
+        self._at = 0
+
+    def read(self, sent: bytes | bytearray) -> None:
+        """Read the frames that are new since the last call."""
+        for kind, body, end in _frames(sent, self._at):
+            self._at = end
+            if kind == _DATA:
+                self.data_end = max(self.data_end, int.from_bytes(body[:8], "big") + len(body) - 8)
+            elif kind == _ACK:
+                self.acknowledgements.append(_TWO.unpack(body))
+            else:
+                self.is_answered = self.is_answered or kind == _WELCOME
+
+
+def forged_head(size_bytes: int) -> bytes:
+    """Return the head of a frame of data that states a size, with a right checksum and no body."""
+    head = _HEAD.pack(_DATA, size_bytes, 0, 0)
+    return _HEAD.pack(_DATA, size_bytes, zlib.crc32(head[:8]), 0)

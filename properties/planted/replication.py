@@ -25,11 +25,15 @@ from tornpage.impl.replication.server import ReplicaConnection, ReplicaServer
 from tornpage.model.replication.operations import (
     AdvanceTime,
     ChangeRoles,
+    CleanNode,
     CloseNode,
     CrashNode,
     FailCopy,
     FailFile,
+    FailSync,
     FlipBit,
+    FlushNode,
+    ForgeFrame,
     LimitLink,
     PutOn,
     ResetLink,
@@ -79,6 +83,22 @@ class _LastFileOnly(ReplicaConnection):
         if not theirs.has_log:
             self._unsent, ours = b"", _greeting(self)
             self._start(ours.end - ours.end % ours.file_bytes, ours)
+
+
+class _WaitsForRemoved(ReplicaConnection):
+    """Accept a slave that needs removed bytes, and send it heartbeats without end (R6)."""
+
+    def _greet(self, theirs: Greeting) -> None:
+        super()._greet(theirs)
+        if self._is_last and self._unsent[0] == Kind.WELCOME and theirs.end < self._store.min_offset:
+            self._unsent, self._is_last = b"", False
+            self._start(theirs.end, _greeting(self))
+
+    def _next_frame(self, now_ms: int) -> bytes:
+        if self.sent >= self._store.min_offset:
+            return super()._next_frame(now_ms)
+        is_due = now_ms - self._sent_ms > self._settings.ha_send_heartbeat_interval
+        return self._heartbeat() if is_due else b""
 
 
 class _SocketsCount(ReplicaServer):
@@ -197,9 +217,10 @@ class _AcknowledgedEarly(ReplicaClient):
     """Acknowledge what has arrived before it is appended."""
 
     def _acknowledge(self, now_ms: int) -> None:
-        end, self._end = self._end, self._end + len(self._pending)
+        end, has_log = self._end, self._has_log
+        self._end, self._has_log = end + len(self._pending), has_log or len(self._pending) > 0
         super()._acknowledge(now_ms)
-        self._end = end
+        self._end, self._has_log = end, has_log
 
 
 class _TailKept(ReplicaClient):
@@ -266,7 +287,28 @@ def _without_checks(*arguments: Any, check: Callable[..., Any], **options: Any) 
     return ReceivedRecords(*arguments, check=believed, **options)
 
 
-class _SizeBelieved(FrameReader):
+class _WaitsForRest(FrameReader):
+    """Wait without end for the rest of a frame."""
+
+    def check_time(self, now_ms: int, limit_ms: int) -> None:
+        """Wait."""
+
+
+class _AnySize(_WaitsForRest):
+    """Accept every size that a frame states (R15, R16)."""
+
+    def __init__(self, data_bytes_max: int) -> None:
+        super().__init__(1 << 32)
+
+
+class _FailedSyncCounts(ReplicaClient):
+    """Acknowledge as durable what a failed sync was to make durable."""
+
+    def _acknowledgement(self, received: int, durable: int) -> bytes:
+        return super()._acknowledgement(received, received if self._syncs else durable)
+
+
+class _SizeBelieved(_WaitsForRest):
     """Believe the size of a frame, and check only its body."""
 
     def check(self, data: bytes, checksum: int) -> None:
@@ -406,6 +448,20 @@ BUGS = (
         Parts({ReplicaRequests: _FromDequeue, TimeOuts: _Unwatched}),
         origin=_origin("R22", "A request waits for those before it"),
         cluster=(_TWO, (RunAll(), PutOn(), PutOn(), AdvanceTime(3050)))),
+    PlantedBug("RB18", "a replica that needs removed bytes waits without end", 15,
+        Parts({ReplicaConnection: _WaitsForRemoved}),
+        origin=_origin("R6", "A slave below the minimum of its master is stuck"),
+        cluster=(_TWO, (PutOn(), RunAll(), CloseNode(1), PutOn(body_bytes=2500), PutOn(body_bytes=2500), FlushNode(),
+                        StepNode(), CleanNode()))),
+    PlantedBug("RB19", "a frame of any size is waited for", 15,
+        Parts({FrameReader: _AnySize}), origin=_origin("R15, R16", "Sizes of frames are not checked"),
+        cluster=(_TWO, (RunAll(), ForgeFrame(1, size_bytes=(1 << 32) - 20), PutOn()))),
+    PlantedBug("half-frame-waited-for", "a replica waits without end for the rest of a frame", 15,
+        Parts({FrameReader: _WaitsForRest}),
+        cluster=(_TWO, (RunAll(), ForgeFrame(1, size_bytes=5_000), PutOn()))),
+    PlantedBug("sync-failure-counted", "a replica acknowledges as durable what a failed sync did not keep", 15,
+        Parts({ReplicaClient: _FailedSyncCounts}),
+        cluster=(ClusterSettings(slave_syncs=True), (RunAll(), FailSync(), PutOn(), RunAll(1)))),
     PlantedBug("RB20", "a replica believes garbage", 15,
         Parts({FrameReader: _Unchecked, ReceivedRecords: _without_checks}),
         origin=_origin("R11", "A replica never verifies what it appends"),

@@ -20,7 +20,8 @@ class ClusterSettings:
     """The nodes of a case. `bug` names a planted bug, or is empty.
 
     `quorum` is the number of replicas that a synchronous put waits for, `acknowledge` what they confirm.
-    `master_syncs` and `slave_syncs` are synchronous flush by role. `batch_bytes` is the size of a frame of data.
+    `master_syncs` and `slave_syncs` are synchronous flush by role. `batch_bytes` is the size of a frame of data. With
+    `discard_when_gone` a replica drops a log that its master cannot continue.
     """
 
     nodes: int = 2
@@ -31,6 +32,7 @@ class ClusterSettings:
     master_syncs: bool = False
     slave_syncs: bool = False
     send_flushed_only: bool = False
+    discard_when_gone: bool = False
     disk: Disk = "posix-strict"
     bug: str = ""
 
@@ -52,6 +54,10 @@ class ClusterCase:
             "settings": _changed(self.settings),
             "operations": [{"op": each.op, **_changed(each)} for each in self.operations],
         }
+
+    def with_bug(self, bug: str) -> "ClusterCase":
+        """Return the case with another planted bug, or without one."""
+        return replace(self, settings=replace(self.settings, bug=bug))
 
     def token(self) -> str:
         """Return the case as one printable word."""

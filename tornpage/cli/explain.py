@@ -24,7 +24,7 @@ __all__ = ["command"]
 def command(case: str, out: str, seconds: float, as_json: bool) -> None:
     """Explain a failing case as a page, or the code of a finding.
 
-    CASE is a token (tp1-…), a case file, or a code.
+    CASE is a token (tp1- or tc1-…), a case file, or a code.
 
     \b
     tornpage explain CL_BAD_RECORD          (a code that audit, inspect or judge printed)
@@ -32,10 +32,12 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
     tornpage explain out/case-1a2b3c4d.json --seconds 30 --out page.html
 
     The page is one file without network: program, time line with barriers, pages of the disk, bytes, decisions of the
-    recovery, and why a disk may be left so (docs/counterexample.md). Its path is printed on a line of its own. Exits 1
-    if the failure occurs, and 0, without a page, if every guarantee holds.
+    recovery, and why a disk may be left so (docs/counterexample.md). For a cluster it has the time line of all nodes
+    and the frames of their links. Its path is printed on a line of its own. Exits 1 if the failure occurs, and 0,
+    without a page, if every guarantee holds.
     """
-    from tornpage.outcomes.counterexamples import explain_outcome, given_case
+    from tornpage.outcomes.clusters import explain_cluster_case
+    from tornpage.outcomes.counterexamples import case_of, explain_outcome, text_of
     from tornpage.outcomes.targets import refusing_targets
     from tornpage.properties.planted import UnknownBug
     from tornpage.render.finding_codes import code_of, explain_code_outcome, is_code
@@ -48,7 +50,11 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
         emit(outcome, as_json=as_json, text=text)
     try:
         with refusing_targets():
-            outcome, text = explain_outcome(given_case(case), seconds=seconds, page=out)
+            given = text_of(case)
+            if given.is_cluster:
+                outcome, text = explain_cluster_case(given, seconds=seconds, page=out)
+            else:
+                outcome, text = explain_outcome(case_of(given), seconds=seconds, page=out)
     except UnknownBug as error:
         refuse(str(error))
     emit(outcome, as_json=as_json, text=text)

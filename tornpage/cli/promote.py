@@ -21,7 +21,7 @@ __all__ = ["command"]
 )
 @options.json_option
 def command(case: str, name: str, directory: str, as_json: bool) -> None:
-    """Keep a case as a regression test: CASE is a token (tp1-…) or a case file.
+    """Keep a case as a regression test: CASE is a token (tp1- or tc1-…) or a case file.
 
     \b
     tornpage promote tp1-… --name a_lost_size_of_the_first_file
@@ -30,13 +30,18 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
     Writes test_NAME.py with the case in readable form. The test asserts that the store holds and, if the case names a
     planted bug, that the bug is still caught. Exits 1 if the store does not hold yet. Never overwrites a file.
     """
-    from tornpage.outcomes.counterexamples import given_case, promote_outcome
+    from tornpage.outcomes.clusters import promote_cluster_case
+    from tornpage.outcomes.counterexamples import case_of, new_test, promote_outcome, text_of
     from tornpage.outcomes.targets import refusing_targets
     from tornpage.properties.planted import UnknownBug
 
     try:
         with refusing_targets():
-            outcome, text = promote_outcome(given_case(case), name=name, directory=directory)
+            given = text_of(case)
+            if given.is_cluster:
+                outcome, text = promote_cluster_case(given, path=new_test(name, directory))
+            else:
+                outcome, text = promote_outcome(case_of(given), name=name, directory=directory)
     except UnknownBug as error:
         refuse(str(error))
     emit(outcome, as_json=as_json, text=text)

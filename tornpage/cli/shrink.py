@@ -31,7 +31,7 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
     the result is 1-minimal, or what ended the search. Exits 1 if the failure occurs, 0 if every guarantee holds.
     """
     from tornpage.outcomes.clusters import shrink_cluster_case
-    from tornpage.outcomes.counterexamples import given_case, shrink_outcome, text_of
+    from tornpage.outcomes.counterexamples import case_of, shrink_outcome, text_of
     from tornpage.outcomes.targets import refusing_targets
     from tornpage.properties.planted import UnknownBug
 
@@ -41,7 +41,7 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
             if given.is_cluster:
                 outcome, text = shrink_cluster_case(given, seconds=seconds, out=out)
             else:
-                outcome, text = shrink_outcome(given_case(case), seconds=seconds, out=out)
+                outcome, text = shrink_outcome(case_of(given), seconds=seconds, out=out)
     except UnknownBug as error:
         refuse(str(error))
     emit(outcome, as_json=as_json, text=text)

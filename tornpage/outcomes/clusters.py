@@ -7,8 +7,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from tornpage import __version__
 from tornpage.cli.document import Outcome, refuse, say, warn
 from tornpage.cli.progress import shrinking_progress, states_progress
+from tornpage.run.writing import new_page
 
 if TYPE_CHECKING:
     from tornpage.outcomes.counterexamples import GivenCase
@@ -17,9 +19,21 @@ if TYPE_CHECKING:
     from tornpage.properties.explore.cluster.campaign import ClusterPlan, ClusterResult
     from tornpage.properties.program.cluster_case import ClusterCase
 
-__all__ = ["cluster_case_of", "explore_cluster", "replay_cluster_case", "shrink_cluster_case"]
+__all__ = [
+    "cluster_case_of",
+    "cluster_page_of",
+    "explain_cluster_case",
+    "explore_cluster",
+    "promote_cluster_case",
+    "replay_cluster_case",
+    "shrink_cluster_case",
+]
 
-_EFFECTS = ("log cut", "writes lost", "bytes lost by a reset", "bit flipped", "no common generation")
+_EFFECTS = (
+    "log cut", "log files deleted", "writes lost", "bytes lost by a reset", "bit flipped", "no common generation",
+    "bytes gone",
+)  # fmt: skip
+_HOLDS = "every guarantee holds: there is nothing to {}\n\nverdict: holds"
 
 
 def explore_cluster(request: Request) -> tuple[Outcome, str]:
@@ -141,7 +155,10 @@ def _text_of(failure: ClusterFailure) -> str:
     lines += ["    then the network heals and every node restarts", f"  settings  {settings}"]
     if broken.expected or broken.found:
         lines += ["", f"  expected  {broken.expected or '(nothing)'}", f"  found     {broken.found or '(nothing)'}"]
-    return "\n".join([*lines, "", "  run it again:", f"    tornpage replay {case.token()}", ""])
+    lines += ["", "  run it again:", f"    tornpage replay {case.token()}"]
+    return "\n".join(
+        [*lines, "  smaller: tornpage shrink, as a page: tornpage explain, as a test: tornpage promote", ""]
+    )
 
 
 def cluster_case_of(given: GivenCase) -> ClusterCase:
@@ -173,21 +190,116 @@ def shrink_cluster_case(given: GivenCase, *, seconds: float, out: str | None) ->
     """
     from tornpage.properties.cluster.replay import replay_cluster, shrink_cluster
     from tornpage.properties.disk.dirty import choose_tracker
-    from tornpage.properties.program.packing import BadToken
 
-    try:
-        case = cluster_case_of(given)
-    except BadToken as error:
-        refuse(str(error))
+    case = _readable(given)
     started = perf_counter()
     with choose_tracker("auto") as tracker, shrinking_progress(seconds=seconds) as show:
         failure = replay_cluster(case, tracker=tracker)
         if failure is None:
-            holds = "every guarantee holds: there is nothing to shrink\n\nverdict: holds"
-            return Outcome("shrink", "holds", {"operations": len(case.operations)}), holds
+            return Outcome("shrink", "holds", {"operations": len(case.operations)}), _HOLDS.format("shrink")
         small = shrink_cluster(failure, tracker=tracker, is_over=lambda: perf_counter() - started > seconds, watch=show)
     finding = small.finding().document()
     if out is not None:
         _save(small.case, finding, out)
     figures = {"operations": len(small.case.operations), "operations_before": len(case.operations)}
     return Outcome("shrink", "broken", figures, findings=[finding]), f"{_text_of(small)}\nverdict: broken"
+
+
+def _readable(given: GivenCase) -> ClusterCase:
+    """Read a case of a cluster; refuses one that cannot be read."""
+    from tornpage.properties.program.packing import BadToken
+
+    try:
+        return cluster_case_of(given)
+    except BadToken as error:
+        refuse(str(error))
+
+
+# ---- a page and a test -----------------------------------------------------------------------------------------------
+
+
+def explain_cluster_case(given: GivenCase, *, seconds: float, page: str) -> tuple[Outcome, str]:
+    """Write the page of a case of a cluster, after shrinking for `seconds`. Raises UnknownBug."""
+    from tornpage.properties.cluster.replay import replay_cluster, shrink_cluster
+    from tornpage.properties.cluster.timeline import account_of
+    from tornpage.properties.disk.dirty import choose_tracker
+
+    case, how = _readable(given), None
+    operations_before, started = len(case.operations), perf_counter()
+    with choose_tracker("auto") as tracker:
+        if seconds and (failure := replay_cluster(case, tracker=tracker)) is not None:
+            tries = [0]
+
+            def watch(tried: int, operations: int, losses: int) -> None:
+                show(tried, operations, losses)
+                tries[0] = tried
+
+            with shrinking_progress(seconds=seconds) as show:
+                case = shrink_cluster(
+                    failure, tracker=tracker, is_over=lambda: perf_counter() - started > seconds, watch=watch
+                ).case
+            ended = "time" if perf_counter() - started > seconds else ""
+            how = {"one_minimal": False, "ended": ended, "tries": tries[0], "history": []}
+            how["operations_before"] = operations_before
+        found = account_of(case, tracker=tracker)
+    if found is None:
+        return Outcome("explain", "holds", {"operations": len(case.operations)}), _HOLDS.format("explain")
+    failure, account = found
+    text = _page(account.document(), how)
+    path = new_page(page or f"counterexample-{failure.case.token()[4:12]}.html", option="--out", overwrite=False)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        refuse(f"cannot write the page to {path}: {error.strerror}; name another --out file")
+    figures = {
+        "operations": len(failure.case.operations),
+        "losses": failure.lost_writes,
+        "page_bytes": len(text.encode()),
+    }
+    findings = [failure.finding().document() | {"page": str(path)}]
+    sentence = f"contract {failure.broken.contract} is broken: {failure.broken.sentence}"
+    return Outcome("explain", "broken", figures, (), findings), f"{sentence}\n{path}\n\nverdict: broken"
+
+
+def _page(account: dict[str, Any], how: dict[str, Any] | None) -> str:
+    from tornpage.reports.pages.cluster_page import read_cluster_example, render_cluster_example
+
+    return render_cluster_example(read_cluster_example({**account, "version": __version__, "shrinking": how}))
+
+
+def cluster_page_of(given: GivenCase) -> str | None:
+    """Return the page of a case, None if every guarantee holds. Raises BadToken and UnknownBug."""
+    from tornpage.properties.cluster.timeline import account_of
+    from tornpage.properties.disk.dirty import choose_tracker
+
+    with choose_tracker("auto") as tracker:
+        found = account_of(cluster_case_of(given), tracker=tracker)
+    return None if found is None else _page(found[1].document(), None)
+
+
+def promote_cluster_case(given: GivenCase, *, path: Path) -> tuple[Outcome, str]:
+    """Write a case of a cluster as a test module, and run it once. Raises UnknownBug."""
+    from tornpage.properties.cluster.replay import replay_cluster
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.render.counterexample import cluster_regression_module
+
+    case = _readable(given)
+    bug = case.settings.bug
+    with choose_tracker("auto") as tracker:
+        caught = replay_cluster(case, tracker=tracker) if bug else None
+        found = replay_cluster(case.with_bug(""), tracker=tracker)
+    if bug and caught is None:
+        refuse(f"the case does not catch {bug} any more, so there is nothing to keep")
+    shown = found or caught
+    symptom = "a case that was broken once" if shown is None else shown.broken.sentence
+    try:
+        path.write_text(cluster_regression_module(case, symptom), encoding="utf-8")
+    except OSError as error:
+        refuse(f"cannot write {path}: {error.strerror}; name another --directory")
+    verdict = "holds" if found is None else "broken"
+    findings = [] if found is None else [found.finding().document()]
+    outcome = Outcome("promote", verdict, {"operations": len(case.operations)}, findings=findings)
+    outcome.extra = {"test": str(path)}
+    state = "the store holds now" if found is None else f"it fails until the store is fixed: {found.broken}"
+    catches = f", and catches {bug}" if bug else ""
+    return outcome, f"{path}\n{state}{catches}\n\nverdict: {verdict}"

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GivenCase",
+    "case_of",
     "explain_outcome",
-    "given_case",
     "given_cases",
     "is_directory",
     "judged_again",
+    "new_test",
     "promote_outcome",
     "replay_outcome",
     "shrink_outcome",
@@ -82,15 +83,12 @@ def text_of(given: str) -> GivenCase:
     return GivenCase(given, text, is_token=False, was=_was(text))
 
 
-def given_case(given: str) -> "Case":
-    """Read the case of a counterexample; refuses interleavings and unreadable cases."""
+def case_of(found: GivenCase) -> "Case":
+    """Read a case of one store; refuses interleavings and unreadable cases."""
     from tornpage.properties.program.case import BadToken
 
-    found = text_of(given)
     if found.is_interleaving:
         refuse("an interleaving is shrunk and explained when it is found; use `tornpage replay` for it")
-    if found.is_cluster:
-        refuse("a case of a cluster has no page and no test; use `tornpage replay` or `tornpage shrink` for it")
     try:
         return found.case()
     except BadToken as error:
@@ -249,12 +247,8 @@ def _case_page(case: "Case") -> str | None:
     return None if failure is None else page_of(failure)
 
 
-def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome, str]:
-    """Write a case as a test module, and run it once. Raises UnknownBug."""
-    from tornpage.properties.campaign.replay import replay
-    from tornpage.properties.disk.dirty import choose_tracker
-    from tornpage.render.counterexample import foreign_regression_module, regression_module
-
+def new_test(name: str, directory: str) -> Path:
+    """Return the path of a new test module; refuses a name or a directory that cannot be used."""
     if not _NAME.fullmatch(name):
         refuse(f"{name!r} is no name for a test: small letters, digits and _, a letter first")
     folder = Path(directory)
@@ -263,6 +257,16 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
         refuse(f"{folder} is no directory; name the one of your tests with --directory")
     if path.exists():
         refuse(f"{path} exists; choose another --name, or remove it")
+    return path
+
+
+def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome, str]:
+    """Write a case as a test module, and run it once. Raises UnknownBug."""
+    from tornpage.properties.campaign.replay import replay
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.render.counterexample import foreign_regression_module, regression_module
+
+    path = new_test(name, directory)
     bug = case.settings.bug
     with choose_tracker("auto") as tracker:
         caught = replay(case, tracker=tracker) if bug else None
@@ -271,7 +275,7 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
         refuse(f"the case does not catch {bug} any more, so there is nothing to keep")
     symptom = (found or caught).broken.sentence if found or caught else "a case that was broken once"  # type: ignore[union-attr]
     try:
-        kept = _beside(case, folder)
+        kept = _beside(case, path.parent)
         module = foreign_regression_module if case.settings.target else regression_module
         path.write_text(module(kept, symptom), encoding="utf-8")
     except OSError as error:
@@ -445,6 +449,7 @@ def write_case_pages(
     A case that no longer fails, or cannot be read, gets a line on standard error instead of a page. Raises ReportError
     if the directory is no run directory, and OSError.
     """
+    from tornpage.outcomes.clusters import cluster_page_of
     from tornpage.properties.foreign.protocol import TargetUnusable
     from tornpage.properties.planted import UnknownBug
     from tornpage.properties.program.packing import BadToken
@@ -460,7 +465,7 @@ def write_case_pages(
             continue
         progress(given.name)
         try:
-            page = _case_page(given.case())
+            page = cluster_page_of(given) if given.is_cluster else _case_page(given.case())
         except (BadToken, UnknownBug, TargetUnusable) as error:
             warn(f"no page for {given.name}: {error}")
             continue

@@ -20,8 +20,10 @@ from tornpage.properties.program.case import Case, describe
 
 if TYPE_CHECKING:
     from tornpage.properties.explain.page_map import PageMap
+    from tornpage.properties.program.cluster_case import ClusterCase
 
 __all__ = [
+    "cluster_regression_module",
     "crash_lines",
     "failure_text",
     "failure_texts",
@@ -239,7 +241,7 @@ def foreign_regression_module(case: Case, symptom: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _literals(case: Case, symptom: str) -> tuple[str, str]:
+def _literals(case: "Case | ClusterCase", symptom: str) -> tuple[str, str]:
     """Return the document of a case and its symptom as text that cannot end a literal."""
     document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return document, symptom.replace("\\", "\\\\").replace('"', "'")
@@ -247,6 +249,16 @@ def _literals(case: Case, symptom: str) -> tuple[str, str]:
 
 def regression_module(case: Case, symptom: str) -> str:
     """Return a test module that runs a case, with the text of the case escaped."""
+    return _module(case, symptom, kind=("case", "Case"), run=("campaign", "replay"))
+
+
+def cluster_regression_module(case: "ClusterCase", symptom: str) -> str:
+    """Return a test module that runs a case of a cluster, with the text of the case escaped."""
+    return _module(case, symptom, kind=("cluster_case", "ClusterCase"), run=("cluster", "replay_cluster"))
+
+
+def _module(case: "Case | ClusterCase", symptom: str, *, kind: tuple[str, str], run: tuple[str, str]) -> str:
+    """Return a test module. `kind` is module and name of the case, `run` folder and name of the function."""
     document, said = _literals(case, symptom)
     bug = case.settings.bug
     head = ["from dataclasses import replace", ""] if bug else []
@@ -257,11 +269,11 @@ def regression_module(case: Case, symptom: str) -> str:
         '"""',
         "",
         *head,
-        "from tornpage.properties.program.case import Case",
-        "from tornpage.properties.campaign.replay import replay",
+        f"from tornpage.properties.program.{kind[0]} import {kind[1]}",
+        f"from tornpage.properties.{run[0]}.replay import {run[1]}",
         "from tornpage.properties.disk.dirty import choose_tracker",
         "",
-        f'CASE = Case.from_text("""\\\n{document}""")',
+        f'CASE = {kind[1]}.from_text("""\\\n{document}""")',
         "",
         "",
         "def test_the_store_holds_what_it_promises() -> None:",
@@ -271,17 +283,17 @@ def regression_module(case: Case, symptom: str) -> str:
         lines += [
             '    without = replace(CASE, settings=replace(CASE.settings, bug=""))',
             '    with choose_tracker("auto") as tracker:',
-            "        assert replay(without, tracker=tracker) is None",
+            f"        assert {run[1]}(without, tracker=tracker) is None",
             "",
             "",
             "def test_the_planted_bug_is_still_caught() -> None:",
             '    """Else the tester has lost an eye."""',
             '    with choose_tracker("auto") as tracker:',
-            "        assert replay(CASE, tracker=tracker) is not None",
+            f"        assert {run[1]}(CASE, tracker=tracker) is not None",
         ]
     else:
         lines += [
             '    with choose_tracker("auto") as tracker:',
-            "        assert replay(CASE, tracker=tracker) is None",
+            f"        assert {run[1]}(CASE, tracker=tracker) is None",
         ]
     return "\n".join([*lines, ""])

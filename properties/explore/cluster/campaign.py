@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
-from itertools import count
+from itertools import chain, count
 from random import Random
 from time import perf_counter
 
@@ -24,7 +24,12 @@ from tornpage.properties.cluster.replay import ClusterFailure, identity_of, repl
 from tornpage.properties.cluster.trial import ClusterTrial
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
-from tornpage.properties.explore.cluster.draws import OPERATIONS_MAX, draw_operation, draw_settings
+from tornpage.properties.explore.cluster.draws import (
+    OPERATIONS_MAX,
+    draw_beginning,
+    draw_operation,
+    draw_settings,
+)
 from tornpage.properties.explore.cluster.programs import all_programs
 from tornpage.properties.planted import CLUSTER_REPRODUCERS
 from tornpage.properties.program.cluster_case import ClusterCase, ClusterSettings
@@ -44,7 +49,8 @@ __all__ = [
 CANARY = "RB09"
 REQUIRED = (
     "put_on", "crash_node", "kill", "power", "silent", "writes lost", "restart_node", "limit_link", "reset_link",
-    "bytes lost by a reset", "bit flipped", "change_roles", "close_node", "log cut", "answered PUT_OK",
+    "bytes lost by a reset", "bit flipped", "forge_frame", "fail_sync", "log files deleted", "bytes gone",
+    "change_roles", "close_node", "log cut", "answered PUT_OK",
     "answered FLUSH_SLAVE_TIMEOUT", "answered SLAVE_NOT_AVAILABLE",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""
@@ -106,8 +112,9 @@ def draw_run(settings: ClusterSettings, seed: str, *, tracker: DirtyTracker) -> 
     """Draw and carry out one run."""
     rng = Random(seed)
     drawn = draw_settings(settings, rng)
-    length = rng.randrange(6, OPERATIONS_MAX + 1)
-    return _run(drawn, tracker, lambda trial: (draw_operation(trial, rng) for _ in range(length)))
+    begin = draw_beginning(drawn, rng)
+    length = rng.randrange(6, OPERATIONS_MAX + 1) - len(begin)
+    return _run(drawn, tracker, lambda trial: chain(begin, (draw_operation(trial, rng) for _ in range(max(0, length)))))
 
 
 def _run(

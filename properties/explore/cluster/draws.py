@@ -10,13 +10,16 @@ from random import Random
 from tornpage.model.replication.operations import (
     AdvanceTime,
     ChangeRoles,
+    CleanNode,
     CloseNode,
     ClusterOperation,
     CrashNode,
     FailCopy,
     FailFile,
+    FailSync,
     FlipBit,
     FlushNode,
+    ForgeFrame,
     HealLink,
     LimitLink,
     PutOn,
@@ -31,16 +34,28 @@ from tornpage.properties.disk.images import InFlightWrite
 from tornpage.properties.disk.sampling import CHANCES, draw
 from tornpage.properties.program.cluster_case import ClusterSettings
 
-__all__ = ["CRASHES_MAX", "LINK_EVENTS_MAX", "OPERATIONS_MAX", "PUTS_MAX", "draw_operation", "draw_settings"]
+__all__ = [
+    "CRASHES_MAX",
+    "LINK_EVENTS_MAX",
+    "OPERATIONS_MAX",
+    "PUTS_MAX",
+    "draw_beginning",
+    "draw_operation",
+    "draw_settings",
+]
 
 PUTS_MAX, CRASHES_MAX, LINK_EVENTS_MAX, OPERATIONS_MAX = 6, 3, 5, 28
 
 _BACK_MAX = 40
+_PASSED_SHARE = 0.125
 _KINDS = {
-    "put": 22, "step": 20, "run": 16, "flush": 4, "advance": 5, "clock": 1, "fail": 2, "limit": 5, "heal": 3,
-    "reset": 4, "flip": 3, "crash": 7, "restart": 8, "close": 1, "roles": 3,
+    "put": 22, "step": 20, "run": 16, "flush": 4, "advance": 5, "clock": 1, "fail": 3, "clean": 6, "limit": 5,
+    "heal": 3, "reset": 4, "flip": 3, "forge": 2, "crash": 7, "restart": 8, "close": 1, "roles": 3,
 }  # fmt: skip
-_LINK_KINDS = ("limit", "reset", "flip")
+_LINK_KINDS = ("limit", "reset", "flip", "forge")
+_FAILURES = (FailFile, FailCopy, FailSync)
+_FORGED_BYTES = (0, 20, 5_000, 1 << 22, (1 << 32) - 20)
+"""Sizes that a forged frame states. The last one is -20 as a signed number."""
 
 
 def draw_settings(settings: ClusterSettings, rng: Random) -> ClusterSettings:
@@ -53,7 +68,18 @@ def draw_settings(settings: ClusterSettings, rng: Random) -> ClusterSettings:
         master_syncs=rng.random() < 0.25,
         slave_syncs=rng.random() < 0.4,
         send_flushed_only=rng.random() < 0.15,
+        discard_when_gone=rng.random() < 0.4,
     )
+
+
+def draw_beginning(settings: ClusterSettings, rng: Random) -> tuple[ClusterOperation, ...]:
+    """Return the first operations of a run: in one of eight runs retention passes a replica that is away."""
+    if rng.random() >= _PASSED_SHARE:
+        return ()
+    replica = rng.randrange(1, settings.nodes)
+    away = rng.choice((CloseNode(replica), CrashNode(replica, kill=True), LimitLink(replica)))
+    put = PutOn(body_bytes=2500, fill=rng.randrange(8))
+    return PutOn(), RunAll(rng.randrange(3, 7)), away, put, put, FlushNode(), StepNode(), CleanNode()
 
 
 def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
@@ -64,7 +90,7 @@ def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
         del kinds["put"]
     if done["crash_node"] >= CRASHES_MAX:
         del kinds["crash"]
-    if done["limit_link"] + done["reset_link"] + done["flip_bit"] >= LINK_EVENTS_MAX:
+    if sum(done[kind] for kind in ("limit_link", "reset_link", "flip_bit", "forge_frame")) >= LINK_EVENTS_MAX:
         for name in _LINK_KINDS:
             del kinds[name]
     kind = rng.choices(tuple(kinds), tuple(kinds.values()))[0]
@@ -91,7 +117,11 @@ def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
         case "clock":
             return SetNodeClock(node, rng.choice((-60_000, 60_000)))
         case "fail":
-            return FailFile(node) if rng.random() < 0.5 else FailCopy(node)
+            return rng.choice(_FAILURES)(node)
+        case "clean":
+            return _clean(trial, rng)
+        case "forge":
+            return ForgeFrame(replica, to_master, rng.choice(_FORGED_BYTES))
         case "limit":
             return LimitLink(replica, to_master, rng.choice((0, 0, 7, 30, 100, 300)))
         case "heal":
@@ -108,6 +138,16 @@ def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
         case "roles":
             return ChangeRoles(node, rng.random() < 0.5)
     return _crash(trial, node, rng)
+
+
+def _clean(trial: ClusterTrial, rng: Random) -> ClusterOperation:
+    """Return retention on a node that has two log files, or what has to come before it."""
+    nodes = [each for each in trial.nodes if each.is_up and each.end - each.begin > trial.settings.file_bytes]
+    if not nodes:
+        return RunAll(1)
+    node = rng.choice(nodes)
+    last = (node.end - 1) // trial.settings.file_bytes * trial.settings.file_bytes
+    return CleanNode(node.number) if node.store.flushed_offset >= last else FlushNode(node.number)
 
 
 def _flip(trial: ClusterTrial, flip: FlipBit) -> ClusterOperation:

@@ -9,10 +9,13 @@ from tornpage.model.operations import Choice
 from tornpage.model.replication.operations import (
     AdvanceTime,
     ChangeRoles,
+    CleanNode,
     CloseNode,
     CrashNode,
+    FailSync,
     FlipBit,
     FlushNode,
+    ForgeFrame,
     HealLink,
     LimitLink,
     PutOn,
@@ -51,8 +54,11 @@ class ClusterMachine(RuleBasedStateMachine):
         master_syncs=st.booleans(),
         slave_syncs=st.booleans(),
         batch_bytes=st.sampled_from((16, 64, 1000)),
+        discards=st.booleans(),
     )
-    def opens(self, quorum: int, durable: bool, master_syncs: bool, slave_syncs: bool, batch_bytes: int) -> None:
+    def opens(
+        self, quorum: int, durable: bool, master_syncs: bool, slave_syncs: bool, batch_bytes: int, discards: bool
+    ) -> None:
         settings = ClusterSettings(
             nodes=self.nodes,
             quorum=min(quorum, self.nodes - 1),
@@ -60,6 +66,7 @@ class ClusterMachine(RuleBasedStateMachine):
             master_syncs=master_syncs,
             slave_syncs=slave_syncs,
             batch_bytes=batch_bytes,
+            discard_when_gone=discards,
             bug=self.bug,
         )
         self._trial = ClusterTrial(settings, tracker=self._tracker)
@@ -85,6 +92,18 @@ class ClusterMachine(RuleBasedStateMachine):
     @rule(node=_FEW)
     def a_node_flushes(self, node: int) -> None:
         self.trial.run(FlushNode(node))
+
+    @rule(node=_FEW)
+    def a_node_is_cleaned(self, node: int) -> None:
+        self.trial.run(CleanNode(node))
+
+    @rule(node=_FEW)
+    def a_sync_will_fail(self, node: int) -> None:
+        self.trial.run(FailSync(node))
+
+    @rule(replica=_FEW, to_master=st.booleans(), size_bytes=st.sampled_from((0, 20, 1 << 22, (1 << 32) - 20)))
+    def a_frame_is_forged(self, replica: int, to_master: bool, size_bytes: int) -> None:
+        self.trial.run(ForgeFrame(replica, to_master, size_bytes))
 
     @rule(by_ms=st.sampled_from((10, 1000, 3100, 6000, 25_000)))
     def time_passes(self, by_ms: int) -> None:

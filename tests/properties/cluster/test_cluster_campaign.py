@@ -1,17 +1,20 @@
 """Test campaigns of clusters: seeds, verdicts, planted bugs, programs, the command."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from tornpage.cli.main import cli
+from tornpage.model.replication.operations import RunAll
 from tornpage.properties.contract import Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.cluster.campaign import CANARY, ClusterPlan, explore_cluster
 from tornpage.properties.explore.cluster.programs import ALPHABET, all_programs
 from tornpage.properties.planted import CLUSTER_REPRODUCERS
-from tornpage.properties.program.cluster_case import ClusterSettings
+from tornpage.properties.program.cluster_case import ClusterCase, ClusterSettings
 
 TWO = ClusterSettings()
 
@@ -81,7 +84,41 @@ def test_the_command_finds_a_bug_and_its_token_replays() -> None:
     small = CliRunner().invoke(cli, ["shrink", token, "--seconds", "2", "--json"])
     assert small.exit_code == 1
     assert json.loads(small.stdout)["figures"]["operations"] <= document["figures"]["states"]
-    assert CliRunner().invoke(cli, ["explain", token]).exit_code == 2
+
+
+def test_a_case_is_told_on_a_page_and_kept_as_a_test(tmp_path: Path) -> None:
+    token = CLUSTER_REPRODUCERS["RB01"].token()
+    page = tmp_path / "page.html"
+    told = CliRunner().invoke(cli, ["explain", token, "--out", str(page), "--json"])
+    assert told.exit_code == 1, told.output
+    assert json.loads(told.stdout)["findings"][0]["page"] == str(page)
+    text = page.read_text(encoding="utf-8")
+    for part in ("contract 15 is broken", "crash_node()", "node 1 to node 0", "ACK received", "down", "<svg", "RB01"):
+        assert part in text, part
+    kept = CliRunner().invoke(cli, ["promote", token, "--name", "kept", "--directory", str(tmp_path)])
+    assert kept.exit_code == 0, kept.output
+    names: dict[str, Any] = {}
+    exec((tmp_path / "test_kept.py").read_text(encoding="utf-8"), names)
+    tests = [test for name, test in names.items() if name.startswith("test_")]
+    assert len(tests) == 2
+    for test in tests:
+        test()
+
+
+def test_a_page_is_written_for_a_shrunk_case(tmp_path: Path) -> None:
+    small = CLUSTER_REPRODUCERS["RB08"]
+    large = ClusterCase(small.settings, (*small.operations, RunAll(), RunAll()))
+    page = tmp_path / "page.html"
+    told = CliRunner().invoke(cli, ["explain", large.token(), "--seconds", "5", "--out", str(page)])
+    assert told.exit_code == 1, told.output
+    assert "3 operations became 1 in" in page.read_text(encoding="utf-8")
+
+
+def test_a_case_that_holds_has_no_page(tmp_path: Path) -> None:
+    token = CLUSTER_REPRODUCERS["RB02"].with_bug("").token()
+    page = tmp_path / "page.html"
+    assert CliRunner().invoke(cli, ["explain", token, "--out", str(page)]).exit_code == 0
+    assert not page.exists()
 
 
 def test_a_token_without_a_bug_holds() -> None:

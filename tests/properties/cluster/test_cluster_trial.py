@@ -7,11 +7,14 @@ import pytest
 from tornpage.model.replication.operations import (
     AdvanceTime,
     ChangeRoles,
+    CleanNode,
     CloseNode,
     CrashNode,
     FailCopy,
     FailFile,
+    FailSync,
     FlushNode,
+    ForgeFrame,
     HealLink,
     LimitLink,
     PutOn,
@@ -158,6 +161,87 @@ def test_every_crash_point_of_a_cut_is_survived(tracker: DirtyTracker) -> None:
         for crash in (CrashNode(1, back=back), CrashNode(1, back=back, others="kept"), CrashNode(1, True, back)):
             failure = replay_cluster(ClusterCase(TWO, (*before, *steps, crash)), tracker=tracker)
             assert failure is None, failure.broken
+
+
+# ---- retention, failing syncs, forged frames -------------------------------------------------------------------------
+
+TWO_FILES = (PutOn(body_bytes=2500), PutOn(body_bytes=2500), FlushNode(), StepNode(), CleanNode())
+"""Operations after which the log of the master begins with its second file."""
+
+
+def test_a_new_replica_begins_where_its_master_begins(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, *TWO_FILES, RunAll(8))
+    assert [(node.begin, node.end) for node in trial.nodes] == [(4096, 6708)] * 2
+    trial.finish()
+
+
+def test_a_replica_that_retention_has_passed_states_it(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, PutOn(), RunAll(), CloseNode(1), *TWO_FILES)
+    trial.finish()
+    assert trial.hit["bytes gone"] == 1
+    assert trial.nodes[1].end == 112
+
+
+def test_a_replica_that_retention_has_passed_may_drop_its_log(tracker: DirtyTracker) -> None:
+    settings = replace(TWO, discard_when_gone=True)
+    trial = ran(tracker, PutOn(), RunAll(), CloseNode(1), *TWO_FILES, settings=settings)
+    trial.finish()
+    assert [(node.begin, node.end) for node in trial.nodes] == [(4096, 6708)] * 2
+
+
+def test_a_put_that_retention_removed_is_not_confirmed(tracker: DirtyTracker) -> None:
+    """Regression: a new replica that begins past a waiting put confirmed it.
+
+    Found by `tornpage explore cluster --seconds 75 --seed 1`: "node 1 acknowledges more than it has".
+    """
+    trial = ran(tracker, RunAll(), LimitLink(1), *TWO_FILES, ResetLink(1), HealLink(1), AdvanceTime(), RunAll(8))
+    assert trial.hit["answered FLUSH_SLAVE_TIMEOUT"] == 1
+    assert trial.hit["answered PUT_OK"] == 1
+    trial.finish()
+
+
+def test_an_empty_file_does_not_keep_a_replica_from_a_later_begin(tracker: DirtyTracker) -> None:
+    """Regression: a replica whose only file was empty refused all bytes of a master that begins later.
+
+    Found by `tornpage explore cluster --nodes 3 --seconds 45 --seed 62`: "node 2 does not catch up with its master".
+    """
+    two = (PutOn(body_bytes=2500), PutOn(body_bytes=2500))
+    trial = ran(tracker, RunAll(), *two, FlushNode(), StepNode(), CleanNode(), FailCopy(1), StepNode(1))
+    assert trial.nodes[1].end == 0
+    trial.finish()
+    assert trial.nodes[1].begin == 4096
+
+
+def test_a_failed_sync_of_a_replica_is_not_acknowledged_as_durable(tracker: DirtyTracker) -> None:
+    settings = replace(TWO, slave_syncs=True, acknowledge="durable")
+    trial = ran(tracker, RunAll(), FailSync(1), PutOn(), RunAll(8), settings=settings)
+    assert confirmed(trial) == 0
+    assert trial.nodes[1].end == 112
+    assert trial.nodes[1].store.read_only_reason is not None
+    trial.finish()
+
+
+def test_a_failed_sync_inside_a_cut_is_repeated(tracker: DirtyTracker) -> None:
+    """Regression: the lab did not look at the old link after a cut that was repeated in one round."""
+    trial = ran(tracker, PutOn(), RunAll(), PutOn(), ChangeRoles(), FailSync(0), RunAll())
+    assert trial.hit["log cut"] == 1
+    trial.finish()
+
+
+@pytest.mark.parametrize("size_bytes", [0, 20, 5_000, 1 << 22, (1 << 32) - 20])
+@pytest.mark.parametrize("to_master", [False, True])
+def test_a_forged_frame_ends_its_link_only(size_bytes: int, to_master: bool, tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), ForgeFrame(1, to_master, size_bytes), PutOn(), RunAll(8))
+    trial.finish()
+    assert [node.end for node in trial.nodes] == [112, 112]
+
+
+def test_a_settled_end_is_not_an_equal_log(tracker: DirtyTracker) -> None:
+    """Regression: logs of equal length counted as equal before the replica had noticed a silent crash."""
+    put = PutOn(body_bytes=1500)
+    trial = ran(tracker, put, RunAll(), CrashNode(silent=True), RestartNode(), replace(put, fill=1))
+    trial.finish()
+    assert trial.hit["log cut"] == 1
 
 
 def test_a_false_end_of_a_replica_is_seen(tracker: DirtyTracker) -> None:
