@@ -36,6 +36,7 @@ __all__ = [
     "no_put_is_overdue",
     "nothing_past_the_end",
     "queues_and_keys_hold_the_log",
+    "states_a_finding",
 ]
 
 _SLACK_MS = 100
@@ -117,11 +118,16 @@ def copies_are_equal(master: Node, nodes: Iterable[Node], file_bytes: int) -> No
 def gone_is_stated(nodes: Iterable[Node]) -> None:
     """Contract 15 (c): a replica whose next bytes were removed does not wait for them, and says why."""
     for node in nodes:
-        assert node.replicated is not None
-        status = node.replicated.status()
-        if status["joined"] or not status["finding"]:
+        if not states_a_finding(node):
             sentence = f"node {node.number} waits for bytes that its master has removed"
-            raise GuaranteeBroken(15, sentence, "a finding and no link", f"a link; {status['finding'] or 'no finding'}")
+            raise GuaranteeBroken(15, sentence, "a finding and no link")
+
+
+def states_a_finding(node: Node) -> bool:
+    """Return whether a node is not joined to a master, and says why."""
+    assert node.replicated is not None
+    status = node.replicated.status()
+    return not status["joined"] and bool(status["finding"])
 
 
 # ---- puts and acknowledgements ---------------------------------------------------------------------------------------

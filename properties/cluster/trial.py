@@ -543,8 +543,9 @@ class ClusterTrial:
         """Return whether nothing is left to do on any node."""
         gone, copies = self._gone(master), self._states[0].copies
         return not master.puts and all(
-            node in gone
-            or (copies[node.number].log == copies[master.number].log and not node.store.dispatch_behind_bytes)
+            judge.states_a_finding(node)
+            if node in gone
+            else copies[node.number].log == copies[master.number].log and not node.store.dispatch_behind_bytes
             for node in self.nodes
         )
 

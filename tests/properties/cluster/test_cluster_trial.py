@@ -182,6 +182,21 @@ def test_a_replica_that_retention_has_passed_states_it(tracker: DirtyTracker) ->
     assert trial.nodes[1].end == 112
 
 
+def test_a_replica_has_time_to_state_what_is_gone(tracker: DirtyTracker) -> None:
+    """Regression: the run ended before the replica had connected to the master that was opened again."""
+    before = (
+        PutOn(body_bytes=2500),
+        RunAll(),
+        CrashNode(1, kill=True),
+        PutOn(body_bytes=1500),
+        StepNode(),
+        FlushNode(),
+    )
+    trial = ran(tracker, *before, RestartNode(1), CleanNode(), RunAll(1), CloseNode())
+    trial.finish()
+    assert trial.hit["bytes gone"] == 1
+
+
 def test_a_replica_that_retention_has_passed_may_drop_its_log(tracker: DirtyTracker) -> None:
     settings = replace(TWO, discard_when_gone=True)
     trial = ran(tracker, PutOn(), RunAll(), CloseNode(1), *TWO_FILES, settings=settings)
