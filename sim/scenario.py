@@ -9,6 +9,7 @@ from tornpage.sim.device.put_table import PutTable
 from tornpage.sim.device.stalls import StallLaw
 from tornpage.sim.distributions import Distribution
 from tornpage.sim.log.log import BLANK_BYTES
+from tornpage.sim.pair import Pair
 from tornpage.sim.workload import ClosedLoop, Workload
 
 __all__ = ["MESSAGES_MAX", "SHIPPED_SCRIPT", "ImpossibleScenario", "Pool", "Replica", "Scenario", "Writeback"]
@@ -81,6 +82,11 @@ class Replica:
     delay: Distribution
     """From the page cache of the master to the slave's answer at the master."""
 
+    @property
+    def mean_ns(self) -> float:
+        """The mean of the delay."""
+        return self.delay.mean_ns
+
 
 @dataclass(frozen=True, slots=True)
 class Writeback:
@@ -121,7 +127,8 @@ class Scenario:
     """`mappedFileSizeCommitLog`."""
     pool: Pool | None = None
     """`transientStorePoolEnable`; None: puts go to the page cache."""
-    replica: Replica | None = None
+    replica: Replica | Pair | None = None
+    """A second copy; a `Pair` has a link, rounds and a disk of its own."""
     writeback: Writeback | None = None
     """The kernel's own write-back; None: none."""
     puts: PutTable | None = None
@@ -171,7 +178,7 @@ class Scenario:
                 raise ImpossibleScenario(f"{name} is {value}; a broker takes {SETTING_MAX} at most")
         if self.file_bytes > FILE_BYTES_MAX:
             raise ImpossibleScenario(f"a log file of {self.file_bytes} bytes is impossible; {FILE_BYTES_MAX} at most")
-        replica_ns = 0.0 if self.replica is None else self.replica.delay.mean_ns
+        replica_ns = 0.0 if self.replica is None else self.replica.mean_ns
         kernel_ms = 0 if self.writeback is None else max(self.writeback.wake_ms, self.writeback.expire_ms)
         spans = {
             "the duration": self.duration_ns or 0,

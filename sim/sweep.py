@@ -191,7 +191,7 @@ def _row(point: Point, trace: Trace) -> Row:
         "flush_thorough_ms": flush.flush_commit_log_thorough_interval if timed else 0,
         "pool": scenario.pool.name if scenario.pool else "",
         "pool_buffers": scenario.pool.buffers if scenario.pool else 0,
-        "replica_mean_us": scenario.replica.delay.mean_ns / 1000 if scenario.replica else 0.0,
+        "replica_mean_us": scenario.replica.mean_ns / 1000 if scenario.replica else 0.0,
         "writeback_wake_ms": scenario.writeback.wake_ms if scenario.writeback else 0,
         "writeback_expire_ms": scenario.writeback.expire_ms if scenario.writeback else 0,
         "writeback_background_bytes": scenario.writeback.background_bytes if scenario.writeback else 0,

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tornpage.sim.distributions import Int64s
+from tornpage.sim.pair import Pair, replicate
 from tornpage.sim.scenario import Scenario
 from tornpage.sim.streams import stream
 
@@ -25,6 +26,11 @@ def answers_ns(scenario: Scenario, seed: int, columns: Mapping[str, Int64s], flu
         here = here + times.answering_ns + _places_in_round(flushes) * times.answer_ns
     if scenario.replica is None:
         return here
+    if isinstance(scenario.replica, Pair):
+        if not scenario.replica.waits:
+            return here
+        there = replicate(scenario.replica, seed, columns["committed_ns"], columns["size"]).known_ns
+        return np.where(columns["size"] > 0, np.maximum(here, there), here)
     delays = scenario.replica.delay.draw(stream(seed, "replica"), len(here))
     there = np.maximum.accumulate(columns["committed_ns"] + delays)
     return np.where(columns["size"] > 0, np.maximum(here, there), here)

@@ -12,6 +12,7 @@ from tornpage.sim.experiments.least_pages import LEAST_PAGES
 from tornpage.sim.experiments.pool import POOL
 from tornpage.sim.experiments.replay import REPLAY
 from tornpage.sim.experiments.roll import ROLL
+from tornpage.sim.experiments.second_copy import SECOND_COPY
 from tornpage.sim.experiments.slow_disk import SLOW_DISK
 from tornpage.sim.experiments.stalls import STALLS
 from tornpage.sim.experiments.values import Experiment
@@ -29,6 +30,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     POOL,
     SLOW_DISK,
     REPLAY,
+    SECOND_COPY,
 )
 
 

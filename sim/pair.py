@@ -1,0 +1,244 @@
+"""A replica over a link: when it receives each message, when it makes it durable, and when its master knows.
+
+All times follow from the times at which messages are in the page cache of the master, so that both engines share this
+(ADR 31). Rules of a pair, as in `impl/replication`:
+
+1. The master and the replica look at their links in rounds of their own threads. A master whose puts wake it begins a
+   round at once.
+2. A round of the master sends everything that is in its page cache then (group transfer).
+3. The link keeps the order of bytes. They need the latency, and their size by the bandwidth. A lost segment delays
+   itself and all bytes after it by the time to retransmit.
+4. A round of the replica appends what has arrived. A replica that acknowledges what is durable syncs each round before
+   that; another one syncs on a clock.
+5. An acknowledgement covers everything before it. It answers the waiting puts in a round of the master.
+
+Left out are reconnects, time-outs of puts, and frames. Source: `HAConnection`, `HAClient`, `GroupTransferService`.
+"""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal
+
+import numpy as np
+
+from tornpage.sim.device.device import Device, DeviceTimes
+from tornpage.sim.distributions import Constant, Distribution, Int64s
+from tornpage.sim.streams import Draws, stream
+
+__all__ = ["LINKS", "Link", "Pair", "Replication", "replicate"]
+
+NS_PER_MS = 1_000_000
+SEGMENT_BYTES = 1448
+"""Bytes of one TCP segment on Ethernet."""
+ACKNOWLEDGEMENT_BYTES = 32
+HEADER_BYTES = 24
+"""A frame of data has these bytes in front of its body."""
+_ROUND = Constant(5 * NS_PER_MS)
+"""`poll_interval` of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One connection. Both directions have the same values."""
+
+    name: str
+    latency: Distribution
+    """From a send to the arrival of the first byte."""
+    bytes_per_s: float
+    loss: float = 0.0
+    """The share of segments that are lost."""
+    retransmit_ns: int = 200 * NS_PER_MS
+    """The least time-out of TCP on Linux."""
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.bytes_per_s) and self.bytes_per_s > 0):
+            raise ValueError(f"a link of {self.bytes_per_s} bytes/s is impossible")
+        if not 0 <= self.loss < 1 or self.retransmit_ns < 0:
+            raise ValueError(f"a link that loses {self.loss} of its segments is impossible")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A slave behind a link, and how its master waits for it.
+
+    With `waits` a put is answered after the acknowledgement (SYNC_MASTER), else at once (ASYNC_MASTER).
+    """
+
+    link: Link
+    waits: bool = True
+    acknowledge: Literal["received", "durable"] = "received"
+    is_woken: bool = False
+    """Whether a put begins a round of the master, as in RocketMQ's SYNC_MASTER; else rounds are on a clock."""
+    master_round: Distribution = _ROUND
+    """From a round of the master to its next one."""
+    replica_round: Distribution = _ROUND
+    append_ns: int = 20_000
+    """Time in which a round of the replica appends what has arrived."""
+    device: DeviceTimes | None = None
+    """The disk of the replica; needed for durable acknowledgements."""
+    flush_ns: int = 500 * NS_PER_MS
+    """The time between two syncs of a replica that acknowledges what it has received."""
+
+    def __post_init__(self) -> None:
+        if self.acknowledge == "durable" and self.device is None:
+            raise ValueError("a replica that acknowledges what is durable needs a disk")
+        if min(self.master_round.mean_ns, self.replica_round.mean_ns) < 1:
+            raise ValueError("rounds take time")
+
+    @property
+    def mean_ns(self) -> float:
+        """The mean time from a put to its acknowledgement on an idle pair without loss."""
+        rounds = self.master_round.mean_ns * (0.5 if self.is_woken else 1.0) + self.replica_round.mean_ns / 2
+        sync_ns = self.device.sync.mean_ns if self.acknowledge == "durable" and self.device is not None else 0.0
+        return rounds + 2 * self.link.latency.mean_ns + self.append_ns + sync_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """One row per message.
+
+    `received_ns` is when it is in the page cache of the replica, `durable_ns` when it is on the replica's disk (the
+    greatest time without a disk), `known_ns` when the master has its acknowledgement.
+    """
+
+    received_ns: Int64s
+    durable_ns: Int64s
+    known_ns: Int64s
+    transfers: int
+    """Rounds of the master that sent anything."""
+    retransmits: int
+
+
+NEVER = np.iinfo(np.int64).max
+
+
+class _Rounds:
+    """The rounds of one thread: their times, drawn one after the other."""
+
+    def __init__(self, law: Distribution, seed: int, name: str) -> None:
+        self._draws = Draws(law, stream(seed, name))
+        self._at_ns = int(stream(seed, f"{name} begins").random() * law.mean_ns)
+
+    def next(self, since_ns: int) -> int:
+        """Return the first round at or after a time."""
+        while self._at_ns < since_ns:
+            self._at_ns += max(1, self._draws.next())
+        return self._at_ns
+
+    def busy_until(self, at_ns: int) -> None:
+        """Begin no round before a time; the next one follows after a pause."""
+        if at_ns > self._at_ns:
+            self._at_ns = at_ns + max(1, self._draws.next())
+
+
+class _Way:
+    """One direction of a link."""
+
+    def __init__(self, link: Link, seed: int, name: str) -> None:
+        self.retransmits = 0
+        self._link = link
+        self._latency = Draws(link.latency, stream(seed, f"{name} latency"))
+        self._losses = stream(seed, f"{name} loss")
+        self._free_ns = self._arrived_ns = 0
+
+    def send(self, at_ns: int, size_bytes: int) -> int:
+        """Send bytes; return when the last one arrives."""
+        link = self._link
+        self._free_ns = max(at_ns, self._free_ns) + round(size_bytes / link.bytes_per_s * 1e9)
+        lost = int(self._losses.binomial(-(-size_bytes // SEGMENT_BYTES), link.loss)) if link.loss else 0
+        self.retransmits += lost
+        arrives_ns = self._free_ns + self._latency.next() + (link.retransmit_ns if lost else 0)
+        self._arrived_ns = max(self._arrived_ns, arrives_ns)
+        return self._arrived_ns
+
+
+def replicate(pair: Pair, seed: int, committed_ns: Int64s, size: Int64s) -> Replication:
+    """Return the times of each message at a replica.
+
+    `committed_ns` are the times at which messages are in the page cache of the master, in order. `size` is in bytes.
+    """
+    sent_at, ends = _transfers(pair, seed, committed_ns)
+    begins = np.concatenate(([0], ends[:-1])).astype(np.int64)
+    totals = np.concatenate(([0], np.cumsum(size)))
+    to_replica, to_master = _Way(pair.link, seed, "to replica"), _Way(pair.link, seed, "to master")
+    arrived = [
+        to_replica.send(at_ns, int(totals[end] - totals[begin]) + HEADER_BYTES)
+        for at_ns, begin, end in zip(sent_at.tolist(), begins.tolist(), ends.tolist(), strict=True)
+    ]
+    received, durable, told = _rounds_of_replica(pair, seed, arrived, ends, totals, to_master)
+    if not pair.is_woken:
+        rounds = _Rounds(pair.master_round, seed, "master")
+        told = [rounds.next(at_ns) for at_ns in told]
+    known = np.array(told, np.int64)
+    of = np.repeat(np.arange(len(ends)), ends - begins)
+    return Replication(received[of], durable[of], known[of], len(ends), to_replica.retransmits + to_master.retransmits)
+
+
+def _transfers(pair: Pair, seed: int, committed_ns: Int64s) -> tuple[Int64s, Int64s]:
+    """Return when each round of the master sends, and the number of messages sent after it."""
+    if pair.is_woken:
+        times, firsts = np.unique(committed_ns, return_index=True)
+        return times.astype(np.int64), np.concatenate((firsts[1:], [len(committed_ns)])).astype(np.int64)
+    rounds = _Rounds(pair.master_round, seed, "master")
+    times, ends, done = [], [], 0
+    while done < len(committed_ns):
+        at_ns = rounds.next(int(committed_ns[done]))
+        done = int(committed_ns.searchsorted(at_ns, side="right"))
+        times.append(at_ns)
+        ends.append(done)
+    return np.array(times, np.int64), np.array(ends, np.int64)
+
+
+def _rounds_of_replica(
+    pair: Pair, seed: int, arrived: list[int], ends: Int64s, totals: Int64s, to_master: _Way
+) -> tuple[Int64s, Int64s, list[int]]:
+    """Return, by transfer, when it is received, durable, and when its acknowledgement arrives."""
+    rounds = _Rounds(pair.replica_round, seed, "replica")
+    syncs = None if pair.device is None else Device(pair.device, stream(seed, "replica disk"))
+    count, done, last_sync_ns, synced = len(arrived), 0, 0, 0
+    received, durable = np.zeros(count, np.int64), np.full(count, NEVER, np.int64)
+    told = [0] * count
+    while done < count:
+        at_ns = rounds.next(arrived[done])
+        end = done
+        while end < count and arrived[end] <= at_ns:
+            end += 1
+        after_ns = at_ns + pair.append_ns
+        received[done:end] = after_ns
+        if syncs is not None and pair.acknowledge == "durable":
+            size_bytes = int(totals[ends[end - 1]]) - synced
+            took_ns = syncs.sync_ns(size_bytes, gap_ns=after_ns - last_sync_ns, reserved_only=True)
+            durable[done:end] = after_ns = last_sync_ns = after_ns + took_ns
+            synced = int(totals[ends[end - 1]])
+        told[done:end] = [to_master.send(after_ns, ACKNOWLEDGEMENT_BYTES)] * (end - done)
+        rounds.busy_until(after_ns)
+        done = end
+    if syncs is not None and pair.acknowledge == "received":
+        durable = _flushed_on_a_clock(pair, seed, syncs, received, ends, totals)
+    return received, durable, told
+
+
+def _flushed_on_a_clock(pair: Pair, seed: int, syncs: Device, received: Int64s, ends: Int64s, totals: Int64s) -> Int64s:
+    """Return when each transfer is durable on a replica that syncs at equal intervals."""
+    first_ns = int(stream(seed, "replica flush").random() * pair.flush_ns)
+    places = np.maximum(-(-(received - first_ns) // pair.flush_ns), 0)
+    durable, synced, last_ns = np.zeros(len(received), np.int64), 0, 0
+    for place in np.unique(places).tolist():
+        of = np.flatnonzero(places == place)
+        at_ns, end = max(first_ns + place * pair.flush_ns, last_ns), int(totals[ends[of[-1]]])
+        last_ns = at_ns + syncs.sync_ns(end - synced, gap_ns=at_ns - last_ns, reserved_only=True)
+        durable[of], synced = last_ns, end
+    return durable
+
+
+LINKS = {
+    "loopback": Link("loopback", Constant(30_000), 1e9),
+    "same rack": Link("same rack", Constant(60_000), 1.25e9),
+    "other zone": Link("other zone", Constant(500_000), 1.25e8),
+    "other region": Link("other region", Constant(15_000_000), 1.25e7),
+}
+"""Links of experiments.
+
+Values are general knowledge, not measurements: half a round trip, and 8, 10, 1 and 0.1 Gbit/s. `tornpage sim link`
+measures loopback.
+"""
