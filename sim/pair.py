@@ -35,6 +35,7 @@ HEADER_BYTES = 24
 """A frame of data has these bytes in front of its body."""
 _ROUND = Constant(5 * NS_PER_MS)
 """`poll_interval` of a node."""
+_APPEND = Constant(20_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ class Pair:
     master_round: Distribution = _ROUND
     """From a round of the master to its next one."""
     replica_round: Distribution = _ROUND
-    append_ns: int = 20_000
-    """Time in which a round of the replica appends what has arrived."""
+    append: Distribution = _APPEND
+    """Time in which a round of the replica appends what has arrived. With a measured durable append it has the sync."""
     device: DeviceTimes | None = None
     """The disk of the replica; needed for durable acknowledgements."""
     flush_ns: int = 500 * NS_PER_MS
@@ -90,7 +91,7 @@ class Pair:
         """The mean time from a put to its acknowledgement on an idle pair without loss."""
         rounds = self.master_round.mean_ns * (0.5 if self.is_woken else 1.0) + self.replica_round.mean_ns / 2
         sync_ns = self.device.sync.mean_ns if self.acknowledge == "durable" and self.device is not None else 0.0
-        return rounds + 2 * self.link.latency.mean_ns + self.append_ns + sync_ns
+        return rounds + 2 * self.link.latency.mean_ns + self.append.mean_ns + sync_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,7 @@ def _rounds_of_replica(
     """Return, by transfer, when it is received, durable, and when its acknowledgement arrives."""
     rounds = _Rounds(pair.replica_round, seed, "replica")
     syncs = None if pair.device is None else Device(pair.device, stream(seed, "replica disk"))
+    appends = Draws(pair.append, stream(seed, "replica appends"))
     count, done, last_sync_ns, synced = len(arrived), 0, 0, 0
     received, durable = np.zeros(count, np.int64), np.full(count, NEVER, np.int64)
     told = [0] * count
@@ -203,7 +205,7 @@ def _rounds_of_replica(
         end = done
         while end < count and arrived[end] <= at_ns:
             end += 1
-        after_ns = at_ns + pair.append_ns
+        after_ns = at_ns + appends.next()
         received[done:end] = after_ns
         if syncs is not None and pair.acknowledge == "durable":
             size_bytes = int(totals[ends[end - 1]]) - synced

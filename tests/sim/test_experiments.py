@@ -27,7 +27,18 @@ from tornpage.sim.experiments.words import of
 
 VM = PRESETS["vm-ext4"]
 SMALL = Setup(VM, seed=1, effort=0.003)
-ASKED_FOR = ("knee", "frontier", "stalls", "roll", "warm-up", "least-pages", "pool", "slow-disk", "replay", "second-copy")
+ASKED_FOR = (
+    "knee",
+    "frontier",
+    "stalls",
+    "roll",
+    "warm-up",
+    "least-pages",
+    "pool",
+    "slow-disk",
+    "replay",
+    "second-copy",
+)
 
 
 @pytest.fixture(scope="module")

@@ -141,6 +141,7 @@ def score(
 
 @command.command("holes")
 @click.option("--hunt", is_flag=True, help="Search for each hole that can be planted, one after the other.")
+@click.option("--replication", is_flag=True, help="Show the defects of replication on the installed Java store.")
 @click.option("--only", default="", metavar="IDS", help="Ids separated by commas, such as H1,C3 (default: all).")
 @click.option(
     "--seconds", type=options.Seconds(min=0.1), default=60.0, show_default=True, help="Time of each search of --hunt."
@@ -148,16 +149,27 @@ def score(
 @options.seed_option
 @options.out_option
 @options.json_option
-def holes(hunt: bool, only: str, seconds: float, seed: int, out: str | None, as_json: bool) -> None:
+def holes(hunt: bool, replication: bool, only: str, seconds: float, seed: int, out: str | None, as_json: bool) -> None:
     """List known crash defects (holes) of RocketMQ 4.9.3, or search for planted ones.
 
-    With --out each result is kept as a file, and a successful search is not repeated.
+    With --out each result is kept as a file, and a successful search is not repeated. With --replication a schedule of
+    network events shows each defect of replication on Java stores (docs/replication/holes.md); it needs Java and
+    `tornpage peer install`, and takes some minutes.
 
     \b
     tornpage bugs holes
     tornpage bugs holes --hunt --only H1,C3
     tornpage bugs holes --hunt --out out/holes    (all: up to an hour; can be resumed)
+    tornpage bugs holes --replication --only R3,R15
     """
+    if replication:
+        from tornpage.outcomes.replication_holes import replication_holes_outcome
+
+        if hunt or out is not None:
+            refuse("--hunt and --out go without --replication")
+        with steps_progress("showing", total=None, unit="defects") as show_step:
+            outcome, text = replication_holes_outcome(only, progress=show_step)
+        emit(outcome, as_json=as_json, text=text)
     from tornpage.outcomes.holes import hunt_outcome, list_outcome
     from tornpage.properties.score.holes import UnknownHole, holes_named
 

@@ -462,5 +462,34 @@ def validate_command(directory: str | None, seconds: float, out: str | None, see
     emit(outcome, as_json=as_json, text=text)
 
 
+@command.command("link")
+@click.argument("directory", required=False, type=click.Path(exists=True, file_okay=False))
+@click.option(
+    "--seconds",
+    type=options.Seconds(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Approximate time to measure; at least two rounds.",
+)
+@click.option("--out", type=click.Path(), default=None, help="Directory for the run document.")
+@options.seed_option
+@options.json_option
+def link_command(directory: str | None, seconds: float, out: str | None, seed: int, as_json: bool) -> None:
+    """Measure a master and a slave over TCP on loopback, predict them, and print the error of the prediction.
+
+    Latency, bandwidth, rounds and appends are calibrated under two loads. Four other loads are predicted. Stores are
+    created in DIRECTORY (default: a temporary one) and removed. If allowed, the measurement runs with priority over
+    other programs.
+
+    \b
+    tornpage sim link
+    tornpage sim link /var/tmp --seconds 120 --json
+    """
+    from tornpage.outcomes.links import link_outcome
+
+    outcome, text = link_outcome(directory, seconds=seconds, out=out, seed=seed)
+    emit(outcome, as_json=as_json, text=text)
+
+
 command.add_command(experiment_command)
 command.add_command(frontier_command)

@@ -1,0 +1,167 @@
+"""Predict a real pair from what the link, the rounds and the appends measured, and score the prediction.
+
+The calibrating loads give rounds and durations of appends, durable ones with their syncs. The predicted loads are other
+ones. A predicted slice has the measured times at which its messages were stored, so that only the pair is predicted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tornpage.bench.link.pairs import DrivenPair, PairCase, drive_pair
+from tornpage.bench.link.probes import bytes_per_s, echo, latencies_ns
+from tornpage.bench.validation.scores import Observed, Scores, score
+from tornpage.impl.replication.tcp import TcpListener
+from tornpage.sim.device.empirical import Empirical
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.pair import Link, Pair, replicate
+
+__all__ = ["CASES", "LinkRound", "LinkValidation", "PairScore", "measure_round", "validate_link"]
+
+CASES = (
+    PairCase("received 300/s", 300, calibrates=True),
+    PairCase("durable 300/s", 300, "durable", calibrates=True),
+    PairCase("received 100/s", 100),
+    PairCase("received 800/s", 800),
+    PairCase("durable 100/s", 100, "durable"),
+    PairCase("durable 800/s", 800, "durable"),
+)
+ROUNDS_MIN = 2
+P50_BOUND, P90_BOUND, FLOOR_TIMES = 0.10, 0.15, 1.5
+SHARE_TO_HOLD = 0.75
+NOISY, NOISY_SHARE = 0.25, 1 / 3
+"""A load is noisy if its p50 differs by more than this between even and odd rounds."""
+_PINGS = 1_000
+_DRAWS = 4
+"""How often a slice is simulated: the phases of the rounds are drawn."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkRound:
+    """Everything that one round measured."""
+
+    latencies_ns: Int64s
+    bytes_per_s: float
+    slices: tuple[DrivenPair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PairScore:
+    """One predicted load: its measured quantiles in us, its errors, its floor, and whether it is near."""
+
+    name: str
+    messages: int
+    p50_us: float
+    p90_us: float
+    p99_us: float
+    error: Scores
+    floor: Scores
+    is_near: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LinkValidation:
+    """The calibrated pair, and the scores of all predicted loads."""
+
+    latency_p50_us: float
+    bytes_per_s: float
+    master_round_p50_us: float
+    replica_round_p50_us: float
+    append_p50_us: float
+    durable_append_p50_us: float
+    scores: tuple[PairScore, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Whether enough predictions are near; unknown if the measurement itself differs between rounds."""
+        noisy = sum(abs(each.floor.p50) > NOISY for each in self.scores)
+        if noisy > NOISY_SHARE * len(self.scores):
+            return "unknown"
+        near = sum(each.is_near for each in self.scores)
+        return "holds" if near >= SHARE_TO_HOLD * len(self.scores) else "broken"
+
+
+def measure_round(place: Path, *, number: int, seconds: float, seed: int) -> LinkRound:
+    """Measure the link, and every load for `seconds`, in a drawn order. Raises OSError and TimeoutError."""
+    rng = np.random.default_rng([seed, number])
+    with echo() as connection:
+        latencies_ns(connection, _PINGS // 10)
+        found = latencies_ns(connection, _PINGS)
+        bandwidth = bytes_per_s(connection)
+    slices = []
+    for place_in_order in rng.permutation(len(CASES)).tolist():
+        case = CASES[place_in_order]
+        listener = TcpListener("127.0.0.1:0")
+        listener.close()
+        directory = place / f"{number}-{place_in_order}"
+        directory.mkdir()
+        slices.append(drive_pair(directory, case, address=listener.address, seconds=seconds, seed=seed + number))
+    return LinkRound(found, bandwidth, tuple(slices))
+
+
+def validate_link(rounds: Sequence[LinkRound], *, seed: int) -> LinkValidation:
+    """Predict the loads that do not calibrate, and score them. Raises ValueError for fewer than two rounds."""
+    if len(rounds) < ROUNDS_MIN:
+        raise ValueError(f"{len(rounds)} whole rounds were measured; a floor needs {ROUNDS_MIN}")
+    latency = np.concatenate([each.latencies_ns for each in rounds])
+    bandwidth = float(np.median([each.bytes_per_s for each in rounds]))
+    calibrating = [each for round_ in rounds for each in round_.slices if each.case.calibrates]
+    appends = {
+        kind: np.concatenate([each.appends_ns for each in calibrating if each.case.acknowledge == kind])
+        for kind in ("received", "durable")
+    }
+    master, replica = (
+        np.concatenate([getattr(each, name) for each in calibrating])
+        for name in ("master_rounds_ns", "replica_rounds_ns")
+    )
+    link = Link("loopback", Empirical.of(latency), bandwidth)
+
+    def predicted(one: DrivenPair) -> Int64s:
+        pair = Pair(
+            link,
+            master_round=Empirical.of(master),
+            replica_round=Empirical.of(_idle(replica)),
+            append=Empirical.of(appends[one.case.acknowledge]),
+        )
+        begin = int(one.stored_ns[0])
+        found = [
+            replicate(pair, seed + draw, one.stored_ns - begin, one.size).known_ns - (one.stored_ns - begin)
+            for draw in range(_DRAWS)
+        ]
+        return np.concatenate(found)
+
+    scores = []
+    for case in (each for each in CASES if not each.calibrates):
+        own = [[one for one in round_.slices if one.case == case] for round_ in rounds]
+        measured = [np.concatenate([one.answered_ns - one.stored_ns for one in each]) for each in own]
+        told = np.concatenate([predicted(one) for each in own for one in each])
+        everything = np.concatenate(measured)
+        error = score(_observed(everything), _observed(told))
+        floor = score(_observed(np.concatenate(measured[::2])), _observed(np.concatenate(measured[1::2])))
+        p50, p90, p99 = (float(np.quantile(everything, share)) / 1000 for share in (0.5, 0.9, 0.99))
+        is_near = _near(error.p50, floor.p50, P50_BOUND) and _near(error.p90, floor.p90, P90_BOUND)
+        scores.append(PairScore(case.name, len(everything), p50, p90, p99, error, floor, is_near))
+    return LinkValidation(
+        float(np.median(latency)) / 1000,
+        bandwidth,
+        float(np.median(master)) / 1000,
+        float(np.median(replica)) / 1000,
+        float(np.median(appends["received"])) / 1000,
+        float(np.median(appends["durable"])) / 1000,
+        tuple(scores),
+    )
+
+
+def _idle(gaps_ns: Int64s) -> Int64s:
+    """Return the gaps without those of rounds that appended: these are simulated."""
+    return gaps_ns[gaps_ns <= np.quantile(gaps_ns, 0.95)]
+
+
+def _observed(latency_ns: Int64s) -> Observed:
+    return Observed(latency_ns, 0.0, 0.0)
+
+
+def _near(error: float, floor: float, bound: float) -> bool:
+    return abs(error) <= max(bound, FLOOR_TIMES * abs(floor))
