@@ -4,6 +4,9 @@ The cut is safe at each moment. First the durable floor is lowered and the abort
 then on the next open takes a partly cut tail for a tear, and recovery completes the cut. Then the files past the cut
 are removed, last first and each durably, and the rest of the file with the cut is zeroed and synced. Queues, index and
 consumer offsets follow when the store is opened.
+
+If nothing of the log stays, the files of queues and index are removed before the log. An empty queue keeps the number
+of its next message, which belongs to the log that is cut. The next log may begin with another number.
 """
 
 from tornpage.impl.config.log_paths import resolved_log_paths
@@ -16,6 +19,8 @@ from tornpage.impl.recovery.opening import AbortMarker
 
 __all__ = ["cut_log"]
 
+_DERIVED = ("consumequeue", "consumequeue_ext", "index")
+
 
 def cut_log(files: Files, directory: str, config: MessageStoreConfig, *, offset: int) -> None:
     """Cut the log of a closed store at a physical offset, durably.
@@ -26,14 +31,18 @@ def cut_log(files: Files, directory: str, config: MessageStoreConfig, *, offset:
     lock = StoreLock(files, directory)
     lock.acquire()
     try:
-        logs = _log_files(files, directory, config)
+        logs, is_emptied = _log_files(files, directory, config), False
         if logs and offset <= logs[0][0]:
             offset = 0  # nothing is left, and an empty log has the floor 0
+            is_emptied = True
         floor = DurableFloor(files, f"{directory}/config/durableFloor", file_bytes=file_bytes)
         found = floor.load()
         floor.start(offset if found is None else min(offset, found.offset))
         floor.close()
         AbortMarker(files, directory).create()
+        if is_emptied:
+            for name in _DERIVED:
+                _remove_files(files, f"{directory}/{name}")
         for base, path in reversed(logs):
             if base >= offset:
                 files.unlink(path)
@@ -42,6 +51,23 @@ def cut_log(files: Files, directory: str, config: MessageStoreConfig, *, offset:
                 _zero(files, path, offset - base, file_bytes)
     finally:
         lock.release()
+
+
+def _remove_files(files: Files, path: str) -> None:
+    """Remove all files below a directory, durably; the directories stay."""
+    found = files.stat(path)
+    if found is None or found.kind != "directory":
+        return
+    removed = False
+    for name in files.list_directory(path):
+        stat = files.stat(f"{path}/{name}")
+        if stat is not None and stat.kind == "file":
+            files.unlink(f"{path}/{name}")
+            removed = True
+        else:
+            _remove_files(files, f"{path}/{name}")
+    if removed:
+        files.sync_directory(path)
 
 
 def _log_files(files: Files, directory: str, config: MessageStoreConfig) -> list[tuple[int, str]]:

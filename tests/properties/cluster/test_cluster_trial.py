@@ -215,6 +215,19 @@ def test_a_put_that_retention_removed_is_not_confirmed(tracker: DirtyTracker) ->
     trial.finish()
 
 
+def test_a_dropped_log_leaves_no_queue_numbers(tracker: DirtyTracker) -> None:
+    """Regression: the queue of a replica that had dropped its log ignored the first messages of another log.
+
+    Found by `tornpage explore cluster --nodes 3 --states 4000 --seed 203`: "queue 0 of node 2 does not hold its
+    messages".
+    """
+    settings = ClusterSettings(nodes=3, discard_when_gone=True)
+    begin = (PutOn(), RunAll(), CloseNode(1), *TWO_FILES[:-1], CleanNode(), CrashNode(2, kill=True), RestartNode(2))
+    trial = ran(tracker, *begin, RunAll(8), ChangeRoles(), settings=settings)
+    trial.finish()
+    assert [node.end for node in trial.nodes] == [112, 112, 112]
+
+
 def test_an_empty_file_does_not_keep_a_replica_from_a_later_begin(tracker: DirtyTracker) -> None:
     """Regression: a replica whose only file was empty refused all bytes of a master that begins later.
 
