@@ -124,11 +124,12 @@ def _outcome(result: ClusterResult, plan: ClusterPlan, *, out: str | None, comma
 
 def _statement(plan: ClusterPlan) -> str:
     """Return the bound of a campaign of all programs."""
-    from tornpage.properties.explore.cluster.programs import ALPHABET
+    from tornpage.properties.explore.cluster.programs import ALPHABET, WITH_FILES
 
     return (
         f"all programs of up to {plan.length} of {len(ALPHABET)} operations that do something, after a first round, "
-        "each with a healed network at its end; power losses keep nothing or everything"
+        f"and of up to {plan.length - 1} of {len(ALPHABET) + len(WITH_FILES)} on a log of two files, each with a "
+        "healed network at its end; power losses keep nothing or everything"
     )
 
 

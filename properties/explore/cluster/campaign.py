@@ -56,7 +56,7 @@ REQUIRED = (
 """What has to happen before a campaign of drawn runs may hold."""
 REQUIRED_OF_ALL = (
     "put_on", "crash_node", "kill", "power", "writes lost", "restart_node", "limit_link", "reset_link", "change_roles",
-    "log cut", "answered PUT_OK", "answered SLAVE_NOT_AVAILABLE",
+    "log cut", "log files deleted", "answered PUT_OK", "answered SLAVE_NOT_AVAILABLE",
 )  # fmt: skip
 """What has to happen before a campaign of all programs may hold."""
 Part = int | tuple[ClusterOperation, ...]
