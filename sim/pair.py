@@ -118,10 +118,13 @@ class _Rounds:
 
     def __init__(self, law: Distribution, seed: int, name: str) -> None:
         self._draws = Draws(law, stream(seed, name))
+        self._step_ns = max(1, law.value_ns) if isinstance(law, Constant) else 0
         self._at_ns = int(stream(seed, f"{name} begins").random() * law.mean_ns)
 
     def next(self, since_ns: int) -> int:
         """Return the first round at or after a time."""
+        if self._step_ns and self._at_ns < since_ns:
+            self._at_ns += -(-(since_ns - self._at_ns) // self._step_ns) * self._step_ns
         while self._at_ns < since_ns:
             self._at_ns += max(1, self._draws.next())
         return self._at_ns
