@@ -1,4 +1,4 @@
-"""A replica over a link: when it receives each message, when it makes it durable, and when its master knows.
+"""A replica over a link: when it has each message, and when its master knows that.
 
 All times follow from the times at which messages are in the page cache of the master, so that both engines share this
 (ADR 31). Rules of a pair, as in `impl/replication`:
@@ -32,7 +32,7 @@ SEGMENT_BYTES = 1448
 """Bytes of one TCP segment on Ethernet."""
 ACKNOWLEDGEMENT_BYTES = 32
 HEADER_BYTES = 24
-"""A frame of data has these bytes in front of its body."""
+"""The head and the offset of a frame of data."""
 _ROUND = Constant(5 * NS_PER_MS)
 """`poll_interval` of a node."""
 _APPEND = Constant(20_000)
@@ -184,7 +184,9 @@ def _transfers(pair: Pair, seed: int, committed_ns: Int64s) -> tuple[Int64s, Int
         times, firsts = np.unique(committed_ns, return_index=True)
         return times.astype(np.int64), np.concatenate((firsts[1:], [len(committed_ns)])).astype(np.int64)
     rounds = _Rounds(pair.master_round, seed, "master")
-    times, ends, done = [], [], 0
+    times: list[int] = []
+    ends: list[int] = []
+    done = 0
     while done < len(committed_ns):
         at_ns = rounds.next(int(committed_ns[done]))
         done = int(committed_ns.searchsorted(at_ns, side="right"))

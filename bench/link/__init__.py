@@ -1,1 +1,1 @@
-"""Measure a real pair over TCP on loopback, and compare it with its simulation (`tornpage sim link`)."""
+"""Measure a real pair over TCP on loopback, and compare it with its simulation."""

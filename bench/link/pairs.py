@@ -1,6 +1,6 @@
-"""Run a real master and a real slave over TCP on loopback, each in a process of its own, under an open load.
+"""Run a real master and a real slave over TCP on loopback, under an open load.
 
-Puts are futures of a SYNC_MASTER. Times of rounds and of appends come from both nodes.
+Each has a process of its own. Puts are futures of a SYNC_MASTER. Times of rounds and of appends come from both nodes.
 """
 
 import multiprocessing
@@ -92,7 +92,7 @@ def _open(directory: str, role: BrokerRole, case: PairCase, address: str) -> _Ti
         flush_disk_type=FlushDiskType.SYNC_FLUSH if syncs else FlushDiskType.ASYNC_FLUSH,
         slave_timeout=_TIMEOUT_MS,
     )
-    named = {"ha_master_address": address} if is_slave else {"ha_listen_address": address}
+    named: dict[str, Any] = {"ha_master_address": address} if is_slave else {"ha_listen_address": address}
     node = ReplicatedStore.open(
         directory,
         config,

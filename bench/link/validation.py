@@ -1,7 +1,8 @@
-"""Predict a real pair from what the link, the rounds and the appends measured, and score the prediction.
+"""Predict a real pair, and score the prediction.
 
-The calibrating loads give rounds and durations of appends, durable ones with their syncs. The predicted loads are other
-ones. A predicted slice has the measured times at which its messages were stored, so that only the pair is predicted.
+It is predicted from the link, the rounds and the appends. The calibrating loads give rounds and durations of appends,
+durable ones with their syncs. The predicted loads are other ones. A predicted slice has the measured times at which its
+messages were stored, so that only the pair is predicted.
 """
 
 from collections.abc import Sequence
@@ -49,7 +50,7 @@ class LinkRound:
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """One predicted load: its measured quantiles in us, its errors, its floor, and whether it is near."""
+    """One predicted load: its measured quantiles in us, its errors, and its floor."""
 
     name: str
     messages: int
@@ -75,7 +76,7 @@ class LinkValidation:
 
     @property
     def verdict(self) -> str:
-        """Whether enough predictions are near; unknown if the measurement itself differs between rounds."""
+        """Whether enough predictions are near; unknown if rounds differ too much."""
         noisy = sum(abs(each.floor.p50) > NOISY for each in self.scores)
         if noisy > NOISY_SHARE * len(self.scores):
             return "unknown"
@@ -84,7 +85,10 @@ class LinkValidation:
 
 
 def measure_round(place: Path, *, number: int, seconds: float, seed: int) -> LinkRound:
-    """Measure the link, and every load for `seconds`, in a drawn order. Raises OSError and TimeoutError."""
+    """Measure the link, and every load for `seconds`, in a drawn order.
+
+    Raises OSError and TimeoutError.
+    """
     rng = np.random.default_rng([seed, number])
     with echo() as connection:
         latencies_ns(connection, _PINGS // 10)
@@ -102,7 +106,10 @@ def measure_round(place: Path, *, number: int, seconds: float, seed: int) -> Lin
 
 
 def validate_link(rounds: Sequence[LinkRound], *, seed: int) -> LinkValidation:
-    """Predict the loads that do not calibrate, and score them. Raises ValueError for fewer than two rounds."""
+    """Predict the loads that do not calibrate, and score them.
+
+    Raises ValueError for fewer than two rounds.
+    """
     if len(rounds) < ROUNDS_MIN:
         raise ValueError(f"{len(rounds)} whole rounds were measured; a floor needs {ROUNDS_MIN}")
     latency = np.concatenate([each.latencies_ns for each in rounds])

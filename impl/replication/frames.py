@@ -222,7 +222,7 @@ class FrameReader:
             yield frame
 
     def check_time(self, now_ms: int, limit_ms: int) -> None:
-        """Raise BadFrame if a frame has been incomplete for longer than a limit. Call it after each `feed`."""
+        """Raise BadFrame if a frame has been incomplete for too long. Call it after each `feed`."""
         if self._is_moving:
             self._is_moving, self._moved_ms = False, now_ms
         elif now_ms - self._moved_ms > limit_ms:

@@ -171,9 +171,9 @@ class CleanNode:
 
 @dataclass(frozen=True, slots=True)
 class ForgeFrame:
-    """Send the head of a data frame that states a size, with a right checksum, on the newest link of a replica.
+    """Send the head of a data frame that states a size, with a right checksum.
 
-    It is sent after everything else that is under way. No sound peer sends it.
+    It goes over the newest link of a replica, after everything else that is under way. No sound peer sends it.
     """
 
     replica: int = 0

@@ -88,7 +88,7 @@ def crash(
     """
     copy = state.copies[node]
     for each, fewest, most in _kept_by_crash(copy, loss, before):
-        begins = (each.begin,)
+        begins: tuple[int, ...] = (each.begin,)
         if before is not None and before.log and before.log == copy.log:
             begins = tuple(range(before.begin, copy.begin + 1, file_bytes))
         for count in range(fewest, most + 1):
@@ -98,7 +98,10 @@ def crash(
 
 
 def _left(copy: Copy, log: tuple[Entry, ...]) -> Iterator[Copy]:
-    """Yield what is left of a copy with a shorter log: an empty log may still have its first file."""
+    """Yield what is left of a copy with a shorter log.
+
+    An empty log may still have its first file.
+    """
     if log and log[-1].end > copy.begin:
         yield replace(copy, log=log, durable=min(copy.durable, len(log)))
         return
@@ -151,7 +154,7 @@ def flush(state: Replicated, node: int, offset: int) -> Replicated:
 
 
 def clean(state: Replicated, node: int, *, file_bytes: int) -> Iterator[Replicated]:
-    """Yield the state after each number of files that retention may have deleted, none included."""
+    """Yield the state after each number of deleted files, none included."""
     copy = state.copies[node]
     durable_end = copy.log[copy.durable - 1].end if copy.durable else 0
     last = max(0, copy.end - 1) // file_bytes * file_bytes
@@ -274,7 +277,7 @@ def may_join(state: Replicated, replica: int, master: int) -> bool:
 
 
 def is_gone(state: Replicated, replica: int, master: int) -> bool:
-    """Return whether a master has removed what a replica needs after its cut to the common point."""
+    """Return whether a master has removed what a replica needs after its cut."""
     ours, theirs = state.copies[master], state.copies[replica]
     if replica == master or not theirs.log:
         return False

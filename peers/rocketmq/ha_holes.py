@@ -1,7 +1,8 @@
-"""The defects R1 to R32 of replication in RocketMQ 4.9.3, each with a schedule that shows it or the reason for none.
+"""The defects R1 to R32 of replication in RocketMQ 4.9.3, and schedules that show them.
 
-A schedule drives Java stores over a network that it holds (ha_lab.py). It returns what it saw if the defect is there,
-and None if it is not. Times and sizes are those of 4.9.3 unless the schedule opens a store with others.
+A defect without a schedule has a reason. A schedule drives Java stores over a network that it holds (ha_lab.py). It
+returns what it saw if the defect is there, and None if it is not. Times and sizes are those of 4.9.3 unless the schedule
+opens a store with others.
 """
 
 import os
@@ -21,7 +22,10 @@ _RECORD_BYTES = 592
 
 @dataclass(frozen=True, slots=True)
 class ReplicationHole:
-    """One defect. Without a `schedule` there is a `reason`. `instead` says what this project does."""
+    """One defect.
+
+    Without a `schedule` there is a `reason`. `instead` is what this project does.
+    """
 
     id: str
     sentence: str
@@ -411,7 +415,7 @@ REPLICATION_HOLES: dict[str, ReplicationHole] = {
                         _histories_are_joined),
         ReplicationHole("R5", "a request past the end is waited for", "the slave is cut",
                         _a_request_past_the_end_waits),
-        ReplicationHole("R6", "a slave below the begin of its master waits without end", "it is told GONE",
+        ReplicationHole("R6", "a slave below the begin of its master waits without end", "it gets GONE",
                         _a_slave_below_the_begin_waits),
         ReplicationHole("R7", "file sizes are not compared", "another size is refused", _file_sizes_are_not_compared),
         ReplicationHole("R8", "a new slave gets the last file only", "it gets the whole log",
@@ -463,6 +467,9 @@ REPLICATION_HOLES: dict[str, ReplicationHole] = {
 
 
 def replication_holes_named(ids: str) -> tuple[ReplicationHole, ...]:
-    """Return the defects in a comma-separated list of ids, or all for an empty list. Raises KeyError."""
+    """Return the defects in a comma-separated list of ids, or all for an empty list.
+
+    Raises KeyError.
+    """
     wanted = [each.strip().upper() for each in ids.split(",") if each.strip()]
     return tuple(REPLICATION_HOLES[each] for each in wanted) or tuple(REPLICATION_HOLES.values())

@@ -123,7 +123,7 @@ class HaStore:
         while not line.endswith(b"\n"):
             if time.monotonic() > until:
                 raise PeerTimeout(f"{self.name} gave no answer within {_ANSWER_S:g} s")
-            piece = self._process.stdout.read(1)
+            piece: bytes | None = self._process.stdout.read(1)
             if piece == b"" or (piece is None and self._process.poll() is not None):
                 raise PeerCrashed(f"{self.name} ended with code {self._process.wait()}")
             if piece is None:
@@ -225,7 +225,7 @@ class HaLink:
             self._socket.sendall(_HEAD.pack(offset, stated) + body)
 
     def send_some(self, data: bytes) -> bool:
-        """Send as many bytes as the other end takes within some seconds; return whether it took all."""
+        """Send what the other end takes within some seconds; return whether it took all."""
         self._socket.settimeout(4)
         try:
             self._socket.sendall(data)

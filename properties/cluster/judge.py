@@ -81,7 +81,7 @@ def content_differs(node: Node, copy: Copy, contents: Mapping[int, bytes], setti
 
 
 def end_is_not_legal(node: Node, states: Sequence[Replicated], *, is_open: bool) -> None:
-    """Contract 15 (a), or 2 after a recovery: the log of a node ends where it may, and begins where it may (10)."""
+    """Contract 15 (a), or 2 after a recovery: a log ends, and begins (10), where it may."""
     copies = [state.copies[node.number] for state in states]
     number = 2 if is_open else 15 if node.role == "slave" else 1
     verb, legal, found = "ends", sorted({copy.end for copy in copies}), node.end
@@ -103,7 +103,7 @@ def nothing_past_the_end(node: Node, file_bytes: int) -> None:
 
 
 def copies_are_equal(master: Node, nodes: Iterable[Node], file_bytes: int) -> None:
-    """Contract 15 (c): with time and a network, each replica gets everything that the master has."""
+    """Contract 15 (c): with time and a network, each replica gets all that its master has."""
     for node in nodes:
         if node.end != master.end:
             assert node.replicated is not None
@@ -116,7 +116,7 @@ def copies_are_equal(master: Node, nodes: Iterable[Node], file_bytes: int) -> No
 
 
 def gone_is_stated(nodes: Iterable[Node]) -> None:
-    """Contract 15 (c): a replica whose next bytes were removed does not wait for them, and says why."""
+    """Contract 15 (c): a replica whose next bytes were removed ends its link with a finding."""
     for node in nodes:
         if not states_a_finding(node):
             sentence = f"node {node.number} waits for bytes that its master has removed"

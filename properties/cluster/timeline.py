@@ -39,9 +39,9 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One operation, its virtual time in ms from the begin of the run, its effects, and the nodes after it.
+    """One operation, its effects, and the nodes after it.
 
-    `crashed` is the node that the operation took down, or -1.
+    `at_ms` is virtual time since the begin of the run. `crashed` is the node that the operation took down, or -1.
     """
 
     number: int

@@ -17,7 +17,7 @@ _ACTIONS = {1: "START", 2: "CUT", 3: "GONE"}
 
 
 def _frames(sent: bytes | bytearray, at: int = 0) -> Iterator[tuple[int, bytes, int]]:
-    """Yield kind, body and end of each whole frame from a position on; stop at one whose checksum is wrong."""
+    """Yield kind, body and end of each whole frame; stop at one whose checksum is wrong."""
     while at + _HEAD.size <= len(sent):
         kind, size, head_checksum, checksum = _HEAD.unpack_from(sent, at)
         end = at + _HEAD.size + size
@@ -31,7 +31,10 @@ def _frames(sent: bytes | bytearray, at: int = 0) -> Iterator[tuple[int, bytes, 
 
 
 def frames_described(sent: bytes | bytearray) -> Iterator[tuple[str, int, int]]:
-    """Yield a description of each frame, its begin and its end; bytes that are no frame come last."""
+    """Yield a description of each frame, its begin and its end.
+
+    Bytes that are no frame come last.
+    """
     begin = 0
     for kind, body, end in _frames(sent):
         yield f"{_KINDS.get(kind, f'kind {kind}')}{_told(kind, body)}", begin, end
@@ -79,6 +82,6 @@ class FrameScan:
 
 
 def forged_head(size_bytes: int) -> bytes:
-    """Return the head of a frame of data that states a size, with a right checksum and no body."""
+    """Return the head of a frame of data that states a size, with a right checksum."""
     head = _HEAD.pack(_DATA, size_bytes, 0, 0)
     return _HEAD.pack(_DATA, size_bytes, zlib.crc32(head[:8]), 0)

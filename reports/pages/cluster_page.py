@@ -1,4 +1,4 @@
-"""The page of a counterexample of a cluster: promise, program, time line of all nodes, frames of the links.
+"""The page of a counterexample of a cluster: promise, program, time line, frames.
 
 The page is one file without network, as the page of one store (reports/pages/counterexample.py). Tables have all that
 the drawing shows.

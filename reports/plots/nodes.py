@@ -1,4 +1,4 @@
-"""The time line of a cluster: where the log of each node begins, ends, and is durable, after each operation."""
+"""The time line of a cluster: end and durable end of each log after each operation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class NodesLine:
 
 
 def plot_nodes(lines: Sequence[NodesLine], *, ax: Axes) -> Axes:
-    """Draw the end of each log as a line, its durable end as a dashed line, and each crash as a cross."""
+    """Draw the end of each log as a line, its durable end dashed, each crash as a cross."""
     highest = max((end for line in lines for end in line.ends), default=0)
     for place, line in enumerate(lines):
         colour = SERIES[place % len(SERIES)].light

@@ -19,7 +19,7 @@ LATENCY_NS, APPEND_NS = 50_000, {"received": 100_000, "durable": 900_000}
 
 
 def made_slice(case: PairCase, seed: int, factor: float = 1.0) -> DrivenPair:
-    """Return a slice that the simulated pair made, with times of answers multiplied by a factor."""
+    """Return a slice of a simulated pair whose answers take `factor` times as long."""
     rng = np.random.default_rng(seed)
     stored = np.cumsum(rng.exponential(1e9 / case.rate_per_s, 400)).astype(np.int64) + 17 * MS
     size = np.full(400, 1000, np.int64)

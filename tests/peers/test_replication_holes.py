@@ -1,4 +1,4 @@
-"""Test the defects of replication in 4.9.3: all are listed, and schedules show them on the installed release."""
+"""Test the defects of replication in 4.9.3: the list, and schedules that show them."""
 
 import json
 from pathlib import Path

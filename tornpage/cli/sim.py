@@ -475,7 +475,7 @@ def validate_command(directory: str | None, seconds: float, out: str | None, see
 @options.seed_option
 @options.json_option
 def link_command(directory: str | None, seconds: float, out: str | None, seed: int, as_json: bool) -> None:
-    """Measure a master and a slave over TCP on loopback, predict them, and print the error of the prediction.
+    """Measure a master and a slave over TCP on loopback, and predict them.
 
     Latency, bandwidth, rounds and appends are calibrated under two loads. Four other loads are predicted. Stores are
     created in DIRECTORY (default: a temporary one) and removed. If allowed, the measurement runs with priority over

@@ -269,7 +269,10 @@ def _page(account: dict[str, Any], how: dict[str, Any] | None) -> str:
 
 
 def cluster_page_of(given: GivenCase) -> str | None:
-    """Return the page of a case, None if every guarantee holds. Raises BadToken and UnknownBug."""
+    """Return the page of a case, None if every guarantee holds.
+
+    Raises BadToken and UnknownBug.
+    """
     from tornpage.properties.cluster.timeline import account_of
     from tornpage.properties.disk.dirty import choose_tracker
 

@@ -1,4 +1,4 @@
-"""Run `tornpage sim link`: measure a real pair on loopback, predict it, and print verdict and table."""
+"""Run `tornpage sim link`: measure and predict a pair, and print verdict and table."""
 
 import tempfile
 from dataclasses import asdict

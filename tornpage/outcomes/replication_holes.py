@@ -1,4 +1,4 @@
-"""Run `tornpage bugs holes --replication`: show defects of RocketMQ's replication on its own jar."""
+"""Run `tornpage bugs holes --replication`: show defects on RocketMQ's own jar."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def _shown(hole: ReplicationHole, release: Release) -> Row:
     from tornpage.peers.rocketmq.ha_lab import HaLab
 
     assert hole.schedule is not None
-    started, row = perf_counter(), {}
+    started = perf_counter()
+    row: Row = {}
     for _ in range(2):
         with HaLab(release) as lab:
             try:

@@ -258,7 +258,10 @@ def cluster_regression_module(case: "ClusterCase", symptom: str) -> str:
 
 
 def _module(case: "Case | ClusterCase", symptom: str, *, kind: tuple[str, str], run: tuple[str, str]) -> str:
-    """Return a test module. `kind` is module and name of the case, `run` folder and name of the function."""
+    """Return a test module.
+
+    `kind` is module and name of the case, `run` is folder and name of the function.
+    """
     document, said = _literals(case, symptom)
     bug = case.settings.bug
     head = ["from dataclasses import replace", ""] if bug else []

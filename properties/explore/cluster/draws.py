@@ -73,7 +73,10 @@ def draw_settings(settings: ClusterSettings, rng: Random) -> ClusterSettings:
 
 
 def draw_beginning(settings: ClusterSettings, rng: Random) -> tuple[ClusterOperation, ...]:
-    """Return the first operations of a run: in one of eight runs retention passes a replica that is away."""
+    """Return the first operations of a run.
+
+    In one of eight runs retention passes a replica that is away.
+    """
     if rng.random() >= _PASSED_SHARE:
         return ()
     replica = rng.randrange(1, settings.nodes)

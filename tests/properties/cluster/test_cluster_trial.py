@@ -183,7 +183,7 @@ def test_a_replica_that_retention_has_passed_states_it(tracker: DirtyTracker) ->
 
 
 def test_a_replica_has_time_to_state_what_is_gone(tracker: DirtyTracker) -> None:
-    """Regression: the run ended before the replica had connected to the master that was opened again."""
+    """Regression: the run ended before the replica had connected again."""
     before = (
         PutOn(body_bytes=2500),
         RunAll(),
@@ -216,7 +216,7 @@ def test_a_put_that_retention_removed_is_not_confirmed(tracker: DirtyTracker) ->
 
 
 def test_a_dropped_log_leaves_no_queue_numbers(tracker: DirtyTracker) -> None:
-    """Regression: the queue of a replica that had dropped its log ignored the first messages of another log.
+    """Regression: the queue of a dropped log ignored the first messages of another log.
 
     Found by `tornpage explore cluster --nodes 3 --states 4000 --seed 203`: "queue 0 of node 2 does not hold its
     messages".
@@ -229,7 +229,7 @@ def test_a_dropped_log_leaves_no_queue_numbers(tracker: DirtyTracker) -> None:
 
 
 def test_an_empty_file_does_not_keep_a_replica_from_a_later_begin(tracker: DirtyTracker) -> None:
-    """Regression: a replica whose only file was empty refused all bytes of a master that begins later.
+    """Regression: a replica with one empty file refused a master that begins later.
 
     Found by `tornpage explore cluster --nodes 3 --seconds 45 --seed 62`: "node 2 does not catch up with its master".
     """
@@ -250,7 +250,7 @@ def test_a_failed_sync_of_a_replica_is_not_acknowledged_as_durable(tracker: Dirt
 
 
 def test_a_failed_sync_inside_a_cut_is_repeated(tracker: DirtyTracker) -> None:
-    """Regression: the lab did not look at the old link after a cut that was repeated in one round."""
+    """Regression: the lab did not look at the old link after a repeated cut."""
     trial = ran(tracker, PutOn(), RunAll(), PutOn(), ChangeRoles(), FailSync(0), RunAll())
     assert trial.hit["log cut"] == 1
     trial.finish()
@@ -265,7 +265,7 @@ def test_a_forged_frame_ends_its_link_only(size_bytes: int, to_master: bool, tra
 
 
 def test_a_settled_end_is_not_an_equal_log(tracker: DirtyTracker) -> None:
-    """Regression: logs of equal length counted as equal before the replica had noticed a silent crash."""
+    """Regression: logs of equal length counted as equal logs."""
     put = PutOn(body_bytes=1500)
     trial = ran(tracker, put, RunAll(), CrashNode(silent=True), RestartNode(), replace(put, fill=1))
     trial.finish()

@@ -29,7 +29,7 @@ def what_is_there(trial: ClusterTrial) -> tuple[object, ...]:
 
 
 def words(length: int) -> list[tuple[tuple[ClusterOperation, ...], int]]:
-    """Return every word of exactly some operations after each beginning, and the length of that beginning."""
+    """Return every word of operations after each beginning, and its length."""
     return [
         ((*begin, *word), len(begin))
         for begin, alphabet, shorter in BEGINNINGS
