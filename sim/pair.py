@@ -181,8 +181,8 @@ def replicate(pair: Pair, seed: int, committed_ns: Int64s, size: Int64s) -> Repl
 def _transfers(pair: Pair, seed: int, committed_ns: Int64s) -> tuple[Int64s, Int64s]:
     """Return when each round of the master sends, and the number of messages sent after it."""
     if pair.is_woken:
-        times, firsts = np.unique(committed_ns, return_index=True)
-        return times.astype(np.int64), np.concatenate((firsts[1:], [len(committed_ns)])).astype(np.int64)
+        moments, firsts = np.unique(committed_ns, return_index=True)
+        return moments.astype(np.int64), np.concatenate((firsts[1:], [len(committed_ns)])).astype(np.int64)
     rounds = _Rounds(pair.master_round, seed, "master")
     times: list[int] = []
     ends: list[int] = []

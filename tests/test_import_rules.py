@@ -98,7 +98,7 @@ ORDERS = {
         ("distributions", "events"),
         ("streams", "workload"),
         ("device",),
-        ("log",),
+        ("log", "pair"),
         ("kernels", "scenario"),
         ("actors", "broker_config", "fast_arrays", "results"),
         ("run",),
@@ -128,7 +128,7 @@ ORDERS = {
         ("figures", "sizes"),
         ("calibration", "campaign", "crashes", "lab", "put", "sim", "targets"),
         ("audit", "experiments", "group_commit", "recover", "validation"),
-        ("read",),
+        ("link", "read"),
         ("suite",),
     ),
 }

@@ -1,8 +1,8 @@
 """The defects R1 to R32 of replication in RocketMQ 4.9.3, and schedules that show them.
 
 A defect without a schedule has a reason. A schedule drives Java stores over a network that it holds (ha_lab.py). It
-returns what it saw if the defect is there, and None if it is not. Times and sizes are those of 4.9.3 unless the schedule
-opens a store with others.
+returns what it saw if the defect is there, and None if it is not. Times and sizes are those of 4.9.3 unless the
+schedule opens a store with others.
 """
 
 import os

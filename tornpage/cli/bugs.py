@@ -163,11 +163,11 @@ def holes(hunt: bool, replication: bool, only: str, seconds: float, seed: int, o
     tornpage bugs holes --replication --only R3,R15
     """
     if replication:
-        from tornpage.outcomes.replication_holes import replication_holes_outcome
+        from tornpage.outcomes.replication_holes import REPLICATION_DEFECTS, replication_holes_outcome
 
         if hunt or out is not None:
             refuse("--hunt and --out go without --replication")
-        with steps_progress("showing", total=None, unit="defects") as show_step:
+        with steps_progress("showing", total=REPLICATION_DEFECTS, unit="defects") as show_step:
             outcome, text = replication_holes_outcome(only, progress=show_step)
         emit(outcome, as_json=as_json, text=text)
     from tornpage.outcomes.holes import hunt_outcome, list_outcome

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from tornpage.peers.rocketmq.ha_holes import ReplicationHole
     from tornpage.peers.rocketmq.installing import Release
 
-__all__ = ["replication_holes_outcome"]
+__all__ = ["REPLICATION_DEFECTS", "replication_holes_outcome"]
 
 VERSION = "4.9.3"
+REPLICATION_DEFECTS = 25
+"""Defects that have a schedule."""
 _AT_ONCE = 3
 """Schedules at the same time. Most of their time is waiting."""
 
