@@ -545,7 +545,11 @@ class ClusterTrial:
         return not master.puts and all(
             judge.states_a_finding(node)
             if node in gone
-            else copies[node.number].log == copies[master.number].log and not node.store.dispatch_behind_bytes
+            else not node.store.dispatch_behind_bytes
+            and (
+                copies[node.number].log == copies[master.number].log
+                or not (copies[node.number].kept or copies[master.number].kept)
+            )
             for node in self.nodes
         )
 

@@ -228,6 +228,17 @@ def test_a_dropped_log_leaves_no_queue_numbers(tracker: DirtyTracker) -> None:
     assert [node.end for node in trial.nodes] == [112, 112, 112]
 
 
+def test_logs_without_a_byte_are_equal(tracker: DirtyTracker) -> None:
+    """Regression: a replica without a file was to reach the empty file of its new master.
+
+    Found by `tornpage explore cluster --nodes 3 --states 3000 --seed 403`.
+    """
+    begin = (PutOn(body_bytes=1500), PutOn(body_bytes=2500), FlushNode(), RunAll(1), CleanNode(), RunAll())
+    trial = ran(tracker, *begin, CrashNode(2), ChangeRoles(2), settings=ClusterSettings(nodes=3))
+    trial.finish()
+    assert (trial.nodes[2].begin, trial.nodes[2].end, trial.nodes[0].end) == (4096, 4096, 0)
+
+
 def test_an_empty_file_does_not_keep_a_replica_from_a_later_begin(tracker: DirtyTracker) -> None:
     """Regression: a replica with one empty file refused a master that begins later.
 
