@@ -4,9 +4,9 @@ The real network and the recorded one of the crash lab implement it. A link deli
 and unchanged, until it ends. It may end at any time, with any prefix of the sent bytes delivered.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-__all__ = ["Link", "Listener", "Network"]
+__all__ = ["Link", "Listener", "Network", "WaitingNetwork"]
 
 
 class Link(Protocol):
@@ -50,3 +50,14 @@ class Network(Protocol):
 
     def connect(self, address: str) -> Link | None:
         """Return a link to an address, or None if nothing answers there."""
+
+
+@runtime_checkable
+class WaitingNetwork(Network, Protocol):
+    """A network on which a thread can wait."""
+
+    def wait(self, timeout_ms: int) -> None:
+        """Wait until a link or listener is ready, `wake` is called, or the time is over."""
+
+    def wake(self) -> None:
+        """End the present or the next wait. Every thread may call it."""

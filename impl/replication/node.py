@@ -27,11 +27,11 @@ from tornpage.impl.replication.client import ReplicaClient
 from tornpage.impl.replication.cutting import cut_log
 from tornpage.impl.replication.frames import FrameReader
 from tornpage.impl.replication.generations import TOKEN_BYTES, GenerationsFile, common_point
-from tornpage.impl.replication.link import Network
+from tornpage.impl.replication.link import Network, WaitingNetwork
+from tornpage.impl.replication.node_thread import NodeThread
 from tornpage.impl.replication.requests import ReplicaRequests
 from tornpage.impl.replication.server import ReplicaConnection, ReplicaServer
 from tornpage.impl.replication.settings import ReplicationSettings
-from tornpage.impl.service.runner import Runner, ThreadRunner
 from tornpage.impl.service.running_flags import RunningFlag
 from tornpage.impl.store import MessageStore
 
@@ -40,6 +40,10 @@ __all__ = ["ReplicatedStore"]
 
 def _monotonic_ms() -> int:
     return time.monotonic_ns() // 1_000_000
+
+
+def _nothing() -> None:
+    """Wake no thread: the caller steps the node."""
 
 
 def _random_token() -> bytes:
@@ -78,7 +82,8 @@ class ReplicatedStore:
         self._server: ReplicaServer | None = None
         self._client: ReplicaClient | None = None
         self._guard = parts.of(make_guard)()
-        self._runner: Runner | None = None
+        self._thread: NodeThread | None = None
+        self._wake: Callable[[], None] = _nothing
         self._cut_to: int | None = None
         self._open()
 
@@ -123,6 +128,7 @@ class ReplicatedStore:
             self._now_ms, timeout_ms=config.slave_timeout, in_sync_replicas=self._settings.in_sync_replicas
         )
         requests = self._requests
+        requests.wake = self._wake
         self.store = MessageStore.open(
             self._directory,
             config,
@@ -172,8 +178,8 @@ class ReplicatedStore:
 
     def close(self) -> None:
         """End all links, answer all waiting puts, and close the store. Idempotent."""
-        if self._runner is not None:
-            self._runner.stop()
+        if self._thread is not None:
+            self._thread.stop()
         with self._guard:
             self._close()
 
@@ -197,24 +203,22 @@ class ReplicatedStore:
         """The present role."""
         return self._config.broker_role
 
-    @property
-    def name(self) -> str:
-        """The name of the service."""
-        return "replication"
-
     def start(self) -> None:
-        """Step the node in a thread of its own from now on."""
-        self._runner = self._parts.of(ThreadRunner)(self)
-        self._runner.start(after_ms=0)
+        """Step the node in a thread of its own from now on. The network must be one that can wait."""
+        network = self._network
+        assert isinstance(network, WaitingNetwork)
+        self._wake = self._requests.wake = network.wake
+        self._thread = NodeThread(self.step, network, self._now_ms)
 
-    def step(self, now_ms: int) -> int | None:
+    def step(self, now_ms: int) -> int:
         """Do one round of replication; return when the next is due.
 
         Raises what an open raises if the log has to be cut.
         """
         with self._guard:
             self._step(now_ms)
-        return now_ms + self._settings.poll_interval
+            has_more = self._server is not None and self._server.has_more
+        return now_ms if has_more else now_ms + self._settings.poll_interval
 
     def _step(self, now_ms: int) -> None:
         if self._cut_to is not None:

@@ -27,7 +27,8 @@ class ReplicaRequests:
     """Implements `impl.put.replication.Replicas`.
 
     `now_ms` is the monotonic time in milliseconds, `timeout_ms` the longest time a request waits, and
-    `in_sync_replicas` the number of replicas that have to confirm it. The methods may be called from several threads.
+    `in_sync_replicas` the number of replicas that have to confirm it. `wake` is called after each new request, so that
+    its bytes are sent at once. The methods may be called from several threads.
     """
 
     def __init__(self, now_ms: Callable[[], int], *, timeout_ms: int, in_sync_replicas: int) -> None:
@@ -40,6 +41,7 @@ class ReplicaRequests:
         self._count = 0
         self._closed = False
         self._guard = threading.Lock()
+        self.wake: Callable[[], None] = lambda: None
 
     @property
     def acknowledged_offset(self) -> int | None:
@@ -64,6 +66,7 @@ class ReplicaRequests:
         if self._closed:
             _end(answer, False)
         self._confirm()
+        self.wake()
         return answer
 
     def note(self, replica: bytes, offset: int) -> None:

@@ -68,7 +68,10 @@ class ReplicaState:
 
 
 class ReplicaConnection:
-    """One accepted link. `ended` is the reason once it is closed, else an empty text."""
+    """One accepted link. `ended` is the reason once it is closed, else an empty text.
+
+    `has_more` says whether the last step ended before everything was sent that the link has room for.
+    """
 
     def __init__(
         self,
@@ -87,6 +90,7 @@ class ReplicaConnection:
         self.replica = b""
         self.counts = False
         self.sent = self.received = self.durable = 0
+        self.has_more = False
         self._link = link
         self._store = store
         self._node = node
@@ -196,6 +200,7 @@ class ReplicaConnection:
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def _write(self, now_ms: int) -> None:
+        self.has_more = False
         for _ in range(_FRAMES_PER_STEP):
             if not self._unsent and self._is_streaming:
                 self._unsent = self._next_frame(now_ms)
@@ -205,6 +210,8 @@ class ReplicaConnection:
             if not count:
                 return
             self._unsent, self._sent_ms = self._unsent[count:], now_ms
+        else:
+            self.has_more = True
         if self._is_last and not self._unsent:
             raise BadFrame("the answer to the greeting is sent")
 
@@ -276,6 +283,11 @@ class ReplicaServer:
     def replicas(self) -> tuple[ReplicaState, ...]:
         """The state of each connection."""
         return tuple(each.state for each in self._connections)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a connection has more to send at once."""
+        return any(each.has_more for each in self._connections)
 
     def step(self, now_ms: int) -> None:
         """Accept new links and let each connection read and write once."""

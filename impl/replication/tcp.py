@@ -1,12 +1,15 @@
 """Links over TCP: non-blocking sockets.
 
-An address is `host:port`; without a host name it is loopback. Nothing here waits: a connection that is not yet
-established accepts no bytes, and one that fails has ended.
+An address is `host:port`; without a host name it is loopback. Only `TcpNetwork.wait` waits. A connection that is not
+yet established accepts no bytes, and one that fails has ended.
 """
 
 import contextlib
 import errno
+import os
+import select
 import socket
+import weakref
 
 __all__ = ["TcpLink", "TcpListener", "TcpNetwork"]
 
@@ -16,27 +19,37 @@ _NOT_YET = frozenset({errno.EAGAIN, errno.EINPROGRESS, errno.ENOTCONN, errno.EAL
 
 
 class TcpLink:
-    """One end of a TCP connection."""
+    """One end of a TCP connection. `poller` learns whether the link waits for room to send."""
 
-    def __init__(self, connection: socket.socket, peer: str) -> None:
+    def __init__(self, connection: socket.socket, peer: str, poller: select.epoll) -> None:
         self._socket = connection
         self._peer = peer
+        self._poller = poller
         self._has_ended = False
+        self._is_full = False
+        poller.register(connection, select.EPOLLIN)
 
     @property
     def peer(self) -> str:
         """The address of the other end."""
         return self._peer
 
-    def send(self, data: bytes) -> int:
+    def send(self, data: bytes | memoryview) -> int:
         """Hand bytes to the kernel; return how many it took."""
         if self._has_ended:
             return 0
         try:
-            return self._socket.send(data)
+            count = self._socket.send(data)
         except OSError as error:
             self._note(error)
-            return 0
+            count = 0
+        self._await_room(count < len(data) and not self._has_ended)
+        return count
+
+    def _await_room(self, is_full: bool) -> None:
+        if is_full is not self._is_full:
+            self._is_full = is_full
+            self._poller.modify(self._socket, select.EPOLLIN | (select.EPOLLOUT if is_full else 0))
 
     def receive(self, size_bytes_max: int) -> bytes | None:
         """Return what the kernel has received, b"" without any, None after the end."""
@@ -63,13 +76,15 @@ class TcpLink:
 class TcpListener:
     """A listening socket. `address` has the port that the kernel chose for port 0."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, poller: select.epoll) -> None:
+        self._poller = poller
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind(_host_and_port(address))
             self._socket.listen(_BACKLOG)
             self._socket.setblocking(False)
+            poller.register(self._socket, select.EPOLLIN)
         except BaseException:
             self._socket.close()
             raise
@@ -82,7 +97,7 @@ class TcpListener:
             connection, (host, port) = self._socket.accept()
         except OSError:
             return None
-        return TcpLink(_prepared(connection), f"{host}:{port}")
+        return TcpLink(_prepared(connection), f"{host}:{port}", self._poller)
 
     def close(self) -> None:
         """Close the socket."""
@@ -90,11 +105,25 @@ class TcpListener:
 
 
 class TcpNetwork:
-    """The network of a process."""
+    """The network of a node.
+
+    `address` is where its newest listener listens, with the port that the kernel chose for port 0. One thread at a time
+    may call `wait`; every thread may call `wake`.
+    """
+
+    def __init__(self) -> None:
+        self.address = ""
+        self._poller = select.epoll()
+        self._wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._poller.register(self._wakes, select.EPOLLIN)
+        self._may_sleep = True
+        weakref.finalize(self, os.close, self._wakes)
 
     def listen(self, address: str) -> TcpListener:
         """Listen at an address. Raises OSError."""
-        return TcpListener(address)
+        listener = TcpListener(address, self._poller)
+        self.address = listener.address
+        return listener
 
     def connect(self, address: str) -> TcpLink | None:
         """Begin a connection; return None if it fails at once."""
@@ -105,9 +134,23 @@ class TcpNetwork:
         except OSError:
             code = errno.EINVAL
         if code in (0, errno.EINPROGRESS):
-            return TcpLink(connection, address)
+            return TcpLink(connection, address, self._poller)
         connection.close()
         return None
+
+    def wait(self, timeout_ms: int) -> None:
+        """Wait until a link or listener is ready, `wake` is called, or the time is over."""
+        if any(number == self._wakes for number, _ in self._poller.poll(timeout_ms / 1_000)):
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self._wakes)
+        self._may_sleep = True  # a `wake` from here on ends the next wait
+
+    def wake(self) -> None:
+        """End the present or the next wait."""
+        if self._may_sleep:
+            self._may_sleep = False
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_write(self._wakes, 1)
 
 
 def _prepared(connection: socket.socket) -> socket.socket:

@@ -4,10 +4,9 @@ The logs have to be equal byte for byte. The tests are skipped if no release is 
 Java is missing.
 """
 
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,72 +18,10 @@ from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.peers.rocketmq.installing import Release
+from tornpage.peers.rocketmq.replica import java_node
 
-SOURCE = Path(__file__).resolve().parent.parent / "support" / "peers" / "ReplicaNode.java"
-OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
 CLASSIC: dict[str, Any] = {"protocol": "4.9.3"}
-
-
-class JavaNode:
-    """A Java store in a process of its own."""
-
-    def __init__(self, release: Release, directory: Path, role: str, port: int, master: str = "") -> None:
-        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-        arguments = [str(directory), role, str(FILE_BYTES), str(port), *([master] if master else [])]
-        home = directory.parent / "home"
-        home.mkdir(exist_ok=True)
-        program = ["-Xmx256m", *opened, f"-Duser.home={home}", "-cp", release.classpath, str(SOURCE), *arguments]
-        with (directory.parent / "stderr").open("ab") as errors:
-            self._process = subprocess.Popen(
-                [release.java, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
-        try:
-            self._line("ready")
-        except BaseException:
-            self.kill()
-            raise
-
-    def ask(self, line: str) -> str:
-        """Send a line and return its answer."""
-        self.tell(line)
-        return self.answer(line)
-
-    def tell(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
-
-    def answer(self, line: str) -> str:
-        return self._line(line.split()[0])
-
-    def _line(self, word: str) -> str:
-        assert self._process.stdout is not None
-        while line := self._process.stdout.readline():
-            if line.startswith(word):
-                return line.removeprefix(word).strip()
-        raise AssertionError(f"the Java store ended before {word!r}")
-
-    @property
-    def end(self) -> int:
-        return int(self.ask("state").split()[0])
-
-    def close(self) -> None:
-        self.tell("close")
-        self._line("closed")
-        self._process.wait(30)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.communicate(timeout=30)
-
-
-@contextmanager
-def java(release: Release, directory: Path, role: str, address: str, master: str = "") -> Iterator[JavaNode]:
-    node = JavaNode(release, directory, role, int(address.rpartition(":")[2]), master)
-    try:
-        yield node
-    finally:
-        node.kill()
+java = partial(java_node, file_bytes=FILE_BYTES)
 
 
 def log_of(directory: Path, end: int) -> bytes:

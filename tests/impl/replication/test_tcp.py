@@ -10,7 +10,7 @@ from tests.support.impl.stores import caught_up
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.replication.node import ReplicatedStore
-from tornpage.impl.replication.tcp import TcpListener, TcpNetwork
+from tornpage.impl.replication.tcp import TcpNetwork
 
 MASTER, SLAVE = BrokerRole.SYNC_MASTER, BrokerRole.SLAVE
 
@@ -130,4 +130,4 @@ def test_a_link_to_nobody_has_ended() -> None:
 def test_an_address_without_a_port_is_refused(address: str) -> None:
     assert TcpNetwork().connect(address) is None
     with pytest.raises(OSError, match="no port"):
-        TcpListener(address)
+        TcpNetwork().listen(address)

@@ -12,7 +12,7 @@ from tornpage.impl.parts import Parts
 from tornpage.impl.replication.link import Network
 from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.impl.replication.settings import ReplicationSettings
-from tornpage.impl.replication.tcp import TcpListener, TcpNetwork
+from tornpage.impl.replication.tcp import TcpNetwork
 
 __all__ = ["FILE_BYTES", "PATIENCE_S", "free_address", "node_config", "open_node", "step_until"]
 
@@ -22,9 +22,9 @@ PATIENCE_S = 30.0
 
 def free_address() -> str:
     """Return an address of loopback at which nothing listens."""
-    listener = TcpListener("127.0.0.1:0")
-    listener.close()
-    return listener.address
+    network = TcpNetwork()
+    network.listen("127.0.0.1:0").close()
+    return network.address
 
 
 def node_config(role: BrokerRole) -> MessageStoreConfig:
