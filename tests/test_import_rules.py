@@ -78,6 +78,7 @@ ORDERS = {
         ("assembly",),
         ("store",),
         ("kernels", "replication"),
+        ("serving",),
     ),
     "properties": (
         ("contract", "decode", "interrupts", "promises"),

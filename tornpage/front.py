@@ -18,14 +18,16 @@ from tornpage.impl.message.batch_encoder import BatchEncoder
 from tornpage.impl.message.dispatching import FilterBitMap
 from tornpage.impl.parts import Parts
 
-__all__ = ["MessageStore"]
+__all__ = ["MessageStore", "compiled_parts", "wall_clock_ms"]
 
 
-def _wall_clock_ms() -> int:
+def wall_clock_ms() -> int:
+    """Return the time of the machine in milliseconds since 1970."""
     return time_ns() // 1_000_000
 
 
-def _compiled_parts() -> Parts:
+def compiled_parts() -> Parts:
+    """Return the default parts of a store: its compiled loops."""
     compiled = CompiledParts()
     return Parts(
         {
@@ -52,7 +54,7 @@ class MessageStore(store.MessageStore):
         config: MessageStoreConfig | None = None,
         *,
         files: Files | None = None,
-        clock: Clock = _wall_clock_ms,
+        clock: Clock = wall_clock_ms,
         parts: Parts | None = None,
         listeners: Sequence[MessageArrivingListener] = (),
         filter_bit_map: FilterBitMap | None = None,
@@ -82,7 +84,7 @@ class MessageStore(store.MessageStore):
             config,
             files=files or OsFiles(),
             clock=clock,
-            parts=parts or _compiled_parts(),
+            parts=parts or compiled_parts(),
             listeners=listeners,
             filter_bit_map=filter_bit_map,
             memory_bytes=memory_bytes,

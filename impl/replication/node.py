@@ -149,10 +149,15 @@ class ReplicatedStore:
 
     def _lead(self) -> None:
         store, parts, is_classic = self.store, self._parts, self._settings.protocol == "4.9.3"
-        self._generations.begin(log_begin=store.min_offset, log_end=store.max_offset)
+        listener = self._network.listen(self._settings.ha_listen_address)
+        try:
+            self._generations.begin(log_begin=store.min_offset, log_end=store.max_offset)
+        except BaseException:
+            listener.close()
+            raise
         self._server = self._parts.of(ReplicaServer)(
             store,
-            self._network.listen(self._settings.ha_listen_address),
+            listener,
             self._requests,
             node=self._generations.node,
             generations=self._generations.entries,
@@ -246,13 +251,20 @@ class ReplicatedStore:
     def become(self, role: BrokerRole, *, master: str = "") -> None:
         """Change the role: close the store and open it again.
 
-        `master` is the address for a slave to connect to.
+        `master` is the address for a slave to connect to. Raises what `open` raises, for example if another process
+        listens at the address of this node; the node has its old role then.
         """
         with self._guard:
+            before = self._config, self._settings
             self._close()
             self._config = replace(self._config, broker_role=role)
             self._settings = replace(self._settings, ha_master_address=master)
-            self._open()
+            try:
+                self._open()
+            except BaseException:
+                self._config, self._settings = before
+                self._open()
+                raise
 
     def drain(self) -> int:
         """Refuse puts from now on; return how many bytes no counted replica has received yet.

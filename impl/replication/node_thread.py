@@ -1,4 +1,7 @@
-"""The thread of a node: step, then wait until a link is ready, a put asks for replicas, or a time has come."""
+"""The thread of a node.
+
+It steps the node, then waits until a link is ready, a put asks for replicas, or the next step is due.
+"""
 
 import logging
 import threading
@@ -14,9 +17,9 @@ _PAUSE_AFTER_FAILURE_MS = 1_000
 
 
 class NodeThread:
-    """Steps a node until `stop`. `step` takes the time in milliseconds and returns when the next step is due.
+    """Steps a node until `stop`.
 
-    A failed step is logged and repeated after a second.
+    `step` takes the time in milliseconds and returns when the next step is due. A failed step is logged and repeated after a second.
     """
 
     def __init__(self, step: Callable[[int], int], network: WaitingNetwork, now_ms: Callable[[], int]) -> None:

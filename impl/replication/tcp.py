@@ -85,9 +85,9 @@ class TcpListener:
             self._socket.listen(_BACKLOG)
             self._socket.setblocking(False)
             poller.register(self._socket, select.EPOLLIN)
-        except BaseException:
+        except OSError as error:
             self._socket.close()
-            raise
+            raise OSError(error.errno, error.strerror, address) from error
         host, port = self._socket.getsockname()
         self.address = f"{host}:{port}"
 

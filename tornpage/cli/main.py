@@ -23,6 +23,7 @@ from tornpage.cli.options import Commands
 __all__ = ["cli", "main"]
 
 _COMMANDS = {
+    "ask": "ask a served node: put, get, status, roles",
     "audit": "check a store: commit log, queues and index (Spark only for very large ones)",
     "bench": "measure store, recovery, crash lab and simulator on this machine",
     "board": "test real stores against what they promise",
@@ -44,6 +45,7 @@ _COMMANDS = {
     "prove": "run every kind of check once, briefly (about 5 min), and write a report",
     "replay": "repeat one failure, or judge all saved failures again",
     "report": "build the page of a run directory",
+    "serve": "run a store as a master or a slave until a signal",
     "shrink": "reduce a failing case",
     "sim": "simulate the cost and the risk of flush and preallocation policies",
 }

@@ -1,0 +1,147 @@
+"""The connections of clients to a served node: requests in, answers out, in one thread.
+
+A connection ends at a line that is no request; the client gets the reason first. Memory is bounded: a client has at most
+one incomplete line, `UNANSWERED_MAX` puts without an answer, and about `UNSENT_BYTES_MAX` of answers that it has not
+read. Nothing more is read from it before these numbers fall.
+"""
+
+import logging
+import threading
+from collections import deque
+from concurrent.futures import Future
+
+from tornpage.impl.message.message import PutResult
+from tornpage.impl.replication.link import Link
+from tornpage.impl.replication.tcp import TcpNetwork
+from tornpage.impl.serving.lines import BadLine, LineReader, line_of
+from tornpage.impl.serving.operations import Answer, Operations, put_answer, refusal
+
+__all__ = ["CLIENTS_MAX", "UNANSWERED_MAX", "UNSENT_BYTES_MAX", "ClientServer"]
+
+_LOG = logging.getLogger("tornpage.serving")
+
+CLIENTS_MAX = 64
+UNANSWERED_MAX = 1_024
+UNSENT_BYTES_MAX = 8 << 20
+_READ_BYTES = 64 << 10
+_WAIT_MS = 1_000
+
+
+class ClientServer:
+    """Serves the clients at an address of loopback until `close`. `address` has the port that was chosen.
+
+    Raises OSError if nothing can listen at the address.
+    """
+
+    def __init__(self, address: str, operations: Operations) -> None:
+        self._network = TcpNetwork()
+        self._listener = self._network.listen(address)
+        self.address = self._network.address
+        self._operations = operations
+        self._clients: list[_Client] = []
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._run, name="tornpage-clients", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End all connections. Puts that wait for an answer get none. Idempotent."""
+        self._is_stopped = True
+        self._network.wake()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_stopped:
+            self._network.wait(_WAIT_MS)
+            while (link := self._listener.accept()) is not None:
+                self._accept(link)
+            for client in tuple(self._clients):
+                try:
+                    client.step(self._operations)
+                except Exception as error:
+                    _LOG.exception("client_failed peer=%s", client.peer)
+                    client.end(f"the operation failed: {error}")
+                if client.has_ended:
+                    self._clients.remove(client)
+        self._listener.close()
+        for client in self._clients:
+            client.close()
+
+    def _accept(self, link: Link) -> None:
+        if len(self._clients) >= CLIENTS_MAX:
+            link.send(line_of(refusal(f"there are {CLIENTS_MAX} clients already")))
+            link.close()
+        else:
+            self._clients.append(_Client(link, self._network))
+
+
+class _Client:
+    """One connection."""
+
+    def __init__(self, link: Link, network: TcpNetwork) -> None:
+        self.peer = link.peer
+        self.has_ended = False
+        self._link = link
+        self._network = network
+        self._reader = LineReader()
+        self._requests: deque[Answer] = deque()
+        self._done: deque[Answer] = deque()
+        self._unanswered = 0
+        self._unsent = bytearray()
+        self._is_last = False
+
+    def step(self, operations: Operations) -> None:
+        """Read requests, do them, write answers."""
+        self._write()
+        if not self._is_last and len(self._unsent) < UNSENT_BYTES_MAX:
+            self._read()
+            self._operate(operations)
+        self._write()
+        if self._is_last and not self._unsent:
+            self.close()
+
+    def end(self, reason: str) -> None:
+        """Refuse further requests with a reason, and end the connection once the reason is sent."""
+        self._unsent += line_of(refusal(reason))
+        self._is_last = True
+
+    def close(self) -> None:
+        """End the connection."""
+        self.has_ended = True
+        self._link.close()
+
+    def _read(self) -> None:
+        if self._requests:
+            return  # the limits do not let them be done yet
+        data = self._link.receive(_READ_BYTES)
+        if data is None:
+            self.close()
+            return
+        try:
+            self._requests.extend(self._reader.feed(data))
+        except BadLine as error:
+            self.end(str(error))
+
+    def _operate(self, operations: Operations) -> None:
+        while self._requests and self._unanswered < UNANSWERED_MAX and len(self._unsent) < UNSENT_BYTES_MAX:
+            request = self._requests.popleft()
+            answer = operations.answer(request)
+            if isinstance(answer, Future):
+                self._unanswered += 1
+                answer.add_done_callback(lambda done, request=request: self._put_done(request, done))
+            else:
+                self._answer(request, answer)
+
+    def _put_done(self, request: Answer, done: "Future[PutResult]") -> None:
+        """Note an answer of the store; any thread may call it."""
+        self._done.append({"id": request.get("id"), **put_answer(done.result())})
+        self._network.wake()
+
+    def _answer(self, request: Answer, answer: Answer) -> None:
+        self._unsent += line_of({"id": request.get("id"), **answer})
+
+    def _write(self) -> None:
+        while self._done:
+            self._unanswered -= 1
+            self._unsent += line_of(self._done.popleft())
+        while self._unsent and (count := self._link.send(bytes(self._unsent[:_READ_BYTES]))):
+            del self._unsent[:count]

@@ -1,0 +1,229 @@
+"""What clients can ask of a served node, as JSON objects.
+
+| op | fields | answer |
+|---|---|---|
+| put | topic, body or body64, queue, tags, keys, properties | status, offset, queue_offset, message_id |
+| get | topic, queue, offset, max | status, min, max, next, messages |
+| query | topic, key, max | messages |
+| queues | | queues: topic, queue, min, max of each |
+| commit | group, topic, queue, offset | |
+| progress | group, topic, queue | offset, null without one |
+| flush | | durable, flushed_offset |
+| status | | the status of the node and of its store |
+| drain | | left: bytes that no replica has yet |
+| become | role, master | the status afterwards |
+| follow | master | the status afterwards |
+
+`body` is text, and `body64` bytes in base64. Messages have both if the bytes are UTF-8, else `body64` only. The answer to
+a put comes when the store keeps its promise: after the flush and the confirmation of the replicas, if the
+configuration asks for them.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.errors import StoreError
+from tornpage.impl.message.message import Message, PutResult, StoredMessage
+from tornpage.impl.replication.node import ReplicatedStore
+
+__all__ = ["Answer", "Operations"]
+
+Answer = dict[str, Any]
+Fields = Mapping[str, Any]
+
+_MESSAGES_MAX = 1_000
+_OFFSET_MAX = (1 << 63) - 1
+
+
+class _BadRequest(Exception):
+    """A request with a missing or impossible field."""
+
+
+class Operations:
+    """The operations of one node. `answer` returns at once; an operation that changes roles takes as long as an open."""
+
+    def __init__(self, node: ReplicatedStore) -> None:
+        self._node = node
+        self._known: Mapping[str, Callable[[Fields], Answer]] = {
+            "get": self._get,
+            "query": self._query,
+            "queues": self._queues,
+            "commit": self._commit,
+            "progress": self._progress,
+            "flush": self._flush,
+            "status": self._status,
+            "drain": self._drain,
+            "become": self._become,
+            "follow": self._follow,
+        }
+
+    def answer(self, request: Fields) -> "Answer | Future[PutResult]":
+        """Return the answer to a request, or a future for a put.
+
+        `put_answer` makes an answer of its result.
+        """
+        operation = request.get("op")
+        try:
+            if operation == "put":
+                return self._node.store.put_async(_message(request))
+            if not isinstance(operation, str) or operation not in self._known:
+                return refusal(f"no operation is named {operation!r}; the names are put, {', '.join(self._known)}")
+            return {"ok": True, **self._known[operation](request)}
+        except (_BadRequest, StoreError) as error:
+            return refusal(str(error))
+        except OSError as error:
+            return refusal(f"{error.strerror or error} ({error.filename})")
+
+    # ---- messages ------------------------------------------------------------------------------------------------
+
+    def _get(self, fields: Fields) -> Answer:
+        count = _number(fields, "max", 32, 1, _MESSAGES_MAX)
+        found = self._node.store.get_message(
+            _text(fields, "topic"), _number(fields, "queue", 0), _number(fields, "offset", 0), max_msg_nums=count
+        )
+        with found:
+            messages = [_document(buffer.message()) for buffer in found.messages]
+        return {
+            "status": found.status.name,
+            "min": found.min_offset,
+            "max": found.max_offset,
+            "next": found.next_begin_offset,
+            "messages": messages,
+        }
+
+    def _query(self, fields: Fields) -> Answer:
+        count = _number(fields, "max", 32, 1, _MESSAGES_MAX)
+        with self._node.store.query_message(_text(fields, "topic"), _text(fields, "key"), max_num=count) as found:
+            return {"messages": [_document(buffer.message()) for buffer in found.messages]}
+
+    def _queues(self, _: Fields) -> Answer:
+        store = self._node.store
+        rows = [
+            {
+                "topic": topic,
+                "queue": queue_id,
+                "min": store.min_offset_in_queue(topic, queue_id),
+                "max": store.max_offset_in_queue(topic, queue_id),
+            }
+            for topic, queue_id in store.queues()
+        ]
+        return {"queues": rows}
+
+    # ---- progress of groups --------------------------------------------------------------------------------------
+
+    def _commit(self, fields: Fields) -> Answer:
+        group, topic = _text(fields, "group"), _text(fields, "topic")
+        self._node.store.commit_offset(group, topic, _number(fields, "queue", 0), _number(fields, "offset"))
+        return {}
+
+    def _progress(self, fields: Fields) -> Answer:
+        group, topic = _text(fields, "group"), _text(fields, "topic")
+        return {"offset": self._node.store.query_offset(group, topic, _number(fields, "queue", 0))}
+
+    # ---- the node ------------------------------------------------------------------------------------------------
+
+    def _flush(self, _: Fields) -> Answer:
+        flushed = self._node.store.flush()
+        return {"durable": flushed.durable, "flushed_offset": flushed.flushed_offset}
+
+    def _status(self, _: Fields) -> Answer:
+        return self.status()
+
+    def status(self) -> Answer:
+        """Return the status of the node and of its store."""
+        store = self._node.store
+        return {
+            **self._node.status(),
+            "store": store.directory,
+            "read_only_reason": store.read_only_reason,
+            "dispatch_behind_bytes": store.dispatch_behind_bytes,
+            "dispatch_error": store.dispatch_error,
+            "findings_of_store": [f"{each.severity} {each.code}: {each.message}" for each in store.findings],
+        }
+
+    def _drain(self, _: Fields) -> Answer:
+        return {"left": self._node.drain()}
+
+    def _become(self, fields: Fields) -> Answer:
+        name = _text(fields, "role")
+        if name not in BrokerRole.__members__:
+            raise _BadRequest(f"no role is named {name!r}; the roles are {', '.join(BrokerRole.__members__)}")
+        master = _text(fields, "master") if name == "SLAVE" else ""
+        self._node.become(BrokerRole[name], master=master)
+        return self.status()
+
+    def _follow(self, fields: Fields) -> Answer:
+        self._node.follow(_text(fields, "master"))
+        return self.status()
+
+
+def refusal(sentence: str) -> Answer:
+    """Return the answer to a request that was refused."""
+    return {"ok": False, "error": sentence}
+
+
+def put_answer(result: PutResult) -> Answer:
+    """Return the answer to a put. `ok` says whether the message is stored as the configuration promises."""
+    return {
+        "ok": result.status.name == "PUT_OK",
+        "status": result.status.name,
+        "offset": result.offset,
+        "queue_offset": result.queue_offset,
+        "message_id": result.message_id,
+    }
+
+
+def _message(fields: Fields) -> Message:
+    properties = dict(fields.get("properties") or {})
+    if not all(isinstance(value, str) for value in properties.values()):
+        raise _BadRequest("`properties` has a value that is no text")
+    for name, key in (("TAGS", "tags"), ("KEYS", "keys")):
+        if key in fields:
+            properties[name] = _text(fields, key)
+    return Message(_text(fields, "topic"), _body(fields), _number(fields, "queue", 0, 0, (1 << 31) - 1), properties)
+
+
+def _body(fields: Fields) -> bytes:
+    if "body" in fields:
+        return _text(fields, "body").encode(errors="surrogateescape")
+    try:
+        return base64.b64decode(_text(fields, "body64"), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _BadRequest(f"`body64` is no base64: {error}") from error
+
+
+def _document(message: StoredMessage | None) -> Answer:
+    assert message is not None
+    answer: Answer = {
+        "offset": message.offset,
+        "queue_offset": message.queue_offset,
+        "topic": message.topic,
+        "queue": message.queue_id,
+        "store_timestamp": message.store_timestamp,
+        "message_id": message.message_id,
+        "properties": dict(message.properties),
+        "body64": base64.b64encode(message.body).decode(),
+    }
+    try:
+        answer["body"] = message.body.decode()
+    except UnicodeDecodeError:
+        pass
+    return answer
+
+
+def _text(fields: Fields, name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise _BadRequest(f"`{name}` is missing or no text")
+    return value
+
+
+def _number(fields: Fields, name: str, default: int | None = None, low: int = 0, high: int = _OFFSET_MAX) -> int:
+    value = fields.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise _BadRequest(f"`{name}` is missing or no number from {low} to {high}")
+    return value

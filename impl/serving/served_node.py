@@ -1,0 +1,101 @@
+"""A node with all services of its store and a listener for clients: what a process serves."""
+
+from ipaddress import ip_address
+
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.errors import BadConfig
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.parts import Parts
+from tornpage.impl.replication.node import ReplicatedStore
+from tornpage.impl.replication.settings import ReplicationSettings
+from tornpage.impl.replication.tcp import TcpNetwork
+from tornpage.impl.serving.client_server import ClientServer
+from tornpage.impl.serving.operations import Answer, Operations
+
+__all__ = ["ServedNode"]
+
+
+class ServedNode:
+    """One running node. `address` is that of its clients, `ha_address` that of its replicas, "" for a slave."""
+
+    def __init__(
+        self,
+        directory: str,
+        config: MessageStoreConfig,
+        settings: ReplicationSettings,
+        *,
+        listen: str,
+        may_leave_loopback: bool,
+        files: Files,
+        clock: Clock,
+        parts: Parts,
+    ) -> None:
+        """Open the store in its role and begin to serve.
+
+        `listen` is the address for clients, always on loopback. Replicas of other machines need `may_leave_loopback`
+        and their addresses in `peers`. Raises BadConfig for a wrong address, OSError for one that is in use, and what
+        `MessageStore.open` raises.
+        """
+        _check(config, settings, listen, may_leave_loopback=may_leave_loopback)
+        self._network = TcpNetwork()
+        self._node = ReplicatedStore.open(
+            directory, config, settings, files=files, clock=clock, network=self._network, parts=parts
+        )
+        try:
+            self._operations = Operations(self._node)
+            self._clients = ClientServer(listen, self._operations)
+        except BaseException:
+            self._node.close()
+            raise
+        self.address = self._clients.address
+        self._node.start()
+
+    @property
+    def ha_address(self) -> str:
+        """The address at which replicas connect."""
+        return self._network.address
+
+    def status(self) -> Answer:
+        """Return the status of the node and of its store."""
+        return self._operations.status()
+
+    def close(self) -> str | None:
+        """End the node; return why its end is not a clean one, or None."""
+        self._clients.close()
+        self._node.close()
+        return self._node.store.read_only_reason
+
+
+def _check(config: MessageStoreConfig, settings: ReplicationSettings, listen: str, *, may_leave_loopback: bool) -> None:
+    _require_loopback("listen", listen, "clients are served on loopback only; use a tunnel for others")
+    if config.broker_role is BrokerRole.SLAVE and not settings.ha_master_address:
+        raise BadConfig("master", "", "a SLAVE needs the address of its master")
+    for peer in settings.peers:
+        if not _is_address(peer):
+            raise BadConfig("peers", peer, "use IP addresses without a port, as the listener sees them")
+    if not may_leave_loopback:
+        _require_loopback("ha_listen", settings.ha_listen_address, "allow the network and name the peers")
+    elif not settings.peers and not _is_loopback(_host(settings.ha_listen_address)):
+        raise BadConfig("peers", (), "name the addresses of the replicas; a listener off loopback has to know them")
+
+
+def _require_loopback(name: str, address: str, remedy: str) -> None:
+    if not _is_loopback(_host(address)):
+        raise BadConfig(name, address, remedy)
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("", "localhost") or (_is_address(host) and ip_address(host).is_loopback)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

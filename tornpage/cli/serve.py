@@ -1,0 +1,189 @@
+"""`tornpage serve`."""
+
+import json
+import logging
+import os
+import signal
+import sys
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from tornpage.cli.document import refuse, say, warn
+
+__all__ = ["command"]
+
+_STOP = (signal.SIGINT, signal.SIGTERM)
+_LEVELS = ("debug", "info", "warning")
+
+
+@click.command("serve")
+@click.argument("store", type=click.Path(file_okay=False))
+@click.option(
+    "--role",
+    type=click.Choice(["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]),
+    default="ASYNC_MASTER",
+    show_default=True,
+    help="A SYNC_MASTER answers a put after its replicas have confirmed it.",
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:0",
+    show_default=True,
+    help="Where clients connect, on loopback. Port 0 is any free port; the ready line names it.",
+)
+@click.option(
+    "--ha-listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:10912",
+    show_default=True,
+    help="Where replicas connect while this node is a master.",
+)
+@click.option("--master", metavar="HOST:PORT", default="", help="The master's --ha-listen; required for a SLAVE.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["tornpage", "4.9.3"]),
+    default="tornpage",
+    show_default=True,
+    help="4.9.3 is for a Java broker as the other node.",
+)
+@click.option("--peers", metavar="IP", multiple=True, help="Accept replicas from this address only; can be repeated.")
+@click.option("--allow-network", is_flag=True, help="Let --ha-listen leave loopback. Needs --peers.")
+@click.option("--in-sync-replicas", type=click.IntRange(1, 64), default=1, show_default=True, help="Replicas to ask.")
+@click.option(
+    "--acknowledge",
+    type=click.Choice(["received", "durable"]),
+    default="received",
+    show_default=True,
+    help="A replica confirms what is in its page cache, or what it has synced.",
+)
+@click.option(
+    "--flush",
+    type=click.Choice(["ASYNC_FLUSH", "SYNC_FLUSH"]),
+    default="ASYNC_FLUSH",
+    show_default=True,
+    help="SYNC_FLUSH answers a put after the sync.",
+)
+@click.option(
+    "--set",
+    "assigned",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Another setting of MessageStoreConfig or ReplicationSettings, such as mapped_file_size_commit_log=1048576.",
+)
+@click.option("--log", type=click.Choice(_LEVELS), default="info", show_default=True, help="What standard error gets.")
+@click.option("--json", "as_json", is_flag=True, help="Ready line, status and last line as JSON objects.")
+def command(store: str, **asked: Any) -> None:
+    """Run the store in directory STORE with all its services until SIGTERM or SIGINT.
+
+    \b
+    tornpage serve master --role SYNC_MASTER --ha-listen 127.0.0.1:10912 --listen 127.0.0.1:10911
+    tornpage serve slave --role SLAVE --master 127.0.0.1:10912
+    tornpage ask 127.0.0.1:10911 put topic=T body=hello
+
+    The first line on standard output says that the store is open and where it listens. SIGUSR1 prints the status as
+    JSON. A signal to stop closes the store and exits with 0; the exit code is 2 if the store cannot be opened or did not
+    close cleanly (docs/replication/serve.md).
+    """
+    signals = {*_STOP, signal.SIGUSR1}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread, so that only `sigwait` gets them
+    _log_to_standard_error(asked["log"])
+    node = _opened(store, asked)
+    _print_event(
+        "ready",
+        asked["as_json"],
+        pid=os.getpid(),
+        role=asked["role"],
+        store=os.path.abspath(store),
+        listen=node.address,
+        ha_listen=node.ha_address,
+    )
+    while signal.sigwait(signals) not in _STOP:
+        print(json.dumps(node.status()), flush=True)
+    reason = node.close()
+    if reason is not None:
+        refuse(f"the store did not close cleanly: {reason}")
+    _print_event("closed", asked["as_json"], store=os.path.abspath(store))
+
+
+def _opened(store: str, asked: dict[str, Any]) -> Any:
+    """Return the running node; refuse what cannot run."""
+    from tornpage.front import compiled_parts, wall_clock_ms
+    from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+    from tornpage.impl.errors import StoreError
+    from tornpage.impl.io.os_files import OsFiles
+    from tornpage.impl.serving.served_node import ServedNode
+
+    try:
+        config, settings = _settings(asked["assigned"])
+        config = config(broker_role=BrokerRole[asked["role"]], flush_disk_type=FlushDiskType[asked["flush"]])
+        settings = settings(
+            protocol=asked["protocol"],
+            ha_listen_address=asked["ha_listen"],
+            ha_master_address=asked["master"],
+            peers=tuple(asked["peers"]),
+            in_sync_replicas=asked["in_sync_replicas"],
+            acknowledge=asked["acknowledge"],
+        )
+        return ServedNode(
+            store,
+            config,
+            settings,
+            listen=asked["listen"],
+            may_leave_loopback=asked["allow_network"],
+            files=OsFiles(),
+            clock=wall_clock_ms,
+            parts=compiled_parts(),
+        )
+    except StoreError as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"cannot serve {store}: {error.strerror or error} ({error.filename or 'no file'})")
+
+
+def _settings(assigned: tuple[str, ...]) -> tuple[Any, Any]:
+    """Return functions that make both settings from the options and the assigned values."""
+    from functools import partial
+
+    from tornpage.impl.config.message_store_config import MessageStoreConfig
+    from tornpage.impl.replication.settings import ReplicationSettings
+
+    made: dict[str, dict[str, Any]] = {"config": {}, "settings": {}}
+    kinds = {each.name: ("config", each.default) for each in fields(MessageStoreConfig)}
+    kinds |= {each.name: ("settings", each.default) for each in fields(ReplicationSettings)}
+    for text in assigned:
+        name, _, value = text.partition("=")
+        where, default = kinds.get(name, ("", None))
+        if isinstance(default, bool) and value in ("true", "false"):
+            made[where][name] = value == "true"
+        elif isinstance(default, int | float) and not isinstance(default, bool):
+            try:
+                made[where][name] = type(default)(value)
+            except ValueError:
+                refuse(f"--set {text}: {name} is a number")
+        elif isinstance(default, str) and where:
+            made[where][name] = value
+        else:
+            refuse(f"--set {text}: no setting of this name takes such a value")
+    return partial(MessageStoreConfig, **made["config"]), partial(ReplicationSettings, **made["settings"])
+
+
+def _print_event(event: str, as_json: bool, **facts: Any) -> None:
+    if as_json:
+        text = json.dumps({"event": event, **facts})
+    else:
+        text = " ".join([event, *(f"{name}={value}" for name, value in facts.items() if value != "")])
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        warn(f"the line {event!r} was not printed: {error.strerror or error}")
+
+
+def _log_to_standard_error(level: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logger = logging.getLogger("tornpage")
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
