@@ -19,7 +19,8 @@ _PAUSE_AFTER_FAILURE_MS = 1_000
 class NodeThread:
     """Steps a node until `stop`.
 
-    `step` takes the time in milliseconds and returns when the next step is due. A failed step is logged and repeated after a second.
+    `step` takes the time in milliseconds and returns when the next step is due. A failed step is logged and repeated
+    after a second.
     """
 
     def __init__(self, step: Callable[[int], int], network: WaitingNetwork, now_ms: Callable[[], int]) -> None:

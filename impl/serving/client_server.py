@@ -1,8 +1,8 @@
 """The connections of clients to a served node: requests in, answers out, in one thread.
 
-A connection ends at a line that is no request; the client gets the reason first. Memory is bounded: a client has at most
-one incomplete line, `UNANSWERED_MAX` puts without an answer, and about `UNSENT_BYTES_MAX` of answers that it has not
-read. Nothing more is read from it before these numbers fall.
+A connection ends at a line that is no request; the client gets the reason first. Memory is bounded: a client has at
+most one incomplete line, `UNANSWERED_MAX` puts without an answer, and about `UNSENT_BYTES_MAX` of answers that it has
+not read. Nothing more is read from it before these numbers fall.
 """
 
 import logging

@@ -14,8 +14,8 @@
 | become | role, master | the status afterwards |
 | follow | master | the status afterwards |
 
-`body` is text, and `body64` bytes in base64. Messages have both if the bytes are UTF-8, else `body64` only. The answer to
-a put comes when the store keeps its promise: after the flush and the confirmation of the replicas, if the
+`body` is text, and `body64` bytes in base64. Messages have both if the bytes are UTF-8, else `body64` only. The answer
+to a put comes when the store keeps its promise: after the flush and the confirmation of the replicas, if the
 configuration asks for them.
 """
 
@@ -23,6 +23,7 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from tornpage.impl.config.policy import BrokerRole
@@ -30,7 +31,7 @@ from tornpage.impl.errors import StoreError
 from tornpage.impl.message.message import Message, PutResult, StoredMessage
 from tornpage.impl.replication.node import ReplicatedStore
 
-__all__ = ["Answer", "Operations"]
+__all__ = ["Answer", "Operations", "put_answer", "refusal"]
 
 Answer = dict[str, Any]
 Fields = Mapping[str, Any]
@@ -44,7 +45,10 @@ class _BadRequest(Exception):
 
 
 class Operations:
-    """The operations of one node. `answer` returns at once; an operation that changes roles takes as long as an open."""
+    """The operations of one node.
+
+    `answer` returns at once. Only a change of roles takes as long as an open of the store.
+    """
 
     def __init__(self, node: ReplicatedStore) -> None:
         self._node = node
@@ -208,10 +212,8 @@ def _document(message: StoredMessage | None) -> Answer:
         "properties": dict(message.properties),
         "body64": base64.b64encode(message.body).decode(),
     }
-    try:
+    with suppress(UnicodeDecodeError):
         answer["body"] = message.body.decode()
-    except UnicodeDecodeError:
-        pass
     return answer
 
 

@@ -407,3 +407,29 @@ def _cluster(context: click.Context, /, **asked: Any) -> None:
     tornpage explore cluster --bug RB09        (must be broken)
     """
     _carry_out(exploring.explore_cluster, context, **asked | {"length": asked["length"] or 0})
+
+
+@command.command("pair", short_help="Two processes that replicate, killed.")
+@click.argument("kills", metavar="KILLS", type=click.IntRange(min=1))
+@click.option(
+    "--role",
+    type=click.Choice(["SYNC_MASTER", "ASYNC_MASTER"]),
+    default="SYNC_MASTER",
+    show_default=True,
+    help="Role of the master. An ASYNC_MASTER may lose acknowledged messages at a promotion.",
+)
+@_directory_option
+@options.seed_option
+@options.out_option
+@options.json_option
+@click.pass_context
+def _pair(context: click.Context, /, **asked: Any) -> None:
+    """Run `tornpage serve` as master and slave, put, and kill either process with SIGKILL.
+
+    After a kill the process starts again, or the slave is promoted. Every acknowledged message has to be there.
+
+    \b
+    tornpage explore pair 100 --seed 1
+    tornpage explore pair 20 --role ASYNC_MASTER        (must be broken)
+    """
+    _carry_out(exploring.explore_pair, context, **asked)

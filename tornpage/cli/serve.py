@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tornpage.cli.document import refuse, say, warn
+from tornpage.cli.document import refuse, warn
 
 __all__ = ["command"]
 
@@ -84,8 +84,8 @@ def command(store: str, **asked: Any) -> None:
     tornpage ask 127.0.0.1:10911 put topic=T body=hello
 
     The first line on standard output says that the store is open and where it listens. SIGUSR1 prints the status as
-    JSON. A signal to stop closes the store and exits with 0; the exit code is 2 if the store cannot be opened or did not
-    close cleanly (docs/replication/serve.md).
+    JSON. A signal to stop closes the store and exits with 0. The exit code is 2 if the store cannot be opened or did
+    not close cleanly (docs/replication/serve.md).
     """
     signals = {*_STOP, signal.SIGUSR1}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread, so that only `sigwait` gets them

@@ -25,6 +25,7 @@ __all__ = [
     "explore_damage",
     "explore_interleavings",
     "explore_kills",
+    "explore_pair",
     "explore_recovery",
     "explore_restarts",
     "explore_target",
@@ -62,6 +63,7 @@ class Request:
     every: int | None = None
     nodes: int = 2
     length: int = 0
+    role: str = "SYNC_MASTER"
     writer: "Writer | None" = None
     disk: "Disk" = "posix-strict"
     bug: str = ""
@@ -192,6 +194,29 @@ def explore_kills(request: Request) -> tuple[Outcome, str]:
     except OSError as error:
         refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
     return kills_outcome(report, seed=request.seed, mode=mode)
+
+
+def explore_pair(request: Request) -> tuple[Outcome, str]:
+    """Kill the processes of a pair in a new directory; return outcome and text."""
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.pair.run import run_pair
+    from tornpage.render.pairs import pair_outcome
+
+    assert request.kills is not None
+    try:
+        with counted_progress("killing", total=request.kills, unit="kills") as show:
+            report = run_pair(
+                request.kills,
+                seed=request.seed,
+                role=request.role,
+                directory=request.directory,
+                progress=lambda kills: show(kills, ""),
+            )
+    except HarnessError as error:
+        return at_fault("explore", error, seed=request.seed)
+    except OSError as error:
+        refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
+    return pair_outcome(report, seed=request.seed, role=request.role)
 
 
 def explore_damage(request: Request) -> tuple[Outcome, str]:

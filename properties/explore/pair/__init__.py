@@ -1,0 +1,1 @@
+"""Two processes that replicate over loopback, killed at drawn moments."""

@@ -1,0 +1,79 @@
+"""A node in a process of its own: `tornpage serve`."""
+
+import json
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tornpage.impl.serving.client import Client
+from tornpage.properties.contract import HarnessError
+
+__all__ = ["NodeProcess"]
+
+_OPEN_S = 60.0
+_CLOSE_S = 60.0
+
+
+class NodeProcess:
+    """A running `tornpage serve`. `address` is that of its clients, `ha_address` that of its replicas.
+
+    Its log goes to NAME.log beside the store. Raises HarnessError if the process ends before it is ready.
+    """
+
+    def __init__(self, directory: Path, role: str, ha_address: str, *, master: str = "", options: Sequence[str] = ()):
+        self.directory = directory
+        self.ha_address = ha_address
+        self._log = directory.with_suffix(".log")
+        command = [sys.executable, "-P", "-m", "tornpage", "serve", str(directory), "--json", "--role", role]
+        command += ["--ha-listen", ha_address, *(["--master", master] if master else []), *options]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        try:
+            self.address: str = self._event("ready", _OPEN_S)["listen"]
+        except BaseException:
+            self.kill()
+            raise
+
+    def _event(self, name: str, seconds: float) -> dict[str, Any]:
+        stream = self._process.stdout
+        assert stream is not None
+        line = stream.readline() if select.select([stream], [], [], seconds)[0] else b""
+        if not line:
+            last = self._log.read_text(errors="replace").splitlines()[-1:]
+            raise HarnessError(f"a node was not {name!r} within {seconds:g} s: {''.join(last)}")
+        event: dict[str, Any] = json.loads(line)
+        if event.get("event") != name:
+            raise HarnessError(f"a node printed {event} instead of {name!r}")
+        return event
+
+    def client(self) -> Client:
+        """Return a new connection to the node. Raises OSError."""
+        return Client(self.address, timeout_s=_CLOSE_S)
+
+    def status(self) -> dict[str, Any]:
+        """Return the status of the node. Raises OSError."""
+        with self.client() as client:
+            return client.ask("status")
+
+    def kill(self) -> None:
+        """Kill the process with SIGKILL. Idempotent."""
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def close(self) -> None:
+        """Stop the process with SIGTERM. Raises HarnessError unless it ends cleanly."""
+        self._process.terminate()
+        try:
+            self._event("closed", _CLOSE_S)
+            self._process.wait(_CLOSE_S)
+        except subprocess.TimeoutExpired as error:
+            raise HarnessError(f"a node did not end within {_CLOSE_S:g} s") from error
+        finally:
+            self.kill()
+        if self._process.returncode:
+            raise HarnessError(f"a node ended with exit code {self._process.returncode}")
