@@ -14,6 +14,7 @@ from tornpage.impl.guards import make_guard
 from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.log.commit_log import CommitLog
 from tornpage.impl.log.flushing import FlushRealTime
+from tornpage.impl.log.scan import walk_log
 from tornpage.impl.message.codec import check_record
 from tornpage.impl.message.dispatching import FilterBitMap
 from tornpage.impl.parts import Parts
@@ -185,6 +186,7 @@ def _built(
         record_bytes_max=config.max_message_size,
         written=background.written,
         check=parts.of(check_record),
+        walk=parts.of(walk_log),
     )
     return StoreParts(
         held, commit_log, reput, durability, background, puts, reads, pull_hold, delivery, progress, retention, received

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.log.commit_log import CommitLog
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
-from tornpage.impl.log.scan import RecordChecker
+from tornpage.impl.log.scan import LogWalker, RecordChecker
 from tornpage.impl.message import codec
 from tornpage.impl.service.lifecycle import Lifecycle
 
@@ -52,6 +52,7 @@ class ReceivedRecords:
         record_bytes_max: int,
         written: Callable[[int], None],
         check: RecordChecker,
+        walk: LogWalker,
     ) -> None:
         self._log = log
         self._commit_log = commit_log
@@ -60,6 +61,7 @@ class ReceivedRecords:
         self._unit_bytes_max = min(log.file_bytes, record_bytes_max + _REST_BYTES_MAX)
         self._written = written
         self._check = check
+        self._walk = walk
 
     def append(self, offset: int, data: memoryview) -> Received:
         """Append the whole records at the begin of `data`."""
@@ -68,11 +70,14 @@ class ReceivedRecords:
             return Received(0, refusal, must_empty=refusal is _EMPTY_FILE)
         appended_bytes = 0
         while refusal is None and appended_bytes < len(data):
-            size_bytes, ends_file, refusal = self._next_unit(offset + appended_bytes, data[appended_bytes:])
+            rest, ends_file = data[appended_bytes:], False
+            size_bytes, last = self._whole_records(offset + appended_bytes, rest)
+            if not size_bytes:
+                size_bytes, ends_file, refusal = self._next_unit(offset + appended_bytes, rest)
             if not size_bytes:
                 break
-            unit = data[appended_bytes : appended_bytes + size_bytes]
-            store_timestamp = 0 if ends_file else codec.store_timestamp_of_record(unit, 0)
+            unit = rest[:size_bytes]
+            store_timestamp = 0 if ends_file else codec.store_timestamp_of_record(unit, last)
             try:
                 self._commit_log.append_received(
                     bytearray(unit),
@@ -103,8 +108,20 @@ class ReceivedRecords:
             return f"an empty log cannot begin at {offset}, inside a file of {self._log.file_bytes} bytes"
         return None
 
+    def _whole_records(self, offset: int, data: memoryview) -> tuple[int, int]:
+        """Return the size of the valid whole records at the begin, and where the last of them begins."""
+        room = self._log.file_bytes - offset % self._log.file_bytes
+        some = data[: self._unit_bytes_max]
+        end, _ = self._walk(some, 0, file_bytes=room, base_offset=offset, check=self._check)
+        if end > len(some):
+            return 0, 0
+        last = following = 0
+        while following < end:
+            last, following = following, following + codec.size_of_record(some, following)
+        return end, last
+
     def _next_unit(self, offset: int, data: memoryview) -> tuple[int, bool, str | None]:
-        """Return size of the next record or blank, whether it ends its file, and the refusal.
+        """Return the size of the next record or blank, whether it ends its file, and the refusal.
 
         The size is 0 without a whole one.
         """

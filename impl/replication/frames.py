@@ -70,6 +70,9 @@ class Kind(IntEnum):
     REFUSAL = 6
 
 
+_KINDS = {int(kind): kind for kind in Kind}
+
+
 class Action(IntEnum):
     """What a master answers to a greeting.
 
@@ -217,9 +220,14 @@ class FrameReader:
         """Yield each frame that is complete with these bytes. Raises BadFrame."""
         self._is_moving = self._is_moving or not self._held
         self._held += data
-        while (frame := self._next()) is not None:
-            self._is_moving = True
-            yield frame
+        position = 0
+        try:
+            while (frame := self._frame_at(position)) is not None:
+                self._is_moving = True
+                position += _HEAD.size + len(frame.body)
+                yield frame
+        finally:
+            del self._held[:position]
 
     def check_time(self, now_ms: int, limit_ms: int) -> None:
         """Raise BadFrame if a frame has been incomplete for too long. Call it after each `feed`."""
@@ -233,18 +241,19 @@ class FrameReader:
         if checksum != crc32(data):
             raise BadFrame("the checksum of a frame does not match")
 
-    def _next(self) -> Frame | None:
-        if len(self._held) < _HEAD.size:
+    def _frame_at(self, position: int) -> Frame | None:
+        begin = position + _HEAD.size
+        if len(self._held) < begin:
             return None
-        kind, size_bytes, head_checksum, checksum = _HEAD.unpack_from(self._held)
-        self.check(bytes(self._held[:_CHECKED_BYTES]), head_checksum)
-        if kind not in tuple(Kind) or any(self._held[1:4]):
+        kind, size_bytes, head_checksum, checksum = _HEAD.unpack_from(self._held, position)
+        self.check(bytes(self._held[position : position + _CHECKED_BYTES]), head_checksum)
+        if kind not in _KINDS or any(self._held[position + 1 : position + 4]):
             raise BadFrame(f"no frame has the kind {kind}")
         if size_bytes > self._body_bytes_max:
             raise BadFrame(f"a frame states {size_bytes} bytes, more than {self._body_bytes_max}")
-        if len(self._held) < _HEAD.size + size_bytes:
+        if len(self._held) < begin + size_bytes:
             return None
-        body = bytes(self._held[_HEAD.size : _HEAD.size + size_bytes])
+        with memoryview(self._held) as view:
+            body = bytes(view[begin : begin + size_bytes])
         self.check(body, checksum)
-        del self._held[: _HEAD.size + size_bytes]
-        return Frame(Kind(kind), body)
+        return Frame(_KINDS[kind], body)

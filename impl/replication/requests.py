@@ -6,12 +6,14 @@ times, and lets requests wait one after the other (R18, R19 and R22).
 Source: `GroupTransferService`.
 """
 
-import heapq
 import threading
+from bisect import insort
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import NamedTuple
+
+from tornpage.impl.put.put_answers import LightFuture
 
 __all__ = ["ReplicaRequests"]
 
@@ -28,26 +30,22 @@ class ReplicaRequests:
 
     `now_ms` is the monotonic time in milliseconds, `timeout_ms` the longest time a request waits, and
     `in_sync_replicas` the number of replicas that have to confirm it. `wake` is called after each new request, so that
-    its bytes are sent at once. The methods may be called from several threads.
+    its bytes are sent at once. `acknowledged_offset` is the offset that enough connected replicas have confirmed, None if
+    too few are connected. The methods may be called from several threads.
     """
 
     def __init__(self, now_ms: Callable[[], int], *, timeout_ms: int, in_sync_replicas: int) -> None:
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
         self._in_sync_replicas = in_sync_replicas
+        self.acknowledged_offset: int | None = None
         self._confirmed: dict[bytes, int] = {}
-        self._by_offset: list[_Request] = []
+        self._by_offset: deque[_Request] = deque()
         self._by_deadline: deque[_Request] = deque()
         self._count = 0
         self._closed = False
         self._guard = threading.Lock()
         self.wake: Callable[[], None] = lambda: None
-
-    @property
-    def acknowledged_offset(self) -> int | None:
-        """The offset that enough connected replicas have confirmed; None if too few are connected."""
-        offsets = sorted(self._confirmed.values(), reverse=True)
-        return offsets[self._in_sync_replicas - 1] if len(offsets) >= self._in_sync_replicas else None
 
     @property
     def waiting(self) -> int:
@@ -56,16 +54,21 @@ class ReplicaRequests:
 
     def request(self, next_offset: int) -> "Future[bool]":
         """Return a future: True once enough replicas have everything below an offset."""
-        answer: Future[bool] = Future()
+        answer: LightFuture[bool] = LightFuture()
         with self._guard:
             if not self._closed:
                 self._count += 1
                 request = _Request(next_offset, self._count, self._now_ms() + self._timeout_ms, answer)
-                heapq.heappush(self._by_offset, request)
+                if self._by_offset and next_offset < self._by_offset[-1].offset:
+                    insort(self._by_offset, request)  # another thread was faster after a later append
+                else:
+                    self._by_offset.append(request)
                 self._by_deadline.append(request)
+            acknowledged = self.acknowledged_offset
         if self._closed:
             _end(answer, False)
-        self._confirm()
+        if acknowledged is not None and next_offset <= acknowledged:
+            self._confirm()
         self.wake()
         return answer
 
@@ -73,19 +76,26 @@ class ReplicaRequests:
         """Note that a connected replica has confirmed everything below an offset."""
         with self._guard:
             self._confirmed[replica] = offset
+            self._count_again()
         self._confirm()
 
     def forget(self, replica: bytes) -> None:
         """Note that a replica is not connected any more."""
         with self._guard:
             self._confirmed.pop(replica, None)
+            self._count_again()
+
+    def _count_again(self) -> None:
+        offsets = sorted(self._confirmed.values(), reverse=True)
+        is_enough = len(offsets) >= self._in_sync_replicas
+        self.acknowledged_offset = offsets[self._in_sync_replicas - 1] if is_enough else None
 
     def _confirm(self) -> None:
         done = []
         with self._guard:
             acknowledged = self.acknowledged_offset
             while acknowledged is not None and self._by_offset and self._by_offset[0].offset <= acknowledged:
-                done.append(heapq.heappop(self._by_offset).answer)
+                done.append(self._by_offset.popleft().answer)
         for answer in done:
             _end(answer, True)
 
@@ -97,8 +107,7 @@ class ReplicaRequests:
             while requests and (requests[0].answer.done() or requests[0].deadline_ms <= now_ms):
                 late.append(requests.popleft().answer)
             if late:
-                self._by_offset = [each for each in self._by_offset if each.deadline_ms > now_ms]
-                heapq.heapify(self._by_offset)
+                self._by_offset = deque(each for each in self._by_offset if each.deadline_ms > now_ms)
             due_ms = requests[0].deadline_ms if requests else None
         for answer in late:
             _end(answer, False)
