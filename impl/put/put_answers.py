@@ -39,7 +39,8 @@ class LightFuture(Future[Result]):
     `_done_callbacks`.
 
     A waiter creates the condition and then reads the state. `set_result` sets the state and then looks for the
-    condition. At least one of the two sees the other.
+    condition. At least one of the two sees the other. Callbacks work in the same way without a condition: each is called
+    by the thread that takes it from the list.
     """
 
     _exception = None
@@ -58,9 +59,35 @@ class LightFuture(Future[Result]):
         """Return False."""
         return False
 
+    def cancelled(self) -> bool:
+        """Return False."""
+        return False
+
     def done(self) -> bool:
         """Return whether the result is known."""
         return self._state == FINISHED
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return None once the result is known. Raises TimeoutError after `timeout` seconds."""
+        return None if self._state == FINISHED else super().exception(timeout)
+
+    def add_done_callback(self, fn: Callable[[Future[Result]], object]) -> None:
+        """Call a function with this future once the result is known, at once if it is."""
+        self._done_callbacks.append(fn)
+        if self._state == FINISHED:
+            self._call_back()
+
+    def _call_back(self) -> None:
+        callbacks = self._done_callbacks
+        while callbacks:
+            try:
+                callback = callbacks.pop(0)
+            except IndexError:  # another thread took the last one
+                return
+            try:
+                callback(self)
+            except Exception:
+                _LOG.exception("callback_failed")
 
     def result(self, timeout: float | None = None) -> Result:
         """Return the result once it is known. Raises TimeoutError after `timeout` seconds."""
@@ -77,7 +104,7 @@ class LightFuture(Future[Result]):
                 for waiter in self._waiters:
                     waiter.add_result(self)
                 self._condition.notify_all()
-            self._invoke_callbacks()
+        self._call_back()
 
 
 class PendingAnswer(LightFuture[PutResult]):

@@ -41,8 +41,7 @@ class NodeThread:
     def _run(self) -> None:
         while not self._is_stopped:
             due_ms = self._due_after_step()
-            if (left_ms := due_ms - self._now_ms()) > 0:
-                self._network.wait(left_ms)
+            self._network.wait(max(0, due_ms - self._now_ms()))
 
     def _due_after_step(self) -> int:
         try:

@@ -18,16 +18,33 @@ _BACKLOG = 128
 _NOT_YET = frozenset({errno.EAGAIN, errno.EINPROGRESS, errno.ENOTCONN, errno.EALREADY})
 
 
+class _Poller:
+    """What a thread waits for.
+
+    After a `wait` only the sockets that were ready then are read, since each system call lets other threads of Python
+    run before it returns. Without any `wait` all are.
+    """
+
+    def __init__(self) -> None:
+        self.epoll = select.epoll()
+        self.ready: frozenset[int] | None = None
+
+    def may_read(self, number: int) -> bool:
+        """Whether a socket may have something to read."""
+        return self.ready is None or number in self.ready
+
+
 class TcpLink:
     """One end of a TCP connection. `poller` learns whether the link waits for room to send."""
 
-    def __init__(self, connection: socket.socket, peer: str, poller: select.epoll) -> None:
+    def __init__(self, connection: socket.socket, peer: str, poller: _Poller) -> None:
         self._socket = connection
         self._peer = peer
         self._poller = poller
+        self._number = connection.fileno()
         self._has_ended = False
         self._is_full = False
-        poller.register(connection, select.EPOLLIN)
+        poller.epoll.register(connection, select.EPOLLIN)
 
     @property
     def peer(self) -> str:
@@ -49,12 +66,14 @@ class TcpLink:
     def _await_room(self, is_full: bool) -> None:
         if is_full is not self._is_full:
             self._is_full = is_full
-            self._poller.modify(self._socket, select.EPOLLIN | (select.EPOLLOUT if is_full else 0))
+            self._poller.epoll.modify(self._socket, select.EPOLLIN | (select.EPOLLOUT if is_full else 0))
 
     def receive(self, size_bytes_max: int) -> bytes | None:
         """Return what the kernel has received, b"" without any, None after the end."""
         if self._has_ended:
             return None
+        if not self._poller.may_read(self._number):
+            return b""
         try:
             data = self._socket.recv(size_bytes_max)
         except OSError as error:
@@ -76,7 +95,7 @@ class TcpLink:
 class TcpListener:
     """A listening socket. `address` has the port that the kernel chose for port 0."""
 
-    def __init__(self, address: str, poller: select.epoll) -> None:
+    def __init__(self, address: str, poller: _Poller) -> None:
         self._poller = poller
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
@@ -84,7 +103,7 @@ class TcpListener:
             self._socket.bind(_host_and_port(address))
             self._socket.listen(_BACKLOG)
             self._socket.setblocking(False)
-            poller.register(self._socket, select.EPOLLIN)
+            poller.epoll.register(self._socket, select.EPOLLIN)
         except OSError as error:
             self._socket.close()
             raise OSError(error.errno, error.strerror, address) from error
@@ -93,6 +112,8 @@ class TcpListener:
 
     def accept(self) -> TcpLink | None:
         """Return the next connection, or None."""
+        if not self._poller.may_read(self._socket.fileno()):
+            return None
         try:
             connection, (host, port) = self._socket.accept()
         except OSError:
@@ -113,9 +134,9 @@ class TcpNetwork:
 
     def __init__(self) -> None:
         self.address = ""
-        self._poller = select.epoll()
+        self._poller = _Poller()
         self._wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._poller.register(self._wakes, select.EPOLLIN)
+        self._poller.epoll.register(self._wakes, select.EPOLLIN)
         self._may_sleep = True
         weakref.finalize(self, os.close, self._wakes)
 
@@ -140,7 +161,8 @@ class TcpNetwork:
 
     def wait(self, timeout_ms: int) -> None:
         """Wait until a link or listener is ready, `wake` is called, or the time is over."""
-        if any(number == self._wakes for number, _ in self._poller.poll(timeout_ms / 1_000)):
+        self._poller.ready = frozenset(number for number, _ in self._poller.epoll.poll(timeout_ms / 1_000))
+        if self._wakes in self._poller.ready:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wakes)
         self._may_sleep = True  # a `wake` from here on ends the next wait

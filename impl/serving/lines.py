@@ -39,11 +39,16 @@ class LineReader:
         searched = len(self._held)
         self._held += data
         while (end := self._held.find(b"\n", searched)) >= 0:
+            _check_size(end)
             line, searched = bytes(self._held[:end]), 0
             del self._held[: end + 1]
             yield _object(line)
-        if len(self._held) > LINE_BYTES_MAX:
-            raise BadLine(f"a line has more than {LINE_BYTES_MAX} bytes")
+        _check_size(len(self._held))
+
+
+def _check_size(size_bytes: int) -> None:
+    if size_bytes > LINE_BYTES_MAX:
+        raise BadLine(f"a line has more than {LINE_BYTES_MAX} bytes")
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@
 | query | topic, key, max | messages |
 | queues | | queues: topic, queue, min, max of each |
 | commit | group, topic, queue, offset | |
-| progress | group, topic, queue | offset, null without one |
+| progress | group, topic, queue | offset: the next message of the group, null if nothing is known |
 | flush | | durable, flushed_offset |
 | status | | the status of the node and of its store |
 | drain | | left: bytes that no replica has yet |
@@ -182,7 +182,10 @@ def put_answer(result: PutResult) -> Answer:
 
 
 def _message(fields: Fields) -> Message:
-    properties = dict(fields.get("properties") or {})
+    given = fields.get("properties", {})
+    if not isinstance(given, dict):
+        raise _BadRequest("`properties` is no object")
+    properties = dict(given)
     if not all(isinstance(value, str) for value in properties.values()):
         raise _BadRequest("`properties` has a value that is no text")
     for name, key in (("TAGS", "tags"), ("KEYS", "keys")):
