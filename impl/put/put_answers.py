@@ -39,8 +39,8 @@ class LightFuture(Future[Result]):
     `_done_callbacks`.
 
     A waiter creates the condition and then reads the state. `set_result` sets the state and then looks for the
-    condition. At least one of the two sees the other. Callbacks work in the same way without a condition: each is called
-    by the thread that takes it from the list.
+    condition. At least one of the two sees the other. Callbacks work in the same way without a condition: the thread
+    that takes a callback from the list calls it.
     """
 
     _exception = None

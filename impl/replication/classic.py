@@ -40,11 +40,10 @@ class ClassicConnection(ReplicaConnection):
     _has_sent_data = False
 
     def _read(self, now_ms: int) -> None:
-        data = self._receive(now_ms)
-        self._held += data
-        while len(self._held) >= _OFFSET.size:
-            (offset,) = _OFFSET.unpack_from(self._held)
-            self._held = self._held[_OFFSET.size :]
+        arrived = self._held + self._receive(now_ms)
+        whole = len(arrived) - len(arrived) % _OFFSET.size
+        self._held = arrived[whole:]
+        for (offset,) in _OFFSET.iter_unpack(arrived[:whole]):
             if self._is_streaming:
                 self._report(offset)
             else:

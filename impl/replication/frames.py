@@ -27,6 +27,7 @@ from isal.isal_zlib import crc32
 from tornpage.impl.replication.generations import ENTRIES_MAX, TOKEN_BYTES, Generation
 
 __all__ = [
+    "FRAME_BYTES_MAX",
     "VERSION",
     "Action",
     "BadFrame",
@@ -57,6 +58,8 @@ _OFFSET = struct.Struct(">q")
 _ACK = struct.Struct(">qq")
 _GREETING_BYTES_MAX = _WELCOME.size + _GREETING.size + ENTRIES_MAX * _ENTRY.size
 _SENTENCE_BYTES_MAX = 1024
+FRAME_BYTES_MAX = _HEAD.size + max(_GREETING_BYTES_MAX, _SENTENCE_BYTES_MAX)
+"""Bytes of the longest frame without data."""
 
 
 class Kind(IntEnum):

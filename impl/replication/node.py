@@ -209,11 +209,14 @@ class ReplicatedStore:
         return self._config.broker_role
 
     def start(self) -> None:
-        """Step the node in a thread of its own from now on. The network must be one that can wait."""
+        """Step the node in a thread of its own from now on. Idempotent.
+
+        The network must be one on which a thread can wait.
+        """
         network = self._network
         assert isinstance(network, WaitingNetwork)
         self._wake = self._requests.wake = network.wake
-        self._thread = NodeThread(self.step, network, self._now_ms)
+        self._thread = self._thread or NodeThread(self.step, network, self._now_ms)
 
     def step(self, now_ms: int) -> int:
         """Do one round of replication; return when the next is due.

@@ -30,8 +30,8 @@ class ReplicaRequests:
 
     `now_ms` is the monotonic time in milliseconds, `timeout_ms` the longest time a request waits, and
     `in_sync_replicas` the number of replicas that have to confirm it. `wake` is called after each new request, so that
-    its bytes are sent at once. `acknowledged_offset` is the offset that enough connected replicas have confirmed, None if
-    too few are connected. The methods may be called from several threads.
+    its bytes are sent at once. `acknowledged_offset` is the offset that enough connected replicas have confirmed, None
+    if too few are connected. The methods may be called from several threads.
     """
 
     def __init__(self, now_ms: Callable[[], int], *, timeout_ms: int, in_sync_replicas: int) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tornpage.impl.replication.frames import (
+    FRAME_BYTES_MAX,
     Action,
     BadFrame,
     Frame,
@@ -38,7 +39,7 @@ from tornpage.impl.replication.requests import ReplicaRequests
 from tornpage.impl.replication.settings import ReplicationSettings
 from tornpage.impl.store import MessageStore
 
-__all__ = ["ReplicaConnection", "ReplicaServer", "ReplicaState"]
+__all__ = ["CONNECTION_BYTES_MAX", "ReplicaConnection", "ReplicaServer", "ReplicaState"]
 
 _LOG = logging.getLogger("tornpage.replication")
 
@@ -50,6 +51,8 @@ _FRAMES_PER_STEP = 64
 _FINDINGS_MAX = 100
 _REQUEST_BYTES_MAX = 0
 """A slave sends no data, so its frames are as long as a greeting at most."""
+CONNECTION_BYTES_MAX = 2 * _READ_BYTES + FRAME_BYTES_MAX
+"""Bytes that a connection holds of what its peer has sent: two copies of one read, and one incomplete frame."""
 
 
 @dataclass(frozen=True, slots=True)

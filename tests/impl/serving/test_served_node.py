@@ -137,9 +137,7 @@ def test_a_line_without_an_end_and_too_many_clients_are_refused(
 def test_a_pair_confirms_puts_and_changes_roles(tmp_path: Path) -> None:
     addresses = [free_address(), free_address()]
     first = served(tmp_path / "first", SYNC, ha_listen_address=addresses[0])
-    second = served(
-        tmp_path / "second", SLAVE, ha_listen_address=addresses[1], ha_master_address=addresses[0]
-    )
+    second = served(tmp_path / "second", SLAVE, ha_listen_address=addresses[1], ha_master_address=addresses[0])
     with clients_of(first, second) as (old, new):
         limit = time.monotonic() + PATIENCE_S
         while old.ask("put", topic="T", body="one")["status"] != "PUT_OK":
@@ -158,9 +156,7 @@ def test_a_pair_confirms_puts_and_changes_roles(tmp_path: Path) -> None:
 
 def test_a_change_of_roles_that_fails_keeps_the_old_role(tmp_path: Path) -> None:
     first = served(tmp_path / "first", ASYNC)
-    second = served(
-        tmp_path / "second", SLAVE, ha_listen_address=first.ha_address, ha_master_address=first.ha_address
-    )
+    second = served(tmp_path / "second", SLAVE, ha_listen_address=first.ha_address, ha_master_address=first.ha_address)
     with clients_of(first, second) as (old, new):
         ask_until(new, "joined", True)
         answer = new.ask("become", role="SYNC_MASTER")

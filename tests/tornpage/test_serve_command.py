@@ -1,0 +1,109 @@
+"""Test `tornpage serve` and `tornpage ask` as processes: readiness, requests, signals, refusals."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.support.impl.nodes import free_address
+from tornpage.cli.main import cli
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.explore.pair.node_process import NodeProcess
+from tornpage.properties.explore.pair.run import run_pair
+
+SMALL = ("--set", "mapped_file_size_commit_log=65536")
+PATIENCE_S = 60.0
+
+
+@contextmanager
+def serving(directory: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    command = [sys.executable, "-P", "-m", "tornpage", "serve", str(directory), "--json", *SMALL, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process, json.loads(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(address: str, *arguments: str) -> tuple[int, Any]:
+    done = CliRunner().invoke(cli, ["ask", address, *arguments, "--json"])
+    return done.exit_code, json.loads(done.stdout) if done.stdout else done.stderr
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_node_serves_until_a_signal_and_prints_its_status(stop: signal.Signals, tmp_path: Path) -> None:
+    with serving(tmp_path / "store", "--ha-listen", "127.0.0.1:0") as (process, ready):
+        assert ready["event"] == "ready"
+        assert ready["pid"] == process.pid
+        code, answer = ask(ready["listen"], "put", "topic=T", "queue=0", "body=hello")
+        assert (code, answer["status"]) == (0, "PUT_OK")
+        process.send_signal(signal.SIGUSR1)
+        assert process.stdout is not None
+        status = json.loads(process.stdout.readline())
+        assert (status["role"], status["max_offset"] > 0) == ("ASYNC_MASTER", True)
+        process.send_signal(stop)
+        assert json.loads(process.stdout.readline())["event"] == "closed"
+        assert process.wait(PATIENCE_S) == 0
+    assert not (tmp_path / "store" / "abort").exists()
+
+
+def test_what_cannot_be_served_is_refused_with_one_line(tmp_path: Path) -> None:
+    with serving(tmp_path / "store", "--ha-listen", "127.0.0.1:0") as (_, ready):
+        for directory, arguments, sentence in (
+            ("store", [], "is in use by another process"),
+            ("other", ["--ha-listen", ready["ha_listen"]], f"Address already in use ({ready['ha_listen']})"),
+            ("other", ["--role", "SLAVE"], "needs the address of its master"),
+            ("other", ["--set", "nothing=1"], "no setting of this name"),
+            ("other", ["--set", "slave_timeout=soon"], "is a number"),
+        ):
+            command = [sys.executable, "-P", "-m", "tornpage", "serve", str(tmp_path / directory), *SMALL, *arguments]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert sentence in done.stderr.splitlines()[-1]
+
+
+def test_requests_that_cannot_be_sent_are_refused(tmp_path: Path) -> None:
+    with serving(tmp_path / "store", "--ha-listen", "127.0.0.1:0") as (_, ready):
+        for arguments, sentence in (
+            (("put", "topic"), "no NAME=VALUE"),
+            (("get", "topic=T", "queue=one"), "queue is a number"),
+        ):
+            code, error = ask(ready["listen"], *arguments)
+            assert code == 2
+            assert sentence in error
+        code, answer = ask(ready["listen"], "explode")
+        assert code == 2
+        assert "no operation" in answer["error"]
+    for address in (free_address(), "nowhere", "127.0.0.1:99999"):
+        code, error = ask(address, "status")
+        assert code == 2
+        assert "no answer from" in error
+
+
+def test_a_node_process_that_cannot_open_is_named(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("no directory")
+    with pytest.raises(HarnessError, match="not 'ready'"):
+        NodeProcess(tmp_path / "store", "ASYNC_MASTER", "127.0.0.1:0")
+
+
+@pytest.mark.deep
+def test_a_hundred_kills_of_a_pair_lose_no_acknowledged_message() -> None:
+    report = run_pair(100, seed=2, directory=None, progress=lambda _: None)
+    assert not report.is_vacuous
+    assert (report.lost, report.unequal) == ([], "")
+    assert report.kills.total() == 100
+
+
+@pytest.mark.deep
+def test_kills_of_an_asynchronous_pair_lose_acknowledged_messages() -> None:
+    report = run_pair(20, seed=0, role="ASYNC_MASTER", directory=None, progress=lambda _: None)
+    assert report.lost
