@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tornpage.bench import audit, campaign, group_commit, lab, put, read, recover, sim, targets
+from tornpage.bench import audit, campaign, group_commit, lab, put, read, recover, replication, sim, targets
 from tornpage.bench.figures import Figure, Machine, Skipped, describe_machine
 from tornpage.bench.sizes import FULL, Sizes
 from tornpage.impl.errors import StoreError
@@ -48,6 +48,16 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
         read.query_key_1024,
         read.walk_gb_per_s_1024,
         read.crc_gb_per_s_1024,
+    ),
+    "replication": (
+        replication.replica_async_1024,
+        replication.replica_sync64_1024,
+        replication.replica_transfer_mb_per_s,
+        replication.replica_first_confirmed_s,
+        replication.replica_lag_ms,
+        replication.replica_async_over_java_1024,
+        replication.replica_sync64_over_java_1024,
+        replication.java_first_confirmed_s,
     ),
     "recover": (
         recover.recover_gb_per_s_1024,

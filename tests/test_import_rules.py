@@ -127,7 +127,7 @@ ORDERS = {
     ),
     "bench": (
         ("figures", "sizes"),
-        ("calibration", "campaign", "crashes", "lab", "put", "sim", "targets"),
+        ("calibration", "campaign", "crashes", "lab", "put", "replication", "sim", "targets"),
         ("audit", "experiments", "group_commit", "recover", "validation"),
         ("link", "read"),
         ("suite",),

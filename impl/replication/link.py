@@ -35,6 +35,10 @@ class Link(Protocol):
 class Listener(Protocol):
     """A listening address."""
 
+    @property
+    def address(self) -> str:
+        """The address, with the port that was chosen for port 0."""
+
     def accept(self) -> Link | None:
         """Return the next new link, or None."""
 

@@ -208,6 +208,16 @@ class ReplicatedStore:
         """The present role."""
         return self._config.broker_role
 
+    @property
+    def ha_address(self) -> str:
+        """Where replicas connect to this node, with the port that was chosen; empty for a slave."""
+        return "" if self._server is None else self._server.address
+
+    @property
+    def acknowledged_offset(self) -> int | None:
+        """The offset that enough connected replicas have confirmed; None if too few are connected."""
+        return self._requests.acknowledged_offset
+
     def start(self) -> None:
         """Step the node in a thread of its own from now on. Idempotent.
 
@@ -296,6 +306,7 @@ class ReplicatedStore:
         store = self.store
         return {
             "role": self.role.value,
+            "ha_address": self.ha_address,
             "node": self._generations.node.hex(),
             "min_offset": store.min_offset,
             "max_offset": store.max_offset,

@@ -288,6 +288,11 @@ class ReplicaServer:
         return tuple(each.state for each in self._connections)
 
     @property
+    def address(self) -> str:
+        """The address at which it listens."""
+        return self._listener.address
+
+    @property
     def has_more(self) -> bool:
         """Whether a connection has more to send at once."""
         return any(each.has_more for each in self._connections)

@@ -126,14 +126,9 @@ class TcpListener:
 
 
 class TcpNetwork:
-    """The network of a node.
-
-    `address` is where its newest listener listens, with the port that the kernel chose for port 0. One thread at a time
-    may call `wait`; every thread may call `wake`.
-    """
+    """The network of a node. One thread at a time may call `wait`; every thread may call `wake`."""
 
     def __init__(self) -> None:
-        self.address = ""
         self._poller = _Poller()
         self._wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._poller.epoll.register(self._wakes, select.EPOLLIN)
@@ -142,9 +137,7 @@ class TcpNetwork:
 
     def listen(self, address: str) -> TcpListener:
         """Listen at an address. Raises OSError."""
-        listener = TcpListener(address, self._poller)
-        self.address = listener.address
-        return listener
+        return TcpListener(address, self._poller)
 
     def connect(self, address: str) -> TcpLink | None:
         """Begin a connection; return None if it fails at once."""

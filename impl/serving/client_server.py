@@ -36,7 +36,7 @@ class ClientServer:
     def __init__(self, address: str, operations: Operations) -> None:
         self._network = TcpNetwork()
         self._listener = self._network.listen(address)
-        self.address = self._network.address
+        self.address = self._listener.address
         self._operations = operations
         self._clients: list[_Client] = []
         self._is_stopped = False

@@ -38,9 +38,8 @@ class ServedNode:
         `MessageStore.open` raises.
         """
         _check(config, settings, listen, may_leave_loopback=may_leave_loopback)
-        self._network = TcpNetwork()
         self._node = ReplicatedStore.open(
-            directory, config, settings, files=files, clock=clock, network=self._network, parts=parts
+            directory, config, settings, files=files, clock=clock, network=TcpNetwork(), parts=parts
         )
         try:
             self._operations = Operations(self._node)
@@ -54,7 +53,7 @@ class ServedNode:
     @property
     def ha_address(self) -> str:
         """The address at which replicas connect."""
-        return self._network.address
+        return self._node.ha_address
 
     def status(self) -> Answer:
         """Return the status of the node and of its store."""

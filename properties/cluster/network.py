@@ -123,7 +123,8 @@ class LinkEnd:
 class RecordedListener:
     """A listening address of one node."""
 
-    def __init__(self, close: Callable[[], object]) -> None:
+    def __init__(self, address: str, close: Callable[[], object]) -> None:
+        self.address = address
         self.backlog: list[LinkEnd] = []
         self._close = close
 
@@ -153,7 +154,7 @@ class RecordedNetwork:
 
     def listen(self, node: int, address: str) -> RecordedListener:
         """Listen at an address."""
-        listener = RecordedListener(lambda: self._listeners.pop(address, None))
+        listener = RecordedListener(address, lambda: self._listeners.pop(address, None))
         self._listeners[address] = node, listener
         return listener
 

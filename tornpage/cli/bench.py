@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["bench_outcome", "command"]
 
-ROOMS = ("put", "read", "recover", "lab", "target", "sim", "audit", "campaign")
+ROOMS = ("put", "read", "replication", "recover", "lab", "target", "sim", "audit", "campaign")
 
 
 @click.command("bench")
 @click.argument(
-    "rooms", nargs=-1, type=click.Choice(ROOMS), metavar="[put|read|recover|lab|target|sim|audit|campaign]..."
+    "rooms",
+    nargs=-1,
+    type=click.Choice(ROOMS),
+    metavar="[put|read|replication|recover|lab|target|sim|audit|campaign]...",
 )
 @click.option("--directory", type=click.Path(), default=None, help="Directory for the stores (default: temporary).")
 @click.option(

@@ -82,9 +82,9 @@ def run_pair(
 
 
 def _free_address() -> str:
-    network = TcpNetwork()
-    network.listen("127.0.0.1:0").close()
-    return network.address
+    listener = TcpNetwork().listen("127.0.0.1:0")
+    listener.close()
+    return listener.address
 
 
 class _Pair:

@@ -22,9 +22,9 @@ PATIENCE_S = 30.0
 
 def free_address() -> str:
     """Return an address of loopback at which nothing listens."""
-    network = TcpNetwork()
-    network.listen("127.0.0.1:0").close()
-    return network.address
+    listener = TcpNetwork().listen("127.0.0.1:0")
+    listener.close()
+    return listener.address
 
 
 def node_config(role: BrokerRole) -> MessageStoreConfig:
