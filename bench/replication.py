@@ -1,4 +1,4 @@
-"""Measure a master and its slave over loopback, and a pair of Java stores in the same rounds.
+"""Measure a master and its slave over loopback, beside a pair of Java stores.
 
 The master of our pair is in this process, its slave is `tornpage serve`. The Java pair is two processes of RocketMQ's
 store. Both write log files of the same size below the same directory and flush asynchronously. All messages have 1,024
@@ -72,7 +72,10 @@ def replica_sync64_over_java_1024(directory: str, *, seconds: float, sizes: Size
 
 
 def replica_transfer_mb_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """MB/s (10^6 bytes) of a whole log, from the begin of the connection of an empty slave to its confirmation."""
+    """MB/s (10^6 bytes) at which an empty slave receives a whole log.
+
+    The time is that from the begin of its connection to its last confirmation.
+    """
     with scratch(directory) as place, _master(place, _ASYNC, sizes) as master:
         for _ in range(sizes.puts):
             master.store.put(_MESSAGE)
@@ -103,7 +106,7 @@ def replica_first_confirmed_s(directory: str, *, seconds: float, sizes: Sizes = 
 
 
 def java_first_confirmed_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Seconds from the ready line of a Java slave to the first put that its master answers PUT_OK."""
+    """Seconds from the ready line of a Java slave to the first put answered PUT_OK."""
     del seconds  # one round takes more than five seconds
     release = _release()
 
@@ -118,7 +121,10 @@ def java_first_confirmed_s(directory: str, *, seconds: float, sizes: Sizes = FUL
 
 
 def replica_lag_ms(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Milliseconds from a put of an ASYNC_MASTER to the confirmation of its slave, at 1,000 puts/s (median)."""
+    """Milliseconds from a put of an ASYNC_MASTER to the confirmation of its slave.
+
+    The master takes 1,000 puts/s. A round gives the median of all its puts.
+    """
     with scratch(directory) as place, _pair(place, _ASYNC, sizes) as master:
 
         def one_round() -> float:

@@ -21,7 +21,7 @@ from tornpage.impl.message.batch_encoder import BatchEncoder
 from tornpage.impl.message.dispatching import Dispatched, DispatchRules
 from tornpage.impl.message.message import PutStatus
 
-__all__ = ["CompiledParts", "compiled_batch_encoder"]
+__all__ = ["CompiledParts", "compiled_batch_encoder", "load_compiled_parts"]
 
 _LOG = logging.getLogger("tornpage.store")
 
@@ -43,6 +43,15 @@ def _twins(name: str) -> Any:
     except (ImportError, RuntimeError, OSError, KeyError) as error:
         _LOG.warning("compiled_parts_missing name=%s error=%r", name, str(error))
         return _PLAIN[name]
+
+
+def load_compiled_parts() -> None:
+    """Load all compiled parts, for a process that has to answer in time later.
+
+    It takes about a second of processor time.
+    """
+    for name in _PLAIN:
+        _twins(name)
 
 
 def _encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:

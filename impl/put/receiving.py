@@ -109,7 +109,7 @@ class ReceivedRecords:
         return None
 
     def _whole_records(self, offset: int, data: memoryview) -> tuple[int, int]:
-        """Return the size of the valid whole records at the begin, and where the last of them begins."""
+        """Return the size of the valid whole records at the begin, and where the last begins."""
         room = self._log.file_bytes - offset % self._log.file_bytes
         some = data[: self._unit_bytes_max]
         end, _ = self._walk(some, 0, file_bytes=room, base_offset=offset, check=self._check)

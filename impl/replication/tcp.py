@@ -126,7 +126,10 @@ class TcpListener:
 
 
 class TcpNetwork:
-    """The network of a node. One thread at a time may call `wait`; every thread may call `wake`."""
+    """The network of a node.
+
+    One thread at a time may call `wait`; every thread may call `wake`.
+    """
 
     def __init__(self) -> None:
         self._poller = _Poller()

@@ -28,9 +28,9 @@ _WAIT_MS = 1_000
 
 
 class ClientServer:
-    """Serves the clients at an address of loopback until `close`. `address` has the port that was chosen.
+    """Serves the clients at an address of loopback until `close`.
 
-    Raises OSError if nothing can listen at the address.
+    `address` has the port that the kernel chose for port 0. Raises OSError if nothing can listen at the address.
     """
 
     def __init__(self, address: str, operations: Operations) -> None:

@@ -171,7 +171,10 @@ def refusal(sentence: str) -> Answer:
 
 
 def put_answer(result: PutResult) -> Answer:
-    """Return the answer to a put. `ok` says whether the message is stored as the configuration promises."""
+    """Return the answer to a put.
+
+    `ok` is true for PUT_OK only: the message is stored as the configuration promises.
+    """
     return {
         "ok": result.status.name == "PUT_OK",
         "status": result.status.name,

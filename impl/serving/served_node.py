@@ -17,7 +17,10 @@ __all__ = ["ServedNode"]
 
 
 class ServedNode:
-    """One running node. `address` is that of its clients, `ha_address` that of its replicas, "" for a slave."""
+    """One running node.
+
+    `address` is that of its clients, `ha_address` that of its replicas, empty for a slave.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Test `tornpage serve` and `tornpage ask` as processes: readiness, requests, signals, refusals."""
+"""Test `tornpage serve` as a process, and `tornpage ask`."""
 
 import json
 import signal

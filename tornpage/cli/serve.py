@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from dataclasses import fields
 from typing import Any
 
@@ -114,6 +115,7 @@ def _opened(store: str, asked: dict[str, Any]) -> Any:
     from tornpage.impl.config.policy import BrokerRole, FlushDiskType
     from tornpage.impl.errors import StoreError
     from tornpage.impl.io.os_files import OsFiles
+    from tornpage.impl.kernels.compiled import load_compiled_parts
     from tornpage.impl.serving.served_node import ServedNode
 
     try:
@@ -127,7 +129,7 @@ def _opened(store: str, asked: dict[str, Any]) -> Any:
             in_sync_replicas=asked["in_sync_replicas"],
             acknowledge=asked["acknowledge"],
         )
-        return ServedNode(
+        node = ServedNode(
             store,
             config,
             settings,
@@ -141,6 +143,9 @@ def _opened(store: str, asked: dict[str, Any]) -> Any:
         refuse(str(error))
     except OSError as error:
         refuse(f"cannot serve {store}: {error.strerror or error} ({error.filename or 'no file'})")
+    # beside the services: a replica that loaded them in its 20,000th record would answer its master too late
+    threading.Thread(target=load_compiled_parts, name="tornpage-loading", daemon=True).start()
+    return node
 
 
 def _settings(assigned: tuple[str, ...]) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ _TOPIC = "pair"
 
 
 class Producer:
-    """Puts numbered messages over one connection in a thread, until the connection ends or `stop`.
+    """Puts numbered messages in a thread, until its connection ends or `stop`.
 
     `acknowledged` has the number of each message whose put was answered PUT_OK, and `answers` counts all statuses.
     A message is its number in 9 digits, then filler whose length depends on the number.

@@ -1,4 +1,4 @@
-"""Kill either process of a pair while puts wait for the replica, and look for acknowledged messages.
+"""Kill either process of a pair while puts wait, and look for acknowledged messages.
 
 After a kill of the slave the slave starts again. After a kill of the master either the master starts again, or the
 slave is promoted and the old master starts as its slave. Then the pair has to become equal, and every message that was
@@ -204,6 +204,9 @@ class _Pair:
 
 
 def _log_of(directory: Path) -> dict[str, bytes]:
-    """Return the files of a log that have bytes; one allocated ahead is all zero and may be there on one side only."""
+    """Return the files of a log that have records.
+
+    A file that was allocated ahead is all zero, and may be there on one side only.
+    """
     found = {path.name: path.read_bytes() for path in sorted((directory / "commitlog").iterdir())}
     return {name: data for name, data in found.items() if any(data[:8])}

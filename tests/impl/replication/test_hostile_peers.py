@@ -1,4 +1,7 @@
-"""Test a master against a thousand hostile connections: findings, bounded memory, an undisturbed replica."""
+"""Test a master against a thousand hostile connections.
+
+Each ends with a finding, memory is bounded, and a replica is not disturbed.
+"""
 
 import gc
 import socket
@@ -60,7 +63,10 @@ def connected(address: str, data: bytes, count: int) -> Iterator[None]:
 
 @dataclass
 class Steps:
-    """Steps nodes; each round takes a millisecond of their time, so that no load of the machine ends a link."""
+    """Steps nodes.
+
+    Each round takes a millisecond of their time, so that no load of the machine ends a link.
+    """
 
     now_ms: int = 0
 
