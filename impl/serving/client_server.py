@@ -9,6 +9,7 @@ import logging
 import threading
 from collections import deque
 from concurrent.futures import Future
+from functools import partial
 
 from tornpage.impl.message.message import PutResult
 from tornpage.impl.replication.link import Link
@@ -127,7 +128,7 @@ class _Client:
             answer = operations.answer(request)
             if isinstance(answer, Future):
                 self._unanswered += 1
-                answer.add_done_callback(lambda done, request=request: self._put_done(request, done))
+                answer.add_done_callback(partial(self._put_done, request))
             else:
                 self._answer(request, answer)
 

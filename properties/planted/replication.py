@@ -341,13 +341,13 @@ class _BegunLate(ReplicatedStore):
         super()._lead()
         self._generations.begin = begin  # type: ignore[method-assign]
 
-    def step(self, now_ms: int) -> None:
+    def step(self, now_ms: int) -> int:
         opened = getattr(self, "_opened_end", None)
         if opened is not None and self._server is not None and self.store.max_offset > opened:
             self._opened_end = None
             self._generations.begin(log_begin=0, log_end=self.store.max_offset)
             self._server._generations = self._generations.entries
-        super().step(now_ms)
+        return super().step(now_ms)
 
 
 def _by_number_only(

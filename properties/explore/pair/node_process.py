@@ -20,7 +20,8 @@ _CLOSE_S = 60.0
 class NodeProcess:
     """A running `tornpage serve`.
 
-    `address` is that of its clients, `ha_address` that of its replicas. Its log goes to NAME.log beside the store. Raises HarnessError if the process ends before it is ready.
+    `address` is that of its clients, `ha_address` that of its replicas. Its log goes to NAME.log beside the store.
+    Raises HarnessError if the process ends before it is ready.
     """
 
     def __init__(self, directory: Path, role: str, ha_address: str, *, master: str = "", options: Sequence[str] = ()):

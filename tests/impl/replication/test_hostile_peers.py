@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,7 +120,7 @@ def test_each_kind_ends_with_its_finding(protocol: str, hostile: tuple[str, tupl
 def test_a_thousand_hostile_connections_are_bounded_and_disturb_no_replica(tmp_path: Path) -> None:
     """A connection holds at most `CONNECTION_BYTES_MAX`, whatever its peer sends."""
     address = free_address()
-    times = {"ha_send_heartbeat_interval": 20, "ha_housekeeping_interval": 400}
+    times: dict[str, Any] = {"ha_send_heartbeat_interval": 20, "ha_housekeeping_interval": 400}
     master = open_node(tmp_path / "master", BrokerRole.SYNC_MASTER, address, **times)
     slave = open_node(tmp_path / "slave", BrokerRole.SLAVE, address, **times)
     steps = Steps()
