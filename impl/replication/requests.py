@@ -30,15 +30,14 @@ class ReplicaRequests:
 
     `now_ms` is the monotonic time in milliseconds, `timeout_ms` the longest time a request waits, and
     `in_sync_replicas` the number of replicas that have to confirm it. `wake` is called after each new request, so that
-    its bytes are sent at once. `acknowledged_offset` is the offset that enough connected replicas have confirmed, None
-    if too few are connected. The methods may be called from several threads.
+    its bytes are sent at once. The methods may be called from several threads.
     """
 
     def __init__(self, now_ms: Callable[[], int], *, timeout_ms: int, in_sync_replicas: int) -> None:
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
         self._in_sync_replicas = in_sync_replicas
-        self.acknowledged_offset: int | None = None
+        self._acknowledged: int | None = None
         self._confirmed: dict[bytes, int] = {}
         self._by_offset: deque[_Request] = deque()
         self._by_deadline: deque[_Request] = deque()
@@ -46,6 +45,11 @@ class ReplicaRequests:
         self._closed = False
         self._guard = threading.Lock()
         self.wake: Callable[[], None] = lambda: None
+
+    @property
+    def acknowledged_offset(self) -> int | None:
+        """The offset that enough connected replicas have confirmed; None if too few are connected."""
+        return self._acknowledged
 
     @property
     def waiting(self) -> int:
@@ -64,7 +68,7 @@ class ReplicaRequests:
                 else:
                     self._by_offset.append(request)
                 self._by_deadline.append(request)
-            acknowledged = self.acknowledged_offset
+            acknowledged = self._acknowledged
         if self._closed:
             _end(answer, False)
         if acknowledged is not None and next_offset <= acknowledged:
@@ -88,12 +92,12 @@ class ReplicaRequests:
     def _count_again(self) -> None:
         offsets = sorted(self._confirmed.values(), reverse=True)
         is_enough = len(offsets) >= self._in_sync_replicas
-        self.acknowledged_offset = offsets[self._in_sync_replicas - 1] if is_enough else None
+        self._acknowledged = offsets[self._in_sync_replicas - 1] if is_enough else None
 
     def _confirm(self) -> None:
         done = []
         with self._guard:
-            acknowledged = self.acknowledged_offset
+            acknowledged = self._acknowledged
             while acknowledged is not None and self._by_offset and self._by_offset[0].offset <= acknowledged:
                 done.append(self._by_offset.popleft().answer)
         for answer in done:
