@@ -49,6 +49,8 @@ _COMMANDS = {
     "shrink": "reduce a failing case",
     "sim": "simulate the cost and the risk of flush and preallocation policies",
 }
+_PLACES = {"ask": "nodes.ask", "serve": "nodes.serve"}
+"""The modules of commands that have another name than their command."""
 
 
 @contextmanager
@@ -88,7 +90,7 @@ class _LazyGroup(Commands):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = importlib.import_module(f"tornpage.cli.{cmd_name}").command
+        command = importlib.import_module(f"tornpage.cli.{_PLACES.get(cmd_name, cmd_name)}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -1,0 +1,1 @@
+"""The commands that run a node and talk to one."""
