@@ -52,6 +52,7 @@ def test_commands_options_and_choices_are_offered() -> None:
         "damage",
         "interleavings",
         "kills",
+        "pair",
         "recovery",
         "restarts",
         "target",

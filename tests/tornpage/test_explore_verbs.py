@@ -17,7 +17,7 @@ from tornpage.cli.main import cli
 from tornpage.outcomes import exploring
 from tornpage.outcomes.exploring import Request
 
-VERBS = ("cluster", "crashes", "damage", "interleavings", "kills", "recovery", "restarts", "target")
+VERBS = ("cluster", "crashes", "damage", "interleavings", "kills", "pair", "recovery", "restarts", "target")
 
 
 def run(*arguments: str) -> Result:
