@@ -163,4 +163,4 @@ def test_misuse_is_exit_code_2(arguments: list[str]) -> None:
 def test_help_names_the_rooms() -> None:
     run = CliRunner().invoke(cli, ["bench", "--help"])
     assert run.exit_code == 0
-    assert "[put|read|recover|lab|target|sim|audit|campaign]" in click.unstyle(run.output)
+    assert "[put|read|replication|recover|lab|target|sim|audit|campaign]" in click.unstyle(run.output)
