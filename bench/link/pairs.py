@@ -67,7 +67,7 @@ class _TimedNode(ReplicatedStore):
         self.rounds: list[tuple[int, int, bool]] = []
         super().__init__(*arguments, **options)
 
-    def step(self, now_ms: int) -> int | None:
+    def step(self, now_ms: int) -> int:
         begun_ns, end = perf_counter_ns(), self.store.max_offset
         due_ms = super().step(now_ms)
         self.rounds.append((begun_ns, perf_counter_ns(), self.store.max_offset > end))

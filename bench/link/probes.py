@@ -14,7 +14,7 @@ import numpy as np
 
 from tornpage.sim.distributions import Int64s
 
-__all__ = ["bytes_per_s", "echo", "latencies_ns"]
+__all__ = ["bytes_per_s", "echo", "free_address", "latencies_ns"]
 
 MESSAGE_BYTES = 64
 BULK_BYTES = 16 << 20
@@ -34,6 +34,12 @@ def _echo(port: int) -> None:
             while left > 0:
                 left -= len(peer.recv(1 << 18))
             peer.sendall(_DONE)
+
+
+def free_address() -> str:
+    """Return an address on loopback at which no process listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 @contextmanager

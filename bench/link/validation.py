@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from tornpage.bench.link.pairs import DrivenPair, PairCase, drive_pair
-from tornpage.bench.link.probes import bytes_per_s, echo, latencies_ns
+from tornpage.bench.link.probes import bytes_per_s, echo, free_address, latencies_ns
 from tornpage.bench.validation.scores import Observed, Scores, score
-from tornpage.impl.replication.tcp import TcpListener
 from tornpage.sim.device.empirical import Empirical
 from tornpage.sim.distributions import Int64s
 from tornpage.sim.pair import Link, Pair, replicate
@@ -97,11 +96,9 @@ def measure_round(place: Path, *, number: int, seconds: float, seed: int) -> Lin
     slices = []
     for place_in_order in rng.permutation(len(CASES)).tolist():
         case = CASES[place_in_order]
-        listener = TcpListener("127.0.0.1:0")
-        listener.close()
         directory = place / f"{number}-{place_in_order}"
         directory.mkdir()
-        slices.append(drive_pair(directory, case, address=listener.address, seconds=seconds, seed=seed + number))
+        slices.append(drive_pair(directory, case, address=free_address(), seconds=seconds, seed=seed + number))
     return LinkRound(found, bandwidth, tuple(slices))
 
 

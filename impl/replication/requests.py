@@ -122,7 +122,7 @@ class ReplicaRequests:
         removed = []
         with self._guard:
             while self._by_offset and self._by_offset[0].offset <= offset:
-                removed.append(heapq.heappop(self._by_offset).answer)
+                removed.append(self._by_offset.popleft().answer)
         for answer in removed:
             _end(answer, False)
 

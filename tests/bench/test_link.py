@@ -7,10 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from tornpage.bench.link.pairs import DrivenPair, PairCase, drive_pair
-from tornpage.bench.link.probes import bytes_per_s, echo, latencies_ns
+from tornpage.bench.link.probes import bytes_per_s, echo, free_address, latencies_ns
 from tornpage.bench.link.validation import CASES, LinkRound, validate_link
 from tornpage.cli.main import cli
-from tornpage.impl.replication.tcp import TcpListener
 from tornpage.sim.distributions import Constant
 from tornpage.sim.pair import Link, Pair, replicate
 
@@ -80,9 +79,7 @@ def test_a_link_is_measured() -> None:
 
 @pytest.mark.deep
 def test_a_real_pair_is_measured(tmp_path: Path) -> None:
-    listener = TcpListener("127.0.0.1:0")
-    listener.close()
-    found = drive_pair(tmp_path, PairCase("test", 100), address=listener.address, seconds=0.5, seed=1)
+    found = drive_pair(tmp_path, PairCase("test", 100), address=free_address(), seconds=0.5, seed=1)
     assert (found.answered_ns > found.stored_ns).all()
     assert len(found.appends_ns)
 
