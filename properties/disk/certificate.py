@@ -187,6 +187,8 @@ class _JournalWalk:
         hollow = Image(base.directories, dict.fromkeys(base.files, b""))  # contents are not needed here
         self.state: DiskState = disk_state(hollow, (), 0, disk=disk)
         self.traces = {number: _Trace([("base", len(base.files[path]))]) for path, number in self.state.names.items()}
+        for path, inode in self.state.names.items():
+            self.state.start_size(inode, len(base.files[path]))
         self.operations: list[tuple[int, DirectoryOperation]] = []
         self.durable_since: dict[int, int] = {}
         for number in range(position):
@@ -202,6 +204,7 @@ class _JournalWalk:
                 self.traces[inode].drop(number)
             case Resized(inode, size_bytes):
                 self.traces[inode].sizes.append((number, size_bytes))
+                self.state.note_resized(entry)
             case FileMade(inode):
                 self.traces[inode] = _Trace()
                 self.state.apply(entry)

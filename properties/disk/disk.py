@@ -30,6 +30,7 @@ from tornpage.properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
+from tornpage.properties.disk.resizes import Resizes
 from tornpage.properties.disk.rules import DISK_RULES, DiskRules
 from tornpage.properties.disk.sparse import LARGE_BYTES, large_content
 from tornpage.properties.program.case import Disk
@@ -138,10 +139,17 @@ class DiskState:
         self.halved: list[FileRenamed] = []
         self.unfolded: list[DirectoryOperation] = []
         self._synced_before: set[int | str] = set()
+        self._resizes: dict[int, Resizes] = {}
         self._taken: dict[str, int] = dict.fromkeys(base.files, 1)
         for number, path in enumerate(sorted(base.files)):
             self.inodes[number] = InodeState(path, base.files[path])
             self.names[path] = number
+            self.start_size(number, len(base.files[path]))
+
+    def start_size(self, number: int, size_bytes: int) -> None:
+        """Set the durable size of a file before the first entry, if its content is not in the image."""
+        if self.rules.resize_commits:
+            self._resizes[number] = Resizes(size_bytes)
 
     def _inode_name(self, path: str) -> str:
         self._taken[path] = count = self._taken.get(path, 0) + 1
@@ -180,6 +188,13 @@ class DiskState:
 
     def _resized(self, entry: Resized) -> None:
         self.inodes[entry.inode].sizes.append(entry.size_bytes)
+        self.note_resized(entry)
+
+    def note_resized(self, entry: Resized) -> None:
+        """Note which directory operations came before a change of a size."""
+        if self.rules.resize_commits:
+            resizes = self._resizes.setdefault(entry.inode, Resizes(0))
+            resizes.add(entry.size_bytes, self.pending[-1] if self.pending else None)
 
     def _created(self, entry: FileCreated) -> None:
         self.inodes[entry.inode] = InodeState(self._inode_name(entry.path))
@@ -232,9 +247,11 @@ class DiskState:
         inode.versions.clear()
         inode.freed.clear()
         self._may_commit_logged(number)
+        keeps_rename = self.rules.data_syncs_rename or not data_only
+        resizes = self._resizes.get(number)
+        resized_after = None if resizes is None else resizes.sync(counts_each=keeps_rename)
         if self.rules.commits != "directory" and self.pending:
-            keeps_rename = self.rules.data_syncs_rename or not data_only
-            covered = []
+            covered = [n for n, operation in enumerate(self.pending) if operation is resized_after]
             for n, operation in enumerate(self.pending):
                 if isinstance(operation, FileCreated | FileLinked | FileRenamed) and operation.inode == number:
                     if isinstance(operation, FileRenamed) and self.rules.may_commit_more:
@@ -244,8 +261,8 @@ class DiskState:
                         covered.append(n)
                     elif self.rules.may_commit_more:
                         self._note_optional([n])
-            self._commit(covered)
-        if self.halved and self.rules.commits != "directory" and (self.rules.data_syncs_rename or not data_only):
+            self._commit(sorted(covered))
+        if self.halved and self.rules.commits != "directory" and keeps_rename:
             self.halved = [operation for operation in self.halved if operation.inode != number]
 
     def _sync_directory(self, path: str) -> None:

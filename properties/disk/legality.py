@@ -9,7 +9,9 @@ be compared with docs/contract.md, "Crash model":
    path the directory had at that time. On `journal`, `ext4`, `xfs` and `btrfs` a sync of a directory counts for its
    creation and its renames too. A sync of a file counts for the operations that created, linked or renamed it; on
    `journal` and `ext4` a sync of its data alone counts for its creation only. On `ext4` and `xfs` all operations before
-   a synced one must have survived. On `journal` and `btrfs` those must have survived that an operation depends on:
+   a synced one must have survived, and all before a change of the size of a synced file. On `ext4` a sync of the data
+   alone counts only a change of the size in the inode on the disk. A cut is in the inode at once. A growth may be
+   there at the next sync. On `journal` and `btrfs` those must have survived that an operation depends on:
    earlier ones of the same file or directory, those of the file or directory that durably had its name, and the
    creation of the directories above. A removal of a directory depends on the operations that emptied it. A removal of
    a name does not depend on the other links of the file. On these two a sync of a directory, or of a file renamed in
@@ -56,6 +58,7 @@ from tornpage.properties.disk.legality_files import (
     around,
     file_histories,
     pages_to_check,
+    size_changes,
     unusable,
 )
 from tornpage.properties.disk.legality_names import (
@@ -122,6 +125,7 @@ def _durable_since(base: Image, journal: Sequence[Entry], changes: Changes, posi
     """Return the first barrier for each operation that a barrier before the crash covers."""
     operations = _operations(journal, position)
     since: dict[int, int] = {}
+    sized = size_changes(base, journal[:position]) if disk in WITH_ALL_BEFORE and operations else {}
     for barrier, entry in enumerate(journal[:position]):
         covered: list[int] = []
         if barrier in changes.syncs:
@@ -136,6 +140,9 @@ def _durable_since(base: Image, journal: Sequence[Entry], changes: Changes, posi
             covered = [
                 n for n, o in operations.items() if n < barrier and isinstance(o, naming) and o.inode == entry.inode
             ]
+            for each in sized.get(barrier, []):
+                is_enough = each.in_inode or not (entry.data_only and disk in DATA_SYNC_KEEPS_NO_RENAME)
+                covered += [n for n in operations if is_enough and n < each.entry]
         covered = [n for n in covered if n not in since]
         if covered and disk in WITH_ALL_BEFORE:
             covered = [n for n in operations if n <= max(covered)]

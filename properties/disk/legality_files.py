@@ -26,7 +26,16 @@ from tornpage.properties.disk.journal import (
 if TYPE_CHECKING:
     from tornpage.properties.disk.disk import Image
 
-__all__ = ["PAGE_BYTES", "FileHistory", "around", "file_histories", "pages_to_check", "unusable"]
+__all__ = [
+    "PAGE_BYTES",
+    "FileHistory",
+    "SizeChange",
+    "around",
+    "file_histories",
+    "pages_to_check",
+    "size_changes",
+    "unusable",
+]
 
 PAGE_BYTES = 4096
 _ABOUT_FILES = (PageWritten, PagesDropped, Resized, FileSynced, FileLinked, FileRenamed, FileUnlinked)
@@ -141,6 +150,44 @@ def file_histories(base: Image, journal: Sequence[Entry], position: int) -> dict
             if isinstance(entry, PageFreed):
                 inodes[entry.inode].freed.setdefault(entry.page, []).append(number)
     return inodes
+
+
+@dataclass(frozen=True)
+class SizeChange:
+    """A change of the size of a file.
+
+    `in_inode`: the size in the inode on the disk is certainly another one at the next sync than before the change.
+    """
+
+    entry: int
+    in_inode: bool
+
+
+def size_changes(base: Image, journal: Sequence[Entry]) -> dict[int, list[SizeChange]]:
+    """Return for each successful sync the changes of the size of its file since the sync before."""
+    synced = {inode: len(base.files[path]) for inode, path in enumerate(sorted(base.files))}
+    since: dict[int, list[tuple[int, int]]] = {}
+    found: dict[int, list[SizeChange]] = {}
+    for number, entry in enumerate(journal):
+        if isinstance(entry, Resized):
+            since.setdefault(entry.inode, []).append((number, entry.size_bytes))
+        elif isinstance(entry, FileSynced) and entry.succeeded and entry.inode in since:
+            history = [(-1, synced.get(entry.inode, 0)), *since.pop(entry.inode)]
+            synced[entry.inode] = history[-1][1]
+            found[number] = [SizeChange(history[n][0], _in_inode(history, n)) for n in range(1, len(history))]
+    return found
+
+
+def _in_inode(history: Sequence[tuple[int, int]], changed: int) -> bool:
+    """Whether the inode has, after a change, a size that it could not have before it.
+
+    Before it the inode has any size since the last cut. It takes the size of each cut, and at the end the last size.
+    """
+    sizes = [size for _, size in history]
+    cuts = [n for n in range(1, len(sizes)) if sizes[n] < sizes[n - 1]]
+    possible = sizes[max([0, *(n for n in cuts if n < changed)]) : changed]
+    certain = [sizes[n] for n in cuts if n >= changed] + sizes[-1:]
+    return certain[0] not in possible
 
 
 def around(syncs: Sequence[int], position: int) -> tuple[int | None, int | None]:

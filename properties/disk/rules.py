@@ -27,6 +27,9 @@ class DiskRules:
     a directory commits its own creation too.
 
     `data_syncs_rename`: a sync of the data alone (fdatasync, msync) commits the operations that renamed the file.
+    `resize_commits`: a sync of a file whose size has changed commits all directory operations before that change. If
+    `data_syncs_rename` is not set, a sync of the data alone counts only a size that the inode on the disk did not have
+    before (properties/disk/resizes.py).
     `may_commit_more`: a sync of a directory, or of a renamed file in it, may also commit the operations on the
     directory, in it, and in new directories below it. Any sync may commit a rename or removal in a directory that was
     synced before, and a rename, removal or link of a file that was. A sync of the data of a file may commit its renames
@@ -47,13 +50,14 @@ class DiskRules:
     data_syncs_rename: bool = False
     may_commit_more: bool = False
     splits_moves: bool = False
+    resize_commits: bool = False
 
 
 DISK_RULES: Mapping[Disk, DiskRules] = {
     "posix-strict": DiskRules(splits_moves=True),
     "journal": DiskRules("dependencies", is_ordered=True, cuts_whole=True, may_commit_more=True, splits_moves=True),
-    "ext4": DiskRules("before", is_ordered=True, cuts_whole=True),
-    "xfs": DiskRules("before", is_ordered=True, cuts_whole=True, data_syncs_rename=True),
+    "ext4": DiskRules("before", is_ordered=True, cuts_whole=True, resize_commits=True),
+    "xfs": DiskRules("before", is_ordered=True, cuts_whole=True, data_syncs_rename=True, resize_commits=True),
     "btrfs": DiskRules(
         "dependencies",
         is_ordered=True,

@@ -283,3 +283,82 @@ def test_a_new_directory_of_an_old_name_is_committed_with_the_rename_of_the_old_
     journal: list[Entry] = [DirectoryRenamed("/d", "/n"), DirectoryMade("/d"), DirectorySynced("/d")]
     assert trees(journal, disk) == {frozenset({"/a", "/n/a"})}
     assert forged(journal, disk, {1: False})
+
+
+# ---- syncs of files whose size has changed ---------------------------------------------------------------------------
+
+WITH_ONE_JOURNAL = ("ext4", "xfs")
+UNLINKED: Entry = FileUnlinked(D, "/d/a")
+
+
+@pytest.mark.parametrize("disk", DISK_RULES)
+@pytest.mark.parametrize("data_only", [False, True])
+@pytest.mark.parametrize("size_bytes", [0, 4096])
+def test_a_sync_of_a_resized_file_commits_earlier_operations_on_ext4_and_xfs(
+    disk: Disk, data_only: bool, size_bytes: int
+) -> None:
+    """The file is another one than that of the operation."""
+    change: list[Entry] = [Resized(A, size_bytes)]
+    if not size_bytes:
+        change = [PageWritten(A, 0, b"\0"), *change]
+    journal = [UNLINKED, *change, FileSynced(A, succeeded=True, data_only=data_only)]
+    lost = disk not in (*WITH_ONE_JOURNAL, "kill")
+    assert (frozenset({"/a", "/d/a"}) in trees(journal, disk)) == lost
+    assert bool(forged(journal, disk, {})) != lost
+    failed = [*journal[:-1], FileSynced(A, succeeded=False, data_only=data_only)]
+    assert (frozenset({"/a", "/d/a"}) in trees(failed, disk)) == (disk != "kill")
+    assert bool(forged(failed, disk, {})) == (disk == "kill")
+
+
+@pytest.mark.parametrize("disk", WITH_JOURNAL)
+@pytest.mark.parametrize("data_only", [False, True])
+def test_a_sync_of_a_file_that_kept_its_size_commits_nothing_else(disk: Disk, data_only: bool) -> None:
+    journal: list[Entry] = [UNLINKED, PageWritten(A, 0, b"b"), FileSynced(A, succeeded=True, data_only=data_only)]
+    assert frozenset({"/a", "/d/a"}) in trees(journal, disk)
+    assert not forged(journal, disk, {})
+
+
+@pytest.mark.parametrize("disk", WITH_ONE_JOURNAL)
+def test_operations_after_the_change_of_the_size_may_be_lost(disk: Disk) -> None:
+    """The kernel may have written the change to the journal before the operation."""
+    journal: list[Entry] = [Resized(A, 4096), UNLINKED, FileSynced(A, succeeded=True)]
+    assert frozenset({"/a", "/d/a"}) in trees(journal, disk)
+    assert not forged(journal, disk, {})
+
+
+@pytest.mark.parametrize("disk", WITH_ONE_JOURNAL)
+def test_the_names_that_a_resized_file_commits_include_its_own(disk: Disk) -> None:
+    journal: list[Entry] = [
+        FileRenamed(D, "/d/a", "/d/e"), FileCreated(2, "/c"), Resized(A, 9000), FileCreated(3, "/n"),
+        FileSynced(A, succeeded=True),
+    ]  # fmt: skip
+    assert trees(journal, disk) == {frozenset({"/a", "/d/e", "/c", *more}) for more in ((), ("/n",))}
+    assert forged(journal, disk, {0: False})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "committed"),
+    [
+        ([9000, 1], False),  # the growth need not have reached the inode
+        ([9000, 5000, 1], True),
+        ([9000, 8000], True),
+        ([0, 1], True),
+        ([9000, 8000, 9000], True),
+        ([9000, 1, 8000], True),
+        ([9000, 1, 8000, 1], False),
+    ],
+)
+def test_a_data_sync_on_ext4_counts_sizes_that_the_inode_did_not_have(sizes: list[int], committed: bool) -> None:
+    change: list[Entry] = []
+    for size_bytes in sizes:
+        if not size_bytes:
+            change.append(PageWritten(A, 0, b"\0"))
+        change.append(Resized(A, size_bytes))
+    journal = [UNLINKED, *change, FileSynced(A, succeeded=True, data_only=True)]
+    lost = frozenset({"/a", "/d/a"})
+    assert (lost not in trees(journal, "ext4")) == committed
+    assert bool(forged(journal, "ext4", {})) == committed
+    for disk, data_only in (("ext4", False), ("xfs", True)):
+        whole = [*journal[:-1], FileSynced(A, succeeded=True, data_only=data_only)]
+        assert lost not in trees(whole, disk)  # type: ignore[arg-type]
+        assert forged(whole, disk, {})  # type: ignore[arg-type]

@@ -98,7 +98,8 @@ class Comparison:
     def forgets_a_sync(self) -> bool:
         """Whether synced names that may be lost by the rules were kept each time."""
         return any(
-            rule.endswith("after a sync of the file") and self.seen[rule.replace(" lost ", " kept ")] >= KEPT_MIN
+            rule.endswith(("after a sync of the file", "after a sync of a resized file"))
+            and self.seen[rule.replace(" lost ", " kept ")] >= KEPT_MIN
             for rule in self.never_seen
         )
 

@@ -103,6 +103,8 @@ class _Writer:
                 yield from self._write(number, operation)
             case "truncate":
                 yield from self._resize(number, operation.size_bytes)
+            case "allocate":
+                yield from self._resize(number, max(operation.size_bytes, len(self.contents[number])))
             case "fsync" | "fdatasync" | "msync":
                 yield FileSynced(number, succeeded=True, data_only=operation.kind != "fsync")
             case "fsync_directory":

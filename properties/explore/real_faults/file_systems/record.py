@@ -95,6 +95,8 @@ def _execute(root: str, operation: Operation) -> None:
             _on(path, os.O_RDWR, lambda fd: _write_through_map(fd, operation))
         case "write":
             _on(path, os.O_RDWR, lambda fd: os.pwrite(fd, _bytes_of(operation), operation.position))
+        case "allocate":
+            _on(path, os.O_RDWR, lambda fd: os.posix_fallocate(fd, 0, operation.size_bytes))
         case "write_range":
             _on(path, os.O_RDWR, lambda fd: _write_back(fd, operation))
         case kind:

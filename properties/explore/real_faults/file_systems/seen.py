@@ -8,7 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tornpage.properties.disk.disk import DirectoryOperation, DiskState, InodeState
 from tornpage.properties.disk.images import Choices, kept_sources, surviving_operations
-from tornpage.properties.disk.journal import PAGE_BYTES, Entry, FileCreated, FileLinked, FileRenamed, FileSynced
+from tornpage.properties.disk.journal import (
+    PAGE_BYTES,
+    Entry,
+    FileCreated,
+    FileLinked,
+    FileRenamed,
+    FileSynced,
+    Resized,
+)
 from tornpage.properties.disk.rules import DiskRules
 from tornpage.properties.explore.real_faults.file_systems.file_system import Kind
 
@@ -53,6 +61,8 @@ def legal_rules(rules: DiskRules) -> list[str]:
         found += [f"{what} lost after a sync of the data" for what in ("rename", "link")]
     if rules.commits == "dependencies":
         found.append("synced name kept without earlier ones")
+    if not rules.resize_commits:
+        found.append("earlier name lost after a sync of a resized file")
     if rules.may_commit_more:
         found.append("name kept out of order")
     if rules.splits_moves:
@@ -66,6 +76,7 @@ def rules_seen(state: DiskState, journal: Sequence[Entry], choices: Choices) -> 
     found = {"name kept" if id(operation) in survived else "name lost" for operation in state.pending}
     found.update(_about_order(state, survived))
     found.update(_about_syncs(state.pending, journal, survived))
+    found.update(_about_resizes(state.pending, journal, survived))
     waiting, kept = {id(operation) for operation in state.pending}, kept_sources(state, choices)
     if any(id(move) in kept for move in state.halved if id(move) in survived or id(move) not in waiting):
         found.add("moved file at both names")
@@ -101,6 +112,25 @@ def _about_syncs(pending: Sequence[DirectoryOperation], journal: Sequence[Entry]
             yield f"{what} {fate} after a sync of the file"
         elif own:
             yield f"{what} {fate} after a sync of the data"
+
+
+def _about_resizes(
+    pending: Sequence[DirectoryOperation], journal: Sequence[Entry], survived: set[int]
+) -> Iterator[str]:
+    """Yield the operations before a change of the size of a file and a whole sync of it."""
+    synced: set[int] = set()
+    resized_at = -1
+    for number in reversed(range(len(journal))):
+        entry = journal[number]
+        if isinstance(entry, FileSynced) and entry.succeeded and not entry.data_only:
+            synced.add(entry.inode)
+        elif isinstance(entry, Resized) and entry.inode in synced:
+            resized_at = number
+            break
+    before = {id(entry) for entry in journal[: max(resized_at, 0)]}
+    for operation in pending:
+        if id(operation) in before:
+            yield f"earlier name {'kept' if id(operation) in survived else 'lost'} after a sync of a resized file"
 
 
 def _about_size(inode: InodeState, choices: Choices) -> Iterator[str]:

@@ -29,8 +29,9 @@ class Operation:
     """One operation on a file or directory.
 
     `target` is the new name of a rename or link. A write puts `size_bytes` bytes of `content(tag, ...)` at `position`.
-    For `truncate`, `size_bytes` is the new size. `link_nameless` opens a file without a name (O_TMPFILE), writes
-    `size_bytes` bytes and links it; `link_synced` syncs it before the link.
+    For `truncate`, `size_bytes` is the new size. `allocate` reserves the space
+    up to `size_bytes` (fallocate), and a smaller file grows. `link_nameless` opens a file without a name (O_TMPFILE),
+    writes `size_bytes` bytes and links it; `link_synced` syncs it before the link.
     """
 
     kind: str
@@ -156,6 +157,15 @@ def _truncate(tree: _Tree, rng: random.Random, _: int) -> Operation | None:
     return Operation("truncate", path, size_bytes=size)
 
 
+def _allocate(tree: _Tree, rng: random.Random, _: int) -> Operation | None:
+    if not tree.names:
+        return None
+    path = rng.choice(sorted(tree.names))
+    size = rng.choice((PAGE_BYTES, 4 * PAGE_BYTES, rng.randrange(1, FILE_BYTES_MAX)))
+    tree.resize(path, max(size, tree.size(path)))
+    return Operation("allocate", path, size_bytes=size)
+
+
 def _rename(tree: _Tree, rng: random.Random, _: int) -> Operation | None:
     """Rename within a directory, onto another file half of the time if there is one."""
     if not tree.names:
@@ -253,6 +263,7 @@ _DRAWN: dict[str, tuple[int, Draw]] = {
     "create": (14, _create),
     "write": (24, _write),
     "map": (6, _map),
+    "allocate": (4, _allocate),
     "truncate": (9, _truncate),
     "rename": (9, _rename),
     "move": (5, _move),
