@@ -254,8 +254,8 @@ class DiskState:
             covered = [n for n, operation in enumerate(self.pending) if operation is resized_after]
             for n, operation in enumerate(self.pending):
                 if isinstance(operation, FileCreated | FileLinked | FileRenamed) and operation.inode == number:
-                    if isinstance(operation, FileRenamed) and self.rules.may_commit_more:
-                        for directory in self._directories_of(operation):
+                    if isinstance(operation, FileLinked | FileRenamed) and self.rules.may_commit_more:
+                        for directory in self._directories_with(operation):
                             self._may_commit_below(directory)
                     if keeps_rename or isinstance(operation, FileCreated):
                         covered.append(n)
@@ -284,20 +284,34 @@ class DiskState:
     def _directories_of(self, operation: DirectoryOperation) -> tuple[str, ...]:
         return (directory_of(operation),) if self.tree is None else self.tree.places(operation)
 
+    def _directories_with(self, operation: FileLinked | FileRenamed) -> set[str]:
+        """Return the directories of an operation, and those of all names of its file."""
+        names, _ = self.visible()
+        above = {parent_of(path) for path, inode in names.items() if inode == operation.inode}
+        return {*self._directories_of(operation), *(above if self.tree is None else map(self.tree.at, above))}
+
     def _may_commit_below(self, directory: str) -> None:
-        """Note the pending operations in a directory, and in new directories below it."""
+        """Note the pending operations in a directory, and in new directories below it.
+
+        The links and renames of a file that has a new name there count too.
+        """
         if not self.rules.may_commit_more or not self.pending:
             return
+        below = self._below(directory)
+        named = {o.inode for n in below if isinstance(o := self.pending[n], FileCreated | FileLinked | FileRenamed)}
+        links = [n for n, o in enumerate(self.pending) if isinstance(o, FileLinked | FileRenamed) and o.inode in named]
+        self._note_optional(sorted({*below, *links}))
+
+    def _below(self, directory: str) -> list[int]:
         if self.tree is not None:
-            self._note_optional(self.tree.below(self.pending, directory))
-            return
+            return self.tree.below(self.pending, directory)
         new, below = {directory}, list[int]()
         for number, operation in enumerate(self.pending):
             if directory_of(operation) in new:
                 below.append(number)
                 if isinstance(operation, DirectoryMade):
                     new.add(operation.path)
-        self._note_optional(below)
+        return below
 
     def _may_commit_logged(self, synced: int | str) -> None:
         """Note renames and removals of what earlier syncs covered.

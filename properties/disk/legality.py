@@ -14,8 +14,10 @@ be compared with docs/contract.md, "Crash model":
    there at the next sync. On `journal` and `btrfs` those must have survived that an operation depends on:
    earlier ones of the same file or directory, those of the file or directory that durably had its name, and the
    creation of the directories above. A removal of a directory depends on the operations that emptied it. A removal of
-   a name does not depend on the other links of the file. On these two a sync of a directory, or of a file renamed in
-   it, may commit the operations on the directory, in it, and in new directories below it. Any sync may commit a rename
+   a name does not depend on the other links of the file. On these two a sync of a directory may commit
+   the operations on the directory, in it, and in new directories below it, and the links and renames of the files that
+   have a new name there. A sync of a linked or renamed file may do so for each directory that has or had a name of it.
+   Any sync may commit a rename
    or removal in a directory that was synced before, and a rename, removal or link of a file that was. A sync of the
    data of a file may commit its renames and links. All other operations survive without a sync in their order: if one
    survived, all before it did. After a `kill` all operations survived. No other operation took effect. Everything below
@@ -198,11 +200,23 @@ def _maybe_committed(
             for n, o in operations.items():
                 if n < barrier and n not in earlier and isinstance(o, FileLinked | FileRenamed):
                     own += [n] if o.inode == entry.inode else []
-            places = [side for n in own if isinstance(operations[n], FileRenamed) for side in changes.places(n)]
-        groups = [logged, own, *(_below_new(operations, changes, earlier, barrier, place) for place in places)]
+            places = [side for n in own for side in changes.places(n)]
+            if own:
+                held = entries_after(base, changes, [n for n in operations if n < barrier])
+                places += [above for (above, _), (there, _) in held.items() if there == ("inode", entry.inode)]
+        groups = [logged, own]
+        for place in dict.fromkeys(places):
+            below = _below_new(operations, changes, earlier, barrier, place)
+            files_there = {changes.operations[n].subject for n in below if changes.operations[n].names_file}
+            more = [n for n in operations if n < barrier and n not in earlier and n not in below]
+            groups.append(below + [n for n in more if _renames_or_links(operations[n], changes, n, files_there)])
         for group in groups:
             found.update(_depended_on(operations, changes, group, _holders_after(base, changes, earlier)))
     return found
+
+
+def _renames_or_links(operation: Operation, changes: Changes, n: int, files: set[Subject]) -> bool:
+    return isinstance(operation, FileLinked | FileRenamed) and changes.operations[n].subject in files
 
 
 def _depended_on(

@@ -6,7 +6,9 @@
 A file system is made in an image and mounted over a loop device. strace kills the first open before its first, second,
 third … sync, or after its first, second … rename. The kernel writes everything back before the rename, as it may do at
 any time. The store is opened again and answers one put. At this answer the image is copied, which is a power loss
-that keeps every block that the file system has written. The copy is mounted and the store is opened. Ends with 1 if it
+that keeps every block that the file system has written. It is copied a second time after another program has synced a
+file of its own, which writes the journal of the file system and no data of the store. Each copy is mounted and the store
+is opened. Ends with 1 if it
 does not open or the answered record is missing after one of the kills, with 0 if it is there after each, with 2 if root,
 strace, the file system or the store is missing. With a third argument `open` no record is put: the power is cut after the
 second open, and the store has to open.
@@ -74,10 +76,10 @@ def killed(store, directory, trace, call, number):
     return f"after the rename of {source.removeprefix(directory)} to {target.removeprefix(directory)}"
 
 
-def answered(store, directory, requests, image, copy):
+def answered(store, mount, requests, image, copies):
     """Open the store, send requests, and copy the image after the last answer. Returns whether all were answered."""
     with subprocess.Popen(
-        adapter(store, directory), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        adapter(store, f"{mount}/store"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         start_new_session=True,
     ) as process:  # fmt: skip
         answers = []
@@ -88,13 +90,18 @@ def answered(store, directory, requests, image, copy):
             except BrokenPipeError:
                 break
             answers.append(process.stdout.readline())
-        shutil.copyfile(image, copy)
+        shutil.copyfile(image, copies[0])
+        with open(f"{mount}/other", "wb") as other:
+            other.write(b"other")
+            other.flush()
+            os.fsync(other.fileno())
+        shutil.copyfile(image, copies[1])
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     return len(answers) == len(requests) and all(each and "error" not in each for each in answers)
 
 
-def seen_after(store, kind, copy, mount, *, has_record):
+def seen_after(store, copy, mount, *, has_record):
     """Mount the copy, open the store, and return what is wrong, or ""."""
     run("mount", "-o", "loop", copy, mount)
     try:
@@ -110,7 +117,8 @@ def seen_after(store, kind, copy, mount, *, has_record):
 
 
 def try_all(kind, store, requests, work):
-    image, copy, mount, tried = f"{work}/image", f"{work}/copy", f"{work}/mount", 0
+    image, mount, tried = f"{work}/image", f"{work}/mount", 0
+    copies = {f"{work}/copy": "a power loss", f"{work}/copy2": "the sync of a file of another program and a power loss"}
     os.mkdir(mount)
     for call in (*SYNCS, *RENAMES):
         for number in range(1, TRIES + 1):
@@ -122,7 +130,7 @@ def try_all(kind, store, requests, work):
                 os.mkdir(f"{mount}/store")
                 os.sync()
                 at = killed(store, f"{mount}/store", f"{work}/trace", call, number)
-                whole = at and answered(store, f"{mount}/store", requests, image, copy)
+                whole = at and answered(store, mount, requests, image, list(copies))
             finally:
                 run("umount", mount)
             if not at:
@@ -130,10 +138,11 @@ def try_all(kind, store, requests, work):
             if not whole:
                 continue
             tried += 1
-            if wrong := seen_after(store, kind, copy, mount, has_record=PUT in requests):
-                what = "a put that was answered" if PUT in requests else "a second open"
-                print(f"{kind}, killed {at}, then {what} and a power loss: {wrong}")
-                return 1
+            for copy, what in copies.items():
+                if wrong := seen_after(store, copy, mount, has_record=PUT in requests):
+                    after = "a put that was answered" if PUT in requests else "a second open"
+                    print(f"{kind}, killed {at}, then {after}, {what}: {wrong}")
+                    return 1
     print(f"{store} on {kind} has its record after each of {tried} kills and power losses")
     return 0
 
