@@ -99,7 +99,7 @@ def pinned(ecosystem: Ecosystem, package: str) -> str:
     return found[1].removeprefix("v")
 
 
-_SQLITE = "SQLite documentation, PRAGMA synchronous"
+_SQLITE = "SQLite documentation, pragma.html, PRAGMA synchronous"
 _QUEUES = "persist-queue README"
 
 ROWS: Sequence[Row] = (
@@ -122,48 +122,51 @@ ROWS: Sequence[Row] = (
     Row(
         "sqlite-delete-full", "SQLite", "DELETE, FULL", "python", "",
         "sqlite_log:SqliteLog(journal='delete',sync='full')",
-        "FULL ensures that an operating system crash or power failure will not corrupt the database.",
+        "This ensures that an operating system crash or power failure will not corrupt the database.",
         _SQLITE, reproductions=("unsynced_unlink.py",),
         allowed="Only EXTRA syncs the directory after the journal is deleted.",
     ),
     Row(
         "sqlite-truncate-full", "SQLite", "TRUNCATE, FULL", "python", "",
         "sqlite_log:SqliteLog(journal='truncate',sync='full')",
-        "FULL ensures that an operating system crash or power failure will not corrupt the database.", _SQLITE,
+        "This ensures that an operating system crash or power failure will not corrupt the database.", _SQLITE,
     ),
     Row(
         "sqlite-persist-full", "SQLite", "PERSIST, FULL", "python", "",
         "sqlite_log:SqliteLog(journal='persist',sync='full')",
-        "FULL ensures that an operating system crash or power failure will not corrupt the database.", _SQLITE,
+        "This ensures that an operating system crash or power failure will not corrupt the database.", _SQLITE,
     ),
     Row(
         "sqlite-wal-normal", "SQLite", "WAL, NORMAL", "python", "",
         "sqlite_log:SqliteLog(journal='wal',sync='normal',durable='flush',kill='put')",
-        "A transaction committed in WAL mode with synchronous=NORMAL might roll back following a power loss.", _SQLITE,
+        "A transaction committed in WAL mode with synchronous=NORMAL might roll back following a power loss or system "
+        "crash.", _SQLITE,
     ),
     Row(
         "lmdb-sync", "LMDB", "sync, after a first transaction", "python", "lmdb", "lmdb_log:LmdbLog",
-        "LMDB always flushes the OS buffers upon commit as well, unless the environment was opened with MDB_NOSYNC.",
-        "lmdb.h, mdb_env_sync()",
+        "LMDB always flushes the OS buffers upon commit as well, unless the environment was opened with MDB_NOSYNC or "
+        "in part MDB_NOMETASYNC.", "lmdb.h, mdb_env_sync()",
         part="0.9.36", reproductions=("unsynced.py names lmdb",),
     ),
     Row(
         "lmdb-nometasync", "LMDB", "NOMETASYNC", "python", "lmdb",
         "lmdb_log:LmdbLog(metasync=False,durable='flush',kill='put')",
-        "A system crash may undo the last committed transaction.", "lmdb.h, MDB_NOMETASYNC", part="0.9.36",
+        "This optimization maintains database integrity, but a system crash may undo the last committed transaction.",
+        "lmdb.h, MDB_NOMETASYNC", part="0.9.36",
         disks=("ext4", "journal"),
     ),
     Row(
         "lmdb-nosync", "LMDB", "NOSYNC", "python", "lmdb",
         "lmdb_log:LmdbLog(sync=False,durable='flush',kill='put')",
-        "A system crash can corrupt the database or lose the last transactions.", "lmdb.h, MDB_NOSYNC", part="0.9.36",
+        "This optimization means a system crash can corrupt the database or lose the last transactions if buffers are "
+        "not yet flushed to disk.", "lmdb.h, MDB_NOSYNC", part="0.9.36",
         disks=("ext4", "journal"), reproductions=("unsynced.py data lmdb-nosync",),
         allowed="A system crash can corrupt a database with NOSYNC.",
     ),
     Row(
         "rocksdb-sync", "RocksDB", "WriteOptions.sync", "python", "rocksdict", "rocksdb_log:RocksdbLog",
         "The write will be flushed from the operating system buffer cache before the write is considered complete.",
-        "RocksDB, WriteOptions::sync", part="RocksDB",
+        "RocksDB, WriteOptions::sync", part="RocksDB", reproductions=("current_before_manifest.py rocksdb",),
     ),
     Row(
         "rocksdb-async", "RocksDB", "default writes", "python", "rocksdict",
@@ -178,7 +181,8 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "duckdb", "DuckDB", "default", "python", "duckdb", "duckdb_log:DuckdbLog",
-        "DuckDB provides transactional guarantees (ACID properties).", "DuckDB, Why DuckDB",
+        "DuckDB provides transactional guarantees (ACID properties) through our custom, bulk-optimized Multi-Version "
+        "Concurrency Control (MVCC).", "DuckDB documentation, Why DuckDB",
         reproductions=("duckdb_recovery.py", "unsynced.py names duckdb"),
     ),
     Row(
@@ -201,7 +205,8 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "litequeue", "litequeue", "default (WAL, NORMAL)", "python", "litequeue",
-        "litequeue_log:LitequeueLog(durable='nothing',kill='put')", "None for a power loss.", "litequeue README",
+        "litequeue_log:LitequeueLog(durable='nothing',kill='put')", "None for a power loss.",
+        "litequeue README, which names persistence alone",
     ),
     Row(
         "diskcache-deque", "diskcache", "Deque (synchronous NORMAL)", "python", "diskcache",
@@ -220,7 +225,8 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "shelve-sync", "shelve", "sync() over dbm.dumb", "python", "", "dbm_log:ShelveLog(durable='flush')",
-        "Synchronize the persistent dictionary on disk, if feasible.", "Python documentation, Shelf.sync",
+        "Also empty the cache and synchronize the persistent dictionary on disk, if feasible.",
+        "Python documentation, Shelf.sync",
         reproductions=("unsynced.py data shelve",),
     ),
     Row(
@@ -229,7 +235,8 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "tinydb", "TinyDB", "default", "python", "tinydb", "tinydb_log:TinydbLog(durable='nothing',kill='put')",
-        "None for a power loss.", "TinyDB documentation", reproductions=("half_json.py",),
+        "None for a power loss.", "TinyDB documentation, Why Not Use TinyDB, which names ACID guarantees",
+        reproductions=("half_json.py",),
     ),
     Row(
         "pickledb", "pickleDB", "save() after each set", "python", "pickledb",
@@ -238,27 +245,32 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "bbolt", "bbolt", "default", "go", "go.etcd.io/bbolt", "bbolt sync",
-        "Partially written data pages are ignored in the event of a crash.", "bbolt README",
+        "This two phase write ensures that partially written data pages are ignored in the event of a crash since the "
+        "meta page pointing to them is never written.", "bbolt README, Tx.Commit()",
         reproductions=("unsynced.py names bbolt",),
     ),
     Row(
         "pebble-sync", "Pebble", "WriteOptions.Sync", "go", "github.com/cockroachdb/pebble", "pebble sync",
-        "Setting Sync is required for durability of individual write operations.", "Pebble, WriteOptions",
+        "Setting Sync is required for durability of individual write operations but can result in slower writes.",
+        "Pebble, WriteOptions", reproductions=("current_before_manifest.py pebble",),
     ),
     Row(
         "badger-sync", "badger", "SyncWrites", "go", "github.com/dgraph-io/badger/v4", "badger sync",
-        "Badger would call an additional msync after writes to survive hard reboots.", "badger, WithSyncWrites",
+        "When set to true, Badger would call an additional msync after writes to flush mmap buffer over to disk to "
+        "survive hard reboots.", "badger, WithSyncWrites",
         reproductions=("killed.py badger",),
     ),
     Row(
         "raft-wal", "hashicorp/raft-wal", "default", "go", "github.com/hashicorp/raft-wal", "raft-wal sync",
-        "Crashes at any point must not loose committed log entries.", "raft-wal README, design goals",
-        reproductions=("unsynced.py names raft-wal",),
+        "Crashes at any point must not loose committed log entries or result in a corrupt file, even if in-flight "
+        "sector writes are not atomic.", "raft-wal README, design goals",
+        reproductions=("power_cut.py ext4 raft-wal", "unsynced.py names raft-wal"),
     ),
     Row(
         "etcd-wal", "etcd WAL", "Save", "go", "go.etcd.io/etcd/server/v3", "etcd-wal sync",
-        "WAL is a logical representation of the stable storage.", "etcd, package wal",
-        reproductions=("unsynced.py names etcd-wal",),
+        "WAL is a logical representation of the stable storage.", "etcd, type WAL",
+        disks=("ext4", "xfs", "btrfs", "journal", "posix-strict"),
+        reproductions=("power_cut.py btrfs etcd-wal", "unsynced.py names etcd-wal"),
     ),
     Row(
         "goleveldb-sync", "goleveldb", "WriteOptions.Sync", "go", "github.com/syndtr/goleveldb", "goleveldb sync",
@@ -272,7 +284,7 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "dque", "dque", "default", "go", "github.com/joncrlsn/dque", "dque sync",
-        "Forces an fsync to disk every time you enqueue or dequeue an item.", "dque README",
+        "forces an fsync to disk every time you enqueue or dequeue an item.", "dque README",
         reproductions=("killed.py dque", "zero_tail.py dque", "unsynced.py names dque"),
     ),
     Row(
@@ -282,7 +294,9 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "redb", "redb", "default (Immediate)", "rust", "redb", "redb sync",
-        "Commits with this durability level are guaranteed to be persistent.", "redb, Durability::Immediate",
+        "Commits with this durability level are guaranteed to be persistent as soon as WriteTransaction::commit "
+        "returns.",
+        "redb, Durability::Immediate",
         reproductions=("unsynced.py names redb",),
     ),
     Row(
@@ -292,7 +306,8 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "fjall-syncall", "fjall", "PersistMode::SyncAll", "rust", "fjall", "fjall sync",
-        "Flushes data + metadata using fsync.", "fjall, PersistMode",
+        "Flushes data + metadata using fsync.", "fjall, PersistMode::SyncAll",
+        reproductions=("power_cut.py ext4 fjall open", "torn_put.py fjall"),
     ),
     Row(
         "mrecordlog", "mrecordlog", "SyncPolicy::OnAppend", "rust", "mrecordlog", "mrecordlog sync",

@@ -288,10 +288,17 @@ def _kept(row: "Row", disk: str, out: Path) -> RowResult | None:
 def _reproductions(row: "Row", disk: str) -> Iterator[str]:
     """Yield the reproductions of a row for a disk.
 
-    Those about names that were not synced apply to the disk on which names are lost singly.
+    Those about names that were not synced apply to the disk on which names are lost singly. One on a real file system
+    applies to the disk of this file system and to the weaker disks.
     """
     for each in row.reproductions:
-        if disk == "posix-strict" or not each.startswith(("unsynced.py names", "sqlite_wal_tail.py")):
+        program, *arguments = each.split()
+        if disk == "posix-strict":
+            yield each
+        elif program == "power_cut.py":
+            if disk == "journal" or disk == arguments[0]:
+                yield each
+        elif not each.startswith(("unsynced.py names", "sqlite_wal_tail.py", "current_before_manifest.py")):
             yield each
 
 

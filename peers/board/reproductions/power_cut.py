@@ -5,13 +5,14 @@
 
 A file system is made in an image and mounted over a loop device. strace kills the first open before its first, second,
 third … sync, or after its first, second … rename. The kernel writes everything back before the rename, as it may do at
-any time. The store is opened again and answers one put. At this answer the image is copied, which is a power loss
-that keeps every block that the file system has written. It is copied a second time after another program has synced a
-file of its own, which writes the journal of the file system and no data of the store. Each copy is mounted and the store
-is opened. Ends with 1 if it
-does not open or the answered record is missing after one of the kills, with 0 if it is there after each, with 2 if root,
-strace, the file system or the store is missing. With a third argument `open` no record is put: the power is cut after the
-second open, and the store has to open.
+any time. The store is opened again and answers one put. At this answer the image is copied, which is a power loss that
+keeps every block that the file system has written. It is copied a second time after another program has synced a file
+of its own. This sync writes the journal of the file system and no data of the store. Each copy is mounted and the store
+is opened.
+
+Ends with 1 if the store does not open or the answered record is missing after one of the kills, with 0 if the record is
+there after each, with 2 if root, strace, the file system or the store is missing. With a third argument `open` no
+record is put: the power is cut after the second open, and the store has to open.
 
 Adapters in Go and Rust are the programs named by BOARD_GO and BOARD_RUST; they speak JSON lines.
 """
@@ -69,7 +70,9 @@ def killed(store, directory, trace, call, number):
     with open(trace) as file:
         lines = [line for line in file if f"{call}(" in line]
     if call in SYNCS:
-        return f"before {call} {number} of {lines[-1].partition('<')[2].partition('>')[0].removeprefix(directory) or '/'}"
+        return (
+            f"before {call} {number} of {lines[-1].partition('<')[2].partition('>')[0].removeprefix(directory) or '/'}"
+        )
     source, target = re.findall(r'"([^"]*)"', lines[-1])
     os.sync()
     os.rename(source, target)
@@ -79,8 +82,8 @@ def killed(store, directory, trace, call, number):
 def answered(store, mount, requests, image, copies):
     """Open the store, send requests, and copy the image after the last answer. Returns whether all were answered."""
     with subprocess.Popen(
-        adapter(store, f"{mount}/store"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        start_new_session=True,
+        adapter(store, f"{mount}/store"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
     ) as process:  # fmt: skip
         answers = []
         for request in requests:
