@@ -37,6 +37,15 @@ def test_key_value_skeleton_builds_and_holds(language: str, tmp_path: Path, monk
     builds_and_holds(language, "key-value", tmp_path, monkeypatch)
 
 
+@pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
+@pytest.mark.parametrize("shape", ["queue", "log", "file"])
+@pytest.mark.parametrize("language", ["c", *(pytest.param(each, marks=pytest.mark.deep) for each in ("rust", "java"))])
+def test_skeleton_of_other_shapes_builds_and_holds(
+    language: str, shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds_and_holds(language, shape, tmp_path, monkeypatch)
+
+
 def builds_and_holds(language: str, shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which(TOOLS[language]) is None:
         pytest.skip(f"there is no {TOOLS[language]} here")
