@@ -285,6 +285,24 @@ def test_a_new_directory_of_an_old_name_is_committed_with_the_rename_of_the_old_
     assert forged(journal, disk, {1: False})
 
 
+@pytest.mark.parametrize(("disk", "alone"), [("ext4", False), ("xfs", False), ("btrfs", True), ("journal", True)])
+def test_a_sync_of_a_linked_file_may_commit_what_is_beside_its_names(disk: Disk, alone: bool) -> None:
+    journal: list[Entry] = [
+        FileLinked(D, "/c"), FileUnlinked(A, "/a"), FileCreated(2, "/d/n"), FileSynced(D, succeeded=True),
+    ]  # fmt: skip
+    assert (frozenset({"/a", "/c", "/d/a", "/d/n"}) in trees(journal, disk)) == alone
+    assert bool(forged(journal, disk, {0: False, 2: False})) != alone
+
+
+@pytest.mark.parametrize(("disk", "alone"), [("ext4", False), ("xfs", False), ("btrfs", True), ("journal", True)])
+def test_a_sync_of_a_directory_may_commit_links_of_a_file_that_is_new_in_it(disk: Disk, alone: bool) -> None:
+    journal: list[Entry] = [
+        FileRenamed(A, "/a", "/b"), FileUnlinked(D, "/d/a"), FileLinked(A, "/d/e"), DirectorySynced("/"),
+    ]  # fmt: skip
+    assert (frozenset({"/b", "/d/a", "/d/e"}) in trees(journal, disk)) == alone
+    assert bool(forged(journal, disk, {0: False, 2: False})) != alone
+
+
 # ---- syncs of files whose size has changed ---------------------------------------------------------------------------
 
 WITH_ONE_JOURNAL = ("ext4", "xfs")

@@ -1,7 +1,8 @@
 """Compare the crash model with recorded trees of ext4, xfs and btrfs, without a mount.
 
-`tests/data/file_systems/` has 36 workloads of each file system with what power losses left. They were chosen from 200,
-for btrfs from 347, so that each rule is shown that these show, and each kind of operation.
+`tests/data/file_systems/` has 36 workloads of each file system with what power losses left. They were chosen from
+several hundred, so that each rule is shown that these show, and each kind of operation. Some of them were drawn before
+the workloads had fallocate.
 """
 
 import json
@@ -79,7 +80,7 @@ def test_btrfs_leaves_moved_files_at_both_names() -> None:
 
 
 def test_half_a_rename_of_btrfs_is_counted_and_not_legal() -> None:
-    assert compared("btrfs", "btrfs").departures[HALF_A_RENAME] == 2
+    assert compared("btrfs", "btrfs").departures[HALF_A_RENAME] == 1
     assert not compared("ext4", "ext4").departures
 
 
@@ -95,6 +96,21 @@ def test_a_planted_rule_that_forgets_a_sync_is_found_out() -> None:
     assert forgetful.forgets_a_sync
     assert "creation lost after a sync of the file" in forgetful.too_weak
     assert not compared("ext4", "ext4").forgets_a_sync
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_a_rule_that_forgets_the_sync_of_a_resized_file_is_found_out(kind: Kind) -> None:
+    """It loses earlier names. They are kept each time on ext4 and xfs, and some of them are lost on btrfs."""
+    rule = "earlier name lost after a sync of a resized file"
+    forgetful = compared(kind, kind, replace(DISK_RULES[kind], resize_commits=False))
+    assert not forgetful.illegal
+    assert forgetful.forgets_a_sync
+    assert rule in forgetful.too_weak
+    assert compared("btrfs", "btrfs").seen[rule]
+
+
+def test_a_rule_that_names_of_resized_files_commit_everything_is_too_strong_for_btrfs() -> None:
+    assert compared("btrfs", "btrfs", replace(DISK_RULES["btrfs"], commits="before", resize_commits=True)).illegal
 
 
 @pytest.mark.parametrize(("kind", "of_another"), [("ext4", "xfs"), ("btrfs", "ext4"), ("ext4", "btrfs")])
