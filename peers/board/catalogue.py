@@ -244,6 +244,31 @@ ROWS: Sequence[Row] = (
         "docstring of PickleDB.save", reproductions=("unsynced.py data pickledb",),
     ),
     Row(
+        "sqlite-values", "SQLite", "key-value with batches: WAL, FULL", "python", "", "sqlite_values:SqliteValues",
+        "The extra WAL sync following each transaction helps ensure that transactions are durable across a power loss.",
+        _SQLITE,
+    ),
+    Row(
+        "lmdb-values", "LMDB", "key-value with batches: sync, after a first transaction", "python", "lmdb",
+        "lmdb_values:LmdbValues",
+        "LMDB always flushes the OS buffers upon commit as well, unless the environment was opened with MDB_NOSYNC or "
+        "in part MDB_NOMETASYNC.", "lmdb.h, mdb_env_sync()",
+        part="0.9.36", reproductions=("unsynced.py names lmdb",),
+    ),
+    Row(
+        "diskcache-values", "diskcache", "key-value with batches: Cache.transact (NORMAL)", "python", "diskcache",
+        "diskcache_values:CacheValues", "None for a power loss; operations are atomic.",
+        "diskcache README, comparison of features",
+    ),
+    Row(
+        "litequeue-queues", "litequeue", "queues with locks (WAL, NORMAL)", "python", "litequeue",
+        "litequeue_queues:LitequeueQueues", "None for a power loss.", "litequeue README, which names persistence alone",
+    ),
+    Row(
+        "persist-queue-queues", "persist-queue", "queues: FIFOSQLiteAckQueue", "python", "persist-queue",
+        "persistqueue_queues:AckQueues", "Each queued item is stored on disk to survive crashes.", _QUEUES,
+    ),
+    Row(
         "bbolt", "bbolt", "default", "go", "go.etcd.io/bbolt", "bbolt sync",
         "This two phase write ensures that partially written data pages are ignored in the event of a crash since the "
         "meta page pointing to them is never written.", "bbolt README, Tx.Commit()",
