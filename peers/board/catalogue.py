@@ -332,7 +332,7 @@ ROWS: Sequence[Row] = (
     Row(
         "fjall-syncall", "fjall", "PersistMode::SyncAll", "rust", "fjall", "fjall sync",
         "Flushes data + metadata using fsync.", "fjall, PersistMode::SyncAll",
-        reproductions=("power_cut.py ext4 fjall open", "torn_put.py fjall"),
+        reproductions=("power_cut.py ext4 fjall open", "torn_put.py fjall", "unsynced.py names fjall"),
     ),
     Row(
         "mrecordlog", "mrecordlog", "SyncPolicy::OnAppend", "rust", "mrecordlog", "mrecordlog sync",

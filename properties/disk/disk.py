@@ -147,7 +147,7 @@ class DiskState:
             self.start_size(number, len(base.files[path]))
 
     def start_size(self, number: int, size_bytes: int) -> None:
-        """Set the durable size of a file before the first entry, if its content is not in the image."""
+        """Set the size of a file before the first entry, if the image has no content."""
         if self.rules.resize_commits:
             self._resizes[number] = Resizes(size_bytes)
 

@@ -164,7 +164,10 @@ class SizeChange:
 
 
 def size_changes(base: Image, journal: Sequence[Entry]) -> dict[int, list[SizeChange]]:
-    """Return for each successful sync the changes of the size of its file since the sync before."""
+    """Return for each successful sync the changes of the size of its file before it.
+
+    They are those since the sync before.
+    """
     synced = {inode: len(base.files[path]) for inode, path in enumerate(sorted(base.files))}
     since: dict[int, list[tuple[int, int]]] = {}
     found: dict[int, list[SizeChange]] = {}

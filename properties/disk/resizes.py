@@ -23,12 +23,15 @@ class Resizes:
         self._after: list[DirectoryOperation | None] = []
 
     def add(self, size_bytes: int, after: DirectoryOperation | None) -> None:
-        """Add a size. `after` is the last directory operation before it that no sync has committed."""
+        """Add a size.
+
+        `after` is the last directory operation before it that no sync has committed.
+        """
         self._sizes.append(size_bytes)
         self._after.append(after)
 
     def sync(self, *, counts_each: bool) -> DirectoryOperation | None:
-        """Forget the sizes at a sync, and return the last directory operation that the sync commits.
+        """Forget the sizes at a sync; return the last directory operation that it commits.
 
         With `counts_each` every change of the size counts, otherwise only one that certainly reached the inode.
         """
@@ -42,7 +45,7 @@ class Resizes:
         return committed
 
     def _last_certain(self) -> int:
-        """Return the number of the last size that the inode on the disk certainly did not have before, or -1.
+        """Return the number of the last size that is certainly new in the inode, or -1.
 
         The inode takes the size of a cut at once. A growth may reach it as late as at the next sync, and never if a cut
         comes first. So before a change the inode has any size since the last cut or sync.

@@ -15,7 +15,10 @@ _READY, _LOCKED = 0, 1
 
 
 class LitequeueQueues(QueueStore):
-    """One table for each queue. An open makes the locked messages ready again, as a worker that restarts does."""
+    """One table for each queue.
+
+    An open makes the locked messages ready again, as a worker that restarts does.
+    """
 
     promises: Mapping[str, Any] = {
         "durable": "nothing",

@@ -1,4 +1,4 @@
-"""Open a store of the LevelDB family whose CURRENT names a manifest that has lost its name.
+"""Open a store of the LevelDB family whose CURRENT names a manifest without a name.
 
     python current_before_manifest.py pebble
 
@@ -33,7 +33,10 @@ def stop(why):
 
 
 def session(store, directory, action, watch=()):
-    """Open the store, put or read one record, and close it. Returns exit code, output and errors."""
+    """Open the store, put or read one record, and close it.
+
+    Returns exit code, output and errors.
+    """
     if store == "rocksdb":
         code = ROCKSDB + {"put": ROCKSDB_PUT, "read": "print(b.get(b'k'))"}[action]
         command, text = [sys.executable, "-c", f"d = {directory!r}\n{code}"], ""

@@ -1,4 +1,4 @@
-"""Kill a store in its first open, put one record, cut the power, and open it again on a real file system.
+"""Kill a store in its first open, put a record, cut the power on a real file system.
 
     python power_cut.py ext4 raft-wal
     python power_cut.py btrfs etcd-wal
@@ -80,7 +80,10 @@ def killed(store, directory, trace, call, number):
 
 
 def answered(store, mount, requests, image, copies):
-    """Open the store, send requests, and copy the image after the last answer. Returns whether all were answered."""
+    """Open the store, send requests, and copy the image after the last answer.
+
+    Returns whether all were answered.
+    """
     with subprocess.Popen(
         adapter(store, f"{mount}/store"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         text=True, start_new_session=True,
