@@ -156,12 +156,12 @@ def _table(cells: Sequence[str]) -> str:
 
 _INTRODUCTION = """\
 `tornpage board` runs adapters for real stores. Each row is a store in one mode on one disk model. Most adapters keep
-one ordered log of records in the store. Those of the modes "key-value" and "queues" use it as such a store. A power loss
-or a kill may happen at every file operation. The row is broken if a promise of its adapter does not hold in one state. A
-row that holds is as strong as its number of power losses. A row without a power loss that lost something is vacuous.
-[The contract](../contract.md#crash-model) describes the disk models, and [measured disks](../disks/measured.md) how the
-rules of `ext4`, `xfs` and `btrfs` were found. On `posix-strict` each name that was not synced may be lost, so a store
-that never syncs its directory breaks there.""".splitlines()
+one ordered log of records in the store. Those of the modes "key-value" and "queues" use it as such a store. A power
+loss or a kill may happen at every file operation. The row is broken if a promise of its adapter does not hold in one
+state. A row that holds is as strong as its number of power losses. A row without a power loss that lost something is
+vacuous. [The contract](../contract.md#crash-model) describes the disk models, and
+[measured disks](../disks/measured.md) how the rules of `ext4`, `xfs` and `btrfs` were found. On `posix-strict` each name
+that was not synced may be lost, so a store that never syncs its directory breaks there.""".splitlines()
 _COMMANDS = """\
 ```text
 $ tornpage board install all

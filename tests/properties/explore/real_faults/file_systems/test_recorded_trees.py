@@ -100,7 +100,10 @@ def test_a_planted_rule_that_forgets_a_sync_is_found_out() -> None:
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 def test_a_rule_that_forgets_the_sync_of_a_resized_file_is_found_out(kind: Kind) -> None:
-    """It loses earlier names. They are kept each time on ext4 and xfs, and some of them are lost on btrfs."""
+    """It loses earlier names.
+
+    They are kept each time on ext4 and xfs. Some of them are lost on btrfs.
+    """
     rule = "earlier name lost after a sync of a resized file"
     forgetful = compared(kind, kind, replace(DISK_RULES[kind], resize_commits=False))
     assert not forgetful.illegal
