@@ -160,8 +160,8 @@ one ordered log of records in the store. Those of the modes "key-value" and "que
 loss or a kill may happen at every file operation. The row is broken if a promise of its adapter does not hold in one
 state. A row that holds is as strong as its number of power losses. A row without a power loss that lost something is
 vacuous. [The contract](../contract.md#crash-model) describes the disk models, and
-[measured disks](../disks/measured.md) how the rules of `ext4`, `xfs` and `btrfs` were found. On `posix-strict` each name
-that was not synced may be lost, so a store that never syncs its directory breaks there.""".splitlines()
+[measured disks](../disks/measured.md) how the rules of `ext4`, `xfs` and `btrfs` were found. On `posix-strict` each
+name that was not synced may be lost, so a store that never syncs its directory breaks there.""".splitlines()
 _COMMANDS = """\
 ```text
 $ tornpage board install all
