@@ -289,13 +289,13 @@ ROWS: Sequence[Row] = (
         "raft-wal", "hashicorp/raft-wal", "default", "go", "github.com/hashicorp/raft-wal", "raft-wal sync",
         "Crashes at any point must not loose committed log entries or result in a corrupt file, even if in-flight "
         "sector writes are not atomic.", "raft-wal README, design goals",
-        reproductions=("power_cut.py ext4 raft-wal", "unsynced.py names raft-wal"),
+        reproductions=("power_cut.py ext4 raft-wal fdatasync", "unsynced.py names raft-wal"),
     ),
     Row(
         "etcd-wal", "etcd WAL", "Save", "go", "go.etcd.io/etcd/server/v3", "etcd-wal sync",
         "WAL is a logical representation of the stable storage.", "etcd, type WAL",
         disks=("ext4", "xfs", "btrfs", "journal", "posix-strict"),
-        reproductions=("power_cut.py btrfs etcd-wal", "unsynced.py names etcd-wal"),
+        reproductions=("power_cut.py btrfs etcd-wal renameat", "unsynced.py names etcd-wal"),
     ),
     Row(
         "goleveldb-sync", "goleveldb", "WriteOptions.Sync", "go", "github.com/syndtr/goleveldb", "goleveldb sync",
@@ -332,7 +332,7 @@ ROWS: Sequence[Row] = (
     Row(
         "fjall-syncall", "fjall", "PersistMode::SyncAll", "rust", "fjall", "fjall sync",
         "Flushes data + metadata using fsync.", "fjall, PersistMode::SyncAll",
-        reproductions=("power_cut.py ext4 fjall open", "torn_put.py fjall", "unsynced.py names fjall"),
+        reproductions=("power_cut.py ext4 fjall open fsync", "torn_put.py fjall", "unsynced.py names fjall"),
     ),
     Row(
         "mrecordlog", "mrecordlog", "SyncPolicy::OnAppend", "rust", "mrecordlog", "mrecordlog sync",

@@ -1,7 +1,7 @@
 """Kill a store in its first open, put a record, cut the power on a real file system.
 
     python power_cut.py ext4 raft-wal
-    python power_cut.py btrfs etcd-wal
+    python power_cut.py btrfs etcd-wal renameat
 
 A file system is made in an image and mounted over a loop device. strace kills the first open before its first, second,
 third … sync, or after its first, second … rename. The kernel writes everything back before the rename, as it may do at
@@ -11,8 +11,9 @@ of its own. This sync writes the journal of the file system and no data of the s
 is opened.
 
 Ends with 1 if the store does not open or the answered record is missing after one of the kills, with 0 if the record is
-there after each, with 2 if root, strace, the file system or the store is missing. With a third argument `open` no
-record is put: the power is cut after the second open, and the store has to open.
+there after each, with 2 if root, strace, the file system or the store is missing. With the argument `open` no
+record is put: the power is cut after the second open, and the store has to open. The name of a system call leaves out
+the kills at other calls.
 
 Adapters in Go and Rust are the programs named by BOARD_GO and BOARD_RUST; they speak JSON lines.
 """
@@ -33,9 +34,9 @@ MKFS = {
     "xfs": ["mkfs.xfs", "-q", "-f"],
     "btrfs": ["mkfs.btrfs", "-q", "-f"],
 }
-IMAGE_BYTES = 320 << 20
+IMAGE_BYTES = {"ext4": 128 << 20, "xfs": 320 << 20, "btrfs": 160 << 20}
 SYNCS, RENAMES = ("fsync", "fdatasync"), ("rename", "renameat", "renameat2")
-TRIES = 20
+TRIES, REPEATS = 8, 3
 HELLO, CLOSE = {"do": "hello"}, {"do": "close"}
 PUT = {"do": "put", "topic": "T", "queue": 0, "body": "aGk=", "keys": []}
 READ = {"do": "read", "topic": "T", "queue": 0, "number": 0}
@@ -64,7 +65,10 @@ def killed(store, directory, trace, call, number):
     watch = ["strace", "-f", "-y", "-qq", "-o", trace, "-e", f"trace={call}"]
     watch += ["-e", f"inject={call}:signal=KILL:when={number}"]
     text = "".join(json.dumps(each) + "\n" for each in (HELLO, CLOSE))
-    done = subprocess.run([*watch, *adapter(store, directory)], input=text, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "GOMAXPROCS": "1"}  # fewer threads, so that more of the counted calls are of one
+    done = subprocess.run(
+        [*watch, *adapter(store, directory)], input=text, capture_output=True, text=True, env=environment, check=False
+    )
     if done.returncode == 0:
         return ""
     with open(trace) as file:
@@ -96,12 +100,12 @@ def answered(store, mount, requests, image, copies):
             except BrokenPipeError:
                 break
             answers.append(process.stdout.readline())
-        shutil.copyfile(image, copies[0])
+        run("cp", "--sparse=always", image, copies[0])
         with open(f"{mount}/other", "wb") as other:
             other.write(b"other")
             other.flush()
             os.fsync(other.fileno())
-        shutil.copyfile(image, copies[1])
+        run("cp", "--sparse=always", image, copies[1])
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     return len(answers) == len(requests) and all(each and "error" not in each for each in answers)
@@ -122,14 +126,16 @@ def seen_after(store, copy, mount, *, has_record):
     return "" if '"aGk="' in done.stdout or not has_record else "the answered record is gone"
 
 
-def try_all(kind, store, requests, work):
+def try_all(kind, store, requests, calls, work):
     image, mount, tried = f"{work}/image", f"{work}/mount", 0
     copies = {f"{work}/copy": "a power loss", f"{work}/copy2": "the sync of a file of another program and a power loss"}
     os.mkdir(mount)
-    for call in (*SYNCS, *RENAMES):
-        for number in range(1, TRIES + 1):
+    for call in calls:
+        for number in (
+            1 + each // REPEATS for each in range(TRIES * REPEATS)
+        ):  # strace counts the calls of each thread
             with open(image, "wb") as file:
-                file.truncate(IMAGE_BYTES)
+                file.truncate(IMAGE_BYTES[kind])
             run(*MKFS[kind], image)
             run("mount", "-o", "loop", image, mount)
             try:
@@ -139,8 +145,6 @@ def try_all(kind, store, requests, work):
                 whole = at and answered(store, mount, requests, image, list(copies))
             finally:
                 run("umount", mount)
-            if not at:
-                break
             if not whole:
                 continue
             tried += 1
@@ -154,7 +158,8 @@ def try_all(kind, store, requests, work):
 
 
 def main():
-    kind, store, *only_open = sys.argv[1:]
+    kind, store, *words = sys.argv[1:]
+    calls = [word for word in words if word in (*SYNCS, *RENAMES)] or [*SYNCS, *RENAMES]
     if kind not in MKFS or store not in GO | RUST:
         stop(f"unknown file system or store: {kind} {store}")
     if os.geteuid() or shutil.which("strace") is None:
@@ -166,7 +171,8 @@ def main():
         again = ["unshare", "-m", sys.executable, *sys.argv]
         return subprocess.run(again, env={**os.environ, "POWER_CUT_MOUNTS": "own"}, check=False).returncode
     with tempfile.TemporaryDirectory() as work:
-        return try_all(kind, store, (HELLO,) if only_open else (HELLO, PUT), os.path.realpath(work))
+        requests = (HELLO,) if "open" in words else (HELLO, PUT)
+        return try_all(kind, store, requests, calls, os.path.realpath(work))
 
 
 if __name__ == "__main__":
