@@ -110,7 +110,7 @@ ORDERS = {
     "peers": (
         ("errors",),
         ("board", "rocketmq"),
-        ("judging", "naming", "own_histories"),
+        ("judging", "matrix", "naming", "own_histories"),
         ("exploring",),
     ),
     "pipeline": (

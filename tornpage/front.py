@@ -8,35 +8,18 @@ from typing import Self
 from tornpage.impl import store
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.dispatch.arriving import MessageArrivingListener
-from tornpage.impl.dispatch.dispatch_records import dispatch_records
-from tornpage.impl.index.index_entries import PLAIN_ENTRIES
 from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.io.os_files import OsFiles
-from tornpage.impl.kernels.compiled import CompiledParts, compiled_batch_encoder
-from tornpage.impl.log.scan import walk_log
-from tornpage.impl.message.batch_encoder import BatchEncoder
+from tornpage.impl.kernels.compiled import compiled_parts
 from tornpage.impl.message.dispatching import FilterBitMap
 from tornpage.impl.parts import Parts
 
-__all__ = ["MessageStore", "compiled_parts", "wall_clock_ms"]
+__all__ = ["MessageStore", "wall_clock_ms"]
 
 
 def wall_clock_ms() -> int:
     """Return the time of the machine in milliseconds since 1970."""
     return time_ns() // 1_000_000
-
-
-def compiled_parts() -> Parts:
-    """Return the default parts of a store: its compiled loops."""
-    compiled = CompiledParts()
-    return Parts(
-        {
-            BatchEncoder: compiled_batch_encoder,
-            walk_log: compiled.walk_log,
-            dispatch_records: compiled.dispatch_records,
-            PLAIN_ENTRIES: compiled.index_entries,
-        }
-    )
 
 
 class MessageStore(store.MessageStore):

@@ -12,7 +12,7 @@ from typing import Any
 
 from tornpage.impl.dispatch import dispatch_records
 from tornpage.impl.index import index_entries
-from tornpage.impl.index.index_entries import IndexEntries
+from tornpage.impl.index.index_entries import PLAIN_ENTRIES, IndexEntries
 from tornpage.impl.log import scan
 from tornpage.impl.log.scan import RecordChecker
 from tornpage.impl.message import batch
@@ -20,8 +20,9 @@ from tornpage.impl.message.batch import BatchFrame, EncodedBatch
 from tornpage.impl.message.batch_encoder import BatchEncoder
 from tornpage.impl.message.dispatching import Dispatched, DispatchRules
 from tornpage.impl.message.message import PutStatus
+from tornpage.impl.parts import Parts
 
-__all__ = ["CompiledParts", "compiled_batch_encoder", "load_compiled_parts"]
+__all__ = ["CompiledParts", "compiled_batch_encoder", "compiled_parts", "load_compiled_parts"]
 
 _LOG = logging.getLogger("tornpage.store")
 
@@ -124,3 +125,16 @@ class CompiledParts:
         self._count_records(end_number - number)  # before the call, since no other part has counted these records
         traced: tuple[int, int] = self._part("index").trace_entries(heads, entries, number, end_number, *offsets)
         return traced
+
+
+def compiled_parts() -> Parts:
+    """Return all compiled parts of one store."""
+    compiled = CompiledParts()
+    return Parts(
+        {
+            BatchEncoder: compiled_batch_encoder,
+            scan.walk_log: compiled.walk_log,
+            dispatch_records.dispatch_records: compiled.dispatch_records,
+            PLAIN_ENTRIES: compiled.index_entries,
+        }
+    )

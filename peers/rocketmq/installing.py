@@ -17,10 +17,25 @@ from pathlib import Path
 
 from tornpage.peers.errors import PeerUnavailable
 
-__all__ = ["VERSIONS", "Release", "cache_directory", "install", "installed", "is_installed", "require_version"]
+__all__ = [
+    "REFERENCE",
+    "VERSIONS",
+    "Release",
+    "cache_directory",
+    "install",
+    "installed",
+    "is_installed",
+    "require_version",
+]
 
-VERSIONS = ("4.9.3", "4.9.8")
-"""The releases that the driver is tried with: both break the same numbers of equal images."""
+VERSIONS = (
+    "4.3.2", "4.4.0", "4.5.2", "4.6.1", "4.7.1", "4.8.0", "4.9.0", "4.9.3", "4.9.4", "4.9.8",
+    "5.0.0", "5.1.4", "5.2.0", "5.3.1", "5.3.2", "5.3.3", "5.4.0",
+)  # fmt: skip
+"""The releases that the driver compiles against and runs with, oldest first."""
+
+REFERENCE = "4.9.3"
+"""The release whose files and answers our store has."""
 
 _SOURCES = Path(__file__).resolve().parent / "java"
 _MAVEN_TIMEOUT_S = 900.0

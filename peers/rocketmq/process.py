@@ -104,6 +104,12 @@ class Process:
         """End the JVM and remove its files. The next request starts another one."""
         self._end()
 
+    def kill(self) -> None:
+        """Kill the JVM, as a failure would. A running request then raises PeerCrashed. Callable from any thread."""
+        child = self._child
+        if child is not None:
+            child.kill()
+
     def _start(self) -> None:
         if self._silent_starts >= _STARTS_MAX:
             raise PeerUnavailable(f"{self.release.java} ended {_STARTS_MAX} times before its first answer")

@@ -3,6 +3,7 @@
 Readable are the bounds of the log, the queues, their messages, and records by key.
 """
 
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,6 +87,12 @@ class PeerStore:
         self.loaded = bool(answer["loaded"])
         self.dispatched = bool(answer["dispatched"])
         self.reason = str(answer["reason"])
+        self.is_abandoned = False
+
+    def abandon(self) -> None:
+        """Send no more requests, not even that for a close. The JVM was killed."""
+        self.is_abandoned = True
+        self._process.close()
 
     def log(self) -> LogBounds:
         """Return the bounds of the log."""
@@ -124,6 +131,23 @@ class PeerStore:
             found, missing = _places_in(answer)
             messages, gaps = messages + found, gaps + missing
         return messages, gaps
+
+    def fields(self, offsets: Sequence[int]) -> list[dict[str, Any] | None]:
+        """Return the decoded fields of the records at some physical offsets; None for one that is not decoded."""
+        return list(self._process.ask("fields", offsets=list(offsets))["fields"])
+
+    def put(self, topic: str, queue_id: int, properties: str, body: bytes, *, is_batch: bool = False) -> dict[str, Any]:
+        """Put a message, or a batch whose body holds its encoded members.
+
+        Return status, physical offset, size, and queue offset. The store has to be open in mode `stock`.
+        """
+        return self._process.ask(
+            "batch" if is_batch else "put",
+            topic=topic,
+            queue=queue_id,
+            properties=properties,
+            body=b64encode(body).decode(),
+        )
 
     def query(self, keys: Sequence[tuple[str, str]], *, count: int = 64) -> list[list[Found]]:
         """Return up to `count` records for each key of a topic."""
@@ -180,7 +204,7 @@ def opened(
     except BaseException:
         process.close()
         raise
-    if store.loaded:
+    if store.loaded and not store.is_abandoned:
         process.ask("close")
 
 

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from tornpage.cli.peer import command
 from tornpage.peers.errors import PeerUnavailable
-from tornpage.peers.rocketmq.installing import VERSIONS, cache_directory, install, installed
+from tornpage.peers.rocketmq.installing import REFERENCE, VERSIONS, cache_directory, install, installed
 
-VERSION = VERSIONS[0]
+VERSION = REFERENCE
 MAVEN = f'mkdir -p lib; : > lib/rocketmq-store-{VERSION}.jar; echo "$@" >> "$SEEN"'
 JAVAC = 'while [ "$1" != -d ]; do shift; done; : > "$2/Driver.class"; echo compiled >> "$SEEN"'
 

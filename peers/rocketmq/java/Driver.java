@@ -6,7 +6,6 @@ import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
@@ -14,19 +13,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.ExecutorService;
-import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.store.CommitLog;
-import org.apache.rocketmq.store.ConsumeQueue;
 import org.apache.rocketmq.store.DefaultMessageStore;
 import org.apache.rocketmq.store.GetMessageResult;
 import org.apache.rocketmq.store.QueryMessageResult;
 import org.apache.rocketmq.store.SelectMappedBufferResult;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
-import org.apache.rocketmq.store.stats.BrokerStatsManager;
 
 /**
  * One DefaultMessageStore at a time, driven by JSON lines: a request on standard input, its answer on standard output.
@@ -37,7 +32,6 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
  */
 public final class Driver {
     private static final int PULL = 32;
-    private static final BrokerStatsManager STATISTICS = new BrokerStatsManager("peer", false);
 
     private DefaultMessageStore store;
     private boolean isLight;
@@ -87,6 +81,12 @@ public final class Driver {
                 return Json.object("found", found((List<?>) request.get("keys"), number(request, "count")));
             case "everything":
                 return everything((List<?>) request.get("keys"), number(request, "count"));
+            case "fields":
+                return Json.object("fields", fields((List<?>) request.get("offsets")));
+            case "put":
+                return Writes.put(store, request);
+            case "batch":
+                return Writes.batch(store, request);
             case "close":
                 return close();
             default:
@@ -109,13 +109,12 @@ public final class Driver {
         isLight = request.get("mode").equals("light");
         MessageStoreConfig config = new MessageStoreConfig();
         for (Map.Entry<String, Object> each : ((Map<String, Object>) request.get("settings")).entrySet()) {
-            configure(config, each.getKey(), each.getValue());
+            Versions.configure(config, each.getKey(), each.getValue());
         }
         config.setStorePathRootDir(directory);
         config.setStorePathCommitLog(directory + "/commitlog");
         config.setHaListenPort(0); // a free port: several stores follow each other in one process
-        store = new DefaultMessageStore(config, STATISTICS, (topic, queue, offset, tags, time, bits, properties) -> {
-        }, new BrokerConfig());
+        store = Versions.store(config);
         if (!store.load()) {
             letGo();
             return Json.object("loaded", false, "dispatched", false, "reason", "load() returned false");
@@ -132,33 +131,14 @@ public final class Driver {
         return Json.object("loaded", true, "dispatched", true, "reason", "");
     }
 
-    static void configure(MessageStoreConfig config, String name, Object value) throws Exception {
-        String setter = "set" + Character.toUpperCase(name.charAt(0)) + name.substring(1);
-        for (Method method : MessageStoreConfig.class.getMethods()) {
-            if (!method.getName().equals(setter) || method.getParameterCount() != 1) {
-                continue;
-            }
-            Class<?> type = method.getParameterTypes()[0];
-            if (value instanceof Long && type == int.class) {
-                method.invoke(config, ((Long) value).intValue());
-                return;
-            }
-            if (type == long.class || type == boolean.class || type == String.class) {
-                method.invoke(config, value);
-                return;
-            }
-        }
-        throw new NoSuchMethodException("MessageStoreConfig." + setter);
-    }
-
     /** Dispatch from where the queues end, as start() does. Return -1, or the offset at which no progress is made. */
     private long dispatch() throws Exception {
         CommitLog log = store.getCommitLog();
         Object service = Reflect.get(store, "reputMessageService");
         long from = log.getMinOffset();
-        for (ConcurrentMap<Integer, ConsumeQueue> ofTopic : store.getConsumeQueueTable().values()) {
-            for (ConsumeQueue queue : ofTopic.values()) {
-                from = Math.max(from, queue.getMaxPhysicOffset());
+        for (Map<Integer, Object> ofTopic : Versions.queues(store).values()) {
+            for (Object queue : ofTopic.values()) {
+                from = Math.max(from, (Long) Reflect.call(queue, "getMaxPhysicOffset"));
             }
         }
         from = Math.max(from, 0);
@@ -172,7 +152,7 @@ public final class Driver {
             before = now;
             Reflect.call(service, "doReput");
         }
-        store.recoverTopicQueueTable();
+        Reflect.call(store, "recoverTopicQueueTable");
         return -1;
     }
 
@@ -205,8 +185,8 @@ public final class Driver {
                     .close(),
             () -> Reflect.call(Reflect.get(closing.getCommitLog(), "mappedFileQueue"), "shutdown", 0L),
             () -> {
-                for (ConcurrentMap<Integer, ConsumeQueue> ofTopic : closing.getConsumeQueueTable().values()) {
-                    for (ConsumeQueue queue : ofTopic.values()) {
+                for (Map<Integer, Object> ofTopic : Versions.queues(closing).values()) {
+                    for (Object queue : ofTopic.values()) {
                         Reflect.call(Reflect.get(queue, "mappedFileQueue"), "shutdown", 0L);
                     }
                 }
@@ -229,9 +209,9 @@ public final class Driver {
 
     // ---- reads
 
-    private List<Object> queues() {
+    private List<Object> queues() throws Exception {
         TreeMap<String, Object> found = new TreeMap<>();
-        for (Map.Entry<String, ConcurrentMap<Integer, ConsumeQueue>> ofTopic : store.getConsumeQueueTable().entrySet()) {
+        for (Map.Entry<String, Map<Integer, Object>> ofTopic : Versions.queues(store).entrySet()) {
             String topic = ofTopic.getKey();
             for (Integer queue : ofTopic.getValue().keySet()) {
                 found.put(String.format("%s/%010d", topic, queue), Json.object("topic", topic, "queue", queue,
@@ -319,6 +299,20 @@ public final class Driver {
             }
         }
         return found;
+    }
+
+    /** Return the decoded fields of the records at some physical offsets; null for one that is not decoded. */
+    private List<Object> fields(List<?> offsets) {
+        List<Object> all = new ArrayList<>();
+        for (Object offset : offsets) {
+            MessageExt message = store.lookMessageByOffset((Long) offset);
+            all.add(message == null ? null : Json.object("topic", message.getTopic(), "queue", message.getQueueId(),
+                    "flag", message.getFlag(), "sysFlag", message.getSysFlag(), "born", message.getBornTimestamp(),
+                    "stored", message.getStoreTimestamp(), "crc", message.getBodyCRC(),
+                    "reconsumed", message.getReconsumeTimes(), "prepared", message.getPreparedTransactionOffset(),
+                    "properties", message.getProperties() == null ? Map.of() : new TreeMap<>(message.getProperties())));
+        }
+        return all;
     }
 
     private static byte[] bytes(ByteBuffer view) {

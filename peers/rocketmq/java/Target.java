@@ -15,18 +15,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
-import org.apache.rocketmq.common.BrokerConfig;
-import org.apache.rocketmq.common.message.MessageDecoder;
-import org.apache.rocketmq.common.message.MessageExt;
-import org.apache.rocketmq.store.DefaultMessageStore;
-import org.apache.rocketmq.store.GetMessageResult;
-import org.apache.rocketmq.store.MessageExtBrokerInner;
-import org.apache.rocketmq.store.PutMessageResult;
-import org.apache.rocketmq.store.QueryMessageResult;
-import org.apache.rocketmq.store.SelectMappedBufferResult;
+// MessageExtBrokerInner is in the first package since 5.0.0, in the second one before.
+import org.apache.rocketmq.common.message.*;
+import org.apache.rocketmq.store.*;
 import org.apache.rocketmq.store.config.FlushDiskType;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
-import org.apache.rocketmq.store.stats.BrokerStatsManager;
 
 /**
  * A DefaultMessageStore that takes messages, as a store under test (docs/test-your-store.md). Its writes are recorded.
@@ -43,15 +36,13 @@ public final class Target {
         isSync = arguments[1].equals("sync");
         MessageStoreConfig config = new MessageStoreConfig();
         for (int i = 2; i < arguments.length; i += 2) {
-            Driver.configure(config, arguments[i], Long.parseLong(arguments[i + 1]));
+            Versions.configure(config, arguments[i], Long.parseLong(arguments[i + 1]));
         }
         config.setStorePathRootDir(arguments[0]);
         config.setStorePathCommitLog(arguments[0] + "/commitlog");
         config.setHaListenPort(0);
         config.setFlushDiskType(isSync ? FlushDiskType.SYNC_FLUSH : FlushDiskType.ASYNC_FLUSH);
-        store = new DefaultMessageStore(config, new BrokerStatsManager("target", false),
-                (topic, queue, offset, tags, time, bits, properties) -> {
-                }, new BrokerConfig());
+        store = Versions.store(config);
         if (!store.load()) {
             throw new IOException("load() returned false");
         }

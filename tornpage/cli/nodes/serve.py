@@ -111,11 +111,11 @@ def command(store: str, **asked: Any) -> None:
 
 def _opened(store: str, asked: dict[str, Any]) -> Any:
     """Return the running node; refuse what cannot run."""
-    from tornpage.front import compiled_parts, wall_clock_ms
+    from tornpage.front import wall_clock_ms
     from tornpage.impl.config.policy import BrokerRole, FlushDiskType
     from tornpage.impl.errors import StoreError
     from tornpage.impl.io.os_files import OsFiles
-    from tornpage.impl.kernels.compiled import load_compiled_parts
+    from tornpage.impl.kernels.compiled import compiled_parts, load_compiled_parts
     from tornpage.impl.serving.served_node import ServedNode
 
     try:

@@ -1,0 +1,98 @@
+"""Differences between releases that have a reason.
+
+A difference that no entry explains is a failure of the matrix. An entry names writers, readers and the items that may
+differ, so it explains nothing else.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tornpage.peers.matrix.answers import Answers, Difference
+
+__all__ = ["KNOWN", "OURS", "Known", "Reading", "number_of", "reason_of"]
+
+OURS = "tornpage"
+"""The name of our store as a writer and as a reader."""
+
+_BATCHES_JOINED = ("4.8.0", "4.9.0")
+_SPLIT_UNTIL = (4, 9, 0)
+_DELIVERS_AGAIN_UNTIL = (4, 5, 2)
+_SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A store as it is read: its writer, how it ended, its reader, and whether the reader is a stock store.
+
+    `again` says that another store has opened it in between.
+    """
+
+    writer: str
+    ending: str
+    reader: str
+    is_stock: bool = False
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A known difference.
+
+    `explains` says whether it explains a difference of a reading, given the answers of the writer.
+    """
+
+    name: str
+    reason: str
+    explains: Callable[[Reading, Difference, Answers], bool]
+
+
+def number_of(version: str) -> tuple[int, ...]:
+    """Return a version as numbers, for comparisons; our store is later than all."""
+    return tuple(map(int, version.split("."))) if version != OURS else (99,)
+
+
+def _batches_joined(reading: Reading, difference: Difference, expected: Answers) -> bool:
+    """Whether a batch of 4.8.0 or 4.9.0 is parsed by another rule."""
+    if reading.writer not in _BATCHES_JOINED or number_of(reading.reader) <= _SPLIT_UNTIL:
+        return False
+    if difference.kind == "fields":
+        left, right = difference.expected, difference.found
+        is_same = left is not None and right is not None and {**left, "properties": 0} == {**right, "properties": 0}
+        return is_same and "\x01" in right["properties"].get("KEYS", "")
+    return False
+
+
+def _delivers_again(reading: Reading, difference: Difference, expected: Answers) -> bool:
+    """Whether a stock store has delivered delayed messages again after it started."""
+    if not reading.is_stock or reading.reader == OURS or number_of(reading.reader) > _DELIVERS_AGAIN_UNTIL:
+        return False
+    if difference.kind == "query":
+        return difference.found[: len(difference.expected)] == difference.expected
+    if difference.kind == "log":
+        return difference.about == "end" and difference.found > difference.expected
+    if difference.kind == "queue":
+        grew = difference.about.endswith(" end") and difference.found > difference.expected
+        return grew and not difference.about.startswith(_SCHEDULE)
+    return difference.kind in {"message", "fields"} and difference.expected is None
+
+
+KNOWN = (
+    Known(
+        "batch-joined",
+        "4.8.0 and 4.9.0 append the properties of a batch to those of a member without a separator. Their parser drops "
+        "the joined pair; later ones keep it with a value that contains 0x01. Nothing in a store states its release. "
+        "With the setting `rocketmq_version` our store parses as the release of the writer.",
+        _batches_joined,
+    ),
+    Known(
+        "delivered-again",
+        "Up to 4.5.2 a start delivers delayed messages again whose delivery was not yet noted in "
+        "`config/delayOffset.json`. The copies are new records at the end of the log.",
+        _delivers_again,
+    ),
+)
+
+
+def reason_of(reading: Reading, difference: Difference, expected: Answers) -> str | None:
+    """Return the name of the known difference that explains one, or None."""
+    return next((known.name for known in KNOWN if known.explains(reading, difference, expected)), None)
