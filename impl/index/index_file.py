@@ -147,7 +147,7 @@ class IndexFile:
         """
         stored = self.header
         end = self.layout.position_of(header.next_number)
-        was_wrong = stored != header and max(stored.next_number, header.next_number) > 1
+        was_wrong = not stored.agrees_with(header) and max(stored.next_number, header.next_number) > 1
         was_wrong |= self._read(0, HEADER_BYTES) != stored.encode()  # its count is impossible
         was_wrong |= self._restore_slots(heads)
         was_wrong |= self._erase(self.layout.entries_position, self.layout.position_of(1))

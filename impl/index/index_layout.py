@@ -74,6 +74,16 @@ class IndexHeader(NamedTuple):
         timestamp, offset = max(0, self.end_timestamp), max(0, self.end_offset)
         return IndexHeader(timestamp, timestamp, offset, offset)
 
+    def agrees_with(self, right: "IndexHeader") -> bool:
+        """Return whether this header is right for its entries.
+
+        Up to 4.6.1 RocketMQ counts entries, not used slots, in `hashSlotCount`. No reader uses that count. Source:
+        `IndexFile.putKey` of 4.6.1 and 4.7.1.
+        """
+        if self.slots_used == self.next_number - 1 >= right.slots_used:
+            return self._replace(slots_used=right.slots_used) == right
+        return self == right
+
     def encode(self) -> bytes:
         """Return the bytes of the header.
 

@@ -69,7 +69,7 @@ def test_reading_in_pieces_finds_what_the_plain_decoder_finds(
         (e.number, e.key_hash, e.offset, e.seconds) for e in plain.entries
     ]
     said = sorted(text for row in rows if row.kind == "problem" for text in KINDS.values() if text in (row.text or ""))
-    assert said == sorted(KINDS[code] for code, _ in plain.problems)
+    assert said == sorted(KINDS[code] for code, _ in plain.problems if code != "slots_count_entries")
 
 
 @pytest.fixture(scope="module")

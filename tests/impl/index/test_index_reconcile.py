@@ -200,10 +200,12 @@ def test_no_flipped_byte_survives(tmp_path: Path, file: int, flip: int) -> None:
         if file == 0 and 76 + 12 <= position < 76 + 16:
             continue
         overwrite(path, position, bytes((before[file][position] ^ flip,)))
+        damaged = path.read_bytes()
         findings = reopened(tmp_path, *ROW)
         assert contents(tmp_path) == before, position
         counted = header_of(before[file])[5]
         harmless = position >= 76 + 20 * (counted - 1) or 40 <= position < 56
+        harmless |= header_of(damaged)[4] == counted - 1  # the count of RocketMQ up to 4.6.1
         assert findings or harmless, position
         path = paths(tmp_path)[file]
 

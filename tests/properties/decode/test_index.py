@@ -75,7 +75,8 @@ def entry_at(number: int) -> int:
     [
         (changed(16, 4095, 8), "begin_is_not_the_first_entry"),
         (changed(24, 9501, 8), "end_is_not_the_last_entry"),
-        (changed(32, 4), "slots_in_use"),
+        (changed(32, 4), "slots_count_entries"),
+        (changed(32, 5), "slots_in_use"),
         (changed(36, 11), "next_entry_out_of_range"),
         (changed(36, -1), "next_entry_out_of_range"),
         (changed(36, 4), "bytes_behind_the_entries"),
