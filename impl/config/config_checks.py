@@ -11,6 +11,7 @@ from tornpage.impl.config.policy import PAGE_BYTES, BrokerRole, FlushDiskType, I
 from tornpage.impl.config.retention_policy import RetentionPolicy
 from tornpage.impl.errors import BadConfig
 from tornpage.impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.message.properties_text import parser_of
 
 if TYPE_CHECKING:  # that module imports this one
     from tornpage.impl.config.message_store_config import MessageStoreConfig
@@ -90,6 +91,10 @@ def _require_messages(config: "MessageStoreConfig") -> None:
         raise BadConfig("max_message_size", config.max_message_size, "use 1 byte to 2 GiB - 1")
     if config.record_checksum not in ("record", "body"):
         raise BadConfig("record_checksum", config.record_checksum, 'use "record" or "body"')
+    try:
+        parser_of(config.rocketmq_version)
+    except ValueError as error:
+        raise BadConfig("rocketmq_version", config.rocketmq_version, str(error)) from error
     if not _is_host(config.store_host):
         raise BadConfig("store_host", config.store_host, "use a numeric IPv4 or IPv6 address and a port")
     if not isinstance(config.flush_disk_type, FlushDiskType):

@@ -27,6 +27,7 @@ __all__ = [
     "MESSAGE_DELAY_LEVEL",
     "OS_PAGE_CACHE_BUSY_TIME_OUT_MILLS",
     "POPULATE_AHEAD_BYTES",
+    "ROCKETMQ_VERSION",
     "SCHEDULE_ASYNC_DELIVER_MAX_PENDING_LIMIT",
     "SHORT_POLLING_TIME_MILLS",
     "SLAVE_TIMEOUT",
@@ -121,3 +122,6 @@ MAX_HELD_PULLS = 100_000
 
 FLUSH_CONSUMER_OFFSET_INTERVAL = 5_000
 """`flushConsumerOffsetInterval` of `BrokerConfig`, ms between two saves of consumer offsets."""
+
+ROCKETMQ_VERSION = "4.9.3"
+"""Not in RocketMQ: the release whose rule parses properties of records."""

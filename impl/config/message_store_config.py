@@ -19,6 +19,7 @@ from tornpage.impl.config.retention_policy import RetentionPolicy
 from tornpage.impl.message.codec import BLANK_BYTES
 from tornpage.impl.message.delay_levels import DelayLevels
 from tornpage.impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.message.properties_text import parse_split_pairs, parser_of
 
 __all__ = ["MessageStoreConfig", "RecordChecksum"]
 
@@ -43,6 +44,9 @@ class MessageStoreConfig:
     `store_path_commit_log` names the directories of the log, each used by one store only. Relative paths are relative
     to the store directory, and an empty tuple means `commitlog` there. No new file is created in the directories of
     `read_only_commit_log_store_paths`; existing files there are written and removed like others.
+
+    `rocketmq_version` matters for stores of 4.8.0 and 4.9.0, which may join two properties of a batch. Nothing in a
+    directory states the release that wrote it.
 
     Sizes of consume queue files are bytes, rounded up to whole units. An index file has `max_hash_slot_num` slots and
     room for `max_index_num` - 1 entries. These sizes may change between two opens: files of another size are rebuilt
@@ -72,6 +76,8 @@ class MessageStoreConfig:
     """`flushDiskType`: whether the answer to a put waits for the flush."""
     record_checksum: RecordChecksum = "record"
     """Not in RocketMQ: the bytes covered by the checksum at the end of a record."""
+    rocketmq_version: str = defaults.ROCKETMQ_VERSION
+    """Not in RocketMQ: the release that wrote the store; the properties of its records are parsed as that one does."""
     store_host: tuple[str, int] = defaults.STORE_HOST
     """Not in RocketMQ: host and port written into records and message ids."""
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
@@ -282,6 +288,7 @@ class MessageStoreConfig:
             "delay_levels": self.message_delay_level,
             "multi_dispatch": self.enable_multi_dispatch,
             "light_queues": self.enable_lmq,
+            **({"properties": "split"} if parser_of(self.rocketmq_version) is parse_split_pairs else {}),
         }
 
     @property

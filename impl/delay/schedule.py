@@ -23,7 +23,6 @@ from typing import Any
 from tornpage.impl.delay.delay_offsets import DelayOffsets
 from tornpage.impl.dispatch.dispatch_records import tags_code_of
 from tornpage.impl.io.files import Clock
-from tornpage.impl.message.codec import decode_record
 from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels
 from tornpage.impl.message.dispatching import QueueRun
 from tornpage.impl.message.message import Message, PutResult, PutStatus, StoredMessage
@@ -206,7 +205,7 @@ class DeliveryRounds(ABC):
     def _record(self, queue: ReadableQueue, number: int, offset: int) -> StoredMessage | None:
         with self._reader.session() as session:
             if self._records.find(session, queue.key, number, offset):
-                return decode_record(session.view, session.position)
+                return session.message()
         return None
 
     def _is_done(self, queue: ReadableQueue, number: int, offset: int) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tornpage.impl.dispatch.dispatch_records import bit_map_of_record, named_queues, read_record, tags_code_of
 from tornpage.impl.message.dispatching import DispatchRules
-from tornpage.impl.message.properties_text import CHECKSUM_NAME, parse_pairs
+from tornpage.impl.message.properties_text import CHECKSUM_NAME
 
 __all__ = ["Arrival", "MessageArrivingListener", "arrivals_in", "tell"]
 
@@ -46,7 +46,7 @@ def arrivals_in(view: memoryview, position: int, end: int, rules: DispatchRules)
         if isinstance(record, str):
             break
         position += record.size_bytes
-        pairs = parse_pairs(record.text)
+        pairs = rules.parse(record.text)
         pairs.pop(CHECKSUM_NAME, None)
         own = Arrival(
             topic=record.topic.decode(errors="replace"),

@@ -36,7 +36,6 @@ from tornpage.impl.message.dispatching import (
 )
 from tornpage.impl.message.key_hash import java_hash, key_hash
 from tornpage.impl.message.multi_dispatch import QueueKey, offsets_in
-from tornpage.impl.message.properties_text import parse_pairs
 
 __all__ = ["DispatchedRecord", "bit_map_of_record", "dispatch_records", "named_queues", "read_record", "tags_code_of"]
 
@@ -84,7 +83,7 @@ def dispatch_records(view: memoryview, position: int, end: int, rules: DispatchR
             reason = "bad_position"
             break
         base_offset = record.offset - position
-        pairs = parse_pairs(record.text)
+        pairs = rules.parse(record.text)
         runs += _runs(record, pairs, rules)
         if rules.index and record.sys_flag & TRANSACTION_MASK != _ROLLED_BACK:
             _add_entries(index, record, pairs)

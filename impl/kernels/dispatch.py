@@ -21,6 +21,7 @@ from tornpage.impl.kernels.records import HASH, is_schedule_topic, read_properti
 from tornpage.impl.kernels.text import java_hash
 from tornpage.impl.message.codec import BORN_HOST_V6, SMALLEST_RECORD_BYTES, TRANSACTION_MASK
 from tornpage.impl.message.dispatching import UNIT_BYTES, Dispatched, DispatchRules, IndexPuts, QueueRun
+from tornpage.impl.message.properties_text import parse_pairs
 
 __all__ = ["dispatch_records"]
 
@@ -69,7 +70,7 @@ _TABLES = _Tables()
 
 def dispatch_records(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
     """Dispatch records as `plain.dispatch_records` does, with fewer and longer runs."""
-    if rules.ext or not 0 <= position <= end <= len(view):
+    if rules.ext or rules.parse is not parse_pairs or not 0 <= position <= end <= len(view):
         return plain.dispatch_records(view, position, end, rules)
     parts: list[Dispatched] = []
     data, stop = np.frombuffer(view, np.uint8), min(end, position + rules.batch_bytes_max)

@@ -25,7 +25,7 @@ from tornpage.impl.message.encoder import RecordEncoder, topic_bytes
 from tornpage.impl.message.hosts import Host
 from tornpage.impl.message.message import GetResult, GetStatus, Message, MessageBatch, PutResult, PutStatus
 from tornpage.impl.message.multi_dispatch import MultiDispatch, QueueKey
-from tornpage.impl.message.properties_text import text_of
+from tornpage.impl.message.properties_text import PropertiesParser, text_of
 from tornpage.impl.statistics.store_statistics import StoreStatistics
 
 __all__ = ["CommitLog"]
@@ -60,6 +60,7 @@ class CommitLog:
         statistics: StoreStatistics,
         clock: Clock,
         check: RecordChecker,
+        parse: PropertiesParser,
     ) -> None:
         self.log = log
         self.begin_time_in_lock = 0
@@ -80,6 +81,7 @@ class CommitLog:
         self._statistics = statistics
         self._clock = clock
         self._check = check
+        self._parse = parse
         self._unflushed: deque[tuple[int, int]] = deque()
         self._stopped = False
         self._last_store_timestamp = 0
@@ -312,6 +314,6 @@ class CommitLog:
             size, _ = self._check(file.view, position, limit=self.log.file_bytes, offset=offset)
             if not size or not file.may_hold_record(position):
                 return GetResult(GetStatus.OFFSET_FOUND_NULL)
-            return GetResult(GetStatus.FOUND, codec.decode_record(file.view, position))
+            return GetResult(GetStatus.FOUND, codec.decode_record(file.view, position, self._parse))
         finally:
             file.release()

@@ -13,7 +13,7 @@ from isal.isal_zlib import crc32
 
 from tornpage.impl.message.hosts import host_text, message_id
 from tornpage.impl.message.message import StoredMessage
-from tornpage.impl.message.properties_text import CHECKSUM_NAME, parse_pairs
+from tornpage.impl.message.properties_text import CHECKSUM_NAME, PropertiesParser, parse_pairs
 
 __all__ = [
     "BLANK_BYTES",
@@ -190,7 +190,7 @@ def properties_of_record(view: memoryview, position: int) -> str:
     return bytes(view[topic_at + 3 + view[topic_at] : position + total]).decode(errors="replace")
 
 
-def decode_record(view: memoryview, position: int) -> StoredMessage:
+def decode_record(view: memoryview, position: int, parse: PropertiesParser = parse_pairs) -> StoredMessage:
     """Decode the record at `position`, which `check_record` has found valid."""
     total, _, body_crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born = _HEAD.unpack_from(
         view, position
@@ -210,7 +210,7 @@ def decode_record(view: memoryview, position: int) -> StoredMessage:
     at += body_bytes
     topic = bytes(view[at + 1 : at + 1 + view[at]]).decode(errors="replace")
     at += 3 + view[at]
-    properties = parse_pairs(bytes(view[at : position + total]).decode(errors="replace"))
+    properties = parse(bytes(view[at : position + total]).decode(errors="replace"))
     properties.pop(CHECKSUM_NAME, None)
     return StoredMessage(
         offset=physical_offset, size_bytes=total, topic=topic, queue_id=queue_id, queue_offset=queue_offset, body=body,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tornpage.impl.message.delay_levels import DelayLevels
 from tornpage.impl.message.multi_dispatch import MultiDispatch, QueueKey
+from tornpage.impl.message.properties_text import PropertiesParser, parse_pairs
 
 __all__ = [
     "BATCH_BYTES_MAX",
@@ -126,7 +127,7 @@ class DispatchRules:
     """The settings on which dispatch depends.
 
     `index` says whether there are index entries, `ext` whether units have drafts for the extension. `multi_dispatch` is
-    None if named queues get no units. A batch ends with the record that reaches `batch_bytes_max`.
+    None if named queues get no units. `parse` is the rule for properties. A batch ends with the record that reaches `batch_bytes_max`.
     """
 
     index: bool
@@ -134,6 +135,7 @@ class DispatchRules:
     multi_dispatch: MultiDispatch | None
     ext: bool
     bit_map_of: FilterBitMap | None
+    parse: PropertiesParser = parse_pairs
     batch_bytes_max: int = BATCH_BYTES_MAX
 
 

@@ -3,12 +3,31 @@
 Source: docs/format.md, "Properties"; `MessageDecoder.messageProperties2String`, `string2messageProperties`.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 
-__all__ = ["CHECKSUM_NAME", "format_pairs", "is_blank", "parse_pairs", "text_of", "wait_store_msg_ok", "without"]
+__all__ = [
+    "CHECKSUM_NAME",
+    "PropertiesParser",
+    "format_pairs",
+    "is_blank",
+    "parse_pairs",
+    "parse_split_pairs",
+    "parser_of",
+    "text_of",
+    "wait_store_msg_ok",
+    "without",
+]
+
+PropertiesParser = Callable[[str], dict[str, str]]
+"""Returns the properties in a string."""
 
 CHECKSUM_NAME = "__CRC32#"
 """The name of the checksum trailer; only the store writes a property of this name."""
+
+_VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){2}", re.ASCII)
+_LAST_THAT_SPLITS = (4, 9, 0)
+_PAIR = 2
 
 _WHITE_SPACE = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a"
@@ -24,6 +43,24 @@ def parse_pairs(text: str) -> dict[str, str]:
     """
     pairs = (segment.partition("\x01") for segment in text.split("\x02") if len(segment) >= 3)
     return {name: value for name, separator, value in pairs if name and separator and value}
+
+
+def parse_split_pairs(text: str) -> dict[str, str]:
+    """Return the properties as RocketMQ up to 4.9.0 parses them.
+
+    A pair has exactly one 0x01, apart from those at its end. A batch of 4.8.0 or 4.9.0 joins the last pair of a member
+    and the first one of the batch without a separator; such a pair has two and is dropped. Source: `String.split` in
+    `MessageDecoder.string2messageProperties` of 4.9.0.
+    """
+    pairs = (segment.rstrip("\x01").split("\x01") for segment in text.split("\x02"))
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == _PAIR}
+
+
+def parser_of(version: str) -> PropertiesParser:
+    """Return the parser of a release. Raises ValueError if the version is not of the form 4.9.3."""
+    if not _VERSION.fullmatch(version):
+        raise ValueError("use a release of RocketMQ, such as 4.9.3")
+    return parse_split_pairs if tuple(map(int, version.split("."))) <= _LAST_THAT_SPLITS else parse_pairs
 
 
 def format_pairs(pairs: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from tornpage.impl.message.batch_encoder import BatchEncoder
 from tornpage.impl.message.codec import check_record
 from tornpage.impl.message.encoder import RecordEncoder
 from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from tornpage.impl.message.properties_text import text_of, wait_store_msg_ok
+from tornpage.impl.message.properties_text import parser_of, text_of, wait_store_msg_ok
 from tornpage.impl.parts import Parts
 from tornpage.impl.put.delayed_copy import refusal_of_copy
 from tornpage.impl.put.group_commit import GroupCommit
@@ -242,6 +242,7 @@ def commit_log_of(
         statistics=statistics,
         clock=clock,
         check=parts.of(check_record),
+        parse=parser_of(config.rocketmq_version),
     )
 
 

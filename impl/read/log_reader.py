@@ -12,7 +12,8 @@ from typing import Self
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.scan import RecordChecker
-from tornpage.impl.message.codec import BORN_HOST_V6
+from tornpage.impl.message.codec import BORN_HOST_V6, decode_record, properties_of_record
+from tornpage.impl.message.message import StoredMessage
 from tornpage.impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer
 
 __all__ = ["LogReader", "LogSession"]
@@ -115,6 +116,14 @@ class LogSession:
         at = self.position + (68 if self.view[self.position + 39] & BORN_HOST_V6 else 56)
         timestamp: int = _I64.unpack_from(self.view, at)[0]
         return timestamp
+
+    def properties(self) -> dict[str, str]:
+        """Return the properties of the record found last, trailer included."""
+        return self._buffers.parse(properties_of_record(self.view, self.position))
+
+    def message(self) -> StoredMessage:
+        """Decode the record found last."""
+        return decode_record(self.view, self.position, self._buffers.parse)
 
     def take(self, size: int, queue_offset: int) -> RecordBuffer:
         """Return a buffer of the record found last, whose size must be `size`."""

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from tornpage.impl.message.codec import TRANSACTION_MASK, properties_of_record, queue_of_record
+from tornpage.impl.message.codec import TRANSACTION_MASK, queue_of_record
 from tornpage.impl.message.hosts import Host, host_text
 from tornpage.impl.message.key_hash import key_hash
-from tornpage.impl.message.properties_text import parse_pairs
 from tornpage.impl.read.log_reader import LogReader, LogSession
 from tornpage.impl.read.read_buffer import ReadBuffer, RecordBuffer, RecordBuffers
 
@@ -99,7 +98,7 @@ class MessageQuery:
         is_rolled_back = sys_flag & TRANSACTION_MASK == _ROLLBACK
         if found_topic != topic.encode(errors="surrogatepass") or is_rolled_back or not key:
             return False
-        properties = parse_pairs(properties_of_record(session.view, session.position))
+        properties = session.properties()
         return key == properties.get("UNIQ_KEY") or key in properties.get("KEYS", "").split(" ")
 
     def at(self, offset: int, size: int | None = None) -> RecordBuffer | None:

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from tornpage.impl.message.codec import properties_of_record
 from tornpage.impl.message.message import GetStatus
-from tornpage.impl.message.properties_text import CHECKSUM_NAME, parse_pairs
+from tornpage.impl.message.properties_text import CHECKSUM_NAME
 from tornpage.impl.queue.consume_queue_ext import is_address
 from tornpage.impl.queue.units import Unit
 from tornpage.impl.read.log_reader import LogSession
@@ -207,6 +206,6 @@ class Pull:
 
 def _properties_at(session: LogSession) -> Mapping[str, str]:
     """Return the properties of the record found last, as in `StoredMessage`."""
-    properties = parse_pairs(properties_of_record(session.view, session.position))
+    properties = session.properties()
     properties.pop(CHECKSUM_NAME, None)
     return properties

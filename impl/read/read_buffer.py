@@ -20,6 +20,7 @@ from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.message import codec
 from tornpage.impl.message.message import StoredMessage
+from tornpage.impl.message.properties_text import PropertiesParser, parse_pairs
 
 __all__ = ["BufferLease", "ReadBuffer", "ReadBuffers", "RecordBuffer", "RecordBuffers"]
 
@@ -96,7 +97,7 @@ class RecordBuffer(ReadBuffer):
 
     def message(self) -> StoredMessage:
         """Decode the record: a copy, valid after a release. Raises BufferReleased after a release."""
-        return codec.decode_record(self.view, 0)
+        return codec.decode_record(self.view, 0, self._lease.parse)
 
 
 class RecordBuffers:
@@ -151,6 +152,11 @@ class BufferLease:
         return RecordBuffer(self, position, size_bytes, queue_offset)
 
     @property
+    def parse(self) -> PropertiesParser:
+        """The rule for properties."""
+        return self._owner.parse
+
+    @property
     def buffer_count(self) -> int:
         """The number of buffers not released, including the creator's own reference."""
         return self._count
@@ -188,10 +194,14 @@ class BufferLease:
 
 
 class ReadBuffers:
-    """All buffers of one store that readers hold. While `is_shut`, there are none."""
+    """All buffers of one store that readers hold. While `is_shut`, there are none.
 
-    def __init__(self, *, guard: MakeGuard = threading.Lock) -> None:
+    `parse` is the rule for properties.
+    """
+
+    def __init__(self, *, parse: PropertiesParser = parse_pairs, guard: MakeGuard = threading.Lock) -> None:
         self.guard = guard()
+        self.parse = parse
         self.forgotten: deque[MappedFile] = deque()
         self._leases: dict[int, weakref.ref[BufferLease]] = {}
         self._lent: set[MappedFile] = set()

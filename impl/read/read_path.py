@@ -14,6 +14,7 @@ from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.message.codec import check_record
 from tornpage.impl.message.message import GetResult, GetStatus
 from tornpage.impl.message.multi_dispatch import MultiDispatch
+from tornpage.impl.message.properties_text import parser_of
 from tornpage.impl.parts import Parts
 from tornpage.impl.read.held_pulls import PullRequest, QueueName
 from tornpage.impl.read.log_reader import LogReader
@@ -58,7 +59,7 @@ class ReadPath:
         is_damaged: bool = False,
     ) -> None:
         self.log = log
-        self.buffers = parts.of(ReadBuffers)()
+        self.buffers = parts.of(ReadBuffers)(parse=parser_of(config.rocketmq_version))
         self._lifecycle = lifecycle
         self._flags = flags
         self._clock = clock

@@ -36,6 +36,7 @@ from tornpage.impl.log.transient_store_pool import TransientStorePool
 from tornpage.impl.message.codec import check_record
 from tornpage.impl.message.dispatching import UNIT_BYTES, DispatchRules, FilterBitMap
 from tornpage.impl.message.multi_dispatch import MultiDispatch
+from tornpage.impl.message.properties_text import parser_of
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
@@ -469,6 +470,7 @@ def derived_of(
         multi_dispatch=dispatch,
         ext=config.enable_consume_queue_ext,
         bit_map_of=bit_map_of,
+        parse=parser_of(config.rocketmq_version),
     )
     return parts.of(Derived)(
         queues,

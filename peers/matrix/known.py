@@ -76,6 +76,19 @@ def _delivers_again(reading: Reading, difference: Difference, expected: Answers)
     return difference.kind in {"message", "fields"} and difference.expected is None
 
 
+def _indexed_again(reading: Reading, difference: Difference, expected: Answers) -> bool:
+    """Whether a key finds a record twice after a release has recovered a killed store."""
+    by_release = reading.reader != OURS and reading.ending == "killed" and not reading.again
+    if not by_release or difference.kind != "query":
+        return False
+    found = difference.found
+    return (
+        len(found) > len(difference.expected)
+        and all(row in difference.expected for row in found)
+        and all(row in found for row in difference.expected)
+    )
+
+
 KNOWN = (
     Known(
         "batch-joined",
@@ -83,6 +96,12 @@ KNOWN = (
         "the joined pair; later ones keep it with a value that contains 0x01. Nothing in a store states its release. "
         "With the setting `rocketmq_version` our store parses as the release of the writer.",
         _batches_joined,
+    ),
+    Known(
+        "indexed-again",
+        "After a kill a release may index records again that its surviving index file has already. A key then finds "
+        "such a record twice.",
+        _indexed_again,
     ),
     Known(
         "delivered-again",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.message.batch import encode_batch_body
 from tornpage.impl.message.message import BatchMember
+from tornpage.peers.rocketmq.installing import REFERENCE
 
 __all__ = ["SETTINGS", "Operation", "config_of", "operations"]
 
@@ -46,6 +47,7 @@ def config_of(*, version: str = "", record_checksum: str = "record") -> MessageS
         max_hash_slot_num=SETTINGS["maxHashSlotNum"],
         max_index_num=SETTINGS["maxIndexNum"],
         deliver_delayed_messages=True,
+        rocketmq_version=version or REFERENCE,
         record_checksum="body" if record_checksum == "body" else "record",
     )
 
