@@ -127,7 +127,8 @@ class DispatchRules:
     """The settings on which dispatch depends.
 
     `index` says whether there are index entries, `ext` whether units have drafts for the extension. `multi_dispatch` is
-    None if named queues get no units. `parse` is the rule for properties. A batch ends with the record that reaches `batch_bytes_max`.
+    None if named queues get no units. `parse` is the rule for properties. A batch ends with the record that
+    reaches `batch_bytes_max`.
     """
 
     index: bool

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tornpage.peers.matrix.answers import Answers, Difference
 
-__all__ = ["KNOWN", "OURS", "Known", "Reading", "number_of", "reason_of"]
+__all__ = ["FINDINGS", "KNOWN", "OURS", "Known", "Reading", "known_finding", "number_of", "reason_of"]
 
 OURS = "tornpage"
 """The name of our store as a writer and as a reader."""
@@ -32,6 +32,26 @@ class Reading:
     reader: str
     is_stock: bool = False
     again: bool = False
+
+
+_INDEXES_TAGS = (5, 4, 0)
+_TAGS_INDEXED = "tags-indexed"
+_PROGRESS_CORRECTED = "progress-corrected"
+FINDINGS = {
+    _TAGS_INDEXED: "5.4.0 also indexes tags. An open with our store removes these entries, with the finding "
+    "`index_rebuilt`.",
+    _PROGRESS_CORRECTED: "Up to 4.9.8 the progress of a delay level stays before the begin of its queue if messages "
+    "expire that were not delivered. An open with our store corrects it, with the finding `progress_corrected`.",
+}
+"""Findings of our store on healthy stores, with the reason."""
+
+
+def known_finding(writer: str, ending: str, reader: str, code: str) -> str | None:
+    """Return the name of the reason for a finding of our store on a store of a release, or None."""
+    versions = [number_of(name) for name in (writer, reader) if name != OURS]
+    if code == "index_rebuilt" and any(version >= _INDEXES_TAGS for version in versions):
+        return _TAGS_INDEXED
+    return _PROGRESS_CORRECTED if code == "progress_corrected" and ending == "expired" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +109,23 @@ def _indexed_again(reading: Reading, difference: Difference, expected: Answers) 
     )
 
 
+def _expired_begin(reading: Reading, difference: Difference, expected: Answers) -> bool:
+    """Whether the queue of a delay level whose messages have all expired begins elsewhere."""
+    name, _, bound = difference.about.rpartition(" ")
+    is_theirs = reading.ending == "expired" and difference.kind == "queue" and name.startswith(f"{_SCHEDULE}/")
+    if not is_theirs or bound not in {"begin", "gaps"}:
+        return False
+    queue = expected.queues.get(name)
+    return queue is not None and not queue["messages"]
+
+
 KNOWN = (
+    Known(
+        "expired-begin",
+        "Up to 4.9.8 the queue of a delay level keeps its begin if all its messages have expired, and a pull there "
+        "answers MESSAGE_WAS_REMOVING. From 5.0.0 on, and in our store, it begins at its end.",
+        _expired_begin,
+    ),
     Known(
         "batch-joined",
         "4.8.0 and 4.9.0 append the properties of a batch to those of a member without a separator. Their parser drops "

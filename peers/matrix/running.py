@@ -11,6 +11,7 @@ The answers are compared with those of the writer. Versions may run in several t
 """
 
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,27 +19,32 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from typing import Any, Self
 
 from tornpage.impl.errors import StoreError
 from tornpage.peers.errors import PeerError, PeerFailed
 from tornpage.peers.matrix.answers import Answers, answers_of_ours, answers_of_peer, compared, keys_in
-from tornpage.peers.matrix.known import OURS, Reading, reason_of
+from tornpage.peers.matrix.known import OURS, Reading, known_finding, reason_of
 from tornpage.peers.matrix.workload import SETTINGS, config_of, operations
-from tornpage.peers.matrix.writing import DELIVERY_S, open_ours, settle, write_ours
+from tornpage.peers.matrix.writing import DELIVERY_S, open_ours, settle, wait_for, write_ours
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import Limits, Process
 from tornpage.peers.rocketmq.store import PeerStore, opened
 
 __all__ = ["ENDINGS", "Cell", "Matrix", "MatrixPlan", "run_matrix"]
 
-ENDINGS = ("closed", "killed")
+ENDINGS = ("closed", "killed", "expired")
+"""How a store ended: by a close, by SIGKILL, or by a close after its first log files had expired and were deleted.
+
+Our store deletes files a minute after it opened, which is too late for the matrix.
+"""
+_OURS_ENDINGS = ("closed", "killed")
+
 _CHECKSUMS = ("record", "body")
 _SHOWN = 5
 _ANSWER_S = 60.0
-_DISPATCH_S = 30.0
-_LOOK_S = 0.01
+_EXPIRED_FILES = 2
 _LIMITS = Limits(answer_s=_ANSWER_S)
 
 
@@ -110,7 +116,11 @@ def run_matrix(plan: MatrixPlan, directory: Path, *, progress: Callable[[str], N
     work = _Work(plan, directory)
     result = Matrix()
     writers = [*((OURS, checksum) for checksum in _CHECKSUMS), *((release.version, "") for release in plan.releases)]
-    tasks = [(writer, ending, checksum) for writer, checksum in writers for ending in ENDINGS]
+    tasks = [
+        (writer, ending, checksum)
+        for writer, checksum in writers
+        for ending in (_OURS_ENDINGS if writer == OURS else ENDINGS)
+    ]
     with ThreadPoolExecutor(plan.workers) as threads:
         try:
             for done in _finished([threads.submit(work.write, *task) for task in tasks]):
@@ -191,7 +201,7 @@ class _Work:
                     closed=ending == "closed",
                 )  # fmt: skip
             else:
-                answers = self._write_with(self._release(writer), place / "store", closed=ending == "closed")
+                answers = self._write_with(self._release(writer), place / "store", ending=ending)
         except PeerError as error:
             document: dict[str, Any] = {"error": str(error)}
         else:
@@ -203,7 +213,7 @@ class _Work:
     def _release(self, version: str) -> Release:
         return next(release for release in self._plan.releases if release.version == version)
 
-    def _write_with(self, release: Release, directory: Path, *, closed: bool) -> Answers:
+    def _write_with(self, release: Release, directory: Path, *, ending: str) -> Answers:
         directory.mkdir()
         with self._process(release) as process, opened(process, str(directory), SETTINGS, mode="stock") as store:
             if not store.loaded:
@@ -215,11 +225,26 @@ class _Work:
             _dispatched(store)
             sleep(DELIVERY_S)
             _dispatched(store)
+            if ending == "expired":
+                _expire(store, directory)
             answers = answers_of_peer(store)
-            if not closed:
+            if ending == "killed":
                 process.kill()
                 store.abandon()
-        return answers
+        return self._reopened(release, directory) if ending == "expired" else answers
+
+    def _reopened(self, release: Release, directory: Path) -> Answers:
+        """Return the answers of a copy that was opened again.
+
+        Since 5.0.0 the begin of a queue follows a deletion some minutes later, or when the store opens.
+        """
+        copy = directory.with_name("reopened")
+        shutil.copytree(directory, copy)
+        try:
+            with self._process(release) as process, opened(process, str(copy), SETTINGS) as store:
+                return answers_of_peer(store)
+        finally:
+            shutil.rmtree(copy, ignore_errors=True)
 
     # ---- readers ---------------------------------------------------------------------------------------------------
 
@@ -239,7 +264,7 @@ class _Work:
         try:
             with self._process(release) as process:
                 for checksum in _CHECKSUMS:
-                    for ending in ENDINGS:
+                    for ending in _OURS_ENDINGS:
                         cells += self._theirs_of_ours(process, copies, ending, checksum)
                 for ending in ENDINGS:
                     cells += self._ours_of_theirs(process, copies, version, ending)
@@ -291,7 +316,12 @@ class _Work:
             expected = self._copied(copies, cell)
             with open_ours(copies, config_of(version=writer_version)) as store:
                 settle(store)
-                cell.findings = sorted({finding.code for finding in store.findings})
+                for code in sorted({finding.code for finding in store.findings}):
+                    name = known_finding(cell.writer, cell.ending, cell.reader, code)
+                    if name is None:
+                        cell.findings.append(code)
+                    else:
+                        cell.known[name] = cell.known.get(name, 0) + 1
                 if store.read_only_reason is not None:
                     raise PeerFailed(f"opens read-only: {store.read_only_reason}")
                 found = answers_of_ours(store, keys_in(expected))
@@ -314,11 +344,15 @@ class _Work:
 
 
 def _dispatched(store: PeerStore) -> None:
-    deadline = monotonic() + _DISPATCH_S
-    while store.log().behind > 0:
-        if monotonic() > deadline:
-            raise PeerFailed("dispatch does not end")
-        sleep(_LOOK_S)
+    wait_for(lambda: store.log().behind <= 0, "dispatch does not end")
+
+
+def _expire(store: PeerStore, directory: Path) -> None:
+    """Let the first two log files be old, and delete them."""
+    for path in sorted((directory / "commitlog").iterdir())[:_EXPIRED_FILES]:
+        os.utime(path, (1e9, 1e9))
+    wait_for(lambda: store.clean() > 0, "no file is deleted")
+    store.clean()
 
 
 def _filled(cell: Cell, reading: Reading, expected: Answers, found: Answers) -> Cell:

@@ -16,9 +16,15 @@ SETTINGS = {
     "mappedFileSizeConsumeQueue": 20 * 200,
     "maxHashSlotNum": 500,
     "maxIndexNum": 600,
+    "fileReservedTime": 1,
+    "deleteCommitLogFilesInterval": 10,
     "diskMaxUsedSpaceRatio": 95,
 }
 """The settings of every release, under RocketMQ's names."""
+
+_CLEAN_MS = 200
+_LONE_NUMBER, _LONE_LEVEL = 3, 17
+"""Number and delay level of a message that is alone in its queue. It expires in a store with deleted log files."""
 
 _TOPICS = ("TopicA", "TopicB", "Täglich-日本", "%RETRY%g")
 _QUEUES = 3
@@ -46,6 +52,9 @@ def config_of(*, version: str = "", record_checksum: str = "record") -> MessageS
         mapped_file_size_consume_queue=SETTINGS["mappedFileSizeConsumeQueue"],
         max_hash_slot_num=SETTINGS["maxHashSlotNum"],
         max_index_num=SETTINGS["maxIndexNum"],
+        file_reserved_time=SETTINGS["fileReservedTime"],
+        delete_commit_log_files_interval=SETTINGS["deleteCommitLogFilesInterval"],
+        clean_resource_interval=_CLEAN_MS,
         deliver_delayed_messages=True,
         rocketmq_version=version or REFERENCE,
         record_checksum="body" if record_checksum == "body" else "record",
@@ -63,7 +72,7 @@ def operations(count: int, *, seed: int) -> Iterator[Operation]:
         if rng.random() < 0.5:
             properties += f"\x02TAGS\x01Tag{rng.choice('ABC')}"
         kind = rng.random()
-        if kind < _BATCHES:
+        if number != _LONE_NUMBER and kind < _BATCHES:
             members = [
                 BatchMember(
                     rng.randbytes(rng.randrange(1, 300)),
@@ -72,6 +81,9 @@ def operations(count: int, *, seed: int) -> Iterator[Operation]:
                 for member in range(rng.randrange(1, 9))
             ]
             yield Operation(topic, queue_id, "WAIT\x01true", bytes(encode_batch_body(members)), is_batch=True)
+        elif number == _LONE_NUMBER:
+            lone = f"{properties}\x02DELAY\x01{_LONE_LEVEL}"
+            yield Operation(topic, queue_id, lone, rng.randbytes(100))
         elif kind < _BATCHES + _DELAYED:
             delayed = f"{properties}\x02DELAY\x01{rng.choice([1, 1, 18])}"
             yield Operation(topic, queue_id, delayed, rng.randbytes(rng.randrange(500)))

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep, time_ns
 
@@ -20,29 +21,36 @@ from tornpage.peers.errors import PeerFailed
 from tornpage.peers.matrix.answers import Answers, answers_of_ours
 from tornpage.peers.matrix.workload import config_of, operations
 
-__all__ = ["DELIVERY_S", "open_ours", "settle", "write_ours"]
+__all__ = ["DELIVERY_S", "open_ours", "settle", "wait_for", "write_ours"]
 
 DELIVERY_S = 2.3
 """Time after which messages of delay level 1 are delivered, in seconds."""
 
-_DISPATCH_S = 30.0
+_WAIT_S = 30.0
 _LOOK_S = 0.005
+
+
+def _now_ms() -> int:
+    return time_ns() // 1_000_000
 
 
 def open_ours(directory: str | Path, config: MessageStoreConfig) -> MessageStore:
     """Open our store with the parts, the disk and the clock that a user gets."""
-    return MessageStore.open(
-        directory, config, files=OsFiles(), clock=lambda: time_ns() // 1_000_000, parts=compiled_parts()
-    )
+    return MessageStore.open(directory, config, files=OsFiles(), clock=_now_ms, parts=compiled_parts())
+
+
+def wait_for(reached: Callable[[], bool], failure: str) -> None:
+    """Wait until a condition holds. Raises PeerFailed after 30 s."""
+    deadline = monotonic() + _WAIT_S
+    while not reached():
+        if monotonic() > deadline:
+            raise PeerFailed(failure)
+        sleep(_LOOK_S)
 
 
 def settle(store: MessageStore) -> None:
     """Wait until everything is dispatched. Raises PeerFailed after 30 s."""
-    deadline = monotonic() + _DISPATCH_S
-    while store.dispatch_behind_bytes:
-        if monotonic() > deadline:
-            raise PeerFailed("our store does not dispatch")
-        sleep(_LOOK_S)
+    wait_for(lambda: not store.dispatch_behind_bytes, "our store does not dispatch")
 
 
 def write_ours(directory: Path, *, count: int, seed: int, record_checksum: str, closed: bool) -> Answers:
@@ -50,7 +58,8 @@ def write_ours(directory: Path, *, count: int, seed: int, record_checksum: str, 
 
     Return its answers before its end. Raises PeerFailed.
     """
-    command = [sys.executable, "-P", "-m", __spec__.name, str(directory), str(count), str(seed), record_checksum]
+    command = [sys.executable, "-P", "-m", __spec__.name]
+    command += [str(directory), str(count), str(seed), record_checksum]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None
     assert child.stdout is not None

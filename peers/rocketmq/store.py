@@ -28,6 +28,9 @@ __all__ = [
 Mode = Literal["stock", "light"]
 """`stock` starts and stops the store as a broker does. `light` loads and dispatches without start and stop."""
 
+_DISPATCHES_FROM_THE_QUEUES = (4, 5, 0)
+"""The first version whose `start()` dispatches from where the queues end; earlier ones begin at the end of the log."""
+
 _READ_MAX = 10_000
 """Places of a queue that one request reads."""
 
@@ -132,6 +135,10 @@ class PeerStore:
             messages, gaps = messages + found, gaps + missing
         return messages, gaps
 
+    def clean(self) -> int:
+        """Delete expired files, then what queues and index have of them; return the begin of the log."""
+        return int(self._process.ask("clean")["min"])
+
     def fields(self, offsets: Sequence[int]) -> list[dict[str, Any] | None]:
         """Return the decoded fields of the records at some physical offsets; None for one that is not decoded."""
         return list(self._process.ask("fields", offsets=list(offsets))["fields"])
@@ -194,7 +201,10 @@ def opened(
 
     A store that does not load has nothing to close. Raises PeerError.
     """
-    answer = process.ask("open", directory=directory, mode=mode, settings=dict(settings))
+    at_end = tuple(map(int, process.release.version.split("."))) < _DISPATCHES_FROM_THE_QUEUES
+    answer = process.ask(
+        "open", directory=directory, mode=mode, settings=dict(settings), dispatch="end" if at_end else "queues"
+    )
     store = PeerStore(process, answer)
     try:
         yield store

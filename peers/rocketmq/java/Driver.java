@@ -83,6 +83,10 @@ public final class Driver {
                 return everything((List<?>) request.get("keys"), number(request, "count"));
             case "fields":
                 return Json.object("fields", fields((List<?>) request.get("offsets")));
+            case "clean":
+                store.executeDeleteFilesManually();
+                Reflect.call(store, "cleanFilesPeriodically");
+                return Json.object("min", store.getMinPhyOffset());
             case "put":
                 return Writes.put(store, request);
             case "batch":
@@ -120,7 +124,7 @@ public final class Driver {
             return Json.object("loaded", false, "dispatched", false, "reason", "load() returned false");
         }
         if (isLight) {
-            long stuckAt = dispatch();
+            long stuckAt = dispatch("end".equals(request.get("dispatch")));
             Reflect.set(store, "shutdown", false); // start() does this; without it every read answers null
             if (stuckAt >= 0) {
                 return Json.object("loaded", true, "dispatched", false, "reason", "dispatch stands still at " + stuckAt);
@@ -131,8 +135,8 @@ public final class Driver {
         return Json.object("loaded", true, "dispatched", true, "reason", "");
     }
 
-    /** Dispatch from where the queues end, as start() does. Return -1, or the offset at which no progress is made. */
-    private long dispatch() throws Exception {
+    /** Dispatch from where the queues end, or from the end of the log, as start() does. Return -1, or the offset at which no progress is made. */
+    private long dispatch(boolean fromTheEnd) throws Exception {
         CommitLog log = store.getCommitLog();
         Object service = Reflect.get(store, "reputMessageService");
         long from = log.getMinOffset();
@@ -141,7 +145,7 @@ public final class Driver {
                 from = Math.max(from, (Long) Reflect.call(queue, "getMaxPhysicOffset"));
             }
         }
-        from = Math.max(from, 0);
+        from = fromTheEnd ? log.getMaxOffset() : Math.max(from, 0);
         Reflect.call(service, "setReputFromOffset", from);
         long before = -1;
         while (store.dispatchBehindBytes() > 0) {
@@ -239,7 +243,7 @@ public final class Driver {
     }
 
     /** Read `count` places of a queue: the messages found, and the places at which a pull found none. */
-    private Map<String, Object> read(String topic, int queue, long from, int count) {
+    private Map<String, Object> read(String topic, int queue, long from, int count) throws Exception {
         List<Object> messages = new ArrayList<>();
         List<Object> gaps = new ArrayList<>();
         long at = from;
@@ -250,9 +254,12 @@ public final class Driver {
                 throw new IllegalStateException("a pull answers null");
             }
             try {
-                long place = at;
+                List<?> places = Versions.places(pulled);
+                int index = 0;
                 for (SelectMappedBufferResult each : pulled.getMessageMapedList()) {
-                    messages.add(message(place++, each.getByteBuffer()));
+                    long place = places == null ? at + index : (Long) places.get(index);
+                    messages.add(message(place, each.getByteBuffer()));
+                    index++;
                 }
                 if (pulled.getMessageMapedList().isEmpty()) {
                     gaps.add(List.of(at, String.valueOf(pulled.getStatus())));

@@ -5,12 +5,14 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.store.DefaultMessageStore;
+import org.apache.rocketmq.store.GetMessageResult;
 import org.apache.rocketmq.store.MessageArrivingListener;
 import org.apache.rocketmq.store.config.FlushDiskType;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
@@ -101,6 +103,15 @@ final class Versions {
             }
         }
         return false;
+    }
+
+    /** Return the places in the queue of the messages that a pull found; null if this version does not state them. */
+    static List<?> places(GetMessageResult pulled) throws Exception {
+        try {
+            return (List<?>) Reflect.call(pulled, "getMessageQueueOffset");
+        } catch (NoSuchMethodException none) {
+            return null;
+        }
     }
 
     /** Return the queues of a store by topic and id. */
