@@ -110,7 +110,7 @@ ORDERS = {
     "peers": (
         ("errors",),
         ("board", "rocketmq"),
-        ("judging", "matrix", "naming", "own_histories"),
+        ("golden_figures", "judging", "matrix", "naming", "own_histories"),
         ("exploring",),
     ),
     "pipeline": (

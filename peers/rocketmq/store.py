@@ -135,6 +135,18 @@ class PeerStore:
             messages, gaps = messages + found, gaps + missing
         return messages, gaps
 
+    def records(self, known: Sequence[int], *, file_bytes: int) -> list[tuple[int, int, dict[str, Any]]]:
+        """Return offset, size and fields of the records of the log.
+
+        A walk that meets bytes that are no record goes on at the next of some known offsets.
+        """
+        answer = self._process.ask("records", known=list(known), fileBytes=file_bytes)
+        return [(offset, size, fields) for offset, size, fields in answer["records"]]
+
+    def units(self) -> list[tuple[str, int, int, int, int, int]]:
+        """Return the units of all queues: topic, queue id, place, physical offset, size, tags code."""
+        return [tuple(unit) for unit in self._process.ask("units")["units"]]
+
     def clean(self) -> int:
         """Delete expired files, then what queues and index have of them; return the begin of the log."""
         return int(self._process.ask("clean")["min"])

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tornpage.impl.parts import Parts
 from tornpage.properties.decode.opening import InspectError, shown
@@ -23,7 +23,15 @@ from tornpage.properties.judge.shape import SettingsOverride, read_override
 from tornpage.properties.program.case import Disk
 from tornpage.properties.scratch import scratch_directory
 
-__all__ = ["GoldenImage", "GoldenRow", "apply_damage", "golden_images", "judged_golden"]
+__all__ = [
+    "GoldenImage",
+    "GoldenRow",
+    "GoldenSteps",
+    "apply_damage",
+    "golden_images",
+    "golden_steps",
+    "judged_golden",
+]
 
 _SERVED_WRONG = (
     "messagesServedAtWrongQueueOffset",
@@ -149,6 +157,27 @@ def judged_golden(
         ),
         judgement,
     )
+
+
+class GoldenSteps(NamedTuple):
+    """The recorded steps of RocketMQ on one image.
+
+    `told` has the tags of the acknowledged records, by physical offset and SHA-256.
+    """
+
+    steps: list[dict[str, Any]]
+    damage: list[dict[str, Any]]
+    settings: dict[str, Any]
+    told: dict[tuple[int, str], str | None]
+
+
+def golden_steps(image: GoldenImage) -> GoldenSteps:
+    """Return what was done with an image. Raises InspectError."""
+    answers = _read(image.folder / (f"variants/{image.variant}.json" if image.variant else "expected.json"))
+    records = _read(image.folder / "truth.json")["records"]
+    told = {(row["commitLogOffset"], row["recordSha256"]): row["tags"] for row in records}
+    damage = answers.get("damage", []) if image.variant else []
+    return GoldenSteps(answers["steps"], damage, _read(image.folder / "config.json")["store"], told)
 
 
 def apply_damage(directory: Path, damage: Sequence[Mapping[str, Any]]) -> None:

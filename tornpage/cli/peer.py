@@ -17,12 +17,13 @@ def command() -> None:
     \b
     tornpage peer install rocketmq 4.9.3
     tornpage judge STORE --peer rocketmq:4.9.3
+    tornpage peer matrix
     """
 
 
 @command.command("install", short_help="Fetch a release and compile our driver for it.")
 @click.argument("name", type=click.Choice(["rocketmq"]))
-@click.argument("version")
+@click.argument("version", metavar="VERSION|all")
 @click.option("--offline", is_flag=True, help="Take jars from Maven's local repository only.")
 @options.json_option
 def _install(name: str, version: str, offline: bool, as_json: bool) -> None:
@@ -33,20 +34,25 @@ def _install(name: str, version: str, offline: bool, as_json: bool) -> None:
     \b
     tornpage peer install rocketmq 4.9.3
     tornpage peer install rocketmq 4.9.3 --offline
+    tornpage peer install rocketmq all
     """
     from tornpage.peers.errors import PeerUnavailable
-    from tornpage.peers.rocketmq.installing import install, require_version
+    from tornpage.peers.rocketmq.installing import VERSIONS, install, require_version
 
+    rows, lines = [], []
     try:
-        require_version(version)
-        say(f"resolving {name} {version}")
-        release = install(version, offline=offline)
+        if version != "all":
+            require_version(version)
+        for each in VERSIONS if version == "all" else (version,):
+            say(f"resolving {name} {each}")
+            release = install(each, offline=offline)
+            jars = len(list(release.jars.glob("*.jar")))
+            rows.append({"peer": f"{name}:{each}", "directory": str(release.jars.parent), "jars": jars})
+            lines.append(f"{name}:{each} is installed: {jars} jars in {release.jars}")
     except PeerUnavailable as error:
         refuse(str(error))
-    jars = len(list(release.jars.glob("*.jar")))
-    text = f"{name}:{version} is installed: {jars} jars in {release.jars}"
-    extra = {"peer": f"{name}:{version}", "directory": str(release.jars.parent)}
-    emit(Outcome("peer install", None, {"jars": jars}, extra=extra), as_json=as_json, text=text)
+    figures = {"peers": len(rows), "jars": sum(int(str(row["jars"])) for row in rows)}
+    emit(Outcome("peer install", None, figures, extra={"peers": rows}), as_json=as_json, text="\n".join(lines))
 
 
 @command.command("list", short_help="The known releases.")
@@ -73,3 +79,82 @@ def _list(as_json: bool) -> None:
     ]
     figures = {"peers": len(rows), "installed": sum(bool(row["installed"]) for row in rows)}
     emit(Outcome("peer list", None, figures, extra={"peers": rows}), as_json=as_json, text="\n".join(lines))
+
+
+@command.command("matrix", short_help="Which release reads whose stores.")
+@click.option(
+    "--versions", metavar="VERSION,…", default="", help="Releases, separated by commas.  [default: all installed]"
+)
+@click.option(
+    "--operations", type=click.IntRange(10, 2000), default=200, show_default=True, help="Puts of each writer."
+)
+@click.option("--workers", type=click.IntRange(1, 16), default=2, show_default=True, help="Releases at the same time.")
+@click.option("--out", type=click.Path(file_okay=False), default=None, help="Directory that keeps stores and results.")
+@click.option("--resume", is_flag=True, help="Continue in --out: use its finished stores and readers again.")
+@click.option(
+    "--page", type=click.Path(dir_okay=False), default=None, help="Write table and reasons into a page in Markdown."
+)
+@options.seed_option
+@options.json_option
+def _matrix(
+    versions: str,
+    operations: int,
+    workers: int,
+    out: str | None,
+    resume: bool,
+    page: str | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Let our store and each release write stores, and read those of all others.
+
+    Each store is closed, killed, or closed after its first log files expired. All reads are compared with those of its
+    writer. A difference without a known reason, and a finding of our store on a healthy store, make the verdict broken.
+
+    \b
+    tornpage peer matrix
+    tornpage peer matrix --versions 4.9.3,5.3.1 --json
+    tornpage peer matrix --out MATRIX --resume
+    """
+    from tornpage.outcomes.live_pages import write_part
+    from tornpage.outcomes.peer_matrix import MatrixRequest, matrix_outcome, matrix_page, run_request
+
+    if resume and out is None:
+        refuse("--resume needs --out; give --out DIR too")
+    chosen = tuple(filter(None, (version.strip() for version in versions.split(","))))
+    request = MatrixRequest(chosen, operations, seed, workers, out, resume)
+    matrix, missing = run_request(request)
+    outcome, text = matrix_outcome(matrix, request, missing)
+    if page is not None and not matrix.interrupted:
+        again = f"tornpage peer matrix --operations {operations} --seed {seed}"
+        write_part(
+            page, "matrix", matrix_page(matrix, outcome, again + (f" --versions {versions}" if versions else ""))
+        )
+    emit(outcome, as_json=as_json, text=text)
+
+
+@command.command("compare", short_help="Compare docs/against-java.md with live runs.")
+@click.argument("stores", type=click.Path(), default="tests/data/golden")
+@click.option("--page", type=click.Path(dir_okay=False), default="docs/against-java.md", show_default=True)
+@click.option("--write", is_flag=True, help="Write rows that differ into the page.")
+@options.json_option
+def _compare(stores: str, page: str, write: bool, as_json: bool) -> None:
+    """Run RocketMQ 4.9.3 on crash images of its own stores and compare the figures with the page.
+
+    STORES holds the images with their recorded steps [default: tests/data/golden]. RocketMQ opens each image, takes a
+    few puts, is shut down and opened again. A row that differs makes the verdict broken. --write replaces such rows.
+
+    \b
+    tornpage peer compare
+    tornpage peer compare STORES --page docs/against-java.md --write
+    """
+    from tornpage.outcomes.java_page import compare_outcome
+    from tornpage.peers.errors import PeerUnavailable
+    from tornpage.peers.rocketmq.installing import REFERENCE, installed
+
+    try:
+        release = installed(REFERENCE)
+    except PeerUnavailable as error:
+        refuse(str(error))
+    outcome, text = compare_outcome(release, stores, page, write=write, progress=say)
+    emit(outcome, as_json=as_json, text=text)

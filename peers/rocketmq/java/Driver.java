@@ -9,6 +9,7 @@ import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -83,6 +84,11 @@ public final class Driver {
                 return everything((List<?>) request.get("keys"), number(request, "count"));
             case "fields":
                 return Json.object("fields", fields((List<?>) request.get("offsets")));
+            case "records":
+                return Json.object("records",
+                        Walk.records(store, (List<?>) request.get("known"), number(request, "fileBytes")));
+            case "units":
+                return Json.object("units", Walk.units(store));
             case "clean":
                 store.executeDeleteFilesManually();
                 Reflect.call(store, "cleanFilesPeriodically");
@@ -332,9 +338,21 @@ public final class Driver {
         return record.length < 36 ? -1 : ByteBuffer.wrap(record).getLong(28);
     }
 
+    static String sha256Of(byte[] bytes) {
+        try {
+            return text(MessageDigest.getInstance("SHA-256").digest(bytes));
+        } catch (NoSuchAlgorithmException missing) {
+            throw new IllegalStateException(missing);
+        }
+    }
+
     private String sha256(byte[] bytes) {
+        return text(digest.digest(bytes));
+    }
+
+    private static String text(byte[] hash) {
         StringBuilder text = new StringBuilder(64);
-        for (byte each : digest.digest(bytes)) {
+        for (byte each : hash) {
             text.append(Character.forDigit(each >> 4 & 15, 16)).append(Character.forDigit(each & 15, 16));
         }
         return text.toString();
