@@ -129,7 +129,7 @@ ORDERS = {
         ("figures", "sizes"),
         ("calibration", "campaign", "crashes", "lab", "put", "replication", "sim", "targets"),
         ("audit", "experiments", "group_commit", "recover", "validation"),
-        ("link", "read"),
+        ("java", "link", "read"),
         ("suite",),
     ),
 }

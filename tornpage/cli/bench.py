@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bench_outcome", "command"]
 
+_JAVA = "java"
 ROOMS = ("put", "read", "replication", "recover", "lab", "target", "sim", "audit", "campaign")
 
 
@@ -25,8 +26,8 @@ ROOMS = ("put", "read", "replication", "recover", "lab", "target", "sim", "audit
 @click.argument(
     "rooms",
     nargs=-1,
-    type=click.Choice(ROOMS),
-    metavar="[put|read|replication|recover|lab|target|sim|audit|campaign]...",
+    type=click.Choice((*ROOMS, _JAVA)),
+    metavar="[put|read|replication|recover|lab|target|sim|audit|campaign]... | java",
 )
 @click.option("--directory", type=click.Path(), default=None, help="Directory for the stores (default: temporary).")
 @click.option(
@@ -43,6 +44,10 @@ ROOMS = ("put", "read", "replication", "recover", "lab", "target", "sim", "audit
     default=None,
     help="Approximate length of campaign shards.  [default: 10]",
 )
+@click.option("--only", metavar="ROW", multiple=True, help="With java: only this row; may be repeated.")
+@click.option(
+    "--page", type=click.Path(dir_okay=False), default=None, help="With java: write the table into a page in Markdown."
+)
 @options.json_option
 def command(
     rooms: tuple[str, ...],
@@ -50,22 +55,55 @@ def command(
     seconds: float,
     quick: bool,
     shard_seconds: float | None,
+    only: tuple[str, ...],
+    page: str | None,
     as_json: bool,
 ) -> None:
     """Measure store, recovery, crash lab, simulator, audit and Spark. Removes its files.
+
+    `java` measures our store beside a live RocketMQ 4.9.3, by turns (docs/java/bench.md). It is not part of a run
+    without rooms.
 
     \b
     tornpage bench
     tornpage bench put --directory /var/tmp --seconds 5 --json
     tornpage bench audit --quick
     tornpage bench campaign --shard-seconds 5
+    tornpage bench java --only put_1024 --only sync_64
     """
+    if _JAVA in rooms:
+        _beside_java(rooms, only, directory=directory, seconds=seconds, page=page, as_json=as_json)
+    if only or page is not None:
+        refuse(f"{'--only' if only else '--page'} belongs to `tornpage bench java`; leave it out")
     from tornpage.bench.sizes import FULL, QUICK
 
     sizes = QUICK if quick else FULL
     if shard_seconds is not None:
         sizes = replace(sizes, shard_s=shard_seconds)
     outcome, text = bench_outcome(rooms, directory=directory, seconds=seconds, sizes=sizes)
+    emit(outcome, as_json=as_json, text=text)
+
+
+def _beside_java(
+    rooms: Sequence[str],
+    only: Sequence[str],
+    *,
+    directory: str | None,
+    seconds: float,
+    page: str | None,
+    as_json: bool,
+) -> NoReturn:
+    """Measure beside RocketMQ, and end."""
+    from tornpage.outcomes.java_bench import beside_java
+    from tornpage.outcomes.live_pages import write_part
+
+    if set(rooms) != {_JAVA}:
+        refuse("java is measured alone; run the other rooms by a command of their own")
+    place = os.path.abspath(directory or temporary_directory("name another --directory"))
+    outcome, text, table = beside_java(only, place, seconds=seconds)
+    if page is not None and not outcome.interrupted:
+        again = " ".join(["tornpage bench java", *(f"--only {name}" for name in only), f"--seconds {seconds:g}"])
+        write_part(page, "bench", f"`{again}`: {table}")
     emit(outcome, as_json=as_json, text=text)
 
 

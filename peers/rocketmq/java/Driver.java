@@ -64,7 +64,12 @@ public final class Driver {
     private Map<String, Object> answer(Map<String, Object> request) throws Exception {
         String verb = (String) request.get("do");
         if (verb.equals("open")) {
-            return open(request);
+            double before = Bench.processorSeconds();
+            long began = System.nanoTime();
+            Map<String, Object> opened = open(request);
+            opened.put("seconds", (System.nanoTime() - began) / 1e9);
+            opened.put("cpu", Bench.processorSeconds() - before);
+            return opened;
         }
         if (store == null) {
             throw new IllegalStateException("no store is open");
@@ -89,6 +94,8 @@ public final class Driver {
                         Walk.records(store, (List<?>) request.get("known"), number(request, "fileBytes")));
             case "units":
                 return Json.object("units", Walk.units(store));
+            case "bench":
+                return Bench.measure(store, request);
             case "clean":
                 store.executeDeleteFilesManually();
                 Reflect.call(store, "cleanFilesPeriodically");
@@ -253,8 +260,9 @@ public final class Driver {
         List<Object> messages = new ArrayList<>();
         List<Object> gaps = new ArrayList<>();
         long at = from;
+        long oneByOneUntil = from;
         while (at < from + count) {
-            int most = (int) Math.min(PULL, from + count - at);
+            int most = at < oneByOneUntil ? 1 : (int) Math.min(PULL, from + count - at);
             GetMessageResult pulled = store.getMessage("peer", topic, queue, at, most, null);
             if (pulled == null) {
                 throw new IllegalStateException("a pull answers null");
@@ -262,6 +270,14 @@ public final class Driver {
             try {
                 List<?> places = Versions.places(pulled);
                 int index = 0;
+                int served = pulled.getMessageMapedList().size();
+                if (places == null && most > 1 && served > 0 && pulled.getNextBeginOffset() - at != served) {
+                    oneByOneUntil = at + most; // the pull passed places without a message and does not state which
+                    continue;
+                }
+                if (places == null && most == 1 && served == 1) {
+                    index = (int) (pulled.getNextBeginOffset() - 1 - at);
+                }
                 for (SelectMappedBufferResult each : pulled.getMessageMapedList()) {
                     long place = places == null ? at + index : (Long) places.get(index);
                     messages.add(message(place, each.getByteBuffer()));

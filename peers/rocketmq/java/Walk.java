@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import org.apache.rocketmq.common.UtilAll;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.store.DefaultMessageStore;
@@ -75,6 +76,10 @@ final class Walk {
             view.duplicate().get(bytes);
             MessageExt message = MessageDecoder.decode(ByteBuffer.wrap(bytes), true, false);
             if (message == null || message.getCommitLogOffset() != at) {
+                return null;
+            }
+            byte[] body = message.getBody() == null ? new byte[0] : message.getBody();
+            if (body.length > 0 && UtilAll.crc32(body) != message.getBodyCRC()) {
                 return null;
             }
             return new Object[] {at, size, Json.object("sha256", Driver.sha256Of(bytes), "topic", message.getTopic(),
