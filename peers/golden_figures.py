@@ -1,4 +1,4 @@
-"""Run RocketMQ on crash images of its own stores, step by step, and count what it lost and served wrong.
+"""Run RocketMQ on crash images of its own stores and count lost and wrong records.
 
 The steps are those of a recorded run: open, dump, puts, dump, shutdown, open, dump. The store is a stock one. At each
 dump the answers are compared with what the producer had acknowledged.
@@ -58,7 +58,7 @@ Place = tuple[int, str]
 
 
 class _Side:
-    """The state of a run: records that were acknowledged, and those that were missing in an earlier dump."""
+    """The acknowledged records of a run, and those that an earlier dump lacked."""
 
     def __init__(self, told: Mapping[Place, str | None], file_bytes: int) -> None:
         self.stored = dict(told)
@@ -134,7 +134,10 @@ def _without_keys(store: PeerStore, log: Mapping[Place, tuple[int, Mapping[str, 
 
 
 def live_row(process: Process, image: GoldenImage, directory: Path) -> LiveRow:
-    """Run the steps of an image on a copy in a directory that does not exist. Raises PeerError, InspectError."""
+    """Run the steps of an image on a copy in a new directory.
+
+    Raises PeerError, InspectError.
+    """
     given = golden_steps(image)
     copytree(image.folder / "store", directory, copy_function=copyfile)
     apply_damage(directory, given.damage)

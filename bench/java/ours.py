@@ -1,4 +1,4 @@
-"""The work of each row with our store: messages, seconds, and seconds of processor time of this process."""
+"""Carry out the work of each row with our store, and take wall and processor time."""
 
 import random
 from collections import deque
@@ -27,7 +27,7 @@ _BUSY_MS = 60_000
 class Stretch(NamedTuple):
     """One timed stretch of work: items, seconds, and seconds of processor time."""
 
-    count: int
+    items: int
     seconds: float
     cpu_s: float
 
@@ -146,7 +146,7 @@ def fill(store: MessageStore, shape: Shape, count: int) -> None:
 
 
 def write_to_recover(store: MessageStore, log_bytes: int) -> int:
-    """Put batches until the log has so many bytes and everything is dispatched; return its end."""
+    """Put batches until the log has so many bytes; dispatch them; return its end."""
     members = [BatchMember(random.Random(number).randbytes(1024), f"KEYS\x01k{number}") for number in range(BATCH)]
     body, number = encode_batch_body(members), 0
     while store.max_offset < log_bytes:

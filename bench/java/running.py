@@ -1,8 +1,8 @@
 """Alternate RocketMQ and our store, round by round, and keep the medians.
 
 The JVM and this process live for the whole run. The first round of each row warms up and does not count. A row without
-a sync has a new store for each round; reads use one store for all rounds; opens use copies of one store of ours, which
-both sides open.
+a sync has a new store for each round; reads use one store for all rounds; opens use copies of one store that tornpage
+wrote, which both sides open.
 """
 
 import shutil
@@ -58,11 +58,11 @@ class Row:
 
 
 def _rate(stretches: Sequence[Stretch]) -> float:
-    return median(each.count / each.seconds for each in stretches)
+    return median(each.items / each.seconds for each in stretches)
 
 
 def _cpu_us(stretches: Sequence[Stretch]) -> float:
-    return median(each.cpu_s / each.count * 1e6 for each in stretches)
+    return median(each.cpu_s / each.items * 1e6 for each in stretches)
 
 
 @dataclass
@@ -85,9 +85,9 @@ def measure_beside(
     work: Work = FULL_WORK,
     progress: Callable[[str], None] = lambda name: None,
 ) -> BesideJava:
-    """Measure rows below an existing directory, each for about `seconds`, at least three rounds.
+    """Measure rows below an existing directory, each for about `seconds`.
 
-    A keyboard interrupt ends the run and keeps its rows. Raises PeerUnavailable.
+    Each has three rounds at least. A keyboard interrupt ends the run and keeps its rows. Raises PeerUnavailable.
     """
     result = BesideJava(f"rocketmq:{release.version}", describe_machine(directory))
     try:
@@ -152,7 +152,7 @@ class _Sides:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _write_to_recover(self) -> None:
-        """Write the store that is opened, and a copy of its files while it was open, as a kill leaves them."""
+        """Write the store that is opened, and copy its files before the close, as a kill."""
         clean, killed = self._base / _OPENS_CLEAN, self._base / _OPENS_KILLED
         file_bytes = self._work.recover_file_bytes
         with MessageStore.open(clean, config_for(file_bytes=file_bytes)) as store:

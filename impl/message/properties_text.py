@@ -57,7 +57,10 @@ def parse_split_pairs(text: str) -> dict[str, str]:
 
 
 def parser_of(version: str) -> PropertiesParser:
-    """Return the parser of a release. Raises ValueError if the version is not of the form 4.9.3."""
+    """Return the parser of a release.
+
+    Raises ValueError if the version is not of the form 4.9.3.
+    """
     if not _VERSION.fullmatch(version):
         raise ValueError("use a release of RocketMQ, such as 4.9.3")
     return parse_split_pairs if tuple(map(int, version.split("."))) <= _LAST_THAT_SPLITS else parse_pairs

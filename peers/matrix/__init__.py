@@ -1,5 +1,5 @@
-"""Which release of RocketMQ reads which stores: our store and each release, closed and killed.
+"""Compare which release of RocketMQ reads whose stores, closed, killed and expired.
 
-`workload` has the operations, `writing` a store of ours in a process of its own, `answers` all reads of a store in one
+`workload` has the operations, `writing` our store in a process of its own, `answers` all reads of a store in one
 form, `known` the differences that have a reason, `running` the run over all releases.
 """

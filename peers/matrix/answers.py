@@ -80,7 +80,10 @@ def keys_in(answers: Answers) -> list[Key]:
 
 
 def answers_of_peer(store: PeerStore, keys: Sequence[Key] | None = None) -> Answers:
-    """Read everything through the driver. Without `keys` those of the served records are asked for."""
+    """Read everything through the driver.
+
+    Without `keys` those of the served records are asked for.
+    """
     read = store.everything([])
     queues: dict[str, dict[str, Any]] = {}
     offsets: set[int] = set()
@@ -112,7 +115,10 @@ def _shown(fields: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def answers_of_ours(store: MessageStore, keys: Sequence[Key] | None = None) -> Answers:
-    """Read everything from our store. Without `keys` those of the served records are asked for."""
+    """Read everything from our store.
+
+    Without `keys` those of the served records are asked for.
+    """
     answers = Answers(store.min_offset, store.max_offset)
     for topic, queue_id in store.queues():
         begin, end = store.min_offset_in_queue(topic, queue_id), store.max_offset_in_queue(topic, queue_id)

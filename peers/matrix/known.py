@@ -22,9 +22,9 @@ _SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A store as it is read: its writer, how it ended, its reader, and whether the reader is a stock store.
+    """A reading of a store: its writer, how it ended, and its reader.
 
-    `again` says that another store has opened it in between.
+    `is_stock` says that the reader is a stock store. `again` says that another store has opened it in between.
     """
 
     writer: str
@@ -47,7 +47,7 @@ FINDINGS = {
 
 
 def known_finding(writer: str, ending: str, reader: str, code: str) -> str | None:
-    """Return the name of the reason for a finding of our store on a store of a release, or None."""
+    """Return the name of the reason for a finding of our store, or None."""
     versions = [number_of(name) for name in (writer, reader) if name != OURS]
     if code == "index_rebuilt" and any(version >= _INDEXES_TAGS for version in versions):
         return _TAGS_INDEXED
@@ -83,15 +83,17 @@ def _batches_joined(reading: Reading, difference: Difference, expected: Answers)
 
 
 def _delivers_again(reading: Reading, difference: Difference, expected: Answers) -> bool:
-    """Whether a stock store has delivered delayed messages again after it started."""
-    if not reading.is_stock or reading.reader == OURS or number_of(reading.reader) > _DELIVERS_AGAIN_UNTIL:
+    """Whether a store has delivered delayed messages again after it started."""
+    delivers = reading.is_stock or reading.reader == OURS
+    repeats = reading.ending == "killed" or number_of(reading.reader) <= _DELIVERS_AGAIN_UNTIL
+    if not delivers or not repeats:
         return False
     if difference.kind == "query":
-        return difference.found[: len(difference.expected)] == difference.expected
+        return bool(difference.found[: len(difference.expected)] == difference.expected)
     if difference.kind == "log":
-        return difference.about == "end" and difference.found > difference.expected
+        return bool(difference.about == "end" and difference.found > difference.expected)
     if difference.kind == "queue":
-        grew = difference.about.endswith(" end") and difference.found > difference.expected
+        grew = bool(difference.about.endswith(" end") and difference.found > difference.expected)
         return grew and not difference.about.startswith(_SCHEDULE)
     return difference.kind in {"message", "fields"} and difference.expected is None
 
@@ -141,8 +143,8 @@ KNOWN = (
     ),
     Known(
         "delivered-again",
-        "Up to 4.5.2 a start delivers delayed messages again whose delivery was not yet noted in "
-        "`config/delayOffset.json`. The copies are new records at the end of the log.",
+        "A start delivers delayed messages again whose delivery was not yet noted in `config/delayOffset.json`. This "
+        "happens after a kill, and up to 4.5.2 after a close too. The copies are new records at the end of the log.",
         _delivers_again,
     ),
 )

@@ -3,7 +3,7 @@
 Writers come first. Our store writes with each kind of checksum, and each release writes as a broker does. Each store is
 kept with the answers that it gave before its end. Readers follow. A reader opens copies:
 
-* each release, as a stock store, opens the stores of ours; then our store opens the same copy again;
+* each release, as a stock store, opens the stores of our store; then our store opens the same copy again;
 * our store opens the stores of each release; then that release opens the same copy again;
 * each release opens the stores of every release in mode `light`.
 
@@ -43,14 +43,15 @@ _OURS_ENDINGS = ("closed", "killed")
 
 _CHECKSUMS = ("record", "body")
 _SHOWN = 5
-_ANSWER_S = 60.0
+_PAIR = 2
+_ANSWER_S = 300.0
 _EXPIRED_FILES = 2
 _LIMITS = Limits(answer_s=_ANSWER_S)
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixPlan:
-    """The releases, the number of operations of each writer, the seed, and the number of threads."""
+    """The releases, operations of each writer, seed, and number of threads."""
 
     releases: Sequence[Release]
     count: int = 200
@@ -189,7 +190,7 @@ class _Work:
     def write(self, writer: str, ending: str, checksum: str) -> str:
         """Write a store unless it is there; return its name."""
         place = self._place(writer, ending, checksum)
-        if (place / "answers.json").exists():
+        if (place / "answers.json").exists() and "error" not in json.loads((place / "answers.json").read_text()):
             self.resumed += 1
             return place.name
         shutil.rmtree(place, ignore_errors=True)
@@ -254,23 +255,35 @@ class _Work:
         return [Cell.of(each) for each in json.loads(path.read_text())] if path.exists() else None
 
     def read(self, release: Release) -> str:
-        """Open all stores with a release, and its own stores with ours, unless that was done; return a name."""
-        if self.cells_of(release.version) is not None:
-            self.resumed += 1
-            return f"reader {release.version}"
+        """Open all stores with a release, and its own with our store; return a name.
+
+        Readings of an earlier run that have no fault are not repeated.
+        """
         version = release.version
+        earlier = {_place_of(cell): cell for cell in self.cells_of(version) or [] if not cell.is_bad}
+        if len(earlier) == self._readings():
+            self.resumed += 1
+            return f"reader {version}"
         copies = self._stores.parent / f"copies-{version}"
+        shutil.rmtree(copies, ignore_errors=True)
         cells: list[Cell] = []
         try:
             with self._process(release) as process:
                 for checksum in _CHECKSUMS:
                     for ending in _OURS_ENDINGS:
-                        cells += self._theirs_of_ours(process, copies, ending, checksum)
+                        pair = [Cell(OURS, ending, version, checksum, again=again) for again in (False, True)]
+                        kept = [earlier[_place_of(cell)] for cell in pair if _place_of(cell) in earlier]
+                        pair = kept if len(kept) == _PAIR else self._theirs_of_ours(process, copies, ending, checksum)
+                        cells += pair
                 for ending in ENDINGS:
-                    cells += self._ours_of_theirs(process, copies, version, ending)
+                    pair = [Cell(version, ending, OURS, again=again) for again in (False, True)]
+                    kept = [earlier[_place_of(cell)] for cell in pair if _place_of(cell) in earlier]
+                    cells += kept if len(kept) == _PAIR else self._ours_of_theirs(process, copies, version, ending)
                 for other in self._plan.releases:
                     for ending in ENDINGS:
-                        cells.append(self._by_peer(process, copies, Cell(other.version, ending, version)))
+                        cell = Cell(other.version, ending, version)
+                        kept_cell = earlier.get(_place_of(cell))
+                        cells.append(kept_cell or self._by_peer(process, copies, cell))
                         shutil.rmtree(copies, ignore_errors=True)
         finally:
             shutil.rmtree(copies, ignore_errors=True)
@@ -278,8 +291,13 @@ class _Work:
             _write(self._cells / f"{version}.json", [cell.document() for cell in cells])
         return f"reader {version}"
 
+    def _readings(self) -> int:
+        """Return the number of readings of one reader."""
+        by_pairs = len(_CHECKSUMS) * len(_OURS_ENDINGS) + len(ENDINGS)
+        return _PAIR * by_pairs + len(ENDINGS) * len(self._plan.releases)
+
     def _theirs_of_ours(self, process: Process, copies: Path, ending: str, checksum: str) -> list[Cell]:
-        """Return the readings of a store of ours: by a release, then by our store again."""
+        """Return the readings of our own store: by a release, then by our store again."""
         version = process.release.version
         first = self._by_peer(process, copies, Cell(OURS, ending, version, checksum), is_stock=True)
         again = self._by_ours(copies, Cell(OURS, ending, version, checksum, again=True), writer_version="")
@@ -333,7 +351,10 @@ class _Work:
         return _filled(cell, reading, expected, found)
 
     def _copied(self, copies: Path, cell: Cell) -> Answers:
-        """Copy the store of a cell unless the copy is there; return the answers of its writer. Raises PeerFailed."""
+        """Copy the store of a cell unless the copy is there; return its writer's answers.
+
+        Raises PeerFailed.
+        """
         place = self._place(cell.writer, cell.ending, cell.checksum)
         document = json.loads((place / "answers.json").read_text())
         if "error" in document:
@@ -341,6 +362,10 @@ class _Work:
         if not copies.exists():
             shutil.copytree(place / "store", copies)
         return Answers.of(document)
+
+
+def _place_of(cell: Cell) -> tuple[str, str, str, str, bool]:
+    return cell.writer, cell.ending, cell.reader, cell.checksum, cell.again
 
 
 def _dispatched(store: PeerStore) -> None:

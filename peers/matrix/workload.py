@@ -62,7 +62,7 @@ def config_of(*, version: str = "", record_checksum: str = "record") -> MessageS
 
 
 def operations(count: int, *, seed: int) -> Iterator[Operation]:
-    """Yield puts: keys, unique keys, tags, batches, delays of two levels, and some large messages."""
+    """Yield puts with keys and tags, batches, delayed and large messages."""
     rng = random.Random(seed)
     for number in range(count):
         topic, queue_id = rng.choice(_TOPICS), rng.randrange(_QUEUES)

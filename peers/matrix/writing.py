@@ -1,4 +1,4 @@
-"""Write a store of ours for the matrix, in a process of its own, which the caller may kill.
+"""Write our store for the matrix, in a process that the caller may kill.
 
 `python -m tornpage.peers.matrix.writing DIRECTORY COUNT SEED CHECKSUM` puts the operations, waits for dispatch and
 delivery, and prints the answers of the store as one line of JSON. Then it reads a line: `close` closes the store.
@@ -54,7 +54,7 @@ def settle(store: MessageStore) -> None:
 
 
 def write_ours(directory: Path, *, count: int, seed: int, record_checksum: str, closed: bool) -> Answers:
-    """Write a store of ours in another process; end it by a close or by SIGKILL.
+    """Write our store in another process; end it by a close or by SIGKILL.
 
     Return its answers before its end. Raises PeerFailed.
     """

@@ -109,7 +109,10 @@ class Process:
         self._end()
 
     def kill(self) -> None:
-        """Kill the JVM, as a failure would. A running request then raises PeerCrashed. Callable from any thread."""
+        """Kill the JVM, as a failure would; callable from any thread.
+
+        A running request then raises PeerCrashed.
+        """
         child = self._child
         if child is not None:
             child.kill()

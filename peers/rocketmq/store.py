@@ -144,15 +144,15 @@ class PeerStore:
         return [(offset, size, fields) for offset, size, fields in answer["records"]]
 
     def units(self) -> list[tuple[str, int, int, int, int, int]]:
-        """Return the units of all queues: topic, queue id, place, physical offset, size, tags code."""
+        """Return topic, queue id, place, physical offset, size, tags code of all units."""
         return [tuple(unit) for unit in self._process.ask("units")["units"]]
 
     def clean(self) -> int:
-        """Delete expired files, then what queues and index have of them; return the begin of the log."""
+        """Delete expired files, their queues and index; return the begin of the log."""
         return int(self._process.ask("clean")["min"])
 
     def fields(self, offsets: Sequence[int]) -> list[dict[str, Any] | None]:
-        """Return the decoded fields of the records at some physical offsets; None for one that is not decoded."""
+        """Return the decoded fields of the records at some offsets; None without a record."""
         return list(self._process.ask("fields", offsets=list(offsets))["fields"])
 
     def put(self, topic: str, queue_id: int, properties: str, body: bytes, *, is_batch: bool = False) -> dict[str, Any]:

@@ -38,13 +38,13 @@ def test_our_side_does_its_work(shape: Shape, tmp_path: Path) -> None:
         if shape.kind in {"pull", "query"}:
             fill(store, shape, count)
         stretch = measured(store, shape, count)
-    assert (stretch.count, stretch.seconds > 0) == (count, True)
+    assert (stretch.items, stretch.seconds > 0) == (count, True)
 
 
 def test_our_side_opens_what_it_wrote(tmp_path: Path) -> None:
     with MessageStore.open(tmp_path / "store", config_for(file_bytes=1 << 20)) as store:
         end = write_to_recover(store, TINY.recover_bytes)
-    assert opened_in(str(tmp_path / "store"), file_bytes=1 << 20, end=end).count == 1
+    assert opened_in(str(tmp_path / "store"), file_bytes=1 << 20, end=end).items == 1
 
 
 def refused(*arguments: str) -> str:

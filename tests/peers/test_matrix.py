@@ -23,7 +23,7 @@ COUNT = 20
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answers]:
-    """Return a killed store of ours and its answers before its end."""
+    """Return a killed tornpage store and its answers before its end."""
     directory = tmp_path_factory.mktemp("ours") / "store"
     return directory, write_ours(directory, count=COUNT, seed=3, record_checksum="record", closed=False)
 
@@ -95,6 +95,7 @@ def test_a_reason_explains_its_own_difference(name: str, reading: Reading, diffe
         (Reading("4.9.3", "killed", "4.9.3"), Difference("query", "T k", [[0, "a"]], [])),
         (Reading("4.6.1", "closed", "4.6.1", is_stock=True), CASES[2][2]),
         (Reading("4.5.2", "closed", "4.5.2", is_stock=True), Difference("log", "end", 20, 10)),
+        (Reading("4.9.3", "killed", "4.9.3"), CASES[2][2]),
         (Reading("4.9.3", "closed", OURS), CASES[3][2]),
         (Reading("4.9.3", "expired", OURS), Difference("queue", "TopicA/0 begin", 0, 1)),
     ],

@@ -139,7 +139,7 @@ def _matrix(
 @click.option("--write", is_flag=True, help="Write rows that differ into the page.")
 @options.json_option
 def _compare(stores: str, page: str, write: bool, as_json: bool) -> None:
-    """Run RocketMQ 4.9.3 on crash images of its own stores and compare the figures with the page.
+    """Run RocketMQ 4.9.3 on images of its own stores; compare figures with the page.
 
     STORES holds the images with their recorded steps [default: tests/data/golden]. RocketMQ opens each image, takes a
     few puts, is shut down and opened again. A row that differs makes the verdict broken. --write replaces such rows.

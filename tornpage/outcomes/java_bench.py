@@ -1,4 +1,4 @@
-"""The comparison of our store with RocketMQ as a document, as text, and as a table in Markdown."""
+"""The comparison of our store with RocketMQ as a document, text and Markdown."""
 
 import os
 from collections.abc import Sequence

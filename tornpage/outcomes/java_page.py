@@ -1,4 +1,4 @@
-"""Rows of docs/against-java.md from live runs of RocketMQ, compared with the page or written into it.
+"""Compare rows of docs/against-java.md with live runs of RocketMQ, or write them.
 
 The page has two tables. Cells of the first are "RocketMQ, tornpage". A live run gives RocketMQ's half; the other half
 stays, since a test of the store compares it. Of the second table a run gives the whole row: RocketMQ's columns live,
@@ -46,9 +46,9 @@ def _rows_in(text: str) -> dict[str, str]:
 def compared_rows(
     release: "Release", image: GoldenImage, rows: tuple[dict[str, str], dict[str, str]]
 ) -> list[tuple[str, str]]:
-    """Return both rows of an image: as on the page (empty if it has none), and as a live run gives them.
+    """Return both rows of an image, as on the page and as a live run gives them.
 
-    Raises PeerError, InspectError.
+    A row that the page lacks is empty.     Raises PeerError, InspectError.
     """
     with (
         Process(release, Limits(answer_s=_ANSWER_S)) as process,
@@ -87,7 +87,7 @@ def compare_outcome(
     write: bool,
     progress: Callable[[str], None] = lambda name: None,
 ) -> tuple[Outcome, str]:
-    """Compare a page with live runs on all images below a directory, or write their rows into it.
+    """Compare a page with live runs on all images, or write their rows into it.
 
     The verdict is broken if a row differs. Rows of images that are not at hand stay, and are named.
     """

@@ -179,7 +179,7 @@ _COLUMNS = (
 
 
 def _table(matrix: "Matrix", *, plain: bool) -> list[str]:
-    """Return a row for each release: differences without a reason of all comparisons, and known ones."""
+    """Return a row for each release: unexplained, compared and known differences."""
     versions = list(dict.fromkeys(cell.reader for cell in matrix.cells if cell.reader != "tornpage"))
     head = ["release", *(name for name, _ in _COLUMNS)]
     rows = [[version, *(_figure(matrix.cells, chosen, version) for _, chosen in _COLUMNS)] for version in versions]
