@@ -89,7 +89,10 @@ def _delivers_again(reading: Reading, difference: Difference, expected: Answers)
     if not delivers or not repeats:
         return False
     if difference.kind == "query":
-        return bool(difference.found[: len(difference.expected)] == difference.expected)
+        known = len(difference.expected)
+        further = difference.found[known:]
+        is_longer = bool(further) and difference.found[:known] == difference.expected
+        return is_longer and all(row not in difference.expected for row in further)
     if difference.kind == "log":
         return bool(difference.about == "end" and difference.found > difference.expected)
     if difference.kind == "queue":
