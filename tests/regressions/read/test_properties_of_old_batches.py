@@ -40,7 +40,7 @@ def compiled() -> Parts:
 
 
 def keys_of(store: Any) -> tuple[str | None, list[int]]:
-    """Return KEYS of the message in queue 0 by both reads, and its places in answers to queries for that value."""
+    """Return KEYS of the message by two reads, and its places in answers to a query."""
     with store.get_message("Topic", 0, 0) as pulled:
         [buffer] = pulled.messages
         pulled_keys = buffer.message().properties.get("KEYS")
