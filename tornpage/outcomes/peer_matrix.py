@@ -106,7 +106,7 @@ def matrix_outcome(matrix: "Matrix", request: MatrixRequest, missing: Sequence[s
     The verdict is broken if a difference has no reason, a reading failed, or our store has a finding on a healthy
     store.
     """
-    from tornpage.peers.matrix.known import FINDINGS, KNOWN
+    from tornpage.peers.matrix.known import FINDINGS, KNOWN, OURS
 
     bad = [cell for cell in matrix.cells if cell.is_bad]
     known: Counter[str] = Counter()
@@ -119,7 +119,7 @@ def matrix_outcome(matrix: "Matrix", request: MatrixRequest, missing: Sequence[s
     ]
     reasons = {each.name: each.reason for each in KNOWN} | FINDINGS
     figures = {
-        "releases": len({cell.reader for cell in matrix.cells} | {cell.writer for cell in matrix.cells}) - 1,
+        "releases": len({name for cell in matrix.cells for name in (cell.reader, cell.writer)} - {OURS}),
         "readings": len(matrix.cells),
         "comparisons": sum(cell.comparisons for cell in matrix.cells),
         "differences_known": sum(known.values()),
