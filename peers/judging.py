@@ -20,16 +20,25 @@ from tornpage.model.state import Layout
 from tornpage.model.state import Record as ModelRecord
 from tornpage.peers.errors import PeerCrashed, PeerFailed, PeerTimeout
 from tornpage.peers.rocketmq.process import Process
-from tornpage.peers.rocketmq.store import Found, LogBounds, PeerMessage, PeerQueue, java_settings, opened
-from tornpage.properties.decode.store import read_floor
+from tornpage.peers.rocketmq.store import (
+    Found,
+    LogBounds,
+    Mode,
+    PeerMessage,
+    PeerQueue,
+    Recovery,
+    begin_recoveries,
+    java_settings,
+    recoveries,
+)
 from tornpage.properties.judge.image import SeenImage, Truth, write_image
 from tornpage.properties.judge.image_evidence import ImageLedger, is_text, model_record
 from tornpage.properties.judge.ledgers import DerivedLedger, Key, Ledger
 from tornpage.properties.judge.rulings import NAMES, Ruling, bounds_text, broken, counted, holds, queue_text, unknown
-from tornpage.properties.judge.shape import SettingsOverride, first_look, store_layout_of
+from tornpage.properties.judge.shape import Look, SettingsOverride, look_at
 from tornpage.properties.scratch import memory_directory, scratch_directory
 
-__all__ = ["Expectation", "PeerAnswers", "PeerJudgement", "ask", "expectation_of", "judge_with_peer", "rulings_on"]
+__all__ = ["Asked", "Expectation", "PeerAnswers", "PeerJudgement", "expectation_of", "judge_with_peer", "rulings_on"]
 
 _KEYS_MAX = 400
 """How many keys of an image are asked for."""
@@ -117,23 +126,16 @@ class PeerJudgement:
 # ---- expectations ----------------------------------------------------------------------------------------------------
 
 
-def expectation_of(
-    seen: SeenImage, override: SettingsOverride, truth: Truth | None = None
-) -> tuple[Expectation, dict[str, Any]]:
-    """Return what a recovery of an image has to keep, and RocketMQ's settings for it.
-
-    Raises InspectError.
-    """
-    log, directories, file_bytes = first_look(seen, override)
-    found = store_layout_of(seen, override, log, directories=directories, file_bytes=file_bytes)
+def expectation_of(seen: SeenImage, look: Look, truth: Truth | None = None) -> tuple[Expectation, dict[str, Any]]:
+    """Return what a recovery of an image has to keep, and RocketMQ's settings for it."""
+    log, found, floor = look.log, look.store_layout, look.floor
     unknown_numbers = dict(found.unknown)
-    if len(directories) > 1:
+    if len(found.log_directories) > 1:
         unknown_numbers |= dict.fromkeys(NAMES, "the log has several directories, and the driver opens one")
     records = [model_record(record) for record in log.records]
     reason = _not_derivable(records, found.layout) if all(map(is_text, log.records)) else "a topic is not UTF-8"
     if reason:
         unknown_numbers |= dict.fromkeys((4, 5, 17), reason)
-    floor = read_floor(seen.directory)
     due_end, why = (records[-1].end_offset if records else log.begin), "in the valid part of the image"
     if truth is not None:
         held = {record.offset: record for record in log.records}
@@ -150,7 +152,7 @@ def expectation_of(
     if not found.settings.index:
         unknown_numbers.setdefault(5, "the store has no index")
     files = {base: seen.content[name] for base, name in log.files.items()}
-    ledger = ImageLedger(files, log.records, file_bytes=file_bytes)
+    ledger = ImageLedger(files, log.records, file_bytes=log.file_bytes)
     return Expectation(
         ledger, derived, records, log.begin, due_end, why, keys, unknown_numbers
     ), java_settings(found.config)  # fmt: skip
@@ -170,28 +172,52 @@ def _not_derivable(records: Iterable[ModelRecord], layout: Layout) -> str:
 # ---- answers ---------------------------------------------------------------------------------------------------------
 
 
-def ask(process: Process, directory: str, settings: Mapping[str, Any], keys: Sequence[Key]) -> PeerAnswers:
-    """Let a peer recover a directory, which changes it, and return its answers.
+class Asked:
+    """Recoveries of one directory by a peer, which change it. They run while the caller does something else.
 
     Raises PeerUnavailable if the peer cannot run at all.
     """
-    verb = "open"
-    try:
-        with opened(process, directory, settings) as store:
-            if not store.loaded:
-                return PeerAnswers(failed=(7, store.reason))
-            if not store.dispatched:
-                return PeerAnswers(store.log(), failed=(16, store.reason))
-            verb = "read"
-            told = store.everything(keys, count=_QUERY_MAX)
-            queues = {(each[0].topic, each[0].queue_id): each for each in told.queues}
-            return PeerAnswers(told.log, queues, dict(zip(keys, told.found, strict=True)))
-    except PeerTimeout as late:
-        return PeerAnswers(failed=(16, str(late)))
-    except PeerCrashed as crash:
-        return PeerAnswers(failed=(7, str(crash)))
-    except PeerFailed as error:
-        return PeerAnswers(failed=(7 if verb == "open" else 8, f"{verb}: {error}"))
+
+    def __init__(
+        self,
+        process: Process,
+        directory: str,
+        settings: Mapping[str, Any],
+        keys: Sequence[Key],
+        *,
+        mode: Mode = "light",
+    ) -> None:
+        self._process, self._keys = process, keys
+        self._failed: PeerAnswers | None = None
+        try:
+            begin_recoveries(process, directory, settings, keys, mode=mode, count=_QUERY_MAX)
+        except PeerCrashed as crash:
+            self._failed = PeerAnswers(failed=(7, str(crash)))
+
+    def answers(self) -> tuple[PeerAnswers, PeerAnswers | None]:
+        """Return the answers after both recoveries; the second is None if the first one failed."""
+        if self._failed is not None:
+            return self._failed, None
+        try:
+            made = recoveries(self._process)
+        except PeerTimeout as late:
+            return PeerAnswers(failed=(16, str(late))), None
+        except PeerCrashed as crash:
+            return PeerAnswers(failed=(7, str(crash))), None
+        except PeerFailed as error:
+            return PeerAnswers(failed=(7, f"open: {error}")), None
+        first = self._answers_of(made[0])
+        return first, None if len(made) == 1 else first if made[1] is made[0] else self._answers_of(made[1])
+
+    def _answers_of(self, made: Recovery) -> PeerAnswers:
+        if made.failed:
+            return PeerAnswers(failed=(7 if made.failed == "open" else 8, f"{made.failed}: {made.reason}"))
+        if not made.loaded:
+            return PeerAnswers(failed=(7, made.reason))
+        if made.everything is None:
+            return PeerAnswers(made.log, failed=(16, made.reason))
+        queues = {(each[0].topic, each[0].queue_id): each for each in made.everything.queues}
+        return PeerAnswers(made.log, queues, dict(zip(self._keys, made.everything.found, strict=True)))
 
 
 # ---- rulings ---------------------------------------------------------------------------------------------------------
@@ -360,20 +386,24 @@ def _sha256(stored: bytes) -> str:
 
 
 def judge_with_peer(
-    process: Process, seen: SeenImage, *, override: SettingsOverride | None = None, truth: Truth | None = None
+    process: Process,
+    seen: SeenImage,
+    *,
+    override: SettingsOverride | None = None,
+    truth: Truth | None = None,
+    mode: Mode = "light",
 ) -> PeerJudgement:
     """Let a peer recover a copy of an image twice, and judge it.
 
     Raises InspectError, PeerUnavailable, OSError.
     """
-    expected, settings = expectation_of(seen, override or SettingsOverride(), truth)
+    expected, settings = expectation_of(seen, look_at(seen, override or SettingsOverride()), truth)
     name = f"rocketmq:{process.release.version}"
     if 7 in expected.unknown:
         return PeerJudgement(name, tuple(unknown(number, expected.unknown[number]) for number in NAMES), None)
     with scratch_directory("tornpage-peer-image-", below=memory_directory()) as work:
         copy = Path(work) / "store"
         write_image(seen.image, copy)
-        first = ask(process, str(copy), settings, expected.keys)
-        second = ask(process, str(copy), settings, expected.keys) if first.failed is None else None
+        first, second = Asked(process, str(copy), settings, expected.keys, mode=mode).answers()
         rulings, kept = rulings_on(expected, first, second, copy)
     return PeerJudgement(name, tuple(rulings), kept)

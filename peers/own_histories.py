@@ -9,11 +9,12 @@ had acknowledged and flushed by then; the image itself says what its log is.
 import random
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from tornpage.model.operations import Flush, Put
+from tornpage.model.operations import Crash, Flush, Put
 from tornpage.peers.errors import PeerUnavailable
+from tornpage.peers.our_histories import FILES_MIN, RECORDS_MIN, crash_of
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import OPENED
 from tornpage.properties.contract import GuaranteeBroken
@@ -26,7 +27,7 @@ from tornpage.properties.foreign.protocol import TargetUnusable
 from tornpage.properties.foreign.trial import TargetSpan, TargetTrial
 from tornpage.properties.judge.image import AcknowledgedRecord, Truth
 from tornpage.properties.judge.shape import SettingsOverride
-from tornpage.properties.program.case import Settings
+from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.program.log_places import ROOT
 
 __all__ = ["OWN_OVERRIDE", "OwnHistory", "OwnState"]
@@ -42,7 +43,6 @@ _NUMBERS = {
 }
 _TIMES = {"maxMessageSize": 8192, "diskMaxUsedSpaceRatio": 95}
 _ANSWER_S = 120.0
-_FILES_MIN, _RECORDS_MIN = 2, 10
 _LEGALITY_EVERY = 8
 _SIGNS = ("commitlog", "checkpoint", "abort", "lock", "consumequeue")
 _DRAWS = 8
@@ -56,11 +56,17 @@ OWN_OVERRIDE = SettingsOverride(numbers=_NUMBERS)
 class OwnState:
     """One crash state of a peer's own writes.
 
-    `truth` is what had been put, and what had to survive.
+    `truth` is what had been put, and what had to survive. It is the same for equal `puts` and an equal `floor`.
+    `operations` counts the operations before the crash, of which `losses` in-flight writes did not survive.
     """
 
     image: Image
     truth: Truth
+    puts: int = 0
+    floor: int = 0
+    operations: int = 0
+    crash: Crash = field(default_factory=Crash)
+    losses: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -94,7 +100,7 @@ class OwnHistory:
         self.sync_flush = number % 2 == 1
         self.proven_legal = 0
         self.ended_by = ""
-        self._disk, self._every = settings.disk, every
+        self._settings, self._disk, self._every = settings, settings.disk, every
         self._rng = random.Random(f"own {seed} {number}")
         command = _command(release, sync_flush=self.sync_flush)
         traced = replace(settings, target=f"cmd:{shlex.join(command)}", answer_seconds=_ANSWER_S, bug="")
@@ -164,24 +170,39 @@ class OwnHistory:
                 point += 1
                 if point % self._every:
                     continue
-                for drawn in range(1 if self._disk == "kill" else _DRAWS):
-                    survived = {} if self._disk == "kill" else draw(in_flight_writes(state), rng)
+                is_kill = self._disk == "kill"
+                writes = [] if is_kill else in_flight_writes(state)
+                for drawn in range(1 if is_kill else _DRAWS):
+                    survived = draw(writes, rng) if writes else {}
                     image = compose(state, survived)
                     if (point // self._every + drawn) % _LEGALITY_EVERY == 0:
                         assert_legal(base, journal, applied, survived, image, disk=self._disk)
                         self.proven_legal += 1
-                    yield OwnState(_below_root(image), self._truth(span))
+                    crash, losses = crash_of(writes, survived, back=span.last - event, kill=is_kill)
+                    yield OwnState(
+                        _below_root(image), self._truth(span), len(span.after.log.records), self._floor(span),
+                        span.operations, crash, losses,
+                    )  # fmt: skip
 
     def _is_counted(self, span: TargetSpan) -> bool:
         count = len(span.before.log.records)
-        return count >= _RECORDS_MIN and self._records[count - 1][1].offset >= _FILE_BYTES * (_FILES_MIN - 1)
+        return count >= RECORDS_MIN and self._records[count - 1][1].offset >= _FILE_BYTES * (FILES_MIN - 1)
+
+    def case_of(self, state: OwnState) -> Case:
+        """Return the operations up to a crash, and the crash. The store of the case is the peer."""
+        settings = replace(self._settings, sync_flush=self.sync_flush)
+        return Case(settings, (*self._trial.performed[: state.operations], state.crash))
+
+    def _floor(self, span: TargetSpan) -> int:
+        """Return the end of the records that had to survive, in the reference."""
+        return int(span.before.reference.floor("kill" if self._disk == "kill" else "power"))
 
     def _truth(self, span: TargetSpan) -> Truth:
         """Return what was put up to an operation, its own record included.
 
         `flushed` marks the records that had to survive: after a kill those that were acknowledged before the operation.
         """
-        floor = span.before.reference.floor("kill" if self._disk == "kill" else "power")
+        floor = self._floor(span)
         put = self._records[: len(span.after.log.records)]
         records = {each.offset: replace(each, flushed=end <= floor) for end, each in put}
         return Truth(records, power_loss=True, has_copies=False)

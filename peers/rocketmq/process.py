@@ -63,6 +63,8 @@ class Process:
         self._home = ""
         self._unread = b""
         self._silent_starts = 0
+        self._asked = ""
+        self._deadline = 0.0
 
     def __enter__(self) -> "Process":
         return self
@@ -82,15 +84,37 @@ class Process:
 
         Raises PeerFailed for an error of the store, PeerCrashed, PeerTimeout, and PeerUnavailable if Java cannot run.
         """
+        self.begin(verb, **arguments)
+        return self.finish()
+
+    def begin(self, verb: str, **arguments: Any) -> None:
+        """Send a request. The next call is `finish`, so that the caller can work while the JVM does.
+
+        Raises PeerCrashed, and PeerUnavailable if Java cannot run.
+        """
         if self._child is None:
             self._start()
         assert self._child is not None
         assert self._child.stdin is not None
         line = json.dumps({"do": verb, **arguments}).encode() + b"\n"
+        self._asked = verb
+        self._deadline = monotonic() + self._limits.answer_s
         try:
             self._child.stdin.write(line)
             self._child.stdin.flush()
-            answer = json.loads(self._line(monotonic() + self._limits.answer_s))
+        except OSError:
+            raise self._crashed(verb) from None
+        except BaseException:
+            self._end()  # an interrupt may leave half a line
+            raise
+
+    def finish(self) -> dict[str, Any]:
+        """Return the answer to the request that was begun. Raises as `ask` does."""
+        verb = self._asked
+        if self._child is None:
+            raise PeerCrashed(f"the JVM was ended during {verb!r}")
+        try:
+            answer = json.loads(self._line(self._deadline))
         except TimeoutError:
             self._end()
             raise PeerTimeout(f"no answer to {verb!r} within {self._limits.answer_s:g} s") from None

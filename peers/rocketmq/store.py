@@ -7,13 +7,14 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.peers.errors import PeerError
 from tornpage.peers.rocketmq.process import Process
 
 __all__ = [
+    "MODES",
     "Everything",
     "Found",
     "LogBounds",
@@ -21,12 +22,17 @@ __all__ = [
     "PeerMessage",
     "PeerQueue",
     "PeerStore",
+    "Recovery",
+    "begin_recoveries",
     "java_settings",
     "opened",
+    "recoveries",
 ]
 
-Mode = Literal["stock", "light"]
-"""`stock` starts and stops the store as a broker does. `light` loads and dispatches without start and stop."""
+Mode = Literal["stock", "quick", "light"]
+"""`stock` starts and stops the store as a broker does. `quick` makes the same calls without their sleeps. `light` loads
+and dispatches without start and stop."""
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 _DISPATCHES_FROM_THE_QUEUES = (4, 5, 0)
 """The first version whose `start()` dispatches from where the queues end; earlier ones begin at the end of the log."""
@@ -62,16 +68,16 @@ class PeerMessage:
     """A message served at a place of a queue.
 
     `record_sha256` is the hash of the whole stored record. `body_sha256`, `tags` and `queue_offset` are those of the
-    decoded message; they are None if the store's own decoder cannot decode the record.
+    decoded message; they are None if the store's own decoder cannot decode the record, or was not asked to.
     """
 
     place: int
     offset: int
     size_bytes: int
     record_sha256: str
-    body_sha256: str | None
-    tags: str | None
-    queue_offset: int | None
+    body_sha256: str | None = None
+    tags: str | None = None
+    queue_offset: int | None = None
 
 
 Found = tuple[int, int, str]
@@ -183,6 +189,70 @@ class Everything:
     log: LogBounds
     queues: Sequence[tuple[PeerQueue, list[PeerMessage], list[tuple[int, str]]]]
     found: Sequence[list[Found]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One recovery of a directory and the answers to all reads after it.
+
+    `failed` is the request that failed: "open", "read" or "close", empty if none did. `log` is None if the store did
+    not load. `everything` is None if it did not load or did not dispatch.
+    """
+
+    loaded: bool = False
+    dispatched: bool = False
+    reason: str = ""
+    failed: str = ""
+    log: LogBounds | None = None
+    everything: Everything | None = None
+
+
+def begin_recoveries(
+    process: Process,
+    directory: str,
+    settings: Mapping[str, Any],
+    keys: Sequence[tuple[str, str]],
+    *,
+    mode: Mode = "light",
+    count: int = 64,
+    times: int = 2,
+) -> None:
+    """Let the store recover a directory `times` times, with a close after each. `recoveries` returns the answers.
+
+    The recoveries change the directory. The first one that fails is the last one. Raises PeerError.
+    """
+    process.begin(
+        "recover", directory=directory, mode=mode, settings=dict(settings), keys=[list(key) for key in keys],
+        count=count, times=times,
+    )  # fmt: skip
+
+
+def recoveries(process: Process) -> list[Recovery]:
+    """Return the recoveries that were begun. Raises PeerError."""
+    made: list[Recovery] = []
+    for answer in process.finish()["recoveries"]:
+        made.append(made[-1] if answer.get("same") else _recovery_in(answer))
+    if made[-1].failed:
+        process.close()  # no request may follow on a store in an unknown state
+    return made
+
+
+def _recovery_in(answer: Mapping[str, Any]) -> Recovery:
+    if "failed" in answer:
+        return Recovery(reason=answer["reason"], failed=answer["failed"])
+    log = LogBounds(*answer["log"]) if "log" in answer else None
+    everything = None
+    if log is not None and answer["dispatched"]:
+        queues = [
+            (
+                PeerQueue(topic, number, begin, end),
+                [PeerMessage(*row) for row in messages],
+                [(place, status) for place, status in gaps],
+            )
+            for topic, number, begin, end, messages, gaps in answer["queues"]
+        ]
+        everything = Everything(log, queues, _found_in(answer["found"]))
+    return Recovery(answer["loaded"], answer["dispatched"], answer["reason"], "", log, everything)
 
 
 def _bounds_in(answer: Mapping[str, Any]) -> LogBounds:

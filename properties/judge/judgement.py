@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +11,6 @@ from tornpage.impl.parts import Parts
 from tornpage.properties.contract import GuaranteeBroken, Verdict, observed
 from tornpage.properties.decode.findings import Finding
 from tornpage.properties.decode.opening import InspectError
-from tornpage.properties.decode.store import read_floor
 from tornpage.properties.judge.idempotence import Crashes, is_idempotent
 from tornpage.properties.judge.image import SeenImage, Truth
 from tornpage.properties.judge.image_evidence import ImageEvidence, is_damaged, recoveries_of
@@ -22,7 +21,7 @@ from tornpage.properties.judge.log import (
 )
 from tornpage.properties.judge.progress import is_progress
 from tornpage.properties.judge.rulings import NEVER_JUDGED, CannotTell, Ruling, counted, holds, ruling_of, unknown
-from tornpage.properties.judge.shape import SettingsOverride, first_look, store_layout_of
+from tornpage.properties.judge.shape import Look, SettingsOverride, look_at
 from tornpage.properties.judge.start import (
     is_in_quarantine,
 )
@@ -114,30 +113,33 @@ def evidence_of(
     components: Parts | None = None,
     disk: Disk = "posix-strict",
     progress: Callable[[str], None] = lambda what: None,
+    look: Look | None = None,
 ) -> Iterator[ImageEvidence]:
-    """Yield an image and its first recovery. Raises InspectError."""
+    """Yield an image and its first recovery.
+
+    With `look` the directory of the image is not read. Raises InspectError.
+    """
     override = override or SettingsOverride()
     progress("read")
-    before, directories, file_bytes = first_look(seen, override)
-    store_layout = store_layout_of(seen, override, before, directories=directories, file_bytes=file_bytes)
+    look = look or look_at(seen, override)
+    before, store_layout, floor = look.log, look.store_layout, look.floor
     now_ms = CLOCK_AHEAD_MS + min(newest_time(before), _LAST_MS)
-    floor = read_floor(seen.directory)
     with recoveries_of(store_layout, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
         progress("recover")
         has_pool = store_layout.config.transient_store_pool_enable
         recoveries.checks_whole_log = is_damaged(seen, before, floor, has_pool=has_pool)
         evidence = ImageEvidence(seen, store_layout, before, recoveries.opened(seen.image), recoveries, truth, floor)
         if evidence.opened.refusal.startswith("WrongFileSize") and "mappedFileSizeCommitLog" in override.numbers:
-            raise InspectError(f"no log file has the {file_bytes:,} bytes that were given; leave the size out")
+            raise InspectError(f"no log file has the {before.file_bytes:,} bytes that were given; leave the size out")
         yield evidence
 
 
-def rulings_on(evidence: ImageEvidence) -> list[Ruling]:
-    """Return the ruling of each number but 6.
+def rulings_on(evidence: ImageEvidence, *, without: Container[int] = ()) -> list[Ruling]:
+    """Return the ruling of each number but 6, and but those in `without`.
 
     A store that fails when it is asked breaks the number asked about.
     """
-    return [ruling_on(number, evidence) for number in JUDGES_OF_IMAGES]
+    return [ruling_on(number, evidence) for number in JUDGES_OF_IMAGES if number not in without]
 
 
 def ruling_on(number: int, evidence: ImageEvidence) -> Ruling:

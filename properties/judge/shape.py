@@ -25,17 +25,19 @@ from tornpage.properties.decode.findings import Finding
 from tornpage.properties.decode.index_files import opened_index, unsettled
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.decode.record import Blank, Record, decode_record, parse_properties
-from tornpage.properties.decode.store import read_floor
+from tornpage.properties.decode.store import Floor, read_floor
 from tornpage.properties.decode.units import decode_units
 from tornpage.properties.judge.image import OTHER_DIRECTORIES, LogRead, SeenImage, log_names, read_log
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
 
 __all__ = [
+    "Look",
     "SettingsOverride",
     "StoreLayout",
     "delays_of",
     "first_look",
+    "look_at",
     "read_override",
     "read_settings_file",
     "store_layout_of",
@@ -178,6 +180,22 @@ def first_look(seen: SeenImage, override: SettingsOverride) -> tuple[LogRead, tu
     )
     log = read_log(content, directories, file_bytes=file_bytes, floor=0 if floor is None else floor.offset)
     return log, directories, file_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The log of an image, the layout of its store, and its durable floor, None without one."""
+
+    log: LogRead
+    store_layout: StoreLayout
+    floor: Floor | None
+
+
+def look_at(seen: SeenImage, override: SettingsOverride) -> Look:
+    """Look at an image. Raises InspectError."""
+    log, directories, file_bytes = first_look(seen, override)
+    store_layout = store_layout_of(seen, override, log, directories=directories, file_bytes=file_bytes)
+    return Look(log, store_layout, read_floor(seen.directory))
 
 
 def store_layout_of(

@@ -11,10 +11,13 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import org.apache.rocketmq.common.MQVersion;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.store.CommitLog;
@@ -27,16 +30,19 @@ import org.apache.rocketmq.store.config.MessageStoreConfig;
 /**
  * One DefaultMessageStore at a time, driven by JSON lines: a request on standard input, its answer on standard output.
  *
- * <p>Mode "stock" starts and stops the store as a broker does. Mode "light" constructs and loads it, dispatches what the
- * queues lack in this thread, and never starts it. A light store answers reads as a stock one does. Its close writes
- * nothing, as after a kill of the process.
+ * <p>Mode "stock" starts and stops the store as a broker does. Mode "quick" makes the same calls without their sleeps: it
+ * dispatches what the queues lack before start(), and interrupts the thread before shutdown(). Mode "light" constructs
+ * and loads the store, dispatches what the queues lack in this thread, and never starts it. A light store answers reads
+ * as a stock one does. Its close writes nothing, as after a kill of the process.
  */
 public final class Driver {
     private static final int PULL = 32;
+    private static final int HASHED_MAX = 4096;
 
     private DefaultMessageStore store;
-    private boolean isLight;
+    private String mode;
     private final MessageDigest digest;
+    private final Map<Long, Hashed> hashed = new HashMap<>();
 
     private Driver() throws Exception {
         digest = MessageDigest.getInstance("SHA-256");
@@ -70,6 +76,9 @@ public final class Driver {
             opened.put("seconds", (System.nanoTime() - began) / 1e9);
             opened.put("cpu", Bench.processorSeconds() - before);
             return opened;
+        }
+        if (verb.equals("recover")) {
+            return recover(request);
         }
         if (store == null) {
             throw new IllegalStateException("no store is open");
@@ -123,7 +132,7 @@ public final class Driver {
             throw new IllegalStateException("a store is open");
         }
         String directory = (String) request.get("directory");
-        isLight = request.get("mode").equals("light");
+        mode = (String) request.get("mode");
         MessageStoreConfig config = new MessageStoreConfig();
         for (Map.Entry<String, Object> each : ((Map<String, Object>) request.get("settings")).entrySet()) {
             Versions.configure(config, each.getKey(), each.getValue());
@@ -136,12 +145,14 @@ public final class Driver {
             letGo();
             return Json.object("loaded", false, "dispatched", false, "reason", "load() returned false");
         }
-        if (isLight) {
+        if (!mode.equals("stock")) {
             long stuckAt = dispatch("end".equals(request.get("dispatch")));
-            Reflect.set(store, "shutdown", false); // start() does this; without it every read answers null
             if (stuckAt >= 0) {
                 return Json.object("loaded", true, "dispatched", false, "reason", "dispatch stands still at " + stuckAt);
             }
+        }
+        if (mode.equals("light")) {
+            Reflect.set(store, "shutdown", false); // start() does this; without it every read answers null
         } else {
             store.start(); // its wait for dispatch has no end on some images; the caller has a time limit
         }
@@ -152,6 +163,10 @@ public final class Driver {
     private long dispatch(boolean fromTheEnd) throws Exception {
         CommitLog log = store.getCommitLog();
         Object service = Reflect.get(store, "reputMessageService");
+        if (MQVersion.CURRENT_VERSION < MQVersion.Version.V4_5_0_SNAPSHOT.ordinal()) {
+            Reflect.call(service, "setReputFromOffset", log.getMaxOffset()); // the recovery itself dispatches what is due
+            return -1;
+        }
         long from = log.getMinOffset();
         for (Map<Integer, Object> ofTopic : Versions.queues(store).values()) {
             for (Object queue : ofTopic.values()) {
@@ -174,13 +189,32 @@ public final class Driver {
     }
 
     private Map<String, Object> close() throws Exception {
-        if (isLight) {
+        if (mode.equals("light")) {
             Reflect.set(store, "shutdown", true);
+        } else if (mode.equals("quick")) {
+            dropDelayedTasks();
+            Thread.currentThread().interrupt(); // the sleep at the head of shutdown() ends at once, and is only logged
+            store.shutdown();
+            Thread.interrupted();
         } else {
             store.shutdown();
         }
         letGo();
         return Json.object("closed", true);
+    }
+
+    /** Drop the tasks of delayed delivery that lie in the future; shutdown() waits for them otherwise. */
+    private void dropDelayedTasks() throws Exception {
+        for (String name : new String[] {"deliverExecutorService", "handleExecutorService"}) {
+            try {
+                Object pool = Reflect.get(Reflect.get(store, "scheduleMessageService"), name);
+                if (pool instanceof ScheduledThreadPoolExecutor) {
+                    ((ScheduledThreadPoolExecutor) pool).setExecuteExistingDelayedTasksAfterShutdownPolicy(false);
+                }
+            } catch (NoSuchFieldException absent) {
+                continue; // this version has no such service or pool
+            }
+        }
     }
 
     private interface Step {
@@ -255,6 +289,139 @@ public final class Driver {
                 "found", keys.isEmpty() ? keys : found(keys, count));
     }
 
+    /**
+     * Recover a directory several times, with a close that this mode makes after each.
+     *
+     * <p>Each recovery answers with the bounds of the log, all places of all queues and the records by key, as lists. A
+     * recovery that answers as the one before it is only marked so. The first one that fails is the last one.
+     */
+    private Map<String, Object> recover(Map<String, Object> request) {
+        List<Object> told = new ArrayList<>();
+        String before = "";
+        for (int left = number(request, "times"); left > 0; left--) {
+            String verb = "open";
+            try {
+                Map<String, Object> answer = open(request);
+                boolean isReadable = (Boolean) answer.get("dispatched");
+                if ((Boolean) answer.get("loaded")) {
+                    verb = "read";
+                    answer.put("log", bounds());
+                    if (isReadable) {
+                        compact(answer, (List<?>) request.get("keys"), number(request, "count"));
+                    }
+                    verb = "close";
+                    close();
+                }
+                String text = Json.text(answer);
+                told.add(text.equals(before) ? Json.object("same", true) : answer);
+                before = text;
+                if (!isReadable) {
+                    break;
+                }
+            } catch (Exception thrown) {
+                thrown.printStackTrace();
+                told.add(Json.object("failed", verb, "reason", thrown.toString()));
+                break;
+            }
+        }
+        return Json.object("recoveries", told);
+    }
+
+    private List<Object> bounds() throws Exception {
+        return List.of(store.getMinPhyOffset(), store.getMaxPhyOffset(), store.dispatchBehindBytes());
+    }
+
+    /** Add all answers to reads. */
+    private void compact(Map<String, Object> answer, List<?> keys, int count) throws Exception {
+        List<Object> queues = new ArrayList<>();
+        for (Object each : queues()) {
+            Map<?, ?> queue = (Map<?, ?>) each;
+            String topic = (String) queue.get("topic");
+            int id = (Integer) queue.get("queue");
+            long from = (Long) queue.get("min");
+            long end = (Long) queue.get("max");
+            List<Object> messages = new ArrayList<>();
+            List<Object> gaps = new ArrayList<>();
+            for (long at = from; at < end;) {
+                GetMessageResult pulled = pull(topic, id, at, (int) Math.min(PULL, end - at));
+                try {
+                    long place = at;
+                    for (SelectMappedBufferResult message : pulled.getMessageMapedList()) {
+                        List<Object> row = new ArrayList<>(4);
+                        row.add(place++);
+                        addRecord(row, message.getByteBuffer());
+                        messages.add(row);
+                    }
+                    if (pulled.getMessageMapedList().isEmpty()) {
+                        gaps.add(List.of(at, String.valueOf(pulled.getStatus())));
+                    }
+                    at = Math.max(at + 1, pulled.getNextBeginOffset());
+                } finally {
+                    pulled.release();
+                }
+            }
+            queues.add(List.of(topic, id, from, end, messages, gaps));
+        }
+        answer.put("queues", queues);
+        List<Object> found = new ArrayList<>();
+        for (Object key : keys) {
+            List<?> pair = (List<?>) key; // topic and key
+            List<Object> rows = new ArrayList<>();
+            QueryMessageResult result =
+                    store.queryMessage((String) pair.get(0), (String) pair.get(1), count, 0, Long.MAX_VALUE);
+            if (result != null) {
+                try {
+                    for (ByteBuffer view : result.getMessageBufferList()) {
+                        List<Object> row = new ArrayList<>(3);
+                        addRecord(row, view);
+                        rows.add(row);
+                    }
+                } finally {
+                    result.release();
+                }
+            }
+            found.add(rows);
+        }
+        answer.put("found", found);
+    }
+
+    /** Add physical offset, size and hash of a record. */
+    private void addRecord(List<Object> row, ByteBuffer view) {
+        int size = view.remaining();
+        long offset = size < 36 ? -1 : view.getLong(view.position() + 28);
+        Hashed known = hashed.get(offset);
+        if (known == null || !known.bytes.equals(view)) {
+            byte[] record = bytes(view);
+            known = new Hashed(ByteBuffer.wrap(record), sha256(record));
+            if (hashed.size() > HASHED_MAX) {
+                hashed.clear();
+            }
+            hashed.put(offset, known);
+        }
+        row.add(offset);
+        row.add(size);
+        row.add(known.sha256);
+    }
+
+    /** A record and its hash. Many images of one history have equal records. */
+    private static final class Hashed {
+        private final ByteBuffer bytes;
+        private final String sha256;
+
+        private Hashed(ByteBuffer bytes, String sha256) {
+            this.bytes = bytes;
+            this.sha256 = sha256;
+        }
+    }
+
+    private GetMessageResult pull(String topic, int queue, long at, int most) throws Exception {
+        GetMessageResult pulled = store.getMessage("peer", topic, queue, at, most, null);
+        if (pulled == null) {
+            throw new IllegalStateException("a pull answers null");
+        }
+        return pulled;
+    }
+
     /** Read `count` places of a queue: the messages found, and the places at which a pull found none. */
     private Map<String, Object> read(String topic, int queue, long from, int count) throws Exception {
         List<Object> messages = new ArrayList<>();
@@ -263,10 +430,7 @@ public final class Driver {
         long oneByOneUntil = from;
         while (at < from + count) {
             int most = at < oneByOneUntil ? 1 : (int) Math.min(PULL, from + count - at);
-            GetMessageResult pulled = store.getMessage("peer", topic, queue, at, most, null);
-            if (pulled == null) {
-                throw new IllegalStateException("a pull answers null");
-            }
+            GetMessageResult pulled = pull(topic, queue, at, most);
             try {
                 List<?> places = Versions.places(pulled);
                 int index = 0;

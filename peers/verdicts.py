@@ -1,0 +1,93 @@
+"""The verdicts of our store and of a peer on crash states, and the smallest example of each broken number."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.rulings import Ruling
+from tornpage.properties.program.case import Case
+
+__all__ = ["Example", "HistoryVerdicts", "StateVerdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An image in which a peer broke a number.
+
+    `case` has the operations of the history up to the crash, and the crash. `losses` is the number of in-flight writes
+    that did not survive it. `due` is the number of records that had to survive. `peer_kept` and `own_kept` are the
+    records that each store kept, None if it did not start. `own_broken` is the promise that our store breaks on the
+    same image, empty if it breaks none.
+    """
+
+    ruling: Ruling
+    history: int
+    case: Case
+    losses: int
+    image: Image
+    due: int
+    peer_kept: int | None
+    own_kept: int | None
+    own_broken: str
+
+    @property
+    def sync_flush(self) -> bool:
+        """Whether the history flushes synchronously."""
+        return self.case.settings.sync_flush
+
+    @property
+    def weight(self) -> tuple[int, int]:
+        """The number of operations, and of lost writes."""
+        return len(self.case.operations), self.losses
+
+
+@dataclass(frozen=True, slots=True)
+class StateVerdict:
+    """The verdicts on one crash state.
+
+    `own` is the number that our store breaks, and the sentence; None if it breaks none. `peer` are the numbers that
+    the peer breaks.
+    """
+
+    own: tuple[int, str] | None
+    peer: tuple[int, ...]
+
+
+@dataclass
+class HistoryVerdicts:
+    """The verdicts on the states of one history, in order.
+
+    `examples` has the smallest example of each number, with the index of its state. `distinct` counts the images that
+    both stores opened; the other states have an image and a truth that an earlier state of the history has. `is_cut`
+    says that an interrupt ended the history early. `ended_by` is the promise that the peer broke while it was recorded,
+    empty if none.
+    """
+
+    number: int
+    sync_flush: bool
+    states: list[StateVerdict] = field(default_factory=list)
+    examples: dict[int, tuple[int, Example]] = field(default_factory=dict)
+    distinct: int = 0
+    proven_legal: int = 0
+    starts: int = 0
+    peer_seconds: float = 0.0
+    is_cut: bool = False
+    ended_by: str = ""
+
+    def add(self, verdict: StateVerdict, examples: list[Example]) -> None:
+        """Add the verdict on a state, and an example of each number that the peer breaks in it."""
+        for example in examples:
+            known = self.examples.get(example.ruling.contract)
+            if known is None or example.weight < known[1].weight:
+                self.examples[example.ruling.contract] = len(self.states), example
+        self.states.append(verdict)
+
+    @property
+    def peer_broken(self) -> Counter[int]:
+        """How many states each number is broken in by the peer."""
+        return Counter(number for verdict in self.states for number in verdict.peer)
+
+    @property
+    def own_broken(self) -> Counter[int]:
+        """How many states each number is broken in by our store."""
+        return Counter(verdict.own[0] for verdict in self.states if verdict.own is not None)
