@@ -83,6 +83,7 @@ class PeerExploration:
     own_broken: Counter[int] = field(default_factory=Counter)
     own_sentences: dict[int, str] = field(default_factory=dict)
     by_flush: dict[str, Counter[str]] = field(default_factory=dict)
+    numbers_by_flush: dict[str, Counter[int]] = field(default_factory=dict)
     examples: dict[int, Example] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
     starts: int = 0
@@ -99,12 +100,14 @@ class PeerExploration:
         self.starts += made.starts
         self.peer_seconds += made.peer_seconds
         if made.ended_by:
-            self.lost.append(f"history {made.number}: the peer broke a promise while it was recorded: {made.ended_by}")
-        flush = self.by_flush.setdefault("sync" if made.sync_flush else "async", Counter())
+            self.ended_early(made.number, made.ended_by)
+        name = "sync" if made.sync_flush else "async"
+        flush, numbers = self.by_flush.setdefault(name, Counter()), self.numbers_by_flush.setdefault(name, Counter())
         for verdict in made.states[:count]:
             self.states += 1
             self.peer_states += bool(verdict.peer)
             self.peer_broken.update(verdict.peer)
+            numbers.update(verdict.peer)
             flush["states"] += 1
             flush["broken"] += bool(verdict.peer)
             if verdict.own is not None:
@@ -116,6 +119,10 @@ class PeerExploration:
             known = self.examples.get(number)
             if index < count and (known is None or example.weight < known.weight):
                 self.examples[number] = example
+
+    def ended_early(self, history: int, promise: str) -> None:
+        """Note a history that the peer ended with a broken promise."""
+        self.lost.append(f"history {history}: the peer broke a promise while it was recorded: {promise}")
 
 
 def explore_with_peer(

@@ -1,13 +1,16 @@
 """The verdicts of our store and of a peer on crash states, and the smallest example of each broken number."""
 
+import json
+import zlib
+from base64 import b64decode, b64encode
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.judge.rulings import Ruling
 from tornpage.properties.program.case import Case
 
-__all__ = ["Example", "HistoryVerdicts", "StateVerdict"]
+__all__ = ["Example", "HistoryVerdicts", "StateVerdict", "example_document", "example_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +94,41 @@ class HistoryVerdicts:
     def own_broken(self) -> Counter[int]:
         """How many states each number is broken in by our store."""
         return Counter(verdict.own[0] for verdict in self.states if verdict.own is not None)
+
+
+def example_document(example: Example) -> str:
+    """Return an example as JSON, its image compressed."""
+    image = {
+        "directories": sorted(example.image.directories),
+        "files": {path: b64encode(content).decode() for path, content in sorted(example.image.files.items())},
+    }
+    return json.dumps(
+        {
+            "ruling": asdict(example.ruling),
+            "history": example.history,
+            "token": example.case.token(),
+            "losses": example.losses,
+            "due": example.due,
+            "peer_kept": example.peer_kept,
+            "own_kept": example.own_kept,
+            "own_broken": example.own_broken,
+            "image": b64encode(zlib.compress(json.dumps(image).encode(), 9)).decode(),
+        }
+    )
+
+
+def example_in(document: str) -> Example:
+    """Return the example of a document."""
+    found = json.loads(document)
+    image = json.loads(zlib.decompress(b64decode(found["image"])))
+    return Example(
+        Ruling(**found["ruling"]),
+        found["history"],
+        Case.from_token(found["token"]),
+        found["losses"],
+        Image(frozenset(image["directories"]), {path: b64decode(content) for path, content in image["files"].items()}),
+        found["due"],
+        found["peer_kept"],
+        found["own_kept"],
+        found["own_broken"],
+    )

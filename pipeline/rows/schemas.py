@@ -1,8 +1,8 @@
 """The columns of every table of this room, with units.
 
 `HISTORY_COLUMNS`: one row per history of a campaign (kind `history`), then one per shard (kind `shard`), see
-`properties.explore.crashes.rows`. `mix` is JSON, empty for the standard mix. The tables of audits are in
-`pipeline.audit.work`.
+`properties.explore.crashes.rows`. `mix` is JSON, empty for the standard mix. `PEER_COLUMNS`: the same for a
+campaign with a peer (`pipeline.campaign.peers`). The tables of audits are in `pipeline.audit.work`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["HISTORY_COLUMNS", "arrow_schema", "batch", "ddl"]
+__all__ = ["HISTORY_COLUMNS", "PEER_COLUMNS", "arrow_schema", "batch", "ddl"]
 
 HISTORY_COLUMNS: dict[str, str] = {
     "kind": "string",
@@ -36,6 +36,25 @@ HISTORY_COLUMNS: dict[str, str] = {
     "armed": "map<string,bigint>",
     "fired": "map<string,bigint>",
     "mattered": "map<string,bigint>",
+    "seconds": "double",
+}
+
+PEER_COLUMNS: dict[str, str] = {
+    "kind": "string",
+    "shard": "int",
+    "history": "bigint",
+    "verdict": "string",
+    "flush": "string",
+    "states": "bigint",
+    "distinct": "bigint",
+    "proven_legal": "bigint",
+    "peer_states": "bigint",
+    "own_states": "bigint",
+    "peer_broken": "map<string,bigint>",
+    "own_broken": "map<string,bigint>",
+    "peer_starts": "bigint",
+    "sentence": "string",
+    "example": "string",
     "seconds": "double",
 }
 

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from tornpage.cli import options
-from tornpage.cli.document import Outcome, emit, refuse
+from tornpage.cli.document import Outcome, at_fault, emit, refuse, say
 from tornpage.cli.progress import counted_progress
 from tornpage.run.directory import write_run
 from tornpage.run.history import append_run, prepare_history
 from tornpage.run.writing import refuse_store_directory
 
 if TYPE_CHECKING:
+    from tornpage.peers.exploring import PeerPlan, Writer
+    from tornpage.peers.rocketmq.store import Mode
     from tornpage.pipeline.campaign.aggregates import Counted
+    from tornpage.pipeline.campaign.peers import PeerShard
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.explore.crashes.rows import Row
     from tornpage.properties.explore.crashes.scheduling import Strategy
@@ -60,6 +63,7 @@ __all__ = ["campaign_outcome", "command"]
 )
 @click.option("--out", type=click.Path(file_okay=False), default=None, help="Directory for the rows, as Parquet.")
 @click.option("--resume", is_flag=True, help="Continue in --out: skip shards with complete rows.")
+@options.peer_run_options
 @options.history_option
 @options.json_option
 def command(
@@ -74,6 +78,10 @@ def command(
     engine: str,
     out: str | None,
     resume: bool,
+    peer: str | None,
+    every: int | None,
+    writer: "Writer | None",
+    peer_mode: "Mode | None",
     history: str | None,
     as_json: bool,
 ) -> None:
@@ -84,9 +92,12 @@ def command(
     tornpage campaign --shards 8 --out RUN --resume
     tornpage campaign --shards 2 --engine serial      (the same rows, in this process)
     tornpage campaign --shards 8 --history RUNS       (then: tornpage report --history RUNS)
+    tornpage campaign --peer rocketmq:4.9.3 --writer peer --disk journal --shards 40 --out RUN
 
-    The result hash equals that of `tornpage explore` with equal states and states per shard.
+    With --peer each crash image is opened by our store and by the peer (docs/peers.md). Without it the result hash equals
+    that of `tornpage explore` with equal states and states per shard.
     """
+    from tornpage.peers.exploring import EVERY, PeerPlan
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.program.case import Settings
 
@@ -94,10 +105,27 @@ def command(
         refuse("--resume needs the --out directory of the campaign")
     if out is not None:
         refuse_store_directory(Path(out), option="--out")
+    settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)
+    if peer is not None:
+        for name, given in (("strategy", strategy), ("history", history)):
+            if given:
+                refuse(f"--{name} is not for runs with --peer; leave it out")
+        peers = PeerPlan(
+            settings, seed, states_per_shard, None, every or EVERY, 1, writer or "ours", peer_mode or "light"
+        )
+        outcome, text = peer_campaign_outcome(
+            peers, peer, shards=shards, master=master, engine=engine, out=out, resume=resume
+        )
+        if out is not None:
+            write_run(Path(out), outcome)
+        emit(outcome, as_json=as_json, text=text)
+    for name, asked in (("every", every), ("writer", writer), ("peer-mode", peer_mode)):
+        if asked is not None:
+            refuse(f"--{name} chooses the images that a peer opens; give --peer too")
     prepare_history(history)
     started = datetime.now(UTC)
     plan = Plan(
-        Settings(file_bytes=file_bytes, disk=disk, bug=bug),
+        settings,
         seed=seed,
         states=shards * states_per_shard,
         strategy=strategy or "random",
@@ -137,6 +165,70 @@ def campaign_outcome(
     seconds = perf_counter() - started
     measured = {"seconds": seconds, "start_s": start_s, "skipped": skipped}
     return shards_outcome(planned, rows, counted or counted_here(rows), stopped=stopped, measured=measured)
+
+
+def peer_campaign_outcome(
+    plan: "PeerPlan", peer: str, *, shards: int, master: str, engine: str, out: str | None, resume: bool
+) -> tuple[Outcome, str]:
+    """Run the shards of a plan with a peer; return the outcome and its text.
+
+    Finished shards are kept in `out`.
+    """
+    from tornpage.outcomes.peers import releases_named
+    from tornpage.pipeline.campaign import peers as campaigns
+    from tornpage.pipeline.rows.outputs import OutputTaken
+    from tornpage.pipeline.spark.session import SparkUnavailable, require_packages
+    from tornpage.properties.contract import HarnessError
+    from tornpage.render.peers import peer_command, peer_outcome
+
+    (release,) = releases_named((peer,))
+    assert plan.states is not None
+    planned = campaigns.peer_shards(release, plan, shards=shards, states_per_shard=plan.states)
+    command = peer_command(plan, peer, shards=shards)
+    say(command)
+    stopped = ""
+    started = perf_counter()
+    with _directory(out) as directory:
+        try:
+            require_packages("pyarrow")
+            campaigns.prepare_peer_output(directory, planned, resume=resume)
+            stopped = _run_peers(planned, directory, engine, master)
+            result = campaigns.explored_in(directory, planned)
+        except (OutputTaken, SparkUnavailable) as error:
+            refuse(str(error))
+        except OSError as error:
+            refuse(f"cannot write {error.filename or directory}: {error.strerror}; name another --out directory")
+        if result.lost and not result.states:
+            return at_fault("campaign", HarnessError(result.lost[0]), seed=plan.seed)
+        result.seconds, result.interrupted = perf_counter() - started, stopped == "interrupted"
+        if stopped and not result.interrupted:
+            result.lost.append(stopped)
+        return peer_outcome(result, plan, command=command, out=out, verb="campaign")
+
+
+def _run_peers(shards: list["PeerShard"], out: Path, engine: str, master: str) -> str:
+    """Run the shards; return the reason of an early stop, or an empty text."""
+    from tornpage.pipeline.campaign.peers import peer_campaign, run_peers_serial
+    from tornpage.pipeline.spark.jobs import reason_of, spark_failures
+    from tornpage.pipeline.spark.session import spark_session
+
+    states = sum(shard.plan.states or 0 for shard in shards)
+    try:
+        with counted_progress("campaign", total=states, unit="states") as show:
+
+            def ended(done: int) -> None:
+                show(states * done / len(shards), f"{done} of {len(shards)} shards")
+
+            if engine == "serial":
+                run_peers_serial(shards, out, progress=ended)
+            else:
+                with spark_session("tornpage campaign", master=master, short=True) as spark:
+                    peer_campaign(spark, shards, out, progress=ended)
+    except spark_failures() as error:
+        return reason_of(error)
+    except KeyboardInterrupt:
+        return "interrupted"
+    return ""
 
 
 def _run(

@@ -181,21 +181,7 @@ _file_bytes_option = click.option(
     default=None,
     help="Size of a log file (16384).",
 )
-@click.option(
-    "--peer",
-    metavar="NAME",
-    default=None,
-    help="Let another implementation open a sample of the crash images too: rocketmq:4.9.3 (`tornpage peer list`).",
-)
-@click.option(
-    "--every", type=click.IntRange(min=1), default=None, help="With --peer: take every n-th crash point (10)."
-)
-@click.option(
-    "--writer",
-    type=click.Choice(["ours", "peer"]),
-    default=None,
-    help="With --peer: crash histories of our store, or of the peer, recorded live (ours).",
-)
+@options.peer_run_options
 @options.disk_option
 @options.bug_option
 @options.seed_option
@@ -217,9 +203,9 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
     tornpage explore crashes --peer rocketmq:4.9.3 --states 1000 --writer peer --disk journal
     """
     if asked["peer"] is None:
-        for name in ("every", "writer"):
+        for name in ("every", "writer", "peer_mode"):
             if asked[name] is not None:
-                refuse(f"--{name} chooses the images that a peer opens; give --peer too")
+                refuse(f"--{name.replace('_', '-')} chooses the images that a peer opens; give --peer too")
         _carry_out(exploring.explore_crashes, context, **asked)
         return
     for name in ("faults", "strategy", "failures", "states_per_shard", "history"):

@@ -24,6 +24,7 @@ __all__ = [
     "json_option",
     "out_option",
     "peer_option",
+    "peer_run_options",
     "redact_option",
     "seed_option",
     "start_option",
@@ -174,3 +175,32 @@ def fault_option(command: Command) -> Command:
         shell_complete=fault_names,
         help="I/O fault rule, such as 'sync-lost: kind=log and nth=3'; can be repeated (`tornpage faults --list`).",
     )(command)
+
+
+def peer_run_options(command: Command) -> Command:
+    """Add the options of a run in which a peer opens the same crash images."""
+    for option in (
+        click.option(
+            "--peer-mode",
+            type=click.Choice(["light", "quick", "stock"]),
+            default=None,
+            help="With --peer: how the peer opens and closes an image (light).",
+        ),
+        click.option(
+            "--writer",
+            type=click.Choice(["ours", "peer"]),
+            default=None,
+            help="With --peer: crash histories of our store, or of the peer, recorded live (ours).",
+        ),
+        click.option(
+            "--every", type=click.IntRange(min=1), default=None, help="With --peer: take every n-th crash point (10)."
+        ),
+        click.option(
+            "--peer",
+            metavar="NAME",
+            default=None,
+            help="Let another implementation open the crash images too: rocketmq:4.9.3 (`tornpage peer list`).",
+        ),
+    ):
+        command = option(command)
+    return command

@@ -12,6 +12,7 @@ from tornpage.outcomes.targets import refusing_targets, usable_settings
 if TYPE_CHECKING:
     from tornpage.model.operations import AimFault
     from tornpage.peers.exploring import Writer
+    from tornpage.peers.rocketmq.store import Mode
     from tornpage.properties.explore.crashes.scheduling import Strategy
     from tornpage.properties.explore.foreign.campaign import Start
     from tornpage.properties.explore.kills.child import KillMode
@@ -65,6 +66,7 @@ class Request:
     length: int = 0
     role: str = "SYNC_MASTER"
     writer: "Writer | None" = None
+    peer_mode: "Mode | None" = None
     disk: "Disk" = "posix-strict"
     bug: str = ""
     seed: int = 0
@@ -125,7 +127,7 @@ def explore_crashes_with_peer(request: Request) -> tuple[Outcome, str]:
     settings = Settings(file_bytes=request.file_bytes or 16384, disk=request.disk, bug=request.bug)
     plan = PeerPlan(
         settings, request.seed, request.states, request.time_limit_s, request.every or EVERY, request.workers or 1,
-        request.writer or "ours",
+        request.writer or "ours", request.peer_mode or "light",
     )  # fmt: skip
     again = peer_command(plan, request.peer)
     say(again)

@@ -4,11 +4,16 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
+from tornpage import __version__
 from tornpage.cli.document import Outcome, warn
+from tornpage.outcomes.inspecting import printable
 from tornpage.peers.exploring import PeerExploration, PeerPlan, Writer
+from tornpage.peers.own_histories import OWN_OVERRIDE
+from tornpage.peers.verdicts import Example
 from tornpage.properties.findings import Finding
 from tornpage.properties.judge.image import write_image
 from tornpage.properties.judge.rulings import NAMES
+from tornpage.properties.program.case import describe
 from tornpage.run.directory import IMAGES
 
 __all__ = ["interval", "peer_command", "peer_outcome"]
@@ -18,19 +23,26 @@ _Z = 1.96
 """Quantile of the normal distribution for an interval of 95 %."""
 
 
-def peer_command(plan: PeerPlan, peer: str) -> str:
-    """Return the command that runs a plan again."""
+def peer_command(plan: PeerPlan, peer: str, *, shards: int = 0) -> str:
+    """Return the command that runs a plan again; with `shards` it is a campaign."""
     settings = plan.settings
     parts = (
         f"--peer {peer}",
-        f"--states {plan.states}" if plan.states is not None else "",
+        f"--shards {shards} --states-per-shard {plan.states}" if shards else "",
+        f"--states {plan.states}" if plan.states is not None and not shards else "",
         f"--seconds {plan.seconds:g}" if plan.seconds is not None else "",
         f"--every {plan.every} --seed {plan.seed} --disk {settings.disk} --file-bytes {settings.file_bytes}",
         f"--workers {plan.workers}" if plan.workers > 1 else "",
         f"--writer {plan.writer}" if plan.writer != "ours" else "",
+        f"--peer-mode {plan.mode}" if plan.mode != "light" else "",
         f"--bug {settings.bug}" if settings.bug else "",
     )
-    return " ".join(["tornpage explore crashes", *filter(None, parts)])
+    return " ".join(["tornpage campaign" if shards else "tornpage explore crashes", *filter(None, parts)])
+
+
+def log_file_bytes(plan: PeerPlan) -> int:
+    """Return the size of the log files of a run."""
+    return OWN_OVERRIDE.numbers["mappedFileSizeCommitLog"] if plan.writer == "peer" else plan.settings.file_bytes
 
 
 def interval(count: int, total: int) -> tuple[float, float]:
@@ -43,7 +55,9 @@ def interval(count: int, total: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def peer_outcome(result: PeerExploration, plan: PeerPlan, *, command: str, out: str | None) -> tuple[Outcome, str]:
+def peer_outcome(
+    result: PeerExploration, plan: PeerPlan, *, command: str, out: str | None, verb: str = "explore"
+) -> tuple[Outcome, str]:
     """Return the outcome and the text of a run with a peer.
 
     With `out` the first image of each number that the peer breaks is written below it. The verdict is that of our
@@ -54,6 +68,7 @@ def peer_outcome(result: PeerExploration, plan: PeerPlan, *, command: str, out: 
     figures: dict[str, float | int] = {
         "states": result.states,
         "histories": result.histories,
+        "distinct_images": result.distinct,
         "proven_legal": result.proven_legal,
         "own_states_broken": result.own_states,
         "peer_states_broken": result.peer_states,
@@ -80,6 +95,8 @@ def peer_outcome(result: PeerExploration, plan: PeerPlan, *, command: str, out: 
     peer: dict[str, Any] = {
         "peer": result.peer,
         "writer": plan.writer,
+        "disk": plan.settings.disk,
+        "mode": plan.mode,
         "states": result.states,
         "states_broken": result.peer_states,
         "share": result.peer_states / max(result.states, 1),
@@ -89,7 +106,7 @@ def peer_outcome(result: PeerExploration, plan: PeerPlan, *, command: str, out: 
         "by_flush": {name: dict(counts) for name, counts in sorted(result.by_flush.items())},
     }
     outcome = Outcome(
-        "explore",
+        verb,
         verdict,
         figures | measured,
         list(measured),
@@ -97,10 +114,50 @@ def peer_outcome(result: PeerExploration, plan: PeerPlan, *, command: str, out: 
         seed=plan.seed,
         extra={"peers": [peer]},
         interrupted=result.interrupted,
+        tables=peer_tables(result, plan, command),
     )
     if out is not None:
         _write_images(result, Path(out) / IMAGES, outcome)
     return outcome, _text(result, outcome, rows, command, writer=plan.writer)
+
+
+def peer_tables(result: PeerExploration, plan: PeerPlan, command: str) -> dict[str, dict[str, Any]]:
+    """Return the tables of a run directory: shares by flush type and number, and the smallest examples."""
+    about = {"peer": result.peer, "writer": plan.writer, "disk": plan.settings.disk}
+    shares = [
+        {**about, "flush": flush, "number": number, "broken": count, "states": counts["states"]}
+        for flush, counts in sorted(result.by_flush.items())
+        for number, count in [(0, counts["broken"]), *sorted(result.numbers_by_flush[flush].items())]
+    ]
+    examples = [{**about, **_example_row(example)} for _, example in sorted(result.examples.items())]
+    totals = [
+        {
+            **about, "states": result.states, "histories": result.histories, "distinct": result.distinct,
+            "proven_legal": result.proven_legal, "own_states": result.own_states, "mode": plan.mode,
+            "seed": plan.seed, "every": plan.every, "log_file_bytes": log_file_bytes(plan),
+        }
+    ]  # fmt: skip
+    caption = {"source": f"crash states, tornpage {__version__}", "seed": plan.seed, "command": command}
+    rows = {"peer-runs": totals, "peer-shares": shares, "peer-examples": examples}
+    return {name: {"rows": each, "caption": caption} for name, each in rows.items()}
+
+
+def _example_row(example: Example) -> dict[str, Any]:
+    ruling, operations = example.ruling, example.case.operations
+    return {
+        "number": ruling.contract,
+        "flush": "sync" if example.sync_flush else "async",
+        "operations": [describe(operation) for operation in operations],
+        "losses": example.losses,
+        "due": example.due,
+        "peer_kept": example.peer_kept,
+        "own_kept": example.own_kept,
+        "sentence": printable(ruling.sentence),
+        "expected": printable(ruling.expected),
+        "found": printable(ruling.found),
+        "own_broken": example.own_broken,
+        "token": example.case.token(),
+    }
 
 
 def _write_images(result: PeerExploration, directory: Path, outcome: Outcome) -> None:
@@ -120,7 +177,7 @@ def _text(
     share = result.peer_states / max(result.states, 1)
     lines = [
         f"{result.states:,} crash images of {result.histories:,} histories of {_WRITERS[writer]}, "
-        f"{result.proven_legal:,} proven legal; "
+        f"{result.distinct:,} distinct in their history, {result.proven_legal:,} proven legal; "
         f"{outcome.figures['states_per_s']:.1f} states/s",
         "",
         f"{result.peer}: {result.peer_states:,} images with a broken promise, {share:.1%} "
