@@ -5,7 +5,7 @@ The peer recovers in its own process while our store recovers in this one.
 
 import shutil
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -38,17 +38,13 @@ _SELDOM = (14, 18)
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The verdict on one image, and what an example of it has to tell.
-
-    `is_new` is false for an image that was judged before in the same history.
-    """
+    """The verdict on one image, and what an example of it has to tell."""
 
     verdict: StateVerdict
     rulings: tuple[Ruling, ...]
     due: int = 0
     peer_kept: int | None = None
     own_kept: int | None = None
-    is_new: bool = True
 
     def examples(self, history: int, case: Callable[[], Case], losses: int, image: Image) -> list[Example]:
         """Return an example of each number that the peer breaks."""
@@ -174,4 +170,4 @@ def _compared(
 
 
 def _seen_before(compared: Compared) -> Compared:
-    return Compared(compared.verdict, (), is_new=False)
+    return Compared(replace(compared.verdict, is_new=False), ())

@@ -93,7 +93,8 @@ class PeerExploration:
 
     def add(self, made: HistoryVerdicts, states_max: int | None) -> None:
         """Add the verdicts on a history, up to a number of states in the whole run."""
-        count = len(made.states) if states_max is None else min(len(made.states), states_max - self.states)
+        if states_max is not None:
+            made = made.first(states_max - self.states)
         self.histories += 1
         self.distinct += made.distinct
         self.proven_legal += made.proven_legal
@@ -103,7 +104,7 @@ class PeerExploration:
             self.ended_early(made.number, made.ended_by)
         name = "sync" if made.sync_flush else "async"
         flush, numbers = self.by_flush.setdefault(name, Counter()), self.numbers_by_flush.setdefault(name, Counter())
-        for verdict in made.states[:count]:
+        for verdict in made.states:
             self.states += 1
             self.peer_states += bool(verdict.peer)
             self.peer_broken.update(verdict.peer)
@@ -115,9 +116,9 @@ class PeerExploration:
                 self.own_states += 1
                 self.own_broken[number] += 1
                 self.own_sentences.setdefault(number, sentence)
-        for number, (index, example) in made.examples.items():
+        for number, (_, example) in made.examples.items():
             known = self.examples.get(number)
-            if index < count and (known is None or example.weight < known.weight):
+            if known is None or example.weight < known.weight:
                 self.examples[number] = example
 
     def ended_early(self, history: int, promise: str) -> None:
@@ -204,7 +205,6 @@ class Histories:
             compared = stores.compare_ours(history, state)
             case = partial(history.case_of, state)
             made.add(compared.verdict, compared.examples(made.number, case, state.losses, state.image))
-            made.distinct += compared.is_new
             made.proven_legal = history.proven_legal
             yield
 
@@ -219,6 +219,5 @@ class Histories:
                 compared = stores.compare_own(state, bug=plan.settings.bug)
                 case = partial(history.case_of, state)
                 made.add(compared.verdict, compared.examples(made.number, case, state.losses, state.image))
-                made.distinct += compared.is_new
                 made.proven_legal = history.proven_legal
                 yield

@@ -4,7 +4,7 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.judge.rulings import Ruling
@@ -49,28 +49,26 @@ class StateVerdict:
     """The verdicts on one crash state.
 
     `own` is the number that our store breaks, and the sentence; None if it breaks none. `peer` are the numbers that
-    the peer breaks.
+    the peer breaks. `is_new` is false if an earlier state of the history has the same image and the same truth.
     """
 
     own: tuple[int, str] | None
     peer: tuple[int, ...]
+    is_new: bool = True
 
 
 @dataclass
 class HistoryVerdicts:
     """The verdicts on the states of one history, in order.
 
-    `examples` has the smallest example of each number, with the index of its state. `distinct` counts the images that
-    both stores opened; the other states have an image and a truth that an earlier state of the history has. `is_cut`
-    says that an interrupt ended the history early. `ended_by` is the promise that the peer broke while it was recorded,
-    empty if none.
+    `examples` has the smallest example of each number, with the index of its state. `is_cut` says that an interrupt
+    ended the history early. `ended_by` is the promise that the peer broke while it was recorded, empty if none.
     """
 
     number: int
     sync_flush: bool
     states: list[StateVerdict] = field(default_factory=list)
     examples: dict[int, tuple[int, Example]] = field(default_factory=dict)
-    distinct: int = 0
     proven_legal: int = 0
     starts: int = 0
     peer_seconds: float = 0.0
@@ -84,6 +82,16 @@ class HistoryVerdicts:
             if known is None or example.weight < known[1].weight:
                 self.examples[example.ruling.contract] = len(self.states), example
         self.states.append(verdict)
+
+    def first(self, count: int) -> "HistoryVerdicts":
+        """Return the verdicts on the first states."""
+        examples = {number: kept for number, kept in self.examples.items() if kept[0] < count}
+        return replace(self, states=self.states[:count], examples=examples)
+
+    @property
+    def distinct(self) -> int:
+        """How many images both stores opened."""
+        return sum(verdict.is_new for verdict in self.states)
 
     @property
     def peer_broken(self) -> Counter[int]:

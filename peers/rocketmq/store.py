@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
-from tornpage.peers.errors import PeerError
+from tornpage.peers.errors import PeerError, PeerUnavailable
 from tornpage.peers.rocketmq.process import Process
 
 __all__ = [
@@ -32,6 +32,9 @@ __all__ = [
 Mode = Literal["stock", "quick", "light"]
 """`stock` starts and stops the store as a broker does. `quick` makes the same calls without their sleeps. `light` loads
 and dispatches without start and stop."""
+_NOT_OURS = ("java.lang.NoSuchMethodException", "java.lang.NoSuchFieldException", "java.lang.NoClassDefFoundError")
+"""Errors of the driver that are no answers of the store."""
+
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 _DISPATCHES_FROM_THE_QUEUES = (4, 5, 0)
@@ -228,10 +231,15 @@ def begin_recoveries(
 
 
 def recoveries(process: Process) -> list[Recovery]:
-    """Return the recoveries that were begun. Raises PeerError."""
+    """Return the recoveries that were begun.
+
+    Raises PeerError, and PeerUnavailable if the driver does not fit the release.
+    """
     made: list[Recovery] = []
     for answer in process.finish()["recoveries"]:
         made.append(made[-1] if answer.get("same") else _recovery_in(answer))
+    if made[-1].reason.startswith(_NOT_OURS):
+        raise PeerUnavailable(f"the driver does not fit RocketMQ {process.release.version}: {made[-1].reason}")
     if made[-1].failed:
         process.close()  # no request may follow on a store in an unknown state
     return made

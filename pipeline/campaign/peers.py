@@ -90,7 +90,7 @@ def run_peer_shard(shard: PeerShard) -> list[Row]:
         with Histories(shard.release, shard.plan).opened() as carry_out:
             for number in itertools.count(first):
                 began, control_count[0] = perf_counter(), 0
-                made = carry_out(number, control)
+                made = carry_out(number, control).first(states_max - found.states)
                 found.add(made, states_max)
                 rows.append(_history_row(shard, made, perf_counter() - began))
                 if found.states >= states_max:

@@ -94,8 +94,8 @@ def command(
     tornpage campaign --shards 8 --history RUNS       (then: tornpage report --history RUNS)
     tornpage campaign --peer rocketmq:4.9.3 --writer peer --disk journal --shards 40 --out RUN
 
-    With --peer each crash image is opened by our store and by the peer (docs/peers.md). Without it the result hash equals
-    that of `tornpage explore` with equal states and states per shard.
+    With --peer our store and the peer open each crash image (docs/peers.md). Without it the result hash equals that of
+    `tornpage explore` with equal states and states per shard.
     """
     from tornpage.peers.exploring import EVERY, PeerPlan
     from tornpage.properties.explore.crashes.campaign import Plan

@@ -91,7 +91,9 @@ final class Versions {
                 }
             }
         }
-        throw new NoSuchMethodException("MessageStoreConfig." + setter);
+        if (!Boolean.FALSE.equals(value)) { // a version without a switch has it off
+            throw new NoSuchMethodException("MessageStoreConfig." + setter);
+        }
     }
 
     /** Whether this version has a setting. */
