@@ -20,7 +20,7 @@ class Example:
     `case` has the operations of the history up to the crash, and the crash. `losses` is the number of in-flight writes
     that did not survive it. `due` is the number of records that had to survive. `peer_kept` and `own_kept` are the
     records that each store kept, None if it did not start. `own_broken` is the promise that our store breaks on the
-    same image, empty if it breaks none.
+    same image, empty if it breaks none. `how` says how the case was made small.
     """
 
     ruling: Ruling
@@ -32,6 +32,7 @@ class Example:
     peer_kept: int | None
     own_kept: int | None
     own_broken: str
+    how: str = "the smallest of the run"
 
     @property
     def sync_flush(self) -> bool:
@@ -120,6 +121,7 @@ def example_document(example: Example) -> str:
             "peer_kept": example.peer_kept,
             "own_kept": example.own_kept,
             "own_broken": example.own_broken,
+            "how": example.how,
             "image": b64encode(zlib.compress(json.dumps(image).encode(), 9)).decode(),
         }
     )
@@ -139,4 +141,5 @@ def example_in(document: str) -> Example:
         found["peer_kept"],
         found["own_kept"],
         found["own_broken"],
+        found.get("how", "the smallest of the run"),
     )

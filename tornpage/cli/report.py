@@ -36,6 +36,7 @@ def command(directory: str | None, pages: int, history: str | None, out: str | N
     tornpage report out/                     (--out of explore, campaign, check, prove, judge or bugs score)
     tornpage report out/ --pages 0           (without pages of counterexamples)
     tornpage report --history runs/ --out trends.html
+    tornpage report peers/                   (a directory of runs of campaign --peer --out: RocketMQ under power loss)
 
     The page is one file without network: findings by cause, coverage, the scoreboard, the comparison with RocketMQ,
     time, provenance, and downloads. See docs/report.md.
@@ -68,11 +69,15 @@ def command(directory: str | None, pages: int, history: str | None, out: str | N
 def _report(directory: Path, pages: int) -> tuple[Path, int]:
     """Write counterexample pages and the report; return its path and the number of pages."""
     from tornpage.outcomes.counterexamples import write_case_pages
+    from tornpage.reports.pages.power_loss_page import build_power_loss_page
     from tornpage.reports.pages.run_page import build_report
     from tornpage.reports.pages.simulation_page import build_simulation_page
     from tornpage.reports.plots.prediction import has_validation
     from tornpage.reports.results.experiment_tables import has_experiments
+    from tornpage.reports.results.power_loss import has_power_loss
 
+    if has_power_loss(directory):
+        return build_power_loss_page(directory), 0
     if has_experiments(directory) or has_validation(directory):
         return build_simulation_page(directory), 0
     with steps_progress("explaining", total=pages) as show:

@@ -1,6 +1,5 @@
 """The result of a run with a peer as a document and as text."""
 
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,12 @@ from tornpage.properties.findings import Finding
 from tornpage.properties.judge.image import write_image
 from tornpage.properties.judge.rulings import NAMES
 from tornpage.properties.program.case import describe
+from tornpage.reports.results.power_loss import ANY, interval
 from tornpage.run.directory import IMAGES
 
-__all__ = ["interval", "peer_command", "peer_outcome"]
+__all__ = ["peer_command", "peer_outcome"]
 
 _WRITERS = {"ours": "our store", "peer": "the peer"}
-_Z = 1.96
-"""Quantile of the normal distribution for an interval of 95 %."""
 
 
 def peer_command(plan: PeerPlan, peer: str, *, shards: int = 0) -> str:
@@ -43,16 +41,6 @@ def peer_command(plan: PeerPlan, peer: str, *, shards: int = 0) -> str:
 def log_file_bytes(plan: PeerPlan) -> int:
     """Return the size of the log files of a run."""
     return OWN_OVERRIDE.numbers["mappedFileSizeCommitLog"] if plan.writer == "peer" else plan.settings.file_bytes
-
-
-def interval(count: int, total: int) -> tuple[float, float]:
-    """Return the Wilson interval (95 %) of a share. Without any case it is the whole range."""
-    if not total:
-        return 0.0, 1.0
-    share, weight = count / total, _Z * _Z / total
-    middle = (share + weight / 2) / (1 + weight)
-    half = _Z * sqrt(share * (1 - share) / total + weight / (4 * total)) / (1 + weight)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def peer_outcome(
@@ -125,10 +113,13 @@ def peer_tables(result: PeerExploration, plan: PeerPlan, command: str) -> dict[s
     """Return the tables of a run directory: shares by flush type and number, and the smallest examples."""
     about = {"peer": result.peer, "writer": plan.writer, "disk": plan.settings.disk}
     shares = [
-        {**about, "flush": flush, "number": number, "broken": count, "states": counts["states"]}
+        {
+            **about, "flush": flush, "number": number, "name": NAMES.get(number, "any number"), "broken": count,
+            "states": counts["states"],
+        }
         for flush, counts in sorted(result.by_flush.items())
-        for number, count in [(0, counts["broken"]), *sorted(result.numbers_by_flush[flush].items())]
-    ]
+        for number, count in [(ANY, counts["broken"]), *sorted(result.numbers_by_flush[flush].items())]
+    ]  # fmt: skip
     examples = [{**about, **_example_row(example)} for _, example in sorted(result.examples.items())]
     totals = [
         {
@@ -146,6 +137,7 @@ def _example_row(example: Example) -> dict[str, Any]:
     ruling, operations = example.ruling, example.case.operations
     return {
         "number": ruling.contract,
+        "name": ruling.name,
         "flush": "sync" if example.sync_flush else "async",
         "operations": [describe(operation) for operation in operations],
         "losses": example.losses,
@@ -157,6 +149,7 @@ def _example_row(example: Example) -> dict[str, Any]:
         "found": printable(ruling.found),
         "own_broken": example.own_broken,
         "token": example.case.token(),
+        "how": example.how,
     }
 
 
