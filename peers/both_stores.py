@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
+from tornpage.model.state import CommitLog
 from tornpage.peers.judging import Asked, Expectation, expectation_of, rulings_on
 from tornpage.peers.our_histories import OurHistory, OurState
 from tornpage.peers.own_histories import OWN_OVERRIDE, OwnState
@@ -24,11 +25,12 @@ from tornpage.properties.judge.judgement import evidence_of
 from tornpage.properties.judge.judgement import rulings_on as rulings_on_image
 from tornpage.properties.judge.rulings import Ruling, broken, counted
 from tornpage.properties.judge.shape import look_at
+from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.planted import parts_of
-from tornpage.properties.program.case import Case
+from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.program.translation import store_config
 
-__all__ = ["BothStores", "Compared"]
+__all__ = ["BothStores", "Compared", "expected_of"]
 
 _KEYS_MAX = 60
 _ALL_NUMBERS_EVERY = 8
@@ -78,23 +80,12 @@ class BothStores:
 
     def compare_ours(self, history: OurHistory, state: OurState) -> Compared:
         """Judge both on an image of a history of our store."""
-        trial, settings, records = history.trial, history.settings, state.after.records
-        recovery, memory = trial.recovery, trial.memory
+        trial, settings = history.trial, history.settings
+        recovery = trial.recovery
         legal = recovery.legal_at(trial.spans[state.span], at_rest=state.at_rest, kill=settings.disk == "kill")
         floor = min(key[0] for key in legal)
-        expected = Expectation(
-            ledger=memory.ledger,
-            derived=memory.derived,
-            records=records,
-            begin=0,
-            due_end=records[floor - 1].end_offset if floor else 0,
-            why_due="that had to survive",
-            keys=memory.derived.keys_at(state.after.end_offset)[:_KEYS_MAX],
-        )
-        self._write(state.image)
-        asked = Asked(
-            self.process, str(self.directory), java_settings(store_config(settings)), expected.keys, mode=self.mode
-        )
+        expected = expected_of(trial, state.after, floor)
+        asked = self.ask(state.image, settings, expected)
         own: tuple[int, str] | None = None
         own_kept: int | None = None
         try:
@@ -103,7 +94,7 @@ class BothStores:
             trial.environment.give_up(found.store)
         except GuaranteeBroken as error:
             own = error.contract, str(error)
-        rulings, kept = self._of_the_peer(asked, expected)
+        rulings, kept = self.rulings(asked, expected)
         return _compared(own, rulings, due=floor, peer_kept=kept, own_kept=own_kept)
 
     def compare_own(self, state: OwnState, *, bug: str) -> Compared:
@@ -140,10 +131,16 @@ class BothStores:
             broken_rulings = [each for each in rulings_on_image(evidence, without=without) if each.verdict == "broken"]
             own_kept = len(evidence.after.records) if evidence.did_open else None
         own = next(((each.contract, f"contract {each.contract}: {each.sentence}") for each in broken_rulings), None)
-        found, kept = self._of_the_peer(asked, expected)
+        found, kept = self.rulings(asked, expected)
         return _compared(own, [*rulings, *found], due=due, peer_kept=kept, own_kept=own_kept)
 
-    def _of_the_peer(self, asked: Asked, expected: Expectation) -> tuple[list[Ruling], int | None]:
+    def ask(self, image: Image, settings: Settings, expected: Expectation) -> Asked:
+        """Let the peer recover an image of our store's writes, while the caller does something else."""
+        self._write(image)
+        java = java_settings(store_config(settings))
+        return Asked(self.process, str(self.directory), java, expected.keys, mode=self.mode)
+
+    def rulings(self, asked: Asked, expected: Expectation) -> tuple[list[Ruling], int | None]:
         """Return the rulings on the peer, and the number of records it kept."""
         started = perf_counter()
         first, second = asked.answers()
@@ -153,6 +150,20 @@ class BothStores:
     def _write(self, image: Image) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
         write_image(image, self.directory)
+
+
+def expected_of(trial: Lockstep, after: CommitLog, floor: int) -> Expectation:
+    """Return what a peer has to keep of a log of our store, of which `floor` records have to survive."""
+    memory, records = trial.memory, after.records
+    return Expectation(
+        ledger=memory.ledger,
+        derived=memory.derived,
+        records=records,
+        begin=0,
+        due_end=records[floor - 1].end_offset if floor else 0,
+        why_due="that had to survive",
+        keys=memory.derived.keys_at(after.end_offset)[:_KEYS_MAX],
+    )
 
 
 def _compared(

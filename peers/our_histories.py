@@ -5,13 +5,13 @@ the histories flush synchronously. It is recorded once, and its crash states are
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tornpage.model.operations import Choice, Crash, Flush, Member, Put, PutBatch, Step
+from tornpage.model.operations import Choice, Crash, Flush, Member, Operation, Put, PutBatch, Step
 from tornpage.model.state import CommitLog
 from tornpage.properties.disk.certificate import assert_legal
-from tornpage.properties.disk.choosing import fewest_exceptions, lost_writes
+from tornpage.properties.disk.choosing import chosen, exceptions, fewest_exceptions, lost_writes
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.images import InFlightWrite, compose, in_flight_writes
@@ -63,16 +63,31 @@ def crash_of(
 
 
 class OurHistory:
-    """One recorded run of our store, and its crash states."""
+    """One recorded run of our store, and its crash states.
 
-    def __init__(self, settings: Settings, *, seed: int, number: int, every: int, tracker: DirtyTracker) -> None:
+    `operations` replaces the drawn ones, and `settings` are then taken as they are.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        seed: int = 0,
+        number: int = 0,
+        every: int = 1,
+        tracker: DirtyTracker,
+        operations: Sequence[Operation] | None = None,
+    ) -> None:
         self.number = number
         self.proven_legal = 0
         self._rng = random.Random(f"peer {seed} {number}")
         self._every = every
-        self.settings = settings_of_history(settings, number)
+        self.settings = settings if operations is not None else settings_of_history(settings, number)
         self.trial: Lockstep = lockstep_of(self.settings, tracker=tracker)
-        self._run()
+        if operations is None:
+            self._run()
+        for operation in operations or ():
+            self.trial.run(operation)
 
     def _run(self) -> None:
         rng, trial, puts = self._rng, self.trial, 0
@@ -132,3 +147,24 @@ class OurHistory:
     def case_of(self, state: OurState) -> Case:
         """Return the operations up to a crash, and the crash."""
         return Case(self.settings, (*self.trial.performed[: state.span], state.crash))
+
+    def state_at(self, crash: Crash) -> tuple[OurState, Case]:
+        """Return the state of a crash in the last operation.
+
+        The case names the lost writes as exceptions from a disk that kept all of them.
+        """
+        trial, disk = self.trial, self.settings.disk
+        span = trial.spans[-1]
+        back = min(crash.back, span.last - span.first)
+        state = DiskState(trial.files.base, disk=disk)
+        state.apply_all(trial.files.journal[: trial.position(back)])
+        writes = [] if disk == "kill" else in_flight_writes(state)
+        choices = chosen(writes, crash.survived, crash.others)
+        _, losses = crash_of(writes, choices, back=back, kill=disk == "kill")
+        made = replace(
+            crash, kill=disk == "kill", back=back, survived=exceptions(writes, choices, "kept"), others="kept"
+        )
+        found = OurState(
+            compose(state, choices), span.after, span.last - back, back == 0, len(trial.spans) - 1, made, losses
+        )
+        return found, self.case_of(found)

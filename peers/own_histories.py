@@ -8,17 +8,18 @@ had acknowledged and flushed by then; the image itself says what its log is.
 
 import random
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from tornpage.model.operations import Crash, Flush, Put
+from tornpage.model.operations import Crash, Flush, Operation, Put
 from tornpage.peers.errors import PeerUnavailable
 from tornpage.peers.our_histories import FILES_MIN, RECORDS_MIN, crash_of
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import OPENED
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.choosing import chosen, exceptions
 from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.images import compose, in_flight_writes
 from tornpage.properties.disk.sampling import draw
@@ -92,12 +93,22 @@ class OwnHistory:
     """One recorded run of a peer. Close it at the end.
 
     A promise that the peer breaks while it runs ends the history early; `ended_by` names it. Raises PeerUnavailable if
-    the peer cannot be recorded on this machine.
+    the peer cannot be recorded on this machine. `operations` replaces the drawn ones, and the settings then say the
+    flush type.
     """
 
-    def __init__(self, release: Release, settings: Settings, *, seed: int, number: int, every: int) -> None:
+    def __init__(
+        self,
+        release: Release,
+        settings: Settings,
+        *,
+        seed: int = 0,
+        number: int = 0,
+        every: int = 1,
+        operations: Sequence[Operation] | None = None,
+    ) -> None:
         self.number = number
-        self.sync_flush = number % 2 == 1
+        self.sync_flush = settings.sync_flush if operations is not None else number % 2 == 1
         self.proven_legal = 0
         self.ended_by = ""
         self._settings, self._disk, self._every = settings, settings.disk, every
@@ -112,7 +123,10 @@ class OwnHistory:
             if self._trial.why_no_power_loss:
                 raise PeerUnavailable(f"the peer cannot be recorded here: {self._trial.why_no_power_loss}")
             try:
-                self._run()
+                if operations is None:
+                    self._run()
+                for operation in operations or ():
+                    self._trial.run(operation)
             except GuaranteeBroken as broken:
                 self.ended_by = str(broken)
             self._records = self._acknowledged()
@@ -192,6 +206,26 @@ class OwnHistory:
         """Return the operations up to a crash, and the crash. The store of the case is the peer."""
         settings = replace(self._settings, sync_flush=self.sync_flush)
         return Case(settings, (*self._trial.performed[: state.operations], state.crash))
+
+    def state_at(self, crash: Crash) -> tuple[OwnState, Case]:
+        """Return the state of a crash in the last operation.
+
+        The case names the lost writes as exceptions from a disk that kept all of them.
+        """
+        trial, is_kill = self._trial, self._disk == "kill"
+        span = trial.spans[-1]
+        back = min(max(crash.back, 1), span.last - span.first)
+        state = DiskState(trial.files.base, disk=self._disk)
+        state.apply_all(trial.files.journal[: trial.position(back)])
+        writes = [] if is_kill else in_flight_writes(state)
+        choices = chosen(writes, crash.survived, crash.others)
+        _, losses = crash_of(writes, choices, back=back, kill=is_kill)
+        made = replace(crash, kill=is_kill, back=back, survived=exceptions(writes, choices, "kept"), others="kept")
+        found = OwnState(
+            _below_root(compose(state, choices)), self._truth(span), len(span.after.log.records), self._floor(span),
+            span.operations, made, losses,
+        )  # fmt: skip
+        return found, self.case_of(found)
 
     def _floor(self, span: TargetSpan) -> int:
         """Return the end of the records that had to survive, in the reference."""

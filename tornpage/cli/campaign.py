@@ -82,6 +82,7 @@ def command(
     every: int | None,
     writer: "Writer | None",
     peer_mode: "Mode | None",
+    shrink: float | None,
     history: str | None,
     as_json: bool,
 ) -> None:
@@ -114,14 +115,15 @@ def command(
             settings, seed, states_per_shard, None, every or EVERY, 1, writer or "ours", peer_mode or "light"
         )
         outcome, text = peer_campaign_outcome(
-            peers, peer, shards=shards, master=master, engine=engine, out=out, resume=resume
+            peers, peer, shards=shards, master=master, engine=engine, out=out, resume=resume, shrink=shrink
         )
         if out is not None:
             write_run(Path(out), outcome)
         emit(outcome, as_json=as_json, text=text)
-    for name, asked in (("every", every), ("writer", writer), ("peer-mode", peer_mode)):
+    given_for_peer = {"every": every, "writer": writer, "peer-mode": peer_mode, "shrink-seconds": shrink}
+    for name, asked in given_for_peer.items():
         if asked is not None:
-            refuse(f"--{name} chooses the images that a peer opens; give --peer too")
+            refuse(f"--{name} is for runs with a peer; give --peer too")
     prepare_history(history)
     started = datetime.now(UTC)
     plan = Plan(
@@ -168,13 +170,22 @@ def campaign_outcome(
 
 
 def peer_campaign_outcome(
-    plan: "PeerPlan", peer: str, *, shards: int, master: str, engine: str, out: str | None, resume: bool
+    plan: "PeerPlan",
+    peer: str,
+    *,
+    shards: int,
+    master: str,
+    engine: str,
+    out: str | None,
+    resume: bool,
+    shrink: float | None,
 ) -> tuple[Outcome, str]:
     """Run the shards of a plan with a peer; return the outcome and its text.
 
     Finished shards are kept in `out`.
     """
-    from tornpage.outcomes.peers import releases_named
+    from tornpage.outcomes.peers import releases_named, shrink_peer_examples
+    from tornpage.peers.shrinking import SECONDS
     from tornpage.pipeline.campaign import peers as campaigns
     from tornpage.pipeline.rows.outputs import OutputTaken
     from tornpage.pipeline.spark.session import SparkUnavailable, require_packages
@@ -203,6 +214,8 @@ def peer_campaign_outcome(
         result.seconds, result.interrupted = perf_counter() - started, stopped == "interrupted"
         if stopped and not result.interrupted:
             result.lost.append(stopped)
+        if out is not None and not stopped:
+            shrink_peer_examples(result, release, plan, seconds=SECONDS if shrink is None else shrink)
         return peer_outcome(result, plan, command=command, out=out, verb="campaign")
 
 

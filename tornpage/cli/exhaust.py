@@ -11,6 +11,7 @@ from tornpage.cli.progress import states_progress
 from tornpage.run.directory import prepare, write_run
 
 if TYPE_CHECKING:
+    from tornpage.peers.rocketmq.store import Mode
     from tornpage.properties.explore.exhaustive.explored import Plan
     from tornpage.properties.program.case import Disk
 
@@ -62,6 +63,13 @@ __all__ = ["command"]
     default=None,
     help="Stop after this time, and claim only finished lengths.",
 )
+@click.option(
+    "--peer",
+    metavar="NAME",
+    default=None,
+    help="Let another implementation open the crash images too: rocketmq:4.9.3 (`tornpage peer list`).",
+)
+@options.peer_mode_option
 @options.disk_option
 @options.bug_option
 @options.out_option
@@ -77,6 +85,8 @@ def command(
     check_facts: int,
     workers: int,
     seconds: float | None,
+    peer: str | None,
+    peer_mode: "Mode | None",
     disk: "Disk",
     bug: str,
     out: str | None,
@@ -91,7 +101,9 @@ def command(
     tornpage exhaust --ops 3 --facts 1 --workers 2 --out out/exhaust    (continues where it was stopped)
     tornpage exhaust --ops 1 --facts 2 --recovery 1 --disk journal
     tornpage exhaust --bug lying-flush        (must be broken)
+    tornpage exhaust --ops 2 --peer rocketmq:4.9.3 --out out/peer    (docs/peers.md)
     """
+    from tornpage.outcomes.peers import exhaust_peer_outcome
     from tornpage.properties.explore.exhaustive.explored import Plan
 
     try:
@@ -109,7 +121,16 @@ def command(
         )
     except ValueError as error:
         refuse(str(error))
-    outcome, text = _run(plan, workers=workers, seconds=seconds, out=out)
+    if peer_mode is not None and peer is None:
+        refuse("--peer-mode is for runs with a peer; give --peer too")
+    if peer is not None:
+        if recovery is not None:
+            refuse("--recovery is not for runs with --peer; leave it out")
+        outcome, text = exhaust_peer_outcome(
+            plan, peer, mode=peer_mode or "light", workers=workers, seconds=seconds, out=out
+        )
+    else:
+        outcome, text = _run(plan, workers=workers, seconds=seconds, out=out)
     if out is not None:
         write_run(Path(out), outcome)
     emit(outcome, as_json=as_json, text=text)

@@ -21,7 +21,12 @@ from tornpage.run.history import append_run, prepare_history
 __all__ = ["command"]
 
 _DEFAULT = "crashes"
-_OPTION_OF = {"faults": "fault", "states_per_shard": "states-per-shard"}
+_OPTION_OF = {
+    "faults": "fault",
+    "states_per_shard": "states-per-shard",
+    "peer_mode": "peer-mode",
+    "shrink": "shrink-seconds",
+}
 _FORMER = {
     "--kills": "kills",
     "--restarts": "restarts",
@@ -203,9 +208,9 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
     tornpage explore crashes --peer rocketmq:4.9.3 --states 1000 --writer peer --disk journal
     """
     if asked["peer"] is None:
-        for name in ("every", "writer", "peer_mode"):
+        for name in ("every", "writer", "peer_mode", "shrink"):
             if asked[name] is not None:
-                refuse(f"--{name.replace('_', '-')} chooses the images that a peer opens; give --peer too")
+                refuse(f"--{_OPTION_OF.get(name, name)} is for runs with a peer; give --peer too")
         _carry_out(exploring.explore_crashes, context, **asked)
         return
     for name in ("faults", "strategy", "failures", "states_per_shard", "history"):

@@ -23,6 +23,7 @@ __all__ = [
     "history_option",
     "json_option",
     "out_option",
+    "peer_mode_option",
     "peer_option",
     "peer_run_options",
     "redact_option",
@@ -122,6 +123,12 @@ peer_option = click.option(
     multiple=True,
     help="Another implementation that opens the same images: rocketmq:4.9.3 (`tornpage peer list`).",
 )
+peer_mode_option = click.option(
+    "--peer-mode",
+    type=click.Choice(["light", "quick", "stock"]),
+    default=None,
+    help="With --peer: how the peer opens and closes an image (light).",
+)
 answer_option = click.option(
     "--answer-seconds",
     type=Seconds(min=0.1, max=3600),
@@ -181,11 +188,13 @@ def peer_run_options(command: Command) -> Command:
     """Add the options of a run in which a peer opens the same crash images."""
     for option in (
         click.option(
-            "--peer-mode",
-            type=click.Choice(["light", "quick", "stock"]),
+            "--shrink-seconds",
+            "shrink",
+            type=Seconds(min=0),
             default=None,
-            help="With --peer: how the peer opens and closes an image (light).",
+            help="With --peer and --out: time to shrink each counterexample of the peer (20); 0 leaves them out.",
         ),
+        peer_mode_option,
         click.option(
             "--writer",
             type=click.Choice(["ours", "peer"]),

@@ -67,6 +67,7 @@ class Request:
     role: str = "SYNC_MASTER"
     writer: "Writer | None" = None
     peer_mode: "Mode | None" = None
+    shrink: float | None = None
     disk: "Disk" = "posix-strict"
     bug: str = ""
     seed: int = 0
@@ -115,9 +116,10 @@ def explore_crashes_with_peer(request: Request) -> tuple[Outcome, str]:
 
     Return the outcome and its text.
     """
-    from tornpage.outcomes.peers import releases_named
+    from tornpage.outcomes.peers import releases_named, shrink_peer_examples
     from tornpage.peers.errors import PeerUnavailable
     from tornpage.peers.exploring import EVERY, PeerPlan, explore_with_peer
+    from tornpage.peers.shrinking import SECONDS
     from tornpage.properties.contract import HarnessError
     from tornpage.properties.program.case import Settings
     from tornpage.render.peers import peer_command, peer_outcome
@@ -139,6 +141,8 @@ def explore_crashes_with_peer(request: Request) -> tuple[Outcome, str]:
         refuse(str(error))
     except HarnessError as error:
         return at_fault("explore", error, seed=request.seed)
+    if request.out is not None:
+        shrink_peer_examples(result, release, plan, seconds=SECONDS if request.shrink is None else request.shrink)
     return peer_outcome(result, plan, command=again, out=request.out)
 
 

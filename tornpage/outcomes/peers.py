@@ -4,17 +4,28 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from tornpage.cli.document import refuse
+from tornpage.cli.document import Outcome, at_fault, refuse, say
 from tornpage.outcomes.inspecting import printable
 from tornpage.peers.errors import PeerUnavailable
 from tornpage.properties.judge.shape import SettingsOverride
 from tornpage.render.redacting import Showing
+from tornpage.run.directory import prepare
 
 if TYPE_CHECKING:
+    from tornpage.peers.exploring import PeerExploration, PeerPlan
     from tornpage.peers.judging import PeerJudgement
     from tornpage.peers.rocketmq.installing import Release
+    from tornpage.peers.rocketmq.store import Mode
+    from tornpage.properties.explore.exhaustive.explored import Plan as ExhaustPlan
 
-__all__ = ["judged_by_peers", "peer_rows", "peer_text", "releases_named"]
+__all__ = [
+    "exhaust_peer_outcome",
+    "judged_by_peers",
+    "peer_rows",
+    "peer_text",
+    "releases_named",
+    "shrink_peer_examples",
+]
 
 
 def releases_named(names: Sequence[str]) -> "list[Release]":
@@ -28,6 +39,54 @@ def releases_named(names: Sequence[str]) -> "list[Release]":
         return [release_named(name) for name in dict.fromkeys(names)]
     except PeerUnavailable as error:
         refuse(str(error))
+
+
+def shrink_peer_examples(result: "PeerExploration", release: "Release", plan: "PeerPlan", *, seconds: float) -> None:
+    """Shrink the counterexamples of a peer, `seconds` each."""
+    from tornpage.cli.progress import counted_progress
+    from tornpage.peers.shrinking import shrink_examples
+
+    if result.interrupted or not seconds or not result.examples:
+        return
+    numbers = sorted(result.examples)
+    with counted_progress("shrinking", total=len(numbers), unit="counterexamples") as show:
+        result.examples = shrink_examples(
+            result.examples, release, is_own=plan.writer == "peer", mode=plan.mode, seconds=seconds,
+            progress=lambda number, tries: show(numbers.index(number), f"number {number}, {tries} tries"),
+        )  # fmt: skip
+
+
+def exhaust_peer_outcome(
+    plan: "ExhaustPlan", peer: str, *, mode: "Mode", workers: int, seconds: float | None, out: str | None
+) -> tuple[Outcome, str]:
+    """Open the crash states of every workload of a plan with our store and a peer; return outcome and text."""
+    from tornpage.cli.progress import counted_progress
+    from tornpage.peers.exhausting import exhaust_with_peer, peer_letters
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.exhaustive.resume import OtherPlan
+    from tornpage.render.peers import exhaust_command, exhaustion_outcome
+
+    (release,) = releases_named((peer,))
+    try:
+        asked = replace(plan, operation_names=peer_letters(plan), check_ops=0)
+    except ValueError as error:
+        refuse(f"{error}; delayed messages, retention and deleted topics are not for runs with --peer")
+    command = exhaust_command(asked, peer, mode=mode, workers=workers, seconds=seconds)
+    say(command)
+    directory = None if out is None else prepare(out)
+    try:
+        with counted_progress("exhausting", total=None, unit="states") as show:
+            result = exhaust_with_peer(
+                release, asked, mode=mode, workers=workers, seconds=seconds, out=directory,
+                progress=lambda states: show(states // 64 * 64, ""),
+            )  # fmt: skip
+    except (PeerUnavailable, OtherPlan) as error:
+        refuse(str(error))
+    except HarnessError as error:
+        return at_fault("exhaust", error)
+    except OSError as error:
+        refuse(f"cannot write results to {error.filename or out}: {error.strerror}; name another --out directory")
+    return exhaustion_outcome(result, command=command)
 
 
 def judged_by_peers(

@@ -6,17 +6,20 @@ from typing import Any
 from tornpage import __version__
 from tornpage.cli.document import Outcome, warn
 from tornpage.outcomes.inspecting import printable
+from tornpage.peers.exhausting import PeerExhaustion
 from tornpage.peers.exploring import PeerExploration, PeerPlan, Writer
 from tornpage.peers.own_histories import OWN_OVERRIDE
+from tornpage.peers.rocketmq.store import Mode
 from tornpage.peers.verdicts import Example
+from tornpage.properties.explore.exhaustive.explored import Plan as ExhaustPlan
 from tornpage.properties.findings import Finding
 from tornpage.properties.judge.image import write_image
 from tornpage.properties.judge.rulings import NAMES
-from tornpage.properties.program.case import describe
+from tornpage.properties.program.case import Case, describe
 from tornpage.reports.results.power_loss import ANY, interval
 from tornpage.run.directory import IMAGES
 
-__all__ = ["peer_command", "peer_outcome"]
+__all__ = ["exhaust_command", "exhaustion_outcome", "peer_command", "peer_outcome"]
 
 _WRITERS = {"ours": "our store", "peer": "the peer"}
 
@@ -36,6 +39,69 @@ def peer_command(plan: PeerPlan, peer: str, *, shards: int = 0) -> str:
         f"--bug {settings.bug}" if settings.bug else "",
     )
     return " ".join(["tornpage campaign" if shards else "tornpage explore crashes", *filter(None, parts)])
+
+
+def exhaust_command(plan: ExhaustPlan, peer: str, *, mode: Mode, workers: int, seconds: float | None) -> str:
+    """Return the command that runs an exhaustive plan with a peer again."""
+    parts = (
+        f"tornpage exhaust --peer {peer} --ops {plan.ops} --facts {plan.facts} --disk {plan.disk} --mode {plan.mode}",
+        f"--file-bytes {plan.file_bytes} --letters {','.join(plan.operation_names)}",
+        f"--peer-mode {mode}" if mode != "light" else "",
+        f"--workers {workers}" if workers > 1 else "",
+        f"--seconds {seconds:g}" if seconds is not None else "",
+        f"--bug {plan.bug}" if plan.bug else "",
+    )
+    return " ".join(filter(None, parts))
+
+
+def exhaustion_outcome(result: PeerExhaustion, *, command: str) -> tuple[Outcome, str]:
+    """Return the outcome and the text of an exhaustive run with a peer.
+
+    The verdict is that of our store. What a peer breaks is a result.
+    """
+    verdict = "broken" if result.own_workloads else "vacuous" if result.is_cut or not result.states else "holds"
+    figures: dict[str, float | int] = {
+        "ops": result.ops,
+        "workloads": result.workloads,
+        "states": result.states,
+        "images": result.images,
+        "certified": result.certified,
+        "own_workloads_broken": result.own_workloads,
+        "peer_states_broken": result.peer_states,
+        "workloads_kept": result.again,
+        **{f"peer_broken_{number}": count for number, count in sorted(result.peer_broken.items())},
+    }
+    rows = [
+        {
+            "number": number,
+            "name": NAMES[number],
+            "states_broken": count,
+            "share": count / result.states,
+            "sentence": printable(result.first[number][1]),
+            "operations": [describe(each) for each in Case.from_token(result.first[number][0]).operations],
+            "token": result.first[number][0],
+        }
+        for number, count in sorted(result.peer_broken.items())
+    ]
+    findings = [Finding("own", "broken", result.own_sentence).document()] if result.own_workloads else []
+    peer = {"peer": result.peer, "states": result.states, "states_broken": result.peer_states, "by_number": rows}
+    outcome = Outcome(
+        "exhaust", verdict, figures, ["workloads_kept"], findings, extra={"peers": [peer]},
+        interrupted=result.interrupted,
+    )  # fmt: skip
+    finished = f"all workloads of up to {result.ops} operations" if result.ops >= 0 else "no length is finished"
+    lines = [
+        f"{result.states:,} crash states of {result.workloads:,} workloads, {result.images:,} images; {finished}",
+        "",
+        f"{result.peer}: {result.peer_states:,} states with a broken promise, "
+        f"{result.peer_states / max(result.states, 1):.1%} of the states of the bound",
+    ]
+    for row in rows:
+        lines.append(f"{row['number']:>3}  {row['name']:<16}{row['states_broken']:>7,}  {row['sentence']}")
+        lines.append(f"     first: {'; '.join(row['operations']) or 'open'}")
+    lines += ["", f"our store: {result.own_workloads:,} workloads with a broken promise {result.own_sentence}".rstrip()]
+    lines += ["", command, f"verdict: {'interrupted' if result.interrupted else verdict}"]
+    return outcome, "\n".join(lines)
 
 
 def log_file_bytes(plan: PeerPlan) -> int:
