@@ -162,9 +162,13 @@ def _kept(
     file = LineFile(out / RESUME_FILE)
     wanted = {name: value for name, value in asdict(plan).items() if name != "ops"}
     header = {
-        "tornpage_exhaust_peer": 1, "peer": f"rocketmq:{release.version}", "mode": mode, "source": source_fingerprint(),
-        **wanted, "operation_names": list(plan.operation_names),
-    }  # fmt: skip
+        "tornpage_exhaust_peer": 1,
+        "peer": f"rocketmq:{release.version}",
+        "peer_mode": mode,
+        "source": source_fingerprint(),
+        **wanted,
+        "operation_names": list(plan.operation_names),
+    }
     lines = file.lines()
     file.cut()
     if not lines:

@@ -7,12 +7,13 @@ had acknowledged and flushed by then; the image itself says what its log is.
 """
 
 import random
+import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from tornpage.model.operations import Crash, Flush, Operation, Put
+from tornpage.model.operations import Choice, Crash, Flush, Operation, Put
 from tornpage.peers.errors import PeerUnavailable
 from tornpage.peers.our_histories import FILES_MIN, RECORDS_MIN, crash_of
 from tornpage.peers.rocketmq.installing import Release
@@ -21,7 +22,7 @@ from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import chosen, exceptions
 from tornpage.properties.disk.disk import DiskState, Image
-from tornpage.properties.disk.images import compose, in_flight_writes
+from tornpage.properties.disk.images import InFlightWrite, compose, in_flight_writes
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.foreign.process import StoreFailed
 from tornpage.properties.foreign.protocol import TargetUnusable
@@ -48,6 +49,8 @@ _LEGALITY_EVERY = 8
 _SIGNS = ("commitlog", "checkpoint", "abort", "lock", "consumequeue")
 _DRAWS = 8
 """How many states of a power loss are drawn at one crash point, since a recording costs more than an image."""
+
+_INDEX = re.compile(r"/index/[0-9]{17}")
 
 OWN_OVERRIDE = SettingsOverride(numbers=_NUMBERS)
 """The settings of the recorded peer, for the judges of its images."""
@@ -218,7 +221,7 @@ class OwnHistory:
         state = DiskState(trial.files.base, disk=self._disk)
         state.apply_all(trial.files.journal[: trial.position(back)])
         writes = [] if is_kill else in_flight_writes(state)
-        choices = chosen(writes, crash.survived, crash.others)
+        choices = chosen(writes, _index_names_of(writes, crash.survived), crash.others)
         _, losses = crash_of(writes, choices, back=back, kill=is_kill)
         made = replace(crash, kill=is_kill, back=back, survived=exceptions(writes, choices, "kept"), others="kept")
         found = OwnState(
@@ -240,6 +243,17 @@ class OwnHistory:
         put = self._records[: len(span.after.log.records)]
         records = {each.offset: replace(each, flushed=end <= floor) for end, each in put}
         return Truth(records, power_loss=True, has_copies=False)
+
+
+def _index_names_of(writes: Sequence[InFlightWrite], survived: Mapping[str, Choice]) -> dict[str, Choice]:
+    """Return the choices with the names that index files have in this recording.
+
+    The name of an index file is the time at which it was made. The files keep their order.
+    """
+    there = sorted({found[0] for write in writes if (found := _INDEX.search(write.name))})
+    before = sorted({found[0] for name in survived if (found := _INDEX.search(name))})
+    names = dict(zip(before, there, strict=False))
+    return {_INDEX.sub(lambda found: names.get(found[0], found[0]), name): each for name, each in survived.items()}
 
 
 def _below_root(image: Image) -> Image:

@@ -14,7 +14,7 @@ from tornpage.peers.rocketmq.process import Process
 from tornpage.properties.judge.image import read_image
 from tornpage.properties.judge.shape import SettingsOverride
 from tornpage.properties.program.case import Settings
-from tornpage.render.peers import interval
+from tornpage.reports.results.power_loss import interval
 
 PEER = ("--peer", "rocketmq:4.9.3")
 
@@ -69,7 +69,8 @@ def test_a_planted_bug_is_ours_and_not_the_peers(release: Release) -> None:
 
 
 def test_the_first_images_are_kept_and_judged_again(release: Release, tmp_path: Path) -> None:
-    done = run("crashes", *PEER, "--states", "40", "--disk", "journal", "--out", str(tmp_path), "--json")
+    out = ("--out", str(tmp_path), "--shrink-seconds", "0")
+    done = run("crashes", *PEER, "--states", "40", "--disk", "journal", *out, "--json")
     document = json.loads(done.stdout)
     assert (done.exit_code, document["verdict"], document["figures"]["states"]) == (0, "holds", 40)
     (peer,) = document["peers"]
@@ -80,7 +81,7 @@ def test_the_first_images_are_kept_and_judged_again(release: Release, tmp_path: 
         override = SettingsOverride().with_numbers(maxHashSlotNum=50)
         found = judge_with_peer(process, read_image(tmp_path / "images" / "contract-5"), override=override)
     assert 5 in found.numbers("broken")
-    text = run("crashes", *PEER, "--states", "5", "--out", str(tmp_path)).stdout
+    text = run("crashes", *PEER, "--states", "5", *out).stdout
     assert "rocketmq:4.9.3: " in text
     assert text.endswith("verdict: holds\n")
 
@@ -90,6 +91,8 @@ def test_the_first_images_are_kept_and_judged_again(release: Release, tmp_path: 
     [
         (("crashes", "--every", "3"), "give --peer too"),
         (("crashes", "--writer", "peer"), "give --peer too"),
+        (("crashes", "--peer-mode", "quick"), "--peer-mode is for runs with a peer"),
+        (("crashes", "--shrink-seconds", "5"), "--shrink-seconds is for runs with a peer"),
         (("crashes", *PEER, "--states-per-shard", "9"), "--states-per-shard is not for runs with --peer"),
         (("crashes", "--peer", "java"), "'java' is no peer; give rocketmq:VERSION"),
     ],
