@@ -135,13 +135,13 @@ class BothStores:
         return _compared(own, [*rulings, *found], due=due, peer_kept=kept, own_kept=own_kept)
 
     def ask(self, image: Image, settings: Settings, expected: Expectation) -> Asked:
-        """Let the peer recover an image of our store's writes, while the caller does something else."""
+        """Begin the recoveries of an image of our store's writes by the peer."""
         self._write(image)
         java = java_settings(store_config(settings))
         return Asked(self.process, str(self.directory), java, expected.keys, mode=self.mode)
 
     def rulings(self, asked: Asked, expected: Expectation) -> tuple[list[Ruling], int | None]:
-        """Return the rulings on the peer, and the number of records it kept."""
+        """Return the rulings on the peer, and how many records it kept."""
         started = perf_counter()
         first, second = asked.answers()
         self.seconds += perf_counter() - started
@@ -153,7 +153,7 @@ class BothStores:
 
 
 def expected_of(trial: Lockstep, after: CommitLog, floor: int) -> Expectation:
-    """Return what a peer has to keep of a log of our store, of which `floor` records have to survive."""
+    """Return what a peer has to keep of our log; `floor` records have to survive."""
     memory, records = trial.memory, after.records
     return Expectation(
         ledger=memory.ledger,
@@ -174,7 +174,7 @@ def _compared(
     peer_kept: int | None,
     own_kept: int | None,
 ) -> Compared:
-    """Return the verdict of these rulings. Each number of the peer counts once."""
+    """Return the verdict of these rulings. Each number counts once."""
     first = {ruling.contract: ruling for ruling in reversed([each for each in rulings if each.verdict == "broken"])}
     numbers = tuple(sorted(first))
     return Compared(StateVerdict(own, numbers), tuple(first[each] for each in numbers), due, peer_kept, own_kept)

@@ -45,7 +45,9 @@ RESUME_FILE = "peer-workloads.jsonl"
 
 @dataclass
 class PeerWorkload:
-    """The counts of one workload. `states` have `images` distinct images, which the peer opened.
+    """The counts of one workload.
+
+    `states` have `images` distinct images, which the peer opened.
 
     `own` is the promise that our store broke, which ends the workload; empty if it broke none. `first` has the case and
     the sentence of the first state in which the peer broke each number.
@@ -194,7 +196,10 @@ class _Workloads:
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Workload, Control], PeerWorkload | None]]:
-        """Return the function that crashes one workload everywhere. It returns None if it was stopped."""
+        """Return the function that crashes one workload everywhere.
+
+        It returns None if it was stopped.
+        """
         with (
             choose_tracker("auto") as tracker,
             Process(self.release) as process,
@@ -257,7 +262,10 @@ class _BothJudges:
         legal: LegalLogs,
         versions: LegalVersions,
     ) -> Outcome:
-        """Judge our store, and the peer unless it has opened the image before. Raises GuaranteeBroken."""
+        """Judge our store, and the peer unless it has opened the image before.
+
+        Raises GuaranteeBroken.
+        """
         files = disk()
         content = compose(disk_state(files.base, files.journal, len(files.journal), disk="kill"), {})
         floor, settings = min(key[0] for key in legal), trial.settings

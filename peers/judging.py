@@ -173,7 +173,9 @@ def _not_derivable(records: Iterable[ModelRecord], layout: Layout) -> str:
 
 
 class Asked:
-    """Recoveries of one directory by a peer, which change it. They run while the caller does something else.
+    """Recoveries of one directory by a peer, which change it.
+
+    They run while the caller does something else.
 
     Raises PeerUnavailable if the peer cannot run at all.
     """

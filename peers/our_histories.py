@@ -30,7 +30,10 @@ FILES_MIN, RECORDS_MIN = 2, 10
 
 
 def settings_of_history(settings: Settings, number: int) -> Settings:
-    """Return the settings of a history. One in two flushes synchronously, one in two has checksums of all bytes."""
+    """Return the settings of a history.
+
+    One in two flushes synchronously, and one in two has checksums of all bytes.
+    """
     return replace(
         settings, sync_flush=number % 2 == 1, trailer=number % 4 < 2, queue_units=64, index_slots=50, index_entries=400
     )

@@ -1,6 +1,6 @@
-"""Shrink counterexamples of a peer, by the search that shrinks ours (properties/campaign/shrink.py).
+"""Shrink counterexamples of a peer, by the search that shrinks ours.
 
-A try records the operations of a case once more, crashes the last one, and lets both stores recover the image. It
+The search is in properties/campaign/shrink.py. A try records the operations of a case once more, crashes the last one, and lets both stores recover the image. It
 counts if the peer breaks the same number. A recording is kept for the next try, so that only other operations cost
 another one. The peer's timers run by the real clock: a case that fails at times only may stay larger than needed.
 """
@@ -102,7 +102,10 @@ def _replays(release: Release, mode: Mode, *, is_own: bool) -> Iterator["_Replay
 
 
 class _Replays:
-    """Runs cases in both stores. The last recording is kept until other operations are asked for."""
+    """Runs cases in both stores.
+
+    The last recording is kept until other operations are asked for.
+    """
 
     def __init__(self, release: Release, stores: BothStores, tracker: DirtyTracker, is_own: bool) -> None:
         self._release, self._stores, self._tracker, self._is_own = release, stores, tracker, is_own

@@ -1,4 +1,4 @@
-"""The verdicts of our store and of a peer on crash states, and the smallest example of each broken number."""
+"""The verdicts of both stores on crash states, and the smallest example of each number."""
 
 import json
 import zlib

@@ -88,9 +88,9 @@ class Process:
         return self.finish()
 
     def begin(self, verb: str, **arguments: Any) -> None:
-        """Send a request. The next call is `finish`, so that the caller can work while the JVM does.
+        """Send a request, so that the caller can work while the JVM does.
 
-        Raises PeerCrashed, and PeerUnavailable if Java cannot run.
+        The next call is `finish`. Raises PeerCrashed, and PeerUnavailable if Java cannot run.
         """
         if self._child is None:
             self._start()

@@ -220,9 +220,9 @@ def begin_recoveries(
     count: int = 64,
     times: int = 2,
 ) -> None:
-    """Let the store recover a directory `times` times, with a close after each. `recoveries` returns the answers.
+    """Let the store recover a directory `times` times, with a close after each.
 
-    The recoveries change the directory. The first one that fails is the last one. Raises PeerError.
+    `recoveries` returns the answers. The recoveries change the directory. The first one that fails is the last one. Raises PeerError.
     """
     process.begin(
         "recover", directory=directory, mode=mode, settings=dict(settings), keys=[list(key) for key in keys],

@@ -1,4 +1,4 @@
-"""Campaigns with a peer in Spark tasks: many crash images, opened by our store and by the peer.
+"""Campaigns with a peer in Spark tasks: both stores open many crash images.
 
 A shard is a number of crash states. Its histories have numbers of their own, so shards share nothing. One JVM of the
 peer serves a shard. Rows of kind `history` have the counts of a history, rows of kind `example` the smallest image of
@@ -53,7 +53,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class PeerShard:
-    """A number of crash states, and everything that decides them. `plan.states` is that number."""
+    """A number of crash states (`plan.states`), and everything that decides them."""
 
     number: int
     release: Release
@@ -143,7 +143,10 @@ def prepare_peer_output(out: Path, shards: Sequence[PeerShard], *, resume: bool)
 
 
 def complete_peer_shards(out: Path) -> set[int]:
-    """Return the numbers of the shards with all their rows. Raises OutputTaken if a file is damaged."""
+    """Return the numbers of the shards with all their rows.
+
+    Raises OutputTaken if a file is damaged.
+    """
     return {row["shard"] for row in _stored(out) if row["kind"] == "shard" and row["verdict"] == "holds"}
 
 

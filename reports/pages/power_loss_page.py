@@ -1,4 +1,4 @@
-"""The page "RocketMQ under power loss": shares of crash states in which RocketMQ breaks its promises."""
+"""The page "RocketMQ under power loss": shares of crash states with broken promises."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,7 +128,7 @@ def _headline(found: PowerLoss, writer: str) -> str:
 
 
 def _shown(found: PowerLoss, writer: str) -> list[Counterexample]:
-    """Return the counterexamples of the reference, and of others those of a number that the reference keeps."""
+    """Return the counterexamples of the reference, and those of other versions that differ."""
     kept = {(each.disk, each.number) for each in found.examples if each.writer == writer and each.peer == REFERENCE}
     broken = {
         (row.peer, row.disk, row.number): row.broken / row.states

@@ -1,6 +1,6 @@
-"""Read the shares of crash states in which a peer breaks a promise, from kept runs of `--peer --out`.
+"""Read the shares of crash states in which a peer breaks a promise.
 
-A directory is one run, or has runs as its subdirectories.
+The runs are those of `--peer --out`. A directory is one run, or has runs as its subdirectories.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class PeerRun:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The states in which a peer breaks a number, of those of one flush type. Number ANY counts all numbers."""
+    """The states of one flush type in which a peer breaks a number, or any (ANY)."""
 
     peer: str
     writer: str
@@ -88,7 +88,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """The smallest image in which a peer breaks a number, and what each store recovered from it.
+    """The smallest image in which a peer breaks a number, and what each store recovered.
 
     `losses` in-flight writes did not survive, `due` records had to. `peer_kept` and `own_kept` are None for a store
     that did not start. `own_broken` is empty if our store breaks no promise. `how` says how the case was made small.
@@ -123,7 +123,10 @@ class PowerLoss:
     captions: tuple[Caption, ...]
 
     def pooled(self, writer: str) -> list[Share]:
-        """Return the shares of one writer over both flush types, sorted by disk, version and number."""
+        """Return the shares of one writer over both flush types.
+
+        They are sorted by disk, version and number.
+        """
         sums: dict[tuple[str, str, int], Share] = {}
         flushes: dict[tuple[str, str], dict[str, int]] = {}
         for row in self.shares:
@@ -153,7 +156,7 @@ def version_key(peer: str) -> tuple[int, ...]:
 
 
 def has_power_loss(directory: Path) -> bool:
-    """Return whether a directory, or a subdirectory of it, has the tables of a run with a peer."""
+    """Return whether a directory or a subdirectory has the tables of a run with a peer."""
     return bool(_tables_of(directory))
 
 

@@ -59,7 +59,7 @@ def shrink_peer_examples(result: "PeerExploration", release: "Release", plan: "P
 def exhaust_peer_outcome(
     plan: "ExhaustPlan", peer: str, *, mode: "Mode", workers: int, seconds: float | None, out: str | None
 ) -> tuple[Outcome, str]:
-    """Open the crash states of every workload of a plan with our store and a peer; return outcome and text."""
+    """Open the crash states of every workload with both stores; return outcome and text."""
     from tornpage.cli.progress import counted_progress
     from tornpage.peers.exhausting import exhaust_with_peer, peer_letters
     from tornpage.properties.contract import HarnessError

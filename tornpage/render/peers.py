@@ -176,7 +176,7 @@ def peer_outcome(
 
 
 def peer_tables(result: PeerExploration, plan: PeerPlan, command: str) -> dict[str, dict[str, Any]]:
-    """Return the tables of a run directory: shares by flush type and number, and the smallest examples."""
+    """Return the tables of a run: totals, shares by flush type, and smallest examples."""
     about = {"peer": result.peer, "writer": plan.writer, "disk": plan.settings.disk}
     shares = [
         {
