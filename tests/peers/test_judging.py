@@ -20,7 +20,7 @@ from tornpage.peers.rocketmq.process import Process
 from tornpage.peers.rocketmq.store import LogBounds, PeerMessage, PeerQueue
 from tornpage.properties.judge.image import read_image, read_truth
 from tornpage.properties.judge.rulings import NAMES
-from tornpage.properties.judge.shape import SettingsOverride, read_override
+from tornpage.properties.judge.shape import SettingsOverride, look_at, read_override
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 CASE = GOLDEN / "11-crash-stale-queue-tail"
@@ -35,7 +35,8 @@ def override_of(case: Path) -> SettingsOverride:
 
 @pytest.fixture(scope="module")
 def expected() -> Expectation:
-    return expectation_of(read_image(HALT / "store"), override_of(HALT), read_truth(str(HALT / "truth.json")))[0]
+    seen = read_image(HALT / "store")
+    return expectation_of(seen, look_at(seen, override_of(HALT)), read_truth(str(HALT / "truth.json")))[0]
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,8 @@ def test_what_an_image_has_lost_is_not_asked_of_a_peer(tmp_path: Path) -> None:
     shutil.copytree(HALT / "store", tmp_path / "store", copy_function=shutil.copyfile)
     (tmp_path / "store" / "commitlog" / "00000000000000196608").unlink()
     truth = read_truth(str(HALT / "truth.json"), power_loss=False)
-    expected, _ = expectation_of(read_image(tmp_path / "store"), override_of(HALT), truth)
+    seen = read_image(tmp_path / "store")
+    expected, _ = expectation_of(seen, look_at(seen, override_of(HALT)), truth)
     assert "the image itself lacks" in expected.unknown[2]
 
 

@@ -1,5 +1,6 @@
 """The result of a run with a peer as a document and as text."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,7 @@ def _example_row(example: Example) -> dict[str, Any]:
 def _write_images(result: PeerExploration, directory: Path, outcome: Outcome) -> None:
     for number, example in sorted(result.examples.items()):
         try:
+            shutil.rmtree(directory / f"contract-{number}", ignore_errors=True)  # of the run that this one resumes
             write_image(example.image, directory / f"contract-{number}")
         except OSError as error:
             warn(f"an image was not written to {directory}: {error.strerror or error}")
