@@ -38,7 +38,7 @@ def by_version(found: PowerLoss, writer: str, title: str) -> Drawing:
                 shown = [row for row in rows if (row.disk, row.flush) == (disk, flush)]
                 _marks(panel, shown, [versions.index(row.peer) for row in shown], place, len(flushes))
             _labels(panel, f"disk {disk}", [peer.rpartition(":")[2] for peer in versions])
-        _legend(figure, [f"{flush} flush" for flush in flushes])
+        _finish(figure, rows, [f"{flush} flush" for flush in flushes])
 
     height = 0.75 + len(disks) * (0.32 + _ROW_IN * max(len(versions), 2) * 1.3)
     svg = inline_svg(draw, prefix=f"versions-{writer}", title=title, height_in=height)
@@ -53,21 +53,22 @@ def by_guarantee(found: PowerLoss, writer: str, title: str) -> Drawing:
     runs = [run for run in found.runs if run.writer == writer]
     disks = list(dict.fromkeys(run.disk for run in runs))
     versions = sorted({run.peer for run in runs}, key=version_key)
-    numbers = sorted({(row.number, row.name) for row in rows})
+    numbers = {disk: sorted({(row.number, row.name) for row in rows if row.disk == disk}) for disk in disks}
+    heights = [max(len(numbers[disk]), 1) for disk in disks]
 
     def draw(ax: Axes) -> None:
         figure = cast(Figure, ax.figure)
         ax.remove()
-        panels = figure.subplots(len(disks), 1, squeeze=False, sharex=True)[:, 0]
+        panels = figure.subplots(len(disks), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
         for disk, panel in zip(disks, panels, strict=True):
             for place, version in enumerate(versions):
                 shown = [row for row in rows if (row.disk, row.peer) == (disk, version)]
-                ys = [numbers.index((row.number, row.name)) for row in shown]
+                ys = [numbers[disk].index((row.number, row.name)) for row in shown]
                 _marks(panel, shown, ys, place, len(versions))
-            _labels(panel, f"disk {disk}", [f"{number} {name}" for number, name in numbers])
-        _legend(figure, [version.rpartition(":")[2] for version in versions])
+            _labels(panel, f"disk {disk}", [f"{number} {name}" for number, name in numbers[disk]])
+        _finish(figure, rows, [version.rpartition(":")[2] for version in versions])
 
-    height = 0.85 + len(disks) * (0.32 + max(len(numbers), 1) * max(_ROW_IN * 1.3, 0.085 * len(versions)))
+    height = 0.85 + 0.32 * len(disks) + sum(heights) * max(_ROW_IN * 1.3, 0.085 * len(versions))
     svg = inline_svg(draw, prefix=f"guarantees-{writer}", title=title, height_in=height)
     sentence = (
         "A mark is the share of states in which RocketMQ breaks a number, over both flush types. Its line is the 95 % "
@@ -91,11 +92,12 @@ def _labels(ax: Axes, title: str, names: Sequence[str]) -> None:
     ax.set_title(title, loc="left", fontsize=9)
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlim(0, None)
     ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
 
 
-def _legend(figure: Figure, labels: Sequence[str]) -> None:
+def _finish(figure: Figure, rows: Sequence[Share], labels: Sequence[str]) -> None:
+    """Draw the legend, and let the common axis begin at 0 and reach past the last interval."""
+    figure.axes[-1].set_xlim(0, 1.03 * max((row.interval[1] for row in rows), default=1.0))
     figure.axes[-1].set_xlabel("share of crash states")
     handles = []
     for place, label in enumerate(labels):
