@@ -1,13 +1,15 @@
 """Shrink counterexamples of a peer, by the search that shrinks ours.
 
-The search is in properties/campaign/shrink.py. A try records the operations of a case once more, crashes the last one, and lets both stores recover the image. It
-counts if the peer breaks the same number. A recording is kept for the next try, so that only other operations cost
-another one. The peer's timers run by the real clock: a case that fails at times only may stay larger than needed.
+The search is in properties/campaign/shrink.py. A try records the operations of a case once more, crashes the last one,
+and lets both stores recover the image. It counts if the peer breaks the same number. A recording is kept for the next
+try, so that only other operations cost another one. The peer's timers run by the real clock: a case that fails at times
+only may stay larger than needed.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tornpage.model.operations import Crash, Operation
@@ -62,7 +64,7 @@ def shrink_examples(
     with _replays(release, mode, is_own=is_own) as replays:
         for number, example in sorted(examples.items()):
             try:
-                made[number] = _shrunk(example, replays, seconds, lambda tries, each=number: progress(each, tries))
+                made[number] = _shrunk(example, replays, seconds, partial(progress, number))
             except PeerError:
                 return made
             except KeyboardInterrupt:

@@ -222,7 +222,8 @@ def begin_recoveries(
 ) -> None:
     """Let the store recover a directory `times` times, with a close after each.
 
-    `recoveries` returns the answers. The recoveries change the directory. The first one that fails is the last one. Raises PeerError.
+    `recoveries` returns the answers. The recoveries change the directory. The first one that fails is the last one.
+    Raises PeerError.
     """
     process.begin(
         "recover", directory=directory, mode=mode, settings=dict(settings), keys=[list(key) for key in keys],

@@ -72,7 +72,7 @@ def exhaustion_outcome(result: PeerExhaustion, *, command: str) -> tuple[Outcome
         "workloads_kept": result.again,
         **{f"peer_broken_{number}": count for number, count in sorted(result.peer_broken.items())},
     }
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "number": number,
             "name": NAMES[number],
