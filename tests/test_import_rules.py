@@ -110,8 +110,10 @@ ORDERS = {
     "peers": (
         ("errors",),
         ("board", "rocketmq"),
-        ("golden_figures", "judging", "matrix", "naming", "own_histories"),
-        ("exploring",),
+        ("golden_figures", "judging", "matrix", "naming", "our_histories", "verdicts"),
+        ("own_histories",),
+        ("both_stores",),
+        ("exhausting", "exploring", "shrinking"),
     ),
     "pipeline": (
         ("readers", "rows", "spark"),
@@ -416,7 +418,7 @@ OUT_OF_ORDER = [
     ("sim/log/log.py", "from tornpage.sim.actors.flushers import flusher"),
     ("pipeline/rows/columns.py", "from tornpage.pipeline.audit import stores"),
     ("reports/results/tables.py", "from tornpage.reports.plots.svg import Drawing"),
-    ("peers/rocketmq/process.py", "from tornpage.peers.judging import ask"),
+    ("peers/rocketmq/process.py", "from tornpage.peers.judging import Asked"),
     ("bench/put.py", "from tornpage.bench import suite"),
 ]
 IN_ORDER = [

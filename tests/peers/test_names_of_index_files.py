@@ -1,4 +1,4 @@
-"""Test that a case finds the index files of another recording, whose names are other times."""
+"""Test that a case finds the index files of another recording."""
 
 from tornpage.peers.own_histories import _index_names_of
 from tornpage.properties.disk.images import InFlightWrite

@@ -1,4 +1,4 @@
-"""Test campaigns with a peer: kept by shard, resumable, and equal in Spark and in this process."""
+"""Test campaigns with a peer: kept by shard, resumable, equal in Spark and here."""
 
 import json
 from dataclasses import replace

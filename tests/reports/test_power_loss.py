@@ -99,7 +99,10 @@ def test_the_page_has_the_shares_the_caveats_and_both_stores(directory: Path) ->
 
 
 def test_of_other_versions_only_those_that_differ_are_shown(directory: Path) -> None:
-    """4.9.8 breaks number 7 as often as the reference; 5.3.1 breaks it less often, and number 2 in addition."""
+    """4.9.8 breaks number 7 as often as the reference.
+
+    5.3.1 breaks it less often, and number 2 in addition.
+    """
     text = build_power_loss_page(directory).read_text()
     assert "rocketmq:4.9.8 does not go on" not in text
     assert "rocketmq:5.3.1, disk journal, sync flush: number 2 (Floor)" in text
