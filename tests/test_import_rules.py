@@ -94,6 +94,7 @@ ORDERS = {
         ("campaign",),
         ("explore",),
         ("score",),
+        ("mutation",),
     ),
     "sim": (
         ("distributions", "events"),

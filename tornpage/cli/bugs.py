@@ -139,6 +139,104 @@ def score(
     emit(outcome, as_json=as_json, text=text)
 
 
+@command.command("mutate")
+@click.argument("ids", nargs=-1, metavar="[MUTANT]...")
+@click.option("--list", "only_list", is_flag=True, help="List the mutants and run nothing.")
+@click.option(
+    "--sample", type=click.IntRange(1, 100_000), default=400, show_default=True, help="Mutants drawn by --seed."
+)
+@click.option("--package", default="", metavar="NAME", help="Only mutants of this package of the store.")
+@click.option("--operator", default="", metavar="NAME", help="Only mutants by this operator.")
+@click.option(
+    "--budget",
+    type=options.Seconds(min=0.1),
+    default=60.0,
+    show_default=True,
+    help="Longest processor time of one strategy on one mutant.",
+)
+@click.option("--strategy", default="", metavar="NAMES", help="Strategies, separated by commas (default: all).")
+@click.option(
+    "--everywhere",
+    type=click.IntRange(0, 100_000),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Try the first N mutants with every strategy, to compare the strategies.",
+)
+@click.option("--unit-tests", is_flag=True, help="Run the unit tests of the store on each mutant as well.")
+@click.option("--workers", type=click.IntRange(1, 256), default=2, show_default=True, help="Trials in parallel.")
+@options.seed_option
+@options.out_option
+@options.json_option
+def mutate(
+    ids: tuple[str, ...],
+    only_list: bool,
+    sample: int,
+    package: str,
+    operator: str,
+    budget: float,
+    strategy: str,
+    everywhere: int,
+    unit_tests: bool,
+    workers: int,
+    seed: int,
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """Change the store by machine, and measure which changes the strategies find.
+
+    A mutant is the store with one change that no person chose. A sample is drawn in proportion to the packages of the
+    store. Each mutant is tried with one strategy after the other until one kills it. A survivor whose first 2,000
+    crash states are as those of the original is presumed equivalent, and listed. With --out each finished trial is
+    kept, and a second call runs the missing ones. docs/tester/mutants.md explains the numbers.
+
+    \b
+    tornpage bugs mutate --list --package recovery
+    tornpage bugs mutate --sample 400 --seed 1 --out out/mutants        (hours; can be resumed)
+    tornpage bugs mutate dispatch.derived:Derived.flush:removed-sync:1 --budget 20
+    """
+    from tornpage.outcomes.mutating import listed_outcome, mutate_outcome
+    from tornpage.properties.mutation.campaign import MutationPlan
+    from tornpage.properties.mutation.edits import OPERATORS
+    from tornpage.properties.mutation.mutants import UnknownMutant, all_mutants, draw_sample, mutant_of
+    from tornpage.properties.mutation.unit_tests import unit_test_folder
+    from tornpage.properties.score.strategies import UnknownStrategy, strategies_named
+    from tornpage.run.directory import prepare, temporary_directory, write_run
+
+    try:
+        strategies, chosen = strategies_named(strategy), tuple(mutant_of(each) for each in ids)
+    except (UnknownMutant, UnknownStrategy) as error:
+        refuse(str(error))
+    if operator and operator not in OPERATORS:
+        refuse(f"no operator {operator!r}; there are: {', '.join(OPERATORS)}")
+    if package and package not in (packages := sorted({mutant.package for mutant in all_mutants()})):
+        refuse(f"no package {package!r} with mutants; there are: {', '.join(packages)}")
+    if ids and (package or operator):
+        refuse("--package and --operator choose a sample; give them without ids")
+    if unit_tests and unit_test_folder() is None:
+        refuse("--unit-tests needs a checkout of tornpage with the folder tests/impl")
+    if only_list:
+        listed = chosen or tuple(
+            m for m in all_mutants() if package in ("", m.package) and operator in ("", m.operator)
+        )
+        outcome, text = listed_outcome(listed)
+        emit(outcome, as_json=as_json, text=text)
+        return
+    directory = None if out is None else prepare(out)
+    temporary_directory("name another one in TMPDIR")  # it has the socket of the process that forks trials
+    named = " ".join(ids) if ids else f"--sample {sample}"
+    again = f"tornpage bugs mutate {named}{f' --package {package}' if package else ''}"
+    again += f"{f' --operator {operator!r}' if operator else ''} --budget {budget:g} --strategy {','.join(strategies)}"
+    again += f" --everywhere {everywhere}{' --unit-tests' if unit_tests else ''} --seed {seed}"
+    say(again)  # the command with all defaults, before it can fail
+    mutants = chosen or draw_sample(sample, seed, package=package, operator=operator)
+    plan = MutationPlan(mutants, strategies, budget, seed, everywhere, unit_tests)
+    outcome, text = mutate_outcome(plan, workers=workers, directory=directory, command=again)
+    if directory is not None:
+        write_run(directory, outcome)
+    emit(outcome, as_json=as_json, text=text)
+
+
 @command.command("holes")
 @click.option("--hunt", is_flag=True, help="Search for each hole that can be planted, one after the other.")
 @click.option("--replication", is_flag=True, help="Show the defects of replication on the installed Java store.")

@@ -1,0 +1,12 @@
+"""A pytest plugin that loads the mutant named in the environment before any test imports the store.
+
+`python -m pytest -p tornpage.properties.mutation.pytest_mutant` with the variable TORNPAGE_MUTANT.
+"""
+
+import os
+
+from tornpage.properties.mutation.loading import load_mutant
+from tornpage.properties.mutation.mutants import mutant_of
+
+if _wanted := os.environ.get("TORNPAGE_MUTANT", ""):
+    load_mutant(mutant_of(_wanted))

@@ -1,0 +1,187 @@
+"""Run one strategy against one mutant in a process of its own, and return the row.
+
+The store is imported inside the functions of this module only, after the mutant was put in its place.
+"""
+
+import hashlib
+import importlib
+import logging
+import traceback
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, Literal
+
+from tornpage.properties.campaign.resume import ResumeRows
+from tornpage.properties.mutation.loading import load_mutant
+from tornpage.properties.mutation.mutants import mutant_of
+
+__all__ = [
+    "KILLED", "PRELOAD", "TRACE", "TRACED_STATES", "TRIALS", "MutantEnd", "MutantKey", "MutantRow", "mutant_rows",
+    "run_mutant_trial", "trace_of_original",
+]  # fmt: skip
+
+TRIALS = "mutants.jsonl"
+TRACE = "trace"
+"""The name of the trial that compares the first states of a mutant with those of the original."""
+
+TRACED_STATES = 2_000
+PRELOAD = ("hypothesis", "hypothesis.stateful", "numpy", "numba", "tornpage.model.step")
+"""The modules that a server process imports for trials. None of them is the store."""
+
+MutantEnd = Literal[
+    "killed", "raised", "not imported", "survived", "exhausted", "unconfirmed", "harness", "died", "hung", "same",
+    "different",
+]  # fmt: skip
+"""The end of a trial.
+
+`killed`: a promise is broken that the original keeps. `raised`: a function of the store raised what no judge expects.
+`not imported`: the store cannot be imported. `survived` and `exhausted`: nothing found in the budget, or nothing left
+to try. `unconfirmed`: the original breaks the promise as well, or the failure does not repeat. `harness`: the search
+itself failed. `died` and `hung`: the process did. `same` and `different` are ends of the trial `trace`.
+"""
+
+KILLED = frozenset({"killed", "raised", "not imported", "died", "hung"})
+"""The ends that show a user of the harness that the store is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class MutantKey:
+    """Identify a trial: a mutant, a strategy or `trace`, and the seed of the whole sample."""
+
+    mutant: str
+    strategy: str
+    base_seed: int
+
+    @property
+    def seed(self) -> int:
+        """Return the seed of the trial's draws."""
+        named = f"{self.base_seed}/{self.mutant}/{self.strategy}"
+        return int.from_bytes(blake2b(named.encode(), digest_size=6).digest(), "big")
+
+
+@dataclass(frozen=True, slots=True)
+class MutantRow:
+    """Hold the result of a trial; `seconds` are processor time of the search, imports left out.
+
+    `is_reached` tells whether the changed statement ran. `digest` is that of the trial `trace`.
+    """
+
+    mutant: str
+    strategy: str
+    base_seed: int
+    budget_s: float
+    end: MutantEnd
+    seconds: float
+    is_reached: bool = False
+    count: int = 0
+    wall_s: float = 0.0
+    contract: int = 0
+    sentence: str = ""
+    token: str = ""
+    digest: str = ""
+    why: str = ""
+
+    @property
+    def key(self) -> MutantKey:
+        """Return the key of the trial."""
+        return MutantKey(self.mutant, self.strategy, self.base_seed)
+
+    def answers(self, budget_s: float) -> bool:
+        """Return whether the row is valid for a budget: it was tried as long, or ended earlier."""
+        return self.budget_s >= budget_s or (self.end != "survived" and self.seconds < budget_s)
+
+
+def mutant_rows(directory: Path | None) -> ResumeRows[MutantRow]:
+    """Return the trials in a directory. Raises BadRows and OSError."""
+    return ResumeRows(None if directory is None else directory / TRIALS, MutantRow)
+
+
+def run_mutant_trial(key: MutantKey, budget_s: float) -> MutantRow:
+    """Load the mutant in this process, and search for it with the strategy."""
+    logging.getLogger("tornpage").addHandler(logging.NullHandler())  # log output of broken stores is expected
+    loaded = load_mutant(mutant_of(key.mutant))
+    known: dict[str, Any] = {
+        "mutant": key.mutant, "strategy": key.strategy, "base_seed": key.base_seed, "budget_s": budget_s,
+    }  # fmt: skip
+    began = process_time(), perf_counter()
+    try:
+        importlib.import_module("tornpage.properties.score.strategies")
+    except Exception as error:
+        return MutantRow(**known, end="not imported", seconds=0.0, is_reached=True, why=_last_line(error))
+    imported = process_time()
+    try:
+        found = _trace(known) if key.strategy == TRACE else _search(key, budget_s, known)
+    except Exception as error:
+        end: MutantEnd = "raised" if _is_of_store(error) else "harness"
+        found = {**known, "end": end, "seconds": process_time() - imported, "why": _last_line(error)}
+    return MutantRow(**found, is_reached=loaded.is_reached, wall_s=round(perf_counter() - began[1], 3))
+
+
+def _search(key: MutantKey, budget_s: float, known: dict[str, Any]) -> dict[str, Any]:
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.program.case import Settings
+    from tornpage.properties.score.strategies import STRATEGIES
+
+    strategy = STRATEGIES[key.strategy]
+    started = process_time()
+
+    def spent() -> float:
+        return process_time() - started
+
+    count = 0
+    with choose_tracker("auto") as tracker:
+        sought = strategy.seek(Settings(), seed=key.seed, tracker=tracker, is_over=lambda: spent() >= budget_s)
+        for count, detection in sought:
+            seconds = spent()
+            if detection is not None:
+                broken = detection.broken
+                told = {"contract": broken.contract, "sentence": broken.sentence, "token": detection.token()}
+                end = "killed" if detection.replays(tracker) else "unconfirmed"
+                return {**known, "end": end, "seconds": round(seconds, 3), "count": count, **told}
+            if seconds >= budget_s:
+                return {**known, "end": "survived", "seconds": budget_s, "count": count}
+    end = "survived" if spent() >= budget_s else "exhausted"
+    return {**known, "end": end, "seconds": round(min(spent(), budget_s), 3), "count": count}
+
+
+def _trace(known: dict[str, Any]) -> dict[str, Any]:
+    started = process_time()
+    digest = trace_of_original()  # of the mutant here
+    return {**known, "end": "different", "seconds": round(process_time() - started, 3), "digest": digest}
+
+
+def trace_of_original() -> str:
+    """Return a hash of the first 2,000 crash states of a fixed seed: images, recovered logs, coverage and verdicts.
+
+    The store that this process has imported is explored, which is the original unless a mutant was loaded.
+    """
+    from tornpage.properties.campaign.coverage import Tally
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.crashes.explore import explore_seed
+    from tornpage.properties.program.case import Settings
+
+    tally, digest, number = Tally(), hashlib.sha256(), 0
+    with choose_tracker("auto") as tracker:
+        while tally.all_states < TRACED_STATES:
+            for failure in explore_seed(f"trace:{number}", Settings(), tracker=tracker, tally=tally, strategy="swarm"):
+                if failure is not None:
+                    digest.update(f"{failure.broken.contract} {failure.broken.sentence}".encode())
+                if tally.all_states >= TRACED_STATES:
+                    break
+            number += 1
+    for image in (*tally.images, *tally.recovered):
+        digest.update(image)
+    for counted in (tally.enabled, tally.hit, tally.effective, tally.evaluations):
+        digest.update(repr(sorted((name, count) for name, count in counted.items() if count)).encode())
+    return digest.hexdigest()
+
+
+def _is_of_store(error: BaseException) -> bool:
+    """Return whether an exception was raised while a function of the store ran."""
+    return any("/impl/" in frame.filename for frame in traceback.extract_tb(error.__traceback__))
+
+
+def _last_line(error: BaseException) -> str:
+    return traceback.format_exception_only(error)[-1].strip()[:300]
