@@ -1,4 +1,4 @@
-"""Change the store by machine, one place at a time, and measure which changes the strategies find.
+"""Change the store by machine, and measure which changes the strategies find.
 
 No module of this package imports the store when it is imported itself, so that a process can load a changed module
 first.

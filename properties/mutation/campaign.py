@@ -41,9 +41,9 @@ _NEEDS = {"cluster": frozenset({"replication"})}
 
 @dataclass(frozen=True, slots=True)
 class MutationPlan:
-    """Plan trials of `mutants` with `strategies`, of up to `budget_s` seconds of processor time each.
+    """Plan trials of `mutants` with `strategies`.
 
-    The first `everywhere` mutants are tried with every strategy. `unit_tests` also runs the unit tests on each mutant.
+    A trial has up to `budget_s` seconds of processor time. The first `everywhere` mutants are tried with every strategy. `unit_tests` also runs the unit tests on each mutant.
     """
 
     mutants: tuple[Mutant, ...]

@@ -121,7 +121,7 @@ def _is_log_call(node: ast.AST) -> bool:
 
 
 def _is_untouched(statement: ast.stmt) -> bool:
-    """Return whether a statement has no behaviour of the store: imports, types, exports, log output, docstrings."""
+    """Return whether a statement is no behaviour of the store, such as an import or log output."""
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.Global() | ast.Nonlocal() | ast.Assert() | ast.Pass():
             return True
@@ -402,7 +402,7 @@ def _may_change_places(first: ast.expr, second: ast.expr) -> bool:
 
 
 def _is_text(node: ast.BinOp) -> bool:
-    """Return whether an operation certainly joins text or bytes, so that a change only raises TypeError."""
+    """Return whether an operation joins text or bytes, so that a change only raises TypeError."""
     return any(
         isinstance(each, ast.JoinedStr) or (isinstance(each, ast.Constant) and isinstance(each.value, str | bytes))
         for each in (node.left, node.right)

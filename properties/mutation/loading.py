@@ -1,4 +1,4 @@
-"""Load a mutant in the place of the original module, in a process that has not imported the store yet."""
+"""Load a mutant in the place of the original module, before the store is imported."""
 
 import importlib.util
 import sys
@@ -20,7 +20,7 @@ class StoreIsLoaded(RuntimeError):
 
 
 class LoadedMutant(MetaPathFinder):
-    """Find the changed module when it is imported, and note whether its changed statement has run."""
+    """Find the changed module at its import, and note whether its changed statement runs."""
 
     def __init__(self, mutant: Mutant) -> None:
         self.mutant = mutant
@@ -64,7 +64,10 @@ class _Loader(SourceFileLoader):
 
 
 def load_mutant(mutant: Mutant) -> LoadedMutant:
-    """Make every later import of the mutant's module load the mutant. Raises StoreIsLoaded and UnknownMutant."""
+    """Make every later import of the mutant's module load the mutant.
+
+    Raises StoreIsLoaded and UnknownMutant.
+    """
     loaded = sorted(name for name in sys.modules if name == _ROOM or name.startswith(f"{_ROOM}."))
     if any(name != _ROOM for name in loaded):
         raise StoreIsLoaded(f"{loaded[-1]} is imported already; load a mutant in a new process")

@@ -29,9 +29,9 @@ _ROOM = "tornpage.impl"
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """Name a change: `module` is the import name, `package` the first level below the store's room.
+    """Name a change of the store.
 
-    `before` and `after` are the source text of the changed part.
+    `module` is the import name, and `package` is the first level below the store's room. `before` and `after` are the source text of the changed part.
     """
 
     id: str
@@ -111,7 +111,7 @@ def _shares(counts: dict[str, int], size: int) -> dict[str, int]:
 
 
 def _has_same_bytecode(mutant: Mutant) -> bool:
-    """Return whether the compiler makes the same code of both, apart from lines and the marker."""
+    """Return whether both have the same bytecode, apart from lines and the marker."""
     return _bytecode(_without_marker(tree_of(mutant))) == _original_bytecode(mutant.module)
 
 

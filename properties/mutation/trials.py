@@ -63,9 +63,9 @@ class MutantKey:
 
 @dataclass(frozen=True, slots=True)
 class MutantRow:
-    """Hold the result of a trial; `seconds` are processor time of the search, imports left out.
+    """Hold the result of a trial.
 
-    `is_reached` tells whether the changed statement ran. `digest` is that of the trial `trace`.
+    `seconds` are processor time of the search without imports. `is_reached` tells whether the changed statement ran. `digest` is that of the trial `trace`.
     """
 
     mutant: str
@@ -153,9 +153,9 @@ def _trace(known: dict[str, Any]) -> dict[str, Any]:
 
 
 def trace_of_original() -> str:
-    """Return a hash of the first 2,000 crash states of a fixed seed: images, recovered logs, coverage and verdicts.
+    """Return a hash of the first 2,000 crash states of a fixed seed.
 
-    The store that this process has imported is explored, which is the original unless a mutant was loaded.
+    It covers images, recovered logs, coverage counts and broken promises. The store that this process has imported is explored, which is the original unless a mutant was loaded.
     """
     from tornpage.properties.campaign.coverage import Tally
     from tornpage.properties.disk.dirty import choose_tracker

@@ -34,7 +34,10 @@ def unit_test_folder() -> Path | None:
 
 
 def run_unit_tests(key: MutantKey, budget_s: float) -> MutantRow:
-    """Run the unit tests on a mutant; the budget is only noted, since a suite is run to its end."""
+    """Run the unit tests on a mutant until the first failure.
+
+    They have no budget; `budget_s` is only noted in the row.
+    """
     folder = unit_test_folder()
     if folder is None:
         raise FileNotFoundError("the unit tests are in a checkout of tornpage only")

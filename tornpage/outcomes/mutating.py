@@ -123,7 +123,10 @@ def _figures(plan: MutationPlan, judged: Sequence[Judged]) -> dict[str, float | 
 
 
 def _compared(plan: MutationPlan, judged: Sequence[Judged], name: str) -> Sequence[Judged]:
-    """Return the mutants on which a strategy is compared: those tried with every one, or all for the unit tests."""
+    """Return the mutants on which a strategy is compared.
+
+    Strategies are compared on those tried with all of them, the unit tests on all mutants.
+    """
     return judged if name == UNIT_TESTS else judged[: plan.everywhere]
 
 
