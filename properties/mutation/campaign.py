@@ -43,7 +43,8 @@ _NEEDS = {"cluster": frozenset({"replication"})}
 class MutationPlan:
     """Plan trials of `mutants` with `strategies`.
 
-    A trial has up to `budget_s` seconds of processor time. The first `everywhere` mutants are tried with every strategy. `unit_tests` also runs the unit tests on each mutant.
+    A trial has up to `budget_s` seconds of processor time. The first `everywhere` mutants are tried with every
+    strategy. `unit_tests` also runs the unit tests on each mutant.
     """
 
     mutants: tuple[Mutant, ...]

@@ -121,7 +121,7 @@ def _is_log_call(node: ast.AST) -> bool:
 
 
 def _is_untouched(statement: ast.stmt) -> bool:
-    """Return whether a statement is no behaviour of the store, such as an import or log output."""
+    """Return whether a statement has no behaviour, such as an import or log output."""
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.Global() | ast.Nonlocal() | ast.Assert() | ast.Pass():
             return True

@@ -31,7 +31,8 @@ _ROOM = "tornpage.impl"
 class Mutant:
     """Name a change of the store.
 
-    `module` is the import name, and `package` is the first level below the store's room. `before` and `after` are the source text of the changed part.
+    `module` is the import name, and `package` is the first level below the store's room. `before` and `after` are the
+    source text of the changed part.
     """
 
     id: str

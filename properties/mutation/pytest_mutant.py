@@ -1,4 +1,6 @@
-"""A pytest plugin that loads the mutant named in the environment before any test imports the store.
+"""Load the mutant named in the environment before a test imports the store.
+
+This is a plugin of pytest.
 
 `python -m pytest -p tornpage.properties.mutation.pytest_mutant` with the variable TORNPAGE_MUTANT.
 """

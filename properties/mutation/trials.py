@@ -65,7 +65,8 @@ class MutantKey:
 class MutantRow:
     """Hold the result of a trial.
 
-    `seconds` are processor time of the search without imports. `is_reached` tells whether the changed statement ran. `digest` is that of the trial `trace`.
+    `seconds` are processor time of the search without imports. `is_reached` tells whether the changed statement ran.
+    `digest` is that of the trial `trace`.
     """
 
     mutant: str
@@ -155,7 +156,8 @@ def _trace(known: dict[str, Any]) -> dict[str, Any]:
 def trace_of_original() -> str:
     """Return a hash of the first 2,000 crash states of a fixed seed.
 
-    It covers images, recovered logs, coverage counts and broken promises. The store that this process has imported is explored, which is the original unless a mutant was loaded.
+    It covers images, recovered logs, coverage counts and broken promises. The store that this process has imported is
+    explored, which is the original unless a mutant was loaded.
     """
     from tornpage.properties.campaign.coverage import Tally
     from tornpage.properties.disk.dirty import choose_tracker
