@@ -129,7 +129,8 @@ def _without_marker(tree: ast.Module) -> ast.Module:
                     return None
             return node
 
-    return ast.fix_missing_locations(Remover().visit(tree))
+    Remover().visit(tree)
+    return ast.fix_missing_locations(tree)
 
 
 def _bytecode(tree: ast.Module) -> object:

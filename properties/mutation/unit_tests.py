@@ -11,7 +11,6 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from time import perf_counter
 
-import tornpage
 from tornpage.properties.mutation.trials import MutantEnd, MutantKey, MutantRow
 
 __all__ = ["MUTANT_VARIABLE", "UNIT_TESTS", "run_unit_tests", "unit_test_folder"]
@@ -29,7 +28,7 @@ _PASSED, _FAILED = 0, 1
 
 def unit_test_folder() -> Path | None:
     """Return the folder of the unit tests, or None outside of a checkout."""
-    folder = Path(next(iter(tornpage.__path__))).parent / "tests" / "impl"
+    folder = Path(__file__).resolve().parents[2] / "tests" / "impl"
     return folder if folder.is_dir() else None
 
 

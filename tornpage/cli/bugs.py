@@ -221,7 +221,6 @@ def mutate(
         )
         outcome, text = listed_outcome(listed)
         emit(outcome, as_json=as_json, text=text)
-        return
     directory = None if out is None else prepare(out)
     temporary_directory("name another one in TMPDIR")  # it has the socket of the process that forks trials
     named = " ".join(ids) if ids else f"--sample {sample}"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tornpage.properties.campaign.resume import ResumeRows
-from tornpage.properties.mutation.campaign import MutationPlan, judge_mutants, try_mutants
+from tornpage.properties.mutation.campaign import MutationPlan, TrialsDone, judge_mutants, try_mutants
 from tornpage.properties.mutation.confirming import original_keeps
 from tornpage.properties.mutation.mutants import Mutant, mutant_of
 from tornpage.properties.mutation.trials import TRACE, MutantEnd, MutantRow
@@ -81,7 +81,7 @@ def test_trial_with_a_smaller_budget_is_run_again_unless_it_ended_before() -> No
 def test_mutant_without_a_sync_is_killed_and_the_next_strategy_is_not_needed() -> None:
     kept = ResumeRows(None, MutantRow)
     one = MutationPlan((mutant_of(LYING_SYNC),), ("random", "machine"), 30.0, 0)
-    done = []
+    done: list[TrialsDone] = []
     try_mutants(one, workers=1, kept=kept, progress=done.append, confirm=original_keeps)
     assert [(each.strategy, each.end) for each in kept.rows] == [("random", "killed")]
     assert judge_mutants(one, kept.rows)[0].verdict == "killed"
