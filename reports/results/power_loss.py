@@ -5,11 +5,11 @@ The runs are those of `--peer --out`. A directory is one run, or has runs as its
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import sqrt
 from pathlib import Path
 from typing import TypeVar
 
 from tornpage.reports.errors import ReportError
+from tornpage.reports.results.intervals import interval
 from tornpage.reports.results.tables import Caption
 from tornpage.reports.shape import Count, read_json, shaped
 
@@ -20,7 +20,6 @@ __all__ = [
     "PowerLoss",
     "Share",
     "has_power_loss",
-    "interval",
     "read_power_loss",
     "version_key",
 ]
@@ -30,18 +29,6 @@ ANY = 0
 
 _FILES = {"runs": "peer-runs.json", "shares": "peer-shares.json", "examples": "peer-examples.json"}
 Row = TypeVar("Row")
-_Z = 1.96
-"""Quantile of the normal distribution for an interval of 95 %."""
-
-
-def interval(count: int, total: int) -> tuple[float, float]:
-    """Return the Wilson interval (95 %) of a share. Without any case it is the whole range."""
-    if not total:
-        return 0.0, 1.0
-    share, weight = count / total, _Z * _Z / total
-    middle = (share + weight / 2) / (1 + weight)
-    half = _Z * sqrt(share * (1 - share) / total + weight / (4 * total)) / (1 + weight)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 @dataclass(frozen=True, slots=True)

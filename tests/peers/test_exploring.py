@@ -14,7 +14,7 @@ from tornpage.peers.rocketmq.process import Process
 from tornpage.properties.judge.image import read_image
 from tornpage.properties.judge.shape import SettingsOverride
 from tornpage.properties.program.case import Settings
-from tornpage.reports.results.power_loss import interval
+from tornpage.reports.results.intervals import interval
 
 PEER = ("--peer", "rocketmq:4.9.3")
 

@@ -13,7 +13,7 @@ from tornpage.properties.mutation.confirming import original_keeps
 from tornpage.properties.mutation.mutants import LEFT_OUT, Mutant
 from tornpage.properties.mutation.trials import KILLED, TRACED_STATES, mutant_rows
 from tornpage.properties.mutation.unit_tests import UNIT_TESTS
-from tornpage.reports.results.power_loss import interval
+from tornpage.reports.results.intervals import interval
 
 __all__ = ["listed_outcome", "mutate_outcome"]
 

@@ -17,7 +17,8 @@ from tornpage.properties.findings import Finding
 from tornpage.properties.judge.image import write_image
 from tornpage.properties.judge.rulings import NAMES
 from tornpage.properties.program.case import Case, describe
-from tornpage.reports.results.power_loss import ANY, interval
+from tornpage.reports.results.intervals import interval
+from tornpage.reports.results.power_loss import ANY
 from tornpage.run.directory import IMAGES
 
 __all__ = ["exhaust_command", "exhaustion_outcome", "peer_command", "peer_outcome"]
