@@ -16,16 +16,17 @@ from time import perf_counter, sleep
 
 from tornpage.bench.figures import Figure, Skipped, figure, scratch
 from tornpage.bench.sizes import FULL, Sizes
-from tornpage.front import compiled_parts, wall_clock_ms
+from tornpage.front import wall_clock_ms
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.kernels.compiled import compiled_parts
 from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.impl.replication.settings import ReplicationSettings
 from tornpage.impl.replication.tcp import TcpNetwork
 from tornpage.peers.errors import PeerUnavailable
-from tornpage.peers.rocketmq.installing import VERSIONS, Release, installed
+from tornpage.peers.rocketmq.installing import REFERENCE, Release, installed
 from tornpage.peers.rocketmq.replica import JavaNode, java_node
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.explore.pair.node_process import NodeProcess
@@ -283,6 +284,6 @@ def _java_pair(
 
 def _release() -> Release:
     try:
-        return installed(VERSIONS[0])
+        return installed(REFERENCE)
     except PeerUnavailable as missing:
         raise Skipped(str(missing)) from missing

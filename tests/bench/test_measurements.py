@@ -23,15 +23,19 @@ OF_THE_MACHINE = {"write_protect_look_us_1m"}
 ON_SPARK = {one.__name__ for one in ALL if one.__name__.startswith(("spark", "source2", "task_ms", "campaign"))}
 """Figures that start a session each, or run whole shards."""
 
+BESIDE_JAVA = {"replica_async_over_java_1024", "replica_sync64_over_java_1024", "java_first_confirmed_s"}
+"""Figures that wait for a pair of Java stores, which takes 10 to 20 s."""
+
 MEASURED = [
-    pytest.param(one, marks=[pytest.mark.deep] if one.__name__ in ON_SPARK else [], id=one.__name__) for one in ALL
+    pytest.param(one, marks=[pytest.mark.deep] if one.__name__ in ON_SPARK | BESIDE_JAVA else [], id=one.__name__)
+    for one in ALL
 ]
 
 
 def test_the_suite_names_each_figure_once() -> None:
     names = [measurement.__name__ for measurement in ALL]
     assert len(names) == len(set(names))
-    assert list(SUITE) == ["put", "read", "recover", "lab", "target", "sim", "audit", "campaign"]
+    assert list(SUITE) == ["put", "read", "replication", "recover", "lab", "target", "sim", "audit", "campaign"]
 
 
 @pytest.mark.parametrize("measurement", MEASURED)

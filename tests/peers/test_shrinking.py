@@ -1,5 +1,7 @@
 """Test that counterexamples of a peer are shrunk and show again."""
 
+import pytest
+
 from tornpage.model.operations import Crash
 from tornpage.peers.exploring import PeerPlan, explore_with_peer
 from tornpage.peers.rocketmq.installing import Release
@@ -8,6 +10,7 @@ from tornpage.peers.verdicts import example_document, example_in
 from tornpage.properties.program.case import Settings
 
 
+@pytest.mark.deep
 def test_a_counterexample_gets_smaller_and_shows_again(release: Release) -> None:
     found = explore_with_peer(release, PeerPlan(Settings(disk="journal"), states=40))
     before = {5: found.examples[5]}
