@@ -1,6 +1,8 @@
 """Test `tornpage serve` as a process, and `tornpage ask`."""
 
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -107,3 +109,28 @@ def test_a_hundred_kills_of_a_pair_lose_no_acknowledged_message() -> None:
 def test_kills_of_an_asynchronous_pair_lose_acknowledged_messages() -> None:
     report = run_pair(20, seed=0, role="ASYNC_MASTER", directory=None, progress=lambda _: None)
     assert report.lost
+
+
+_KILLED_HOST = """
+import os, signal, sys
+from pathlib import Path
+from tornpage.properties.explore.pair.node_process import NodeProcess
+node = NodeProcess(Path(sys.argv[1]), "ASYNC_MASTER", "127.0.0.1:0")
+print(node.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_test_host_leaves_no_node(tmp_path: Path) -> None:
+    """Symptom: `tornpage serve` ran on after the kill of `explore pair`.
+
+    Cause: a child outlives its parent. Fix: the node asks for a death signal. Found by: processes an hour old.
+    """
+    host = subprocess.run(
+        [sys.executable, "-P", "-c", _KILLED_HOST, str(tmp_path / "store")], capture_output=True, text=True, timeout=60
+    )
+    node = os.pidfd_open(int(host.stdout)) if Path("/proc", host.stdout.strip()).exists() else None
+    if node is not None:
+        ended, _, _ = select.select([node], [], [], PATIENCE_S)
+        os.close(node)
+        assert ended

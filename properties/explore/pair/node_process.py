@@ -1,7 +1,9 @@
 """A node in a process of its own: `tornpage serve`."""
 
+import ctypes
 import json
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,10 +17,16 @@ __all__ = ["NodeProcess"]
 
 _OPEN_S = 60.0
 _CLOSE_S = 60.0
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent() -> None:
+    """Let the kernel kill this process when the one that started it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class NodeProcess:
-    """A running `tornpage serve`.
+    """A running `tornpage serve`, which ends with the process that started it.
 
     `address` is that of its clients, `ha_address` that of its replicas. Its log goes to NAME.log beside the store.
     Raises HarnessError if the process ends before it is ready.
@@ -31,7 +39,13 @@ class NodeProcess:
         command = [sys.executable, "-P", "-m", "tornpage", "serve", str(directory), "--json", "--role", role]
         command += ["--ha-listen", ha_address, *(["--master", master] if master else []), *options]
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                preexec_fn=_die_with_parent,  # a test host that is killed leaves no node
+            )
         try:
             self.address: str = self._event("ready", _OPEN_S)["listen"]
         except BaseException:
@@ -49,6 +63,11 @@ class NodeProcess:
         if event.get("event") != name:
             raise HarnessError(f"a node printed {event} instead of {name!r}")
         return event
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the process."""
+        return self._process.pid
 
     def client(self) -> Client:
         """Return a new connection to the node. Raises OSError."""
