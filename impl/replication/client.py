@@ -212,6 +212,7 @@ class ReplicaClient:
         if offsets != self._acknowledged or is_due:
             self._unsent, self._acknowledged = self._acknowledgement(*offsets), offsets
 
+    # planted: sync-failure-counted
     def _acknowledgement(self, received: int, durable: int) -> bytes:
         return ack_frame(received, durable)
 

@@ -22,7 +22,7 @@ __all__ = [
     "CrashNode",
     "FailCopy",
     "FailFile",
-    "FailSync",
+    "FailSyncOn",
     "FlipBit",
     "FlushNode",
     "ForgeFrame",
@@ -151,11 +151,11 @@ class FailCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class FailSync:
+class FailSyncOn:
     """Let the next sync of a log file on a node fail. Its pages stay dirty."""
 
     node: int = 1
-    op: Literal["fail_sync"] = "fail_sync"
+    op: Literal["fail_sync_on"] = "fail_sync_on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ ClusterOperation = (
     | FlipBit
     | FailFile
     | FailCopy
-    | FailSync
+    | FailSyncOn
     | CleanNode
     | ForgeFrame
     | CrashNode

@@ -21,7 +21,7 @@ from tornpage.model.replication.operations import (
     CrashNode,
     FailCopy,
     FailFile,
-    FailSync,
+    FailSyncOn,
     FlipBit,
     FlushNode,
     ForgeFrame,
@@ -130,7 +130,7 @@ class ClusterTrial:
                 self._on(node, self._fail_file)
             case FailCopy(node):
                 self._on(node, self._fail_copy)
-            case FailSync(node):
+            case FailSyncOn(node):
                 self._on(node, self._fail_sync)
             case CleanNode(node):
                 self._on(node, self._clean)

@@ -16,7 +16,7 @@ from tornpage.model.replication.operations import (
     CrashNode,
     FailCopy,
     FailFile,
-    FailSync,
+    FailSyncOn,
     FlipBit,
     FlushNode,
     ForgeFrame,
@@ -53,7 +53,7 @@ _KINDS = {
     "heal": 3, "reset": 4, "flip": 3, "forge": 2, "crash": 7, "restart": 8, "close": 1, "roles": 3,
 }  # fmt: skip
 _LINK_KINDS = ("limit", "reset", "flip", "forge")
-_FAILURES = (FailFile, FailCopy, FailSync)
+_FAILURES = (FailFile, FailCopy, FailSyncOn)
 _FORGED_BYTES = (0, 20, 5_000, 1 << 22, (1 << 32) - 20)
 """Sizes that a forged frame states. The last one is -20 as a signed number."""
 

@@ -12,7 +12,7 @@ from tornpage.model.replication.operations import (
     CleanNode,
     CloseNode,
     CrashNode,
-    FailSync,
+    FailSyncOn,
     FlipBit,
     FlushNode,
     ForgeFrame,
@@ -99,7 +99,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(node=_FEW)
     def a_sync_will_fail(self, node: int) -> None:
-        self.trial.run(FailSync(node))
+        self.trial.run(FailSyncOn(node))
 
     @rule(replica=_FEW, to_master=st.booleans(), size_bytes=st.sampled_from((0, 20, 1 << 22, (1 << 32) - 20)))
     def a_frame_is_forged(self, replica: int, to_master: bool, size_bytes: int) -> None:

@@ -17,7 +17,7 @@ from tornpage.model.replication.operations import (
     CleanNode,
     ClusterOperation,
     CrashNode,
-    FailSync,
+    FailSyncOn,
     FlushNode,
     LimitLink,
     PutOn,
@@ -50,7 +50,7 @@ ALPHABET: tuple[ClusterOperation, ...] = (
     ChangeRoles(0),
     ChangeRoles(1),
 )
-WITH_FILES: tuple[ClusterOperation, ...] = (CleanNode(0), CleanNode(1), FailSync(0), FailSync(1))
+WITH_FILES: tuple[ClusterOperation, ...] = (CleanNode(0), CleanNode(1), FailSyncOn(0), FailSyncOn(1))
 """Operations that matter once a log has two files."""
 _PUT = PutOn(body_bytes=2500)
 BEGINNINGS: tuple[tuple[tuple[ClusterOperation, ...], tuple[ClusterOperation, ...], int], ...] = (
@@ -83,7 +83,7 @@ def does_something(program: tuple[ClusterOperation, ...], last: ClusterOperation
     match last:
         case PutOn(node):
             return up[node] and master == node
-        case StepNode(node) | FlushNode(node) | CleanNode(node) | FailSync(node) | CrashNode(node):
+        case StepNode(node) | FlushNode(node) | CleanNode(node) | FailSyncOn(node) | CrashNode(node):
             return up[node]
         case RestartNode(node):
             return not up[node]

@@ -12,7 +12,7 @@ from tornpage.model.replication.operations import (
     CrashNode,
     FailCopy,
     FailFile,
-    FailSync,
+    FailSyncOn,
     FlushNode,
     ForgeFrame,
     HealLink,
@@ -253,7 +253,7 @@ def test_an_empty_file_does_not_keep_a_replica_from_a_later_begin(tracker: Dirty
 
 def test_a_failed_sync_of_a_replica_is_not_acknowledged_as_durable(tracker: DirtyTracker) -> None:
     settings = replace(TWO, slave_syncs=True, acknowledge="durable")
-    trial = ran(tracker, RunAll(), FailSync(1), PutOn(), RunAll(8), settings=settings)
+    trial = ran(tracker, RunAll(), FailSyncOn(1), PutOn(), RunAll(8), settings=settings)
     assert confirmed(trial) == 0
     assert trial.nodes[1].end == 112
     assert trial.nodes[1].store.read_only_reason is not None
@@ -262,7 +262,7 @@ def test_a_failed_sync_of_a_replica_is_not_acknowledged_as_durable(tracker: Dirt
 
 def test_a_failed_sync_inside_a_cut_is_repeated(tracker: DirtyTracker) -> None:
     """Regression: the lab did not look at the old link after a repeated cut."""
-    trial = ran(tracker, PutOn(), RunAll(), PutOn(), ChangeRoles(), FailSync(0), RunAll())
+    trial = ran(tracker, PutOn(), RunAll(), PutOn(), ChangeRoles(), FailSyncOn(0), RunAll())
     assert trial.hit["log cut"] == 1
     trial.finish()
 
