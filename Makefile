@@ -34,9 +34,9 @@ HEALTHY += && [ "$$($(PYTHON) $(WHICH))" = "$$($(BIN)/python $(WHICH))" ]
 endif
 IN_PLACE := [ "$$(cat $(STAMP))" = "$$(pwd)" ]
 
-.PHONY: help prove test lint bench docs clean again
+.PHONY: help prove test test-all lint bench docs clean again
 help: ## list the commands
-	awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 	echo
 	echo "  make test ARGS='-k recovery -n 0'     other arguments for the tool behind the command"
 	echo "  make test PYTHON=python3.13           another Python for .venv"
@@ -44,7 +44,10 @@ help: ## list the commands
 prove: $(STAMP) ## the main job: check, crash, judge and report (tornpage prove)
 	$(BIN)/tornpage prove $(ARGS)
 
-test: $(STAMP) ## run the tests
+test: $(STAMP) ## run the core of the tests, without those that take seconds
+	$(BIN)/python -P -m pytest -m 'not deep and not slow' $(ARGS)
+
+test-all: $(STAMP) ## run all tests but those that take minutes
 	$(BIN)/python -P -m pytest $(ARGS)
 
 lint: $(STAMP) ## check style, format, words and types

@@ -78,6 +78,7 @@ def runs_as_shown(page: Path, directory: Path) -> None:
                 assert is_printed(line, run.stdout.splitlines()), f"{line!r} is not in what came from {told}"
 
 
+@pytest.mark.slow
 def test_the_tutorial_runs_word_for_word(tmp_path: Path) -> None:
     runs_as_shown(DOCS / "tutorial.md", tmp_path)
 
@@ -148,6 +149,7 @@ def test_a_command_in_prose_is_there_with_its_options(page: str, line: str) -> N
     assert set(re.findall(r"(?<!\S)--[a-z-]+", line)) <= {*options, "--help"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("sphinx") is None, reason="Sphinx is not installed")
 def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(tmp_path / "trees")]

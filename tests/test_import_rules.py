@@ -378,6 +378,7 @@ def python_files(repository: Path, *folders: str) -> list[Path]:
     return sorted(found)
 
 
+@pytest.mark.slow
 def test_rooms_have_no_second_import_name(repository: Path) -> None:
     files = python_files(repository, *ROOMS, "tornpage", "tests", "examples", "docs")
     found = [

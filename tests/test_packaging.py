@@ -143,6 +143,7 @@ def test_source_has_one_digest_however_it_is_installed(installed: Path) -> None:
     assert done.stdout.split() == [versions()["code of tornpage"], source_fingerprint()], done.stderr
 
 
+@pytest.mark.slow
 def test_a_spark_task_runs_beside_packages_named_like_our_rooms(installed: Path, repository: Path) -> None:
     try:
         require_packages("pyspark", "pyarrow", "pandas")

@@ -67,6 +67,7 @@ def test_there_are_these_commands() -> None:
     assert COMMANDS[0] == "tornpage check --target examples/toy_store.py:ToyStore"
 
 
+@pytest.mark.slow
 @watched
 def test_the_first_command_finds_the_bug_as_shown(toy: Path) -> None:
     found = run(COMMANDS[0])

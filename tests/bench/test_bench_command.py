@@ -26,6 +26,7 @@ def test_rooms_are_those_of_the_suite() -> None:
     assert tuple(SUITE) == ROOMS
 
 
+@pytest.mark.slow
 def test_the_document_has_every_figure_of_a_room_as_a_timing(tmp_path: Path) -> None:
     outcome, text = bench_outcome(["recover"], directory=str(tmp_path), seconds=0.01, sizes=TINY)
     document = json.loads(json.dumps(outcome.document()))

@@ -56,6 +56,7 @@ def test_latency_counts_from_the_moment_a_message_was_due(group: Driven) -> None
     assert (group.latency_ns >= group.answered_ns - group.began_ns).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [TIMED, POOLED, WARMED], ids=["timed", "pool", "warmed"])
 def test_a_store_follows_the_policies_of_the_scenario(scenario: Scenario, tmp_path: Path) -> None:
     driven = drive(str(tmp_path), scenario, 3)

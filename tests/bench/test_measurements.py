@@ -38,6 +38,7 @@ def test_the_suite_names_each_figure_once() -> None:
     assert list(SUITE) == ["put", "read", "replication", "recover", "lab", "target", "sim", "audit", "campaign"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measurement", MEASURED)
 def test_a_measurement_is_positive_and_cleans_up(measurement: Measurement, tmp_path: Path) -> None:
     result = measure_one(measurement, tmp_path)

@@ -40,6 +40,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes, "LOAD_SECONDS", 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_a_round_measures_everything_once_and_leaves_nothing(tmp_path: Path) -> None:
     found = slices(str(tmp_path), np.random.default_rng(1))

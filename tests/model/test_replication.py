@@ -56,6 +56,7 @@ def following(state: Replicated, used: Used, bound: Bound) -> Iterator[tuple[Rep
                 yield after, used
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bound", "states"),
     [

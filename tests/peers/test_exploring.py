@@ -29,6 +29,7 @@ def run(*arguments: str) -> Result:
     return done
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_counts_with_any_number_of_workers(release: Release) -> None:
     first, second = (explored(release, Settings(disk="journal"), states=40, workers=count) for count in (1, 2))
     assert first.states == 40
@@ -43,18 +44,21 @@ def test_equal_seeds_give_equal_counts_with_any_number_of_workers(release: Relea
     }
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_what_java_opens(release: Release) -> None:
     found = explored(release, Settings(disk="kill"), states=30)
     assert (found.states, found.own_states) == (30, 0)
     assert found.peer_broken[1] == found.peer_broken[2] == found.peer_broken[7] == 0
 
 
+@pytest.mark.slow
 def test_size_that_is_not_durable_keeps_java_from_starting(release: Release) -> None:
     found = explored(release, Settings(disk="journal", bug="size-not-synced"), states=40)
     assert found.own_broken[7] > 0
     assert found.peer_broken[7] > 0
 
 
+@pytest.mark.slow
 def test_our_store_opens_crash_states_of_javas_own_writes(release: Release) -> None:
     """Java leaves short files. Our store opens all of them and keeps every record."""
     settings = Settings(disk="journal")
@@ -63,11 +67,13 @@ def test_our_store_opens_crash_states_of_javas_own_writes(release: Release) -> N
     assert found.proven_legal > 0
 
 
+@pytest.mark.slow
 def test_a_planted_bug_is_ours_and_not_the_peers(release: Release) -> None:
     found = explored(release, Settings(bug="lying-flush"), states=40)
     assert found.own_broken[2] > 0
 
 
+@pytest.mark.slow
 def test_the_first_images_are_kept_and_judged_again(release: Release, tmp_path: Path) -> None:
     out = ("--out", str(tmp_path), "--shrink-seconds", "0")
     done = run("crashes", *PEER, "--states", "40", "--disk", "journal", *out, "--json")

@@ -115,6 +115,7 @@ def test_many_opens_leave_no_descriptor_and_no_thread(process: Process, tmp_path
     assert len(list((home / "task").iterdir())) < before[1] + 20
 
 
+@pytest.mark.slow
 def test_a_killed_jvm_is_a_crash_and_the_next_open_starts_another(release: Release, tmp_path: Path) -> None:
     with Process(release, Limits(answer_s=60, heap_mib=64)) as process:
         asked(process, CASES[-1], tmp_path / "a", mode="light")

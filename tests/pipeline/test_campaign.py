@@ -43,6 +43,7 @@ def rows_of(shard: Shard) -> list[Row]:
     return rows_of_shard(shard)
 
 
+@pytest.mark.slow
 def test_shard_ends_with_its_own_row_and_a_canary() -> None:
     *histories, last = rows_of(SHARDS[0])
     assert {row["kind"] for row in histories} == {"history"}
@@ -52,6 +53,7 @@ def test_shard_ends_with_its_own_row_and_a_canary() -> None:
     assert [row["seed"] for row in histories] == [f"3:{number}" for number in range(len(histories))]
 
 
+@pytest.mark.slow
 def test_result_hash_is_free_of_order_and_time_and_of_nothing_else() -> None:
     rows = rows_of(SHARDS[1])
     shuffled = [{**row, "seconds": 0.0} for row in rows]

@@ -141,6 +141,7 @@ def test_copy_with_log_files_of_another_size(tmp_path: Path) -> None:
     assert "--log-file-bytes" in refused(*asked[:2], str(tmp_path / "other"), "--log-file-bytes", "100")
 
 
+@pytest.mark.slow
 def test_serial_campaign_gives_a_document(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     asked = ("--shards", "2", "--seed", "3", "--states-per-shard", "30", "--engine", "serial", "--json")
@@ -171,6 +172,7 @@ def test_resume_needs_a_directory_of_the_same_campaign(tmp_path: Path) -> None:
     assert "has no campaign" in complaint
 
 
+@pytest.mark.slow
 def test_audit_on_spark_is_quiet_and_finds_the_damage(tmp_path: Path) -> None:
     """Run in a new process and an empty directory.
 

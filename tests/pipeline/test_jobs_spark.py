@@ -74,6 +74,7 @@ def kill_who_tells(told: Path) -> int:
     return process
 
 
+@pytest.mark.slow
 def test_killed_worker_is_a_row_and_a_resumed_campaign_ends_as_the_serial_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -243,6 +244,7 @@ def test_workers_have_a_safe_path_and_our_interpreter(spark: SparkSession) -> No
     assert said == (sys.executable, True, "tornpage.pipeline.spark.daemon")
 
 
+@pytest.mark.slow
 def test_bulk_reading_gives_the_rows_that_are_read_here(spark: SparkSession) -> None:
     from tests.pipeline.test_readers import rows
     from tornpage.pipeline.readers.sources import read_table

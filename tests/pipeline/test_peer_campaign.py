@@ -90,6 +90,7 @@ def test_a_shard_without_a_peer_is_run_again(release: Release, tmp_path: Path) -
     assert (explored_in(out, shards).states, complete_peer_shards(out)) == (12, {0})
 
 
+@pytest.mark.slow
 def test_spark_tasks_give_the_same_rows(spark: "SparkSession", release: Release, tmp_path: Path) -> None:
     shards = peer_shards(release, PLAN, shards=2, states_per_shard=12)
     peer_campaign(spark, shards, tmp_path / "spark")

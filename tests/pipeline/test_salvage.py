@@ -91,6 +91,7 @@ def keeps_all(name: str, seed: int, directory: Path) -> RepairDone:
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STORES)
 @pytest.mark.parametrize("seed", range(6))
 def test_copy_has_every_intact_record_and_serves_it(name: str, seed: int, tmp_path: Path) -> None:
@@ -248,6 +249,7 @@ def test_store_with_a_topic_used_again_is_not_damaged(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1, 9, 2**40, 2**63 - 1, -1])
 @pytest.mark.parametrize("has_queues", [True, False])
 @pytest.mark.parametrize("index", [0, 5, 11])

@@ -52,6 +52,7 @@ def test_new_java_is_welcome(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert require_java() == 21
 
 
+@pytest.mark.slow
 def test_importing_the_room_loads_neither_spark_nor_arrow() -> None:
     program = (
         "import sys, tornpage.pipeline.audit.audit, tornpage.pipeline.campaign.campaign; "

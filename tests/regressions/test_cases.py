@@ -75,6 +75,7 @@ def test_case_file_is_complete(path: Path) -> None:
     assert all(set(program) == {"name", "settings", "operations"} for program in document["programs"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "program"), PROGRAMS)
 def test_case_holds(path: Path, program: Item, attempt: Attempt) -> None:
     for case in cases_of(program):

@@ -70,6 +70,7 @@ def text(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_equal_runs_give_equal_bytes_in_any_process(make_run: MakeRun, text: str) -> None:
     assert build_report(make_run("again")).read_text(encoding="utf-8") == text
     program = (
@@ -262,6 +263,7 @@ def test_a_thousand_findings_stay_small(make_run: MakeRun) -> None:
     assert build_report(make_run(audit=audit, without=FIGURES)).stat().st_size < 500_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("programs", "columns"), [((), 0), (("a", "b"), 2), (("b",), 1)])
 def test_findings_without_program_and_place_have_no_column_for_them(
     make_run: MakeRun, programs: tuple[str, ...], columns: int

@@ -87,6 +87,7 @@ def test_wait_for_the_put_lock_is_that_of_mg1_when_sizes_differ() -> None:
     assert_meets(estimate(mean_wait, 32), formula, finer_than=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [100.0, 1_000.0, 20_000.0])
 @pytest.mark.parametrize("name", sorted(LAWS))
 def test_group_commit_means_are_those_of_the_law(name: str, rate: float) -> None:

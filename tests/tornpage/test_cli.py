@@ -78,6 +78,7 @@ def the_line_of(code: int, stdout: str, stderr: str) -> str:
 # ---- documents ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ask", "arguments", "code", "verdict"),
     [
@@ -102,6 +103,7 @@ def test_every_command_says_one_document_and_leaves_with_its_code(
     assert all(isinstance(figure, (int, float)) for figure in said["figures"].values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [("explore", "--states", "10"), ("check", "--machine", "commit-log", "--examples", "5")]
 )
@@ -113,6 +115,7 @@ def test_equal_seeds_give_equal_documents_whatever_the_hash_seed(arguments: tupl
     assert first == second
 
 
+@pytest.mark.slow
 def test_other_seeds_give_other_documents() -> None:
     first, second = (
         document("check", "--machine", "commit-log", "--examples", "5", "--seed", seed)[0] for seed in "56"
@@ -120,6 +123,7 @@ def test_other_seeds_give_other_documents() -> None:
     assert first["figures"] != second["figures"]
 
 
+@pytest.mark.slow
 def test_a_failure_is_a_token_and_a_file_and_both_replay(tmp_path: Path) -> None:
     said, _ = document("explore", "--bug", "no-erase-after-cut", "--failures", "1", "--out", str(tmp_path / "out"))
     failure = said["findings"][0]
@@ -141,6 +145,7 @@ def test_a_case_that_no_longer_fails_holds(tmp_path: Path) -> None:
     assert document("replay", str(case))[1] == 0
 
 
+@pytest.mark.slow
 def test_real_writers_are_killed(tmp_path: Path) -> None:
     said, code = document_of_a_process("explore", "kills", "30", "--directory", str(tmp_path))
     assert (said["verdict"], code) == ("holds", 0)
@@ -168,6 +173,7 @@ def cpu_seconds(pid: int) -> float:
     return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_partial_results_and_leaves_with_130() -> None:
     running = subprocess.Popen(
         [*COMMAND, "explore", "--seconds", "600", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -225,6 +231,7 @@ def test_a_closed_standard_output_is_nobody_who_reads() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code"),
     [

@@ -24,6 +24,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, list(arguments))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 def test_explore_finds_the_bug_of_the_toy_and_its_token_shows_it_again(tmp_path: Path) -> None:
     target = f"{shutil.copy(TOY, tmp_path)}:ToyStore"

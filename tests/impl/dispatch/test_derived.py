@@ -113,6 +113,7 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 @EACH_CONFIG
 @pytest.mark.parametrize("harm", [lose, zero, shorten, lengthen, empty, flip])
 @pytest.mark.parametrize("clean", [True, False])

@@ -186,6 +186,7 @@ def test_other_records_behind_a_cut(
 # ---- damage ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", range(4))
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
 def test_no_flipped_byte_survives(tmp_path: Path, file: int, flip: int) -> None:

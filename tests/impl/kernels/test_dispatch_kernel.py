@@ -84,6 +84,7 @@ def both(file: LogFile, use: DispatchRules, position: int = 0, end: int | None =
     return expected
 
 
+@pytest.mark.slow
 @given(file=log_files(), use=rules(), data=st.data())
 def test_twins_agree_on_whole_files(file: LogFile, use: DispatchRules, data: st.DataObject) -> None:
     position = 0

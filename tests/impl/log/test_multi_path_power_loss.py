@@ -198,6 +198,7 @@ def recovery_cuts_files_of_both_directories() -> History:
     return again
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "expected"),
     [

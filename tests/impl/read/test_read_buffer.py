@@ -126,6 +126,7 @@ def test_only_the_buffers_of_a_deleted_file_are_taken_back(mapped: MappedFile, t
     other.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["view", "slice of a view", "cast", "NumPy"])
 def test_view_that_a_reader_keeps_keeps_the_mapping_and_is_counted(
     mapped: MappedFile, how: str, caplog: pytest.LogCaptureFixture

@@ -117,6 +117,7 @@ def test_each_kind_ends_with_its_finding(protocol: str, hostile: tuple[str, tupl
         master.close()
 
 
+@pytest.mark.slow
 def test_a_thousand_hostile_connections_are_bounded_and_disturb_no_replica(tmp_path: Path) -> None:
     """A connection holds at most `CONNECTION_BYTES_MAX`, whatever its peer sends."""
     address = free_address()

@@ -68,11 +68,13 @@ def close_in_the_middle(directory: Path, config: MessageStoreConfig, *, seed: in
     assert reopened_bodies(directory, config) == crowd.bodies()
 
 
+@pytest.mark.slow
 @EACH_CONFIG
 def test_everything_put_is_there_once_and_in_order(config: MessageStoreConfig, tmp_path: Path) -> None:
     run_to_the_end(tmp_path, config, seed=1, puts=30)
 
 
+@pytest.mark.slow
 @EACH_CONFIG
 def test_close_in_the_middle_answers_everyone_and_loses_nothing(config: MessageStoreConfig, tmp_path: Path) -> None:
     close_in_the_middle(tmp_path, config, seed=2, puts=30)
@@ -92,6 +94,7 @@ def trouble(directory: Path, config: MessageStoreConfig, *, seed: int, puts: int
     return files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plain", "sync", "pool", "pool-of-one", "pool-on-demand"])
 def test_disk_that_refuses_now_and_then_costs_puts_and_no_record(name: str, tmp_path: Path) -> None:
     assert trouble(tmp_path, CONFIGS[name], seed=4, puts=30).refusals > 0

@@ -47,6 +47,7 @@ def tally_of(seed: str, tracker: DirtyTracker, settings: Settings | None = None)
     return tally
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disk", ["posix-strict", "kill"])
 def test_a_right_store_holds_on_every_disk(disk: Disk, tracker: DirtyTracker) -> None:
     """A run on the disk `journal` is in tests/tornpage/test_cli.py, on the command line."""
@@ -76,6 +77,7 @@ def test_the_way_pages_are_watched_changes_nothing() -> None:
         assert tally_of("8:0", compared) == tally_of("8:0", protected)
 
 
+@pytest.mark.slow
 def test_a_short_campaign_hits_every_kind(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run without a power loss that keeps an older version, or spares an index, adds one."""
     result = run(tracker, Settings(), states=30, seed=4)
@@ -85,6 +87,7 @@ def test_a_short_campaign_hits_every_kind(tracker: DirtyTracker, monkeypatch: py
     assert {"missing", "older_version", "index_made_good"} <= set(run(tracker, Settings(), states=30, seed=4).silent)
 
 
+@pytest.mark.slow
 def test_the_first_history_of_a_timed_campaign_is_short(tracker: DirtyTracker) -> None:
     timed, counted = (next(Plan(Settings(), seed=4, **bound).shards()) for bound in ({"seconds": 9.0}, {"states": 9}))
     assert (timed.first_states, counted.first_states) == (shards.FIRST_STATES, None)
@@ -93,6 +96,7 @@ def test_the_first_history_of_a_timed_campaign_is_short(tracker: DirtyTracker) -
     assert [history.tally.states in (10, 11) for history in ended.histories[:2]] == [True, True]
 
 
+@pytest.mark.slow
 def test_a_fault_a_rule_or_a_judge_that_never_fired_makes_it_vacuous(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +281,7 @@ def test_it_goes_on_until_there_are_enough_different_failures(
     assert len(explored(tracker, monkeypatch, *sentences, failures_max=1).found) == 1
 
 
+@pytest.mark.slow
 def test_what_is_behind_enough_failures_counts_for_nobody(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

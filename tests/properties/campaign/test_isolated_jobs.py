@@ -94,6 +94,7 @@ def test_an_interrupt_while_a_part_starts_leaves_it_to_be_ended(monkeypatch: pyt
     assert is_gone(pid)
 
 
+@pytest.mark.slow
 def test_a_part_that_hangs_is_ended_at_its_limit_and_the_others_are_carried_out() -> None:
     assert alone(hang, limit_s=0.5) == Died(21, "", "no answer within its limit", is_hung=True)
     made = dict(JobPool(Plain(hang_at_one), iter(range(4)), 2, 5.0).results())

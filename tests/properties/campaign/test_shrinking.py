@@ -204,6 +204,7 @@ def test_a_case_that_fails_no_more_comes_back_as_it_was(tracker: DirtyTracker, f
     assert (small.case, small.ended, small.one_minimal, small.tries) == (holds.case, "holds", False, 0)
 
 
+@pytest.mark.slow
 def test_a_failure_has_one_sentence_in_every_process() -> None:
     case = Case(
         Settings(file_bytes=1024, multi_dispatch=True, bug="named-queue-forgotten"),

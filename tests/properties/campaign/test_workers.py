@@ -37,6 +37,7 @@ def children(pid: int) -> list[int]:
     return [child for child, line in told if b"spawn_main" in line]
 
 
+@pytest.mark.slow
 def test_the_result_is_the_same_for_any_number_of_workers(tracker: DirtyTracker) -> None:
     """This holds for tasks of Spark too (tests/pipeline/test_jobs_spark.py)."""
     here, two = (explored(tracker, workers) for workers in (1, 2))
@@ -59,6 +60,7 @@ def test_the_result_is_the_same_for_any_hash_seed(strategy: str) -> None:
     assert len(hashes) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_a_finding_and_the_others_results_are_kept(tracker: DirtyTracker) -> None:
     killed: list[int] = []
 
@@ -77,6 +79,7 @@ def test_a_worker_that_is_killed_is_a_finding_and_the_others_results_are_kept(tr
     assert "from seed 8:" in fault
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to_all", [True, pytest.param(False, marks=pytest.mark.deep)], ids=["terminal", "one process"])
 def test_an_interrupt_ends_all_workers_and_keeps_what_they_have(to_all: bool) -> None:
     """A terminal interrupts all processes of a group, `kill` only one."""

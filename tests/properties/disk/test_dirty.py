@@ -268,6 +268,7 @@ def test_closing_under_a_view_counts_it_and_leaves_the_view_alone(tracker: Dirty
     view.release()
 
 
+@pytest.mark.slow
 def test_a_view_left_at_close_does_not_keep_its_mapping_for_ever(tracker: DirtyTracker) -> None:
     before = mapping_count()
     for _ in range(20):
@@ -279,6 +280,7 @@ def test_a_view_left_at_close_does_not_keep_its_mapping_for_ever(tracker: DirtyT
     assert tracker.leaked_exports == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["auto", *KINDS])
 def test_many_trackers_leak_nothing(kind: Any) -> None:
     choose_tracker(kind).close()

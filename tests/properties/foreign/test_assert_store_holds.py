@@ -26,6 +26,7 @@ class Forgets(Log):
         self._lines = self._lines[:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [Forgets, "test_assert_store_holds.py:Forgets"], ids=["class", "path"])
 def test_broken_store_fails_with_its_program(target: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -52,6 +53,7 @@ class Forgetful(Log):
         self._lines = self._lines[: len(self._lines) - forgets]
 
 
+@pytest.mark.slow
 def test_arguments_reach_the_store_and_its_case() -> None:
     with pytest.raises(AssertionError, match=r"contract \d+ is broken") as failed:
         assert_store_holds(Forgetful, examples=12, arguments={"forgets": 1, "name": "a, (b)"})

@@ -247,6 +247,7 @@ def random_step(top: Path, rng: random.Random) -> None:
         return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disk", ["posix-strict", "journal", "kill"])
 @pytest.mark.parametrize("seed", range(6))
 def test_random_images_are_legal_and_a_whole_journal_shows_the_directory(top: Path, seed: int, disk: Disk) -> None:
@@ -502,6 +503,7 @@ LIFE: tuple[Operation, ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @watched
 @pytest.mark.parametrize("disk", ["posix-strict", "journal"])
 @pytest.mark.parametrize("name", ["Maildir", "RenamedDirectory", "Unnamed", "Sparse"])
@@ -541,6 +543,7 @@ class LinksLater(Maildir):
         super().prepare()
 
 
+@pytest.mark.slow
 @watched
 def test_directory_that_a_close_removes_does_not_end_a_campaign() -> None:
     plan = TargetPlan(Settings(target=f"{__file__}:RemovedDirectory"), states=40, seed=2)
@@ -550,6 +553,7 @@ def test_directory_that_a_close_removes_does_not_end_a_campaign() -> None:
     assert result.tally.hit["power"]
 
 
+@pytest.mark.slow
 @watched
 def test_state_without_a_power_loss_is_counted_apart() -> None:
     """Symptom: exit code 2 in the middle of a run."""

@@ -48,6 +48,7 @@ EXPLORE = ("explore", "target", "--states", "60", "--failures", "1", "--seed", "
 CHECK = ("check", "--examples", "30", "--seed", "7", "--target")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [EXPLORE, CHECK], ids=["explore", "check"])
 def test_failure_of_creation_is_found_once_and_the_search_goes_on(command: tuple[str, ...]) -> None:
     """Symptom: nothing but the creation was found in LMDB, bbolt, redb and DuckDB."""
@@ -57,6 +58,7 @@ def test_failure_of_creation_is_found_once_and_the_search_goes_on(command: tuple
     assert any(program[0].startswith("put(") for program in programs)
 
 
+@pytest.mark.slow
 def test_crashes_of_creation_are_left_out() -> None:
     found, programs = run(*EXPLORE, f"{__file__}:Created")
     assert (found.exit_code, len(programs)) == (1, 1), found.output
@@ -64,6 +66,7 @@ def test_crashes_of_creation_are_left_out() -> None:
     assert held.exit_code == 0, held.output
 
 
+@pytest.mark.slow
 def test_text_tells_the_creation_apart_and_last() -> None:
     told = CliRunner().invoke(cli, [*EXPLORE, f"{__file__}:CreatedForgets"]).stdout
     first, _, apart = told.partition("inside the very first open, while the store is created")
@@ -72,6 +75,7 @@ def test_text_tells_the_creation_apart_and_last() -> None:
     assert "--from first-answer leaves such crashes out" in apart
 
 
+@pytest.mark.slow
 def test_assertion_takes_the_same_choice() -> None:
     with pytest.raises(AssertionError, match="contract 7 is broken"):
         assert_store_holds(Created, examples=30, seed=7)

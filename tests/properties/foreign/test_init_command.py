@@ -25,6 +25,7 @@ def test_each_language_has_a_tool_to_test_it() -> None:
     assert TOOLS.keys() == LANGUAGES.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_skeleton_builds_and_holds(language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

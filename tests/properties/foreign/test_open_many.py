@@ -126,6 +126,7 @@ def run(target: str, *, reuse: bool, states: int = 40, seed: int = 3) -> TargetR
         return run_target_campaign(plan, tracker=tracker)
 
 
+@pytest.mark.slow
 @watched
 @pytest.mark.parametrize(("name", "verdict"), [("Log", Verdict.HOLDS), ("Unsynced", Verdict.BROKEN)])
 def test_reused_processes_give_the_result_of_fresh_ones(name: str, verdict: Verdict) -> None:
@@ -137,6 +138,7 @@ def test_reused_processes_give_the_result_of_fresh_ones(name: str, verdict: Verd
     assert ("; the first failure was found after " in text) is (verdict is Verdict.BROKEN)
 
 
+@pytest.mark.slow
 @watched
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 def test_c_program_gives_the_same_result_with_reused_processes(tmp_path: Path) -> None:
@@ -147,6 +149,7 @@ def test_c_program_gives_the_same_result_with_reused_processes(tmp_path: Path) -
     assert reused.result_hash == fresh.result_hash
 
 
+@pytest.mark.slow
 @watched
 def test_failure_that_a_reused_process_alone_shows_is_counted_apart() -> None:
     """Without the check with a fresh process the campaign ends with exit code 4."""
@@ -156,6 +159,7 @@ def test_failure_that_a_reused_process_alone_shows_is_counted_apart() -> None:
     assert result.tally.states == 40
 
 
+@pytest.mark.slow
 @watched
 def test_process_that_fails_to_close_is_replaced() -> None:
     assert run(f"{__file__}:FailsToClose", reuse=True, states=30).verdict is Verdict.HOLDS

@@ -132,6 +132,7 @@ def test_floor_after_flush_and_close(durable: str, floors: list[int]) -> None:
     assert found == floors
 
 
+@pytest.mark.slow
 @watched
 @pytest.mark.parametrize(("disk", "verdict"), [("posix-strict", Verdict.VACUOUS), ("kill", Verdict.HOLDS)])
 def test_run_without_power_losses_is_vacuous_unless_asked_for(disk: str, verdict: Verdict) -> None:
@@ -218,6 +219,7 @@ class RemovesDirectory(Log):
             scratch.mkdir()
 
 
+@pytest.mark.slow
 @watched
 def test_directory_removed_in_a_later_session_does_not_end_the_campaign() -> None:
     """Symptom: a second power loss ended the campaign with exit code 2."""

@@ -52,6 +52,7 @@ def run(project: Path, test: str, *arguments: str) -> subprocess.CompletedProces
     )
 
 
+@pytest.mark.slow
 def test_marked_store_fails_with_its_story_and_is_saved(project: Path) -> None:
     done = run(project, MARKED, "--tornpage-examples", "20", "--tornpage-out", "out")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -62,6 +63,7 @@ def test_marked_store_fails_with_its_story_and_is_saved(project: Path) -> None:
     assert f"kept in {case}" in done.stdout
 
 
+@pytest.mark.slow
 def test_fixture_names_the_line_of_the_test_and_passes_arguments(project: Path) -> None:
     test = """
 def test_broken(assert_store_holds):
@@ -76,6 +78,7 @@ def test_mended(assert_store_holds):
     assert "outcomes/targets.py" not in done.stdout
 
 
+@pytest.mark.slow
 def test_seconds_and_profile_limit_the_examples(project: Path) -> None:
     test = """
 import hypothesis
@@ -103,6 +106,7 @@ def test_options(assert_store_holds, pytestconfig):
         assert said in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_misuse_is_said_in_one_line(project: Path) -> None:
     test = """
 import pytest
@@ -128,6 +132,7 @@ def test_plugin_loads_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_workers_of_xdist_get_the_options(project: Path) -> None:
     pytest.importorskip("xdist")
     done = run(project, MARKED, "-p", "xdist.plugin", "-n", "1", "--tornpage-examples", "20", "--tornpage-out", "out")

@@ -109,6 +109,7 @@ def run(target: str) -> TargetResult:
         return run_target_campaign(plan, tracker=tracker)
 
 
+@pytest.mark.slow
 @watched
 @pytest.mark.parametrize("name", ["Log", "Unsynced"])
 def test_result_is_that_of_one_request_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,7 @@ def test_examples_are_what_init_writes(shape: str) -> None:
         assert example.read_text() == spoken.filled(template(language, shape).read_text(), name)
 
 
+@pytest.mark.slow
 @watched
 @pytest.mark.parametrize("shape", SOME)
 def test_edit_of_a_page_is_found(shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +102,7 @@ def test_edit_of_a_page_is_found(shape: str, tmp_path: Path, monkeypatch: pytest
     assert "assert_case_holds(CASE)" in Path("test_kept.py").read_text()
 
 
+@pytest.mark.slow
 @watched
 @pytest.mark.parametrize("shape", SOME)
 def test_examples_hold(shape: str) -> None:

@@ -148,6 +148,7 @@ def test_no_promise_after_a_power_loss_asks_for_kills_only() -> None:
     assert "no promise after a power loss, safe from a kill after put" in held.stderr
 
 
+@pytest.mark.slow
 @watched
 def test_failure_is_shrunk_to_calls_of_one_key() -> None:
     batch = Call("batch", parts=(replace(A, size_bytes=900), replace(B, size_bytes=40), Call("delete", "c")))

@@ -74,6 +74,7 @@ def test_index_files_and_their_slots(case: str) -> None:
     assert document["findings"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CLEAN)
 def test_queries_by_key_find_what_rocketmq_finds_and_no_collision(case: str) -> None:
     store, state = state_of(case)

@@ -175,6 +175,7 @@ def worst(severities: set[str]) -> str:
     return next((each for each in ("damage", "tear") if each in severities), "none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_unclean", [False, True], ids=["clean", "unclean"])
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda each: each.__name__)
 def test_store_audit_and_judge_agree_about_the_log(

@@ -31,6 +31,7 @@ def rulings_on(stores: Stores, seeds: range, *, images_every: int = 1) -> Iterat
             yield seed, name, ruling
 
 
+@pytest.mark.slow
 def test_judge_of_a_damaged_store_returns_a_ruling(stores: Stores) -> None:
     words: dict[str, set[str]] = {}
     for _, name, ruling in rulings_on(stores, range(FIRST), images_every=IMAGES_EVERY):

@@ -88,6 +88,7 @@ def test_schedules_decide_who_is_first(tracker: DirtyTracker) -> None:
     assert orders == {("A", "B"), ("B", "A")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [ASYNC, SYNC, LIGHT], ids=["asynchronous", "synchronous", "light queues"])
 def test_every_schedule_at_the_put_lock_is_explained(
     tracker: DirtyTracker, settings: Settings, monkeypatch: pytest.MonkeyPatch
@@ -115,6 +116,7 @@ def test_every_schedule_at_the_put_lock_is_explained(
     assert len(logs) == 3, "the single put comes before, between and after the two"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [ASYNC, SYNC, LIGHT], ids=["asynchronous", "synchronous", "light queues"])
 def test_one_switch_at_any_line_is_explained(tracker: DirtyTracker, settings: Settings) -> None:
     for operation in one_switch((NAMED, OTHER), (NAMED,)):
@@ -228,6 +230,7 @@ def busy_of(trial: Listening) -> int:
     return [answer.status for answer in trial.answers].count(PutStatus.OS_PAGECACHE_BUSY)
 
 
+@pytest.mark.slow
 def test_busy_is_answered_while_the_lock_is_held_for_too_long_and_only_then(tracker: DirtyTracker) -> None:
     found = [busy_of(run(tracker, ASYNC, operation)) for operation in switches_under_the_lock()]
     assert set(found) == {0, 1}

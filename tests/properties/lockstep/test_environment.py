@@ -154,6 +154,7 @@ def test_services_keep_no_store_alive(world: World) -> None:
     assert gone() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [SYNC, MASTER, Settings(file_bytes=4096, pool_buffers=2)])
 def test_a_store_that_was_given_up_is_gone_at_once_and_its_disk_stays(world: World, settings: Settings) -> None:
     used = world.open(SYNC)

@@ -184,6 +184,7 @@ def test_the_bugs_that_no_campaign_sees_are_few_and_of_puts_and_reads() -> None:
     assert {PLANTED[bug].contract for bug in NOT_IN_CAMPAIGNS} <= {1, 4, 5, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", campaign_hunts())
 def test_the_campaign_catches_it_and_its_token_replays(bug: str, tracker: DirtyTracker) -> None:
     plan = Plan(Settings(bug=bug), seed=3, states=60_000, failures_max=1)
@@ -205,6 +206,7 @@ def test_every_bug_has_a_machine_or_needs_what_machines_seldom_do() -> None:
     assert {bug.machine for bug in PLANTED.values()} <= {"", *MACHINES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bug", "machine"), machine_hunts())
 def test_the_machine_catches_it(bug: str, machine: str, tracker: DirtyTracker) -> None:
     result = check(bug=bug, examples=10_000, steps=25, start_seed=2, tracker=tracker, machines=[machine])

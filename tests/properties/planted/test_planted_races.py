@@ -114,6 +114,7 @@ def test_every_race_has_its_meeting() -> None:
     assert {bug.id for bug in PLANTED.values() if bug.needs_threads} <= RACES.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", RACES)
 def test_a_switch_at_some_place_shows_it_and_its_token_too(bug: str, tracker: DirtyTracker) -> None:
     race = RACES[bug]

@@ -55,6 +55,7 @@ def test_every_kind_has_its_mutants_and_they_are_a_group_of_the_planted_bugs() -
     assert set(CHEAP) <= set(MUTANTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", MUTANTS)
 def test_a_mutant_is_killed(bug: str, tracker: DirtyTracker) -> None:
     hunt, seed = CHEAP.get(bug, (_EXPLORE, 0))

@@ -51,6 +51,7 @@ def test_a_case_made_small_breaks_the_same_promise() -> None:
     assert (len(failure.case.operations), failure.lost_pages) == (small.operations, small.lost_pages)
 
 
+@pytest.mark.slow
 def test_an_interleaving_is_made_small_too() -> None:
     (small,), _ = made_small(killed("RMQ-B76", "interleavings"))
     assert small.one_minimal is None

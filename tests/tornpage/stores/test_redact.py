@@ -198,6 +198,7 @@ def secrets(draw: st.DrawFn) -> Contents:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None, phases=UNSHRUNK)
 @given(contents=secrets())
 def test_nothing_that_a_store_holds_is_in_what_is_shared(contents: Contents) -> None:
@@ -257,6 +258,7 @@ def twins(draw: st.DrawFn) -> tuple[Contents, Contents]:
     return contents(), contents()
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None, phases=UNSHRUNK)
 @given(pair=twins())
 def test_stores_that_differ_in_what_they_hold_alone_look_alike(pair: tuple[Contents, Contents]) -> None:

@@ -47,6 +47,7 @@ def test_it_finds_the_planted_bug(store: str) -> None:
     assert {found.failure.contract for found in result.found} & {8, 17, 18}
 
 
+@pytest.mark.slow
 def test_it_reaches_files_made_ahead(store: str) -> None:
     result = run_damages(DamagePlan((store,), seed=1, damages=600, bug="files-ahead-are-damage"))
     assert result.verdict is Verdict.BROKEN

@@ -68,6 +68,7 @@ def test_a_right_store_holds_and_the_statement_says_how_far(whole: ExhaustResult
     assert figures["images"] > figures["recovered_states"] > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workloads_are_made_as_they_are_needed(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound of eight operations has billions of workloads.
@@ -167,6 +168,7 @@ def test_several_processes_stop_with_the_first_failure_in_order() -> None:
     assert one.failure.case == two.failure.case
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_the_harness_fault() -> None:
     killed: list[int] = []
 

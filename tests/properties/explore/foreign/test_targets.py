@@ -63,6 +63,7 @@ LIFE: tuple[Operation, ...] = (
 # ---- right stores ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @watched
 @pytest.mark.parametrize("name", ["Mended", "Rewrites", "writes_synchronously"])
 def test_a_right_store_holds(name: str) -> None:
@@ -172,6 +173,7 @@ def test_a_planted_bug_of_ours_is_caught_on_this_road_too(bug: str, operations: 
     assert failure.broken.contract == 2
 
 
+@pytest.mark.slow
 @watched
 def test_a_failure_is_made_small() -> None:
     large = (Put(body_bytes=40), Flush(), Get(0), Put(topic="U", body_bytes=300), Crash(), Put())
@@ -188,6 +190,7 @@ def test_a_failure_is_made_small() -> None:
 # ---- campaigns -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @watched
 def test_a_campaign_on_a_right_store_holds_and_has_lost_something() -> None:
     with choose_tracker("auto") as tracker:
@@ -215,6 +218,7 @@ def test_a_campaign_that_catches_no_canary_is_vacuous(monkeypatch: pytest.Monkey
     assert (found.canary, found.without_canary) == ("", [0])
 
 
+@pytest.mark.slow
 def test_a_failure_that_does_not_show_again_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tornpage.properties.campaign.engine.replay", lambda case, tracker: None)
     never = Tries(None, 0, 5)
@@ -287,6 +291,7 @@ def test_what_breaks_ends_the_process() -> None:
     assert not Path(f"/proc/{process._id}").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_a_failure_is_made_small_ends_the_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the search ended: the campaign continued to the end of its time."""
 

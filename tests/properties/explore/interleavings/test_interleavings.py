@@ -291,6 +291,7 @@ def test_shrinking_keeps_to_one_failure(tracker: DirtyTracker, monkeypatch: pyte
     assert sum(map(len, small.interleaving.scenario.tasks)) < sum(map(len, BUSY.tasks))
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_a_failure_is_made_small_keeps_the_smallest(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

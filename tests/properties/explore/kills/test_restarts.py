@@ -18,6 +18,7 @@ def broken_run(directory: Path, store: str) -> RestartResult:
     return run_restarts(1, seed=2, directory=directory, holder=(sys.executable, "-P", PROGRAM, store))
 
 
+@pytest.mark.slow
 def test_a_store_outlives_its_processes_one_at_a_time(tmp_path: Path) -> None:
     result = run_restarts(1, seed=1, directory=tmp_path)
     assert result.found == []
@@ -58,6 +59,7 @@ def test_no_restarts_are_vacuous(tmp_path: Path) -> None:
     assert run_restarts(0, seed=1, directory=tmp_path).verdict is Verdict.VACUOUS
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_there_is_and_leaves_nobody(tmp_path: Path) -> None:
     def interrupted(restarts: int) -> None:
         raise KeyboardInterrupt

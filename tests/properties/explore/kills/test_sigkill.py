@@ -326,6 +326,7 @@ def test_no_kills_are_vacuous(run: Runner) -> None:
     assert run(0).verdict is Verdict.VACUOUS
 
 
+@pytest.mark.slow
 def test_a_process_with_threads_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.listdir", lambda _path: ["1", "2"])
     with pytest.raises(HarnessError, match="2 threads"):

@@ -59,6 +59,7 @@ def test_every_machine_has_its_plan() -> None:
     assert PLANS.keys() == MACHINES.keys()
 
 
+@pytest.mark.slow
 @each_machine
 def test_store_and_model_agree(name: str) -> None:
     size = PLANS[name].whole
@@ -71,6 +72,7 @@ def test_store_and_model_agree(name: str) -> None:
     run_state_machine_as_test(MACHINES[name], settings=few)
 
 
+@pytest.mark.slow
 @each_machine
 def test_equal_seeds_take_equal_ways_and_others_do_not(name: str, tracker: DirtyTracker) -> None:
     size = PLANS[name].repeated

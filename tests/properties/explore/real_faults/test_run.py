@@ -217,5 +217,6 @@ def run_beside_a_thread() -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_a_process_with_threads_is_refused(fresh_process: Pool) -> None:
     assert "several threads" in fresh_process.apply(run_beside_a_thread)

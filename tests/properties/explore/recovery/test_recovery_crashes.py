@@ -18,6 +18,7 @@ def shape_of(name: str) -> SampleLayout:
     return SAMPLE_LAYOUTS[NAMES.index(name)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SAMPLE_LAYOUTS, ids=NAMES)
 def test_a_shape_opens_as_it_has_to(shape: SampleLayout) -> None:
     report = crash_recoveries([shape], samples=2, losses=0)
