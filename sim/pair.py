@@ -3,16 +3,17 @@
 All times follow from the times at which messages are in the page cache of the master, so that both engines share this
 (ADR 31). Rules of a pair, as in `impl/replication`:
 
-1. The master and the replica look at their links in rounds of their own threads. A master whose puts wake it begins a
-   round at once.
+1. A node waits for its links, and a put that waits for a replica wakes the master. Otherwise the master looks for new
+   bytes in rounds.
 2. A round of the master sends everything that is in its page cache then (group transfer).
 3. The link keeps the order of bytes. They need the latency, and their size by the bandwidth. A lost segment delays
    itself and all bytes after it by the time to retransmit.
-4. A round of the replica appends what has arrived. A replica that acknowledges what is durable syncs each round before
-   that; another one syncs on a clock.
-5. An acknowledgement covers everything before it. It answers the waiting puts in a round of the master.
+4. A round of the replica appends what has arrived, and begins when the one before it has ended. A replica that
+   acknowledges what is durable syncs each round before that; another one syncs on a clock.
+5. An acknowledgement covers everything before it, and answers the waiting puts.
 
-Left out are reconnects, time-outs of puts, and frames. Source: `HAConnection`, `HAClient`, `GroupTransferService`.
+The wake-ups of the three threads that take part are one time, `turn`, before the send. Left out are reconnects, time-
+outs of puts, and frames. Source: `HAConnection`, `HAClient`, `GroupTransferService`.
 """
 
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ HEADER_BYTES = 24
 """The head and the offset of a frame of data."""
 _ROUND = Constant(5 * NS_PER_MS)
 """`poll_interval` of a node."""
+_TURN = Constant(150_000)
 _APPEND = Constant(20_000)
 
 
@@ -68,11 +70,10 @@ class Pair:
     link: Link
     waits: bool = True
     acknowledge: Literal["received", "durable"] = "received"
-    is_woken: bool = False
-    """Whether a put begins a round of the master, as in RocketMQ's SYNC_MASTER; else rounds are on a clock."""
+    turn: Distribution = _TURN
+    """Time in which the threads of a put, of the replica and of the acknowledgement wake up."""
     master_round: Distribution = _ROUND
-    """From a round of the master to its next one."""
-    replica_round: Distribution = _ROUND
+    """From a round of the master to its next one, if no put waits."""
     append: Distribution = _APPEND
     """Time in which a round of the replica appends what has arrived. With a measured durable append it has the sync."""
     device: DeviceTimes | None = None
@@ -83,15 +84,15 @@ class Pair:
     def __post_init__(self) -> None:
         if self.acknowledge == "durable" and self.device is None:
             raise ValueError("a replica that acknowledges what is durable needs a disk")
-        if min(self.master_round.mean_ns, self.replica_round.mean_ns) < 1:
+        if self.master_round.mean_ns < 1:
             raise ValueError("rounds take time")
 
     @property
     def mean_ns(self) -> float:
         """The mean time from a put to its acknowledgement on an idle pair without loss."""
-        rounds = self.master_round.mean_ns * (0.5 if self.is_woken else 1.0) + self.replica_round.mean_ns / 2
+        pause_ns = self.turn.mean_ns + (0.0 if self.waits else self.master_round.mean_ns / 2)
         sync_ns = self.device.sync.mean_ns if self.acknowledge == "durable" and self.device is not None else 0.0
-        return rounds + 2 * self.link.latency.mean_ns + self.append.mean_ns + sync_ns
+        return pause_ns + 2 * self.link.latency.mean_ns + self.append.mean_ns + sync_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +130,6 @@ class _Rounds:
             self._at_ns += max(1, self._draws.next())
         return self._at_ns
 
-    def busy_until(self, at_ns: int) -> None:
-        """Begin no round before a time; the next one follows after a pause."""
-        if at_ns > self._at_ns:
-            self._at_ns = at_ns + max(1, self._draws.next())
-
 
 class _Way:
     """One direction of a link."""
@@ -170,9 +166,6 @@ def replicate(pair: Pair, seed: int, committed_ns: Int64s, size: Int64s) -> Repl
         for at_ns, begin, end in zip(sent_at.tolist(), begins.tolist(), ends.tolist(), strict=True)
     ]
     received, durable, told = _rounds_of_replica(pair, seed, arrived, ends, totals, to_master)
-    if not pair.is_woken:
-        rounds = _Rounds(pair.master_round, seed, "master")
-        told = [rounds.next(at_ns) for at_ns in told]
     known = np.array(told, np.int64)
     of = np.repeat(np.arange(len(ends)), ends - begins)
     return Replication(received[of], durable[of], known[of], len(ends), to_replica.retransmits + to_master.retransmits)
@@ -180,15 +173,13 @@ def replicate(pair: Pair, seed: int, committed_ns: Int64s, size: Int64s) -> Repl
 
 def _transfers(pair: Pair, seed: int, committed_ns: Int64s) -> tuple[Int64s, Int64s]:
     """Return when each round of the master sends, and the number of messages sent after it."""
-    if pair.is_woken:
-        moments, firsts = np.unique(committed_ns, return_index=True)
-        return moments.astype(np.int64), np.concatenate((firsts[1:], [len(committed_ns)])).astype(np.int64)
-    rounds = _Rounds(pair.master_round, seed, "master")
+    rounds, turns = _Rounds(pair.master_round, seed, "master"), Draws(pair.turn, stream(seed, "turns"))
     times: list[int] = []
     ends: list[int] = []
     done = 0
     while done < len(committed_ns):
-        at_ns = rounds.next(int(committed_ns[done]))
+        at_ns = int(committed_ns[done])
+        at_ns = (at_ns if pair.waits else rounds.next(at_ns)) + turns.next()
         done = int(committed_ns.searchsorted(at_ns, side="right"))
         times.append(at_ns)
         ends.append(done)
@@ -199,14 +190,13 @@ def _rounds_of_replica(
     pair: Pair, seed: int, arrived: list[int], ends: Int64s, totals: Int64s, to_master: _Way
 ) -> tuple[Int64s, Int64s, list[int]]:
     """Return, by transfer, when it is received, durable, and when its acknowledgement arrives."""
-    rounds = _Rounds(pair.replica_round, seed, "replica")
     syncs = None if pair.device is None else Device(pair.device, stream(seed, "replica disk"))
     appends = Draws(pair.append, stream(seed, "replica appends"))
-    count, done, last_sync_ns, synced = len(arrived), 0, 0, 0
+    count, done, last_sync_ns, synced, free_ns = len(arrived), 0, 0, 0, 0
     received, durable = np.zeros(count, np.int64), np.full(count, NEVER, np.int64)
     told = [0] * count
     while done < count:
-        at_ns = rounds.next(arrived[done])
+        at_ns = max(arrived[done], free_ns)
         end = done
         while end < count and arrived[end] <= at_ns:
             end += 1
@@ -218,8 +208,7 @@ def _rounds_of_replica(
             durable[done:end] = after_ns = last_sync_ns = after_ns + took_ns
             synced = int(totals[ends[end - 1]])
         told[done:end] = [to_master.send(after_ns, ACKNOWLEDGEMENT_BYTES)] * (end - done)
-        rounds.busy_until(after_ns)
-        done = end
+        done, free_ns = end, after_ns
     if syncs is not None and pair.acknowledge == "received":
         durable = _flushed_on_a_clock(pair, seed, syncs, received, ends, totals)
     return received, durable, told

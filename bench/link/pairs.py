@@ -1,6 +1,6 @@
 """Run a real master and a real slave over TCP on loopback, under an open load.
 
-Each has a process of its own. Puts are futures of a SYNC_MASTER. Times of rounds and of appends come from both nodes.
+Each has a process of its own. Puts are futures of a SYNC_MASTER. Times of appends come from the slave.
 """
 
 import multiprocessing
@@ -47,21 +47,19 @@ class PairCase:
 class DrivenPair:
     """What a slice measured, in ns of one clock.
 
-    `stored_ns` and `answered_ns` have a row per put. `master_rounds_ns` and `replica_rounds_ns` are gaps between the
-    begins of idle rounds. `appends_ns` are durations of rounds of the replica in which its log grew.
+    `stored_ns` and `answered_ns` have a row per put. `appends_ns` are durations of rounds of the replica in which its
+    log grew.
     """
 
     case: PairCase
     stored_ns: Int64s
     answered_ns: Int64s
     size: Int64s
-    master_rounds_ns: Int64s
-    replica_rounds_ns: Int64s
     appends_ns: Int64s
 
 
 class _TimedNode(ReplicatedStore):
-    """A node that keeps begin, end and growth of its rounds."""
+    """A node that keeps begin and end of its rounds, and whether the log grew."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.rounds: list[tuple[int, int, bool]] = []
@@ -72,11 +70,6 @@ class _TimedNode(ReplicatedStore):
         due_ms = super().step(now_ms)
         self.rounds.append((begun_ns, perf_counter_ns(), self.store.max_offset > end))
         return due_ms
-
-    def gaps_ns(self) -> Int64s:
-        """Return the times between the begins of rounds after the first second of rounds."""
-        begins = np.array([begun for begun, _, _ in self.rounds], np.int64)
-        return np.diff(begins)[len(begins) // 5 :]
 
     def growths_ns(self) -> Int64s:
         """Return the durations of rounds in which the log grew."""
@@ -114,7 +107,7 @@ def _slave(directory: str, case: PairCase, address: str, pipe: Connection) -> No
         pipe.recv()
     finally:
         node.close()
-    pipe.send((node.gaps_ns(), node.growths_ns()))
+    pipe.send(node.growths_ns())
 
 
 def drive_pair(place: Path, case: PairCase, *, address: str, seconds: float, seed: int) -> DrivenPair:
@@ -131,13 +124,13 @@ def drive_pair(place: Path, case: PairCase, *, address: str, seconds: float, see
         _wait(lambda: any(each["counts"] for each in master.status()["replicas"]), _JOIN_S, "the slave does not join")
         stored, answered, size = _load(master, case, seconds, seed)
         ours.send("end")
-        replica_rounds, appends = ours.recv()
+        appends = ours.recv()
     finally:
         process.join(_JOIN_S)
         if process.is_alive():
             process.terminate()
         master.close()
-    return DrivenPair(case, stored, answered, size, master.gaps_ns(), replica_rounds, appends)
+    return DrivenPair(case, stored, answered, size, appends)
 
 
 def _wait(holds: Callable[[], bool], seconds: float, why: str) -> None:

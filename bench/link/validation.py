@@ -1,7 +1,9 @@
 """Predict a real pair, and score the prediction.
 
-It is predicted from the link, the rounds and the appends. The calibrating loads give rounds and durations of appends,
-durable ones with their syncs. The predicted loads are other ones. A predicted slice has the measured times at which its
+It is predicted from the link, the appends and the turns. The calibrating loads give durations of appends, durable ones
+with their syncs, and turns at a low and at a high rate. A turn is what is left of the time of a put of these loads. The
+predicted loads are other ones. A
+predicted slice has the measured times at which its
 messages were stored, so that only the pair is predicted.
 """
 
@@ -15,14 +17,16 @@ from tornpage.bench.link.pairs import DrivenPair, PairCase, drive_pair
 from tornpage.bench.link.probes import bytes_per_s, echo, free_address, latencies_ns
 from tornpage.bench.validation.scores import Observed, Scores, score
 from tornpage.sim.device.empirical import Empirical
-from tornpage.sim.distributions import Int64s
+from tornpage.sim.distributions import Constant, Int64s
 from tornpage.sim.pair import Link, Pair, replicate
 
 __all__ = ["CASES", "LinkRound", "LinkValidation", "PairScore", "measure_round", "validate_link"]
 
 CASES = (
-    PairCase("received 300/s", 300, calibrates=True),
-    PairCase("durable 300/s", 300, "durable", calibrates=True),
+    PairCase("received 50/s", 50, calibrates=True),
+    PairCase("received 400/s", 400, calibrates=True),
+    PairCase("durable 50/s", 50, "durable", calibrates=True),
+    PairCase("durable 400/s", 400, "durable", calibrates=True),
     PairCase("received 100/s", 100),
     PairCase("received 800/s", 800),
     PairCase("durable 100/s", 100, "durable"),
@@ -34,8 +38,9 @@ SHARE_TO_HOLD = 0.75
 NOISY, NOISY_SHARE = 0.25, 1 / 3
 """A load is noisy if its p50 differs by more than this between even and odd rounds."""
 _PINGS = 1_000
+_QUANTILES = 401
 _DRAWS = 4
-"""How often a slice is simulated: the phases of the rounds are drawn."""
+"""How often a slice is simulated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,8 +72,8 @@ class LinkValidation:
 
     latency_p50_us: float
     bytes_per_s: float
-    master_round_p50_us: float
-    replica_round_p50_us: float
+    slow_turn_p50_us: float
+    fast_turn_p50_us: float
     append_p50_us: float
     durable_append_p50_us: float
     scores: tuple[PairScore, ...]
@@ -112,22 +117,17 @@ def validate_link(rounds: Sequence[LinkRound], *, seed: int) -> LinkValidation:
     latency = np.concatenate([each.latencies_ns for each in rounds])
     bandwidth = float(np.median([each.bytes_per_s for each in rounds]))
     calibrating = [each for round_ in rounds for each in round_.slices if each.case.calibrates]
-    appends = {
-        kind: np.concatenate([each.appends_ns for each in calibrating if each.case.acknowledge == kind])
+    measured_turns = {
+        kind: _Turns.of([each for each in calibrating if each.case.acknowledge == kind], int(np.median(latency)))
         for kind in ("received", "durable")
     }
-    master, replica = (
-        np.concatenate([getattr(each, name) for each in calibrating])
-        for name in ("master_rounds_ns", "replica_rounds_ns")
-    )
     link = Link("loopback", Empirical.of(latency), bandwidth)
 
     def predicted(one: DrivenPair) -> Int64s:
         pair = Pair(
             link,
-            master_round=Empirical.of(master),
-            replica_round=Empirical.of(_idle(replica)),
-            append=Empirical.of(appends[one.case.acknowledge]),
+            turn=Empirical.of(measured_turns[one.case.acknowledge].at(one.case.rate_per_s)),
+            append=Constant(measured_turns[one.case.acknowledge].append_ns),
         )
         begin = int(one.stored_ns[0])
         found = [
@@ -150,17 +150,47 @@ def validate_link(rounds: Sequence[LinkRound], *, seed: int) -> LinkValidation:
     return LinkValidation(
         float(np.median(latency)) / 1000,
         bandwidth,
-        float(np.median(master)) / 1000,
-        float(np.median(replica)) / 1000,
-        float(np.median(appends["received"])) / 1000,
-        float(np.median(appends["durable"])) / 1000,
+        float(np.median(measured_turns["received"].slow_ns)) / 1000,
+        float(np.median(measured_turns["received"].fast_ns)) / 1000,
+        measured_turns["received"].append_ns / 1000,
+        measured_turns["durable"].append_ns / 1000,
         tuple(scores),
     )
 
 
-def _idle(gaps_ns: Int64s) -> Int64s:
-    """Return the gaps without those of rounds that appended: these are simulated."""
-    return gaps_ns[gaps_ns <= np.quantile(gaps_ns, 0.95)]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turns:
+    """Turns at the least and at the greatest calibrating rate, as quantiles, and the median time of an append.
+
+    Threads of a busy processor wake up sooner, so a turn depends on the rate. Quantiles are interpolated, and
+    continued,
+    by the logarithm of the rate.
+    """
+
+    rates: tuple[float, float]
+    slow_ns: Int64s
+    fast_ns: Int64s
+    append_ns: int
+
+    @classmethod
+    def of(cls, slices: Sequence[DrivenPair], latency_ns: int) -> "_Turns":
+        """Take what is left of each put's time without the link and the append."""
+        append_ns = int(np.median(np.concatenate([each.appends_ns for each in slices])))
+        rates = min(each.case.rate_per_s for each in slices), max(each.case.rate_per_s for each in slices)
+        slow, fast = (
+            np.concatenate([each.answered_ns - each.stored_ns for each in slices if each.case.rate_per_s == rate])
+            for rate in rates
+        )
+        shares = np.linspace(0, 1, _QUANTILES)
+        left = (np.maximum(np.quantile(each - 2 * latency_ns - append_ns, shares), 1) for each in (slow, fast))
+        slow_ns, fast_ns = (each.astype(np.int64) for each in left)
+        return cls(rates, slow_ns, fast_ns, append_ns)
+
+    def at(self, rate: float) -> Int64s:
+        """Return the quantiles of turns at a rate."""
+        low, high = np.log(self.rates)
+        weight = float((np.log(rate) - low) / (high - low))
+        return np.maximum((1 - weight) * self.slow_ns + weight * self.fast_ns, 1).astype(np.int64)
 
 
 def _observed(latency_ns: Int64s) -> Observed:

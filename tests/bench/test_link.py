@@ -23,14 +23,10 @@ def made_slice(case: PairCase, seed: int, factor: float = 1.0) -> DrivenPair:
     stored = np.cumsum(rng.exponential(1e9 / case.rate_per_s, 400)).astype(np.int64) + 17 * MS
     size = np.full(400, 1000, np.int64)
     append = APPEND_NS[case.acknowledge]
-    rounds = Constant(5 * MS)
-    pair = Pair(
-        Link("made", Constant(LATENCY_NS), 1e9), master_round=rounds, replica_round=rounds, append=Constant(append)
-    )
+    pair = Pair(Link("made", Constant(LATENCY_NS), 1e9), turn=Constant(MS // 2), append=Constant(append))
     known = replicate(pair, seed, stored - stored[0], size).known_ns + stored[0]
     answered = stored + ((known - stored) * factor).astype(np.int64)
-    gaps = np.full(500, 5 * MS, np.int64)
-    return DrivenPair(case, stored, answered, size, gaps, gaps, np.full(50, append, np.int64))
+    return DrivenPair(case, stored, answered, size, np.full(50, append, np.int64))
 
 
 def made_rounds(count: int, factor: float = 1.0) -> list[LinkRound]:

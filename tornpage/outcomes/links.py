@@ -87,7 +87,7 @@ def _note(code: str, sentence: str) -> dict[str, Any]:
 def _text(found: "LinkValidation", rounds: int) -> str:
     lines = [
         f"loopback: latency {found.latency_p50_us:.1f} us, {found.bytes_per_s / 1e6:,.0f} MB/s, {rounds} rounds",
-        f"rounds: master {found.master_round_p50_us / 1000:.2f} ms, replica {found.replica_round_p50_us / 1000:.2f} ms",
+        f"a turn of the threads: {found.slow_turn_p50_us:.0f} us at 50/s, {found.fast_turn_p50_us:.0f} us at 400/s",
         f"a round of appends: {found.append_p50_us:.0f} us, with its sync {found.durable_append_p50_us:.0f} us",
         "",
         f"{'predicted load':<16}{'puts':>8}{'p50 us':>9}{'p90 us':>9}{'p99 us':>9}{'p50 %':>14}{'p90 %':>14}{'KS':>7}",

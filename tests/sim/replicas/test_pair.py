@@ -17,7 +17,7 @@ from tornpage.sim.pair import ACKNOWLEDGEMENT_BYTES, HEADER_BYTES, LINKS, Link, 
 from tornpage.sim.run import run
 
 LINK = Link("test", Constant(MS), 1e9)
-WOKEN = Pair(LINK, is_woken=True, master_round=Constant(5 * MS), replica_round=Constant(1), append=Constant(10))
+WOKEN = Pair(LINK, turn=Constant(7), master_round=Constant(5 * MS), append=Constant(10))
 TIMES = np.array([10 * MS, 20 * MS, 20 * MS, 50 * MS], np.int64)
 SIZES = np.array([1000, 500, 500, 2000], np.int64)
 DISK = PRESETS["vm-ext4"]
@@ -26,7 +26,7 @@ DISK = PRESETS["vm-ext4"]
 def test_times_over_an_idle_link_are_exact() -> None:
     found = replicate(WOKEN, 1, TIMES, SIZES)
     wire_ns = np.array([1000, 1000, 1000, 2000]) + HEADER_BYTES
-    received = TIMES + wire_ns + MS + 10
+    received = TIMES + 7 + wire_ns + MS + 10
     assert found.received_ns.tolist() == received.tolist()
     assert found.known_ns.tolist() == (received + ACKNOWLEDGEMENT_BYTES + MS).tolist()
     assert found.transfers == 3
@@ -35,17 +35,24 @@ def test_times_over_an_idle_link_are_exact() -> None:
 
 def test_a_narrow_link_delays_what_comes_next() -> None:
     slow = replace(WOKEN, link=replace(LINK, bytes_per_s=1e5))
-    found = replicate(slow, 1, np.array([0, 1], np.int64), np.array([1000, 1000], np.int64))
+    found = replicate(slow, 1, np.array([0, 20], np.int64), np.array([1000, 1000], np.int64))
     assert (np.diff(found.received_ns) >= 10 * MS).all()
 
 
 def test_rounds_gather_messages() -> None:
-    pair = replace(WOKEN, is_woken=False)
+    pair = replace(WOKEN, waits=False)
     times = np.arange(1000, dtype=np.int64) * MS // 10
     found = replicate(pair, 1, times, np.full(1000, 100, np.int64))
     assert 19 <= found.transfers <= 22
     waits = found.known_ns - times
-    assert 2 * MS < waits.min() <= waits.max() < 13 * MS
+    assert 2 * MS < waits.min() <= waits.max() < 8 * MS
+
+
+def test_what_arrives_while_a_replica_appends_is_one_round() -> None:
+    slow = replace(WOKEN, append=Constant(10 * MS))
+    found = replicate(slow, 1, np.arange(20, dtype=np.int64) * MS, np.full(20, 10, np.int64))
+    assert found.transfers == 20
+    assert len(set(found.received_ns.tolist())) == 3
 
 
 @pytest.mark.parametrize("loss", [0.01, 0.2])
@@ -76,7 +83,7 @@ def test_a_durable_acknowledgement_waits_for_the_disk_of_the_replica() -> None:
         Pair(LINKS["other zone"], device=DISK),
         Pair(replace(LINKS["same rack"], loss=0.02), device=DISK, acknowledge="durable"),
         Pair(LINKS["loopback"], waits=False),
-        Pair(Link("drawn", Exponential(2.0 * MS), 1e6), master_round=Exponential(3.0 * MS)),
+        Pair(Link("drawn", Exponential(2.0 * MS), 1e6), turn=Exponential(3.0 * MS)),
     ],
 )
 def test_both_engines_give_the_same_trace(pair: Pair) -> None:
