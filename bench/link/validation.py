@@ -2,9 +2,8 @@
 
 It is predicted from the link, the appends and the turns. The calibrating loads give durations of appends, durable ones
 with their syncs, and turns at a low and at a high rate. A turn is what is left of the time of a put of these loads. The
-predicted loads are other ones. A
-predicted slice has the measured times at which its
-messages were stored, so that only the pair is predicted.
+predicted loads are other ones. A predicted slice has the measured times at which its messages were stored, so that only
+the pair is predicted.
 """
 
 from collections.abc import Sequence
@@ -160,11 +159,10 @@ def validate_link(rounds: Sequence[LinkRound], *, seed: int) -> LinkValidation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Turns:
-    """Turns at the least and at the greatest calibrating rate, as quantiles, and the median time of an append.
+    """Hold turns at the least and at the greatest calibrating rate, as quantiles.
 
-    Threads of a busy processor wake up sooner, so a turn depends on the rate. Quantiles are interpolated, and
-    continued,
-    by the logarithm of the rate.
+    Threads of a busy processor wake up sooner, so a turn depends on the rate. Quantiles are interpolated and continued
+    by the logarithm of the rate. `append_ns` is the median time of an append.
     """
 
     rates: tuple[float, float]
