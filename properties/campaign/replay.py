@@ -19,6 +19,7 @@ from tornpage.properties.disk.images import InFlightWrite
 from tornpage.properties.explain.evidence import Evidence, Witness
 from tornpage.properties.findings import Finding
 from tornpage.properties.foreign.trial import TargetTrial, crashes_in_first_open, is_in_first_open
+from tornpage.properties.foreign.zygote import zygotes
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, describe
@@ -95,6 +96,7 @@ class Shrunk(Failure):
     history: tuple[ShrinkStep, ...] = ()
 
 
+@zygotes()
 def replay(case: Case, *, tracker: DirtyTracker, witness: Witness | None = None) -> Failure | None:
     """Run a case; return its failure with the operations up to it, or None if all hold.
 
@@ -104,9 +106,12 @@ def replay(case: Case, *, tracker: DirtyTracker, witness: Witness | None = None)
     try:
         settings = case.settings
         trial = TargetTrial(settings) if settings.target else lockstep_of(settings, tracker=tracker)
-        for operation in case.operations:
+        last_crash = max((number for number, each in enumerate(case.operations) if isinstance(each, Crash)), default=-1)
+        for number, operation in enumerate(case.operations):
             if witness is not None:
                 witness.note(trial, operation)
+            elif number == last_crash and isinstance(trial, TargetTrial):
+                trial.record_no_more()  # tracing costs more than the work of a small store
             trial.run(operation)
     except GuaranteeBroken as broken:
         if trial is None:
@@ -128,6 +133,7 @@ class Tries:
     tries: int
 
 
+@zygotes()
 def replay_several(case: Case, tries: int, *, tracker: DirtyTracker, witness: Witness | None = None) -> Tries:
     """Run a case up to `tries` times. A case that fails at the first try is run once.
 
@@ -160,6 +166,7 @@ def signature(broken: GuaranteeBroken) -> tuple[int, str]:
     return broken.contract, re.sub(r"/\S+|\d+", "", broken.sentence)
 
 
+@zygotes()
 def shrink(
     failure: Failure,
     *,

@@ -1,12 +1,11 @@
 """Run the process of a store under test: start, ask, kill, and never leave it running.
 
 Requests and answers are JSON, one object per line. An answer that does not arrive in time counts as a hang. A command
-uses standard input and output. A callable runs in a fork of this process and uses pipes of its own, so that it may
-print. Standard error of both is kept. Each process has its own session, so that Ctrl-C reaches only tornpage, and dies
-together with tornpage.
+uses standard input and output. A callable runs in a fork of this process, or of a zygote (foreign/zygote.py), and uses
+pipes of its own, so that it may print. Standard error of both is kept. Each process has its own session, so that Ctrl-C
+reaches only tornpage, and dies together with tornpage.
 """
 
-import ctypes
 import faulthandler
 import gc
 import json
@@ -17,6 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn
@@ -25,10 +25,11 @@ from tornpage.properties.contract import HarnessError
 from tornpage.properties.foreign.child_signals import child_signals_held, wait_for_child
 from tornpage.properties.foreign.protocol import TargetUnusable
 from tornpage.properties.foreign.serving import serve
-from tornpage.properties.foreign.spec import CommandSpec, PythonSpec, Spec
+from tornpage.properties.foreign.spec import CommandSpec, Spec
 from tornpage.properties.foreign.syscalls import MACHINE
 from tornpage.properties.foreign.tracing import Tracer, let_trace
 from tornpage.properties.foreign.watching import WatchedDirectory
+from tornpage.properties.foreign.zygote import Zygote, die_with_parent, zygote_of
 from tornpage.properties.interrupts import held_interrupts
 
 __all__ = ["ANSWER_SECONDS", "Died", "Hung", "NoAnswer", "StoreFailed", "StoreProcess"]
@@ -38,7 +39,6 @@ ANSWER_SECONDS = 10.0
 _ANSWER_BYTES_MAX = 64 << 20
 _SHOWN_BYTES = 2000
 _SHOWN_CHARACTERS = 120
-_DIE_WITH_PARENT = 1
 _REAP_SECONDS = 10.0
 _AHEAD_BYTES_MAX = 16 << 10
 """The most that is sent ahead of the answers. A pipe holds it, so that no write waits for the store."""
@@ -109,20 +109,31 @@ class StoreProcess:
         self._got = bytearray()
         self._code: int | None = None
         self._last_words = ""
+        parent = os.getpid()
+        zygote = _zygote(spec, parent)  # forked before the pipes are made, whose ends it must not hold
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
         if watched is not None and MACHINE is not None:
             MACHINE.filter(_quiet(spec, answers))  # made here once, not in each child
-        sys.stdout.flush()
-        sys.stderr.flush()
-        parent = os.getpid()
-        with held_interrupts():
-            try:
-                self._id = os.fork()
-            except OSError as error:
-                raise HarnessError(f"no process can be made for the store: {error.strerror}") from error
-            if self._id == 0:
-                _live(spec, root, requests, answers, self._stderr.fileno(), parent, traced=watched is not None)
+        if zygote is None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        descriptors = [requests, answers, self._stderr.fileno()]
+        try:
+            with held_interrupts():
+                if zygote is not None:
+                    self._id = zygote.fork(bytes([watched is not None]) + os.fsencode(root), descriptors)
+                elif (found := os.fork()) == 0:
+                    _live(spec, root, descriptors, parent, traced=watched is not None)
+                else:
+                    self._id = found
+        except (OSError, HarnessError) as error:
+            for descriptor in (requests, answers, self._requests, self._answers):
+                os.close(descriptor)
+            self._stderr.close()
+            if isinstance(error, HarnessError):
+                raise
+            raise HarnessError(f"no process can be made for the store: {error.strerror}") from error
         os.close(requests)
         os.close(answers)
         os.set_blocking(self._answers, False)
@@ -316,18 +327,51 @@ def _quiet(spec: Spec, answers: int) -> tuple[int, ...]:
     return (1, 2) if isinstance(spec, CommandSpec) else (1, 2, answers)
 
 
-def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, parent: int, *, traced: bool) -> NoReturn:
-    """Become the store after fork. Never returns and cleans up nothing of the parent."""
-    code = 127
+def _zygote(spec: Spec, parent: int) -> Zygote | None:
+    """Return the zygote of a Python store, if there is one. Raises HarnessError."""
+    if isinstance(spec, CommandSpec):
+        return None
+    sys.stdout.flush()
+    sys.stderr.flush()
     try:
-        gc.disable()  # objects of the parent must not be finalized here
-        faulthandler.disable()  # it would write about the store to the standard error of the parent
+        return zygote_of(spec, _prepare_python, partial(_live_as_asked, spec, parent))
+    except OSError as error:
+        raise HarnessError(f"no process can be made for the store: {error.strerror}") from error
+
+
+def _live_as_asked(spec: Spec, parent: int, request: bytes, descriptors: list[int]) -> NoReturn:
+    """Become the store in a process that a zygote has forked."""
+    _live(spec, Path(os.fsdecode(request[1:])), descriptors, parent, traced=bool(request[0]), is_prepared=True)
+
+
+def _prepare() -> None:
+    """Remove what only the parent needs after fork."""
+    gc.disable()  # objects of the parent must not be finalized here
+    faulthandler.disable()  # it would write about the store to the standard error of the parent
+    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _prepare_python() -> None:
+    _prepare()
+    sys.stdin = open(os.devnull)  # noqa: SIM115 - these live as long as the process
+    sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+
+
+def _live(
+    spec: Spec, root: Path, descriptors: list[int], parent: int, *, traced: bool, is_prepared: bool = False
+) -> NoReturn:
+    """Become the store after fork. Never returns and cleans up nothing of the parent.
+
+    `is_prepared`: the process that forked this one has called `_prepare_python`.
+    """
+    code = 127
+    requests, answers, errors = descriptors
+    try:
         os.setsid()
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        if os.getppid() != parent:  # the parent ended before the request for its death signal
-            os._exit(code)
-        for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
+        die_with_parent(parent)
+        if not is_prepared:
+            _prepare() if isinstance(spec, CommandSpec) else _prepare_python()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGCHLD})
         os.dup2(errors, 2)
         if isinstance(spec, CommandSpec):
@@ -338,19 +382,13 @@ def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, pare
             command = spec.command(root)
             os.execvp(command[0], command)
         os.dup2(errors, 1)
-        _serve(spec, root, requests, answers, traced=traced)
+        if traced:
+            let_trace(_quiet(spec, answers))
+        with open(requests, "rb") as incoming, open(answers, "wb") as outgoing:
+            serve(spec.open_store, root, requests=incoming, answers=outgoing)
         code = 0
     except BaseException as error:
         with suppress(BaseException):
             os.write(2, f"{type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(code)
-
-
-def _serve(spec: PythonSpec, root: Path, requests: int, answers: int, *, traced: bool) -> None:
-    sys.stdin = open(os.devnull)  # noqa: SIM115 - these live as long as the process
-    sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-    if traced:
-        let_trace(_quiet(spec, answers))
-    with open(requests, "rb") as incoming, open(answers, "wb") as outgoing:
-        serve(spec.open_store, root, requests=incoming, answers=outgoing)

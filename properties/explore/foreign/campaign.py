@@ -34,6 +34,7 @@ from tornpage.properties.foreign.shapes.registry import MESSAGES, SHAPES
 from tornpage.properties.foreign.shapes.shape import Run
 from tornpage.properties.foreign.trial import TargetTrial, is_in_first_open
 from tornpage.properties.foreign.work_area import ProcessPool
+from tornpage.properties.foreign.zygote import zygotes
 from tornpage.properties.program.case import Case, Settings
 
 __all__ = [
@@ -152,6 +153,7 @@ TargetResult = CampaignResult[TargetTally, Failure]
 """The result of a campaign on a foreign store."""
 
 
+@zygotes()
 def run_target_campaign(plan: TargetPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> TargetResult:
     """Run a campaign.
 

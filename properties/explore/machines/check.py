@@ -31,6 +31,7 @@ from tornpage.properties.explore.machines.queue_machine import QueueMachine
 from tornpage.properties.explore.machines.retention_machine import RetentionMachine
 from tornpage.properties.explore.machines.target_machine import TargetMachine
 from tornpage.properties.foreign.trial import is_in_first_open
+from tornpage.properties.foreign.zygote import zygotes
 
 __all__ = ["MACHINES", "PROFILES", "TARGET_PROFILES", "TURN_EXAMPLES_MAX", "CheckResult", "MachineTally", "check"]
 
@@ -107,6 +108,7 @@ CheckResult = CampaignResult[MachineTally, Failure]
 """The result of a campaign of machines; `silent` names what never happened."""
 
 
+@zygotes()
 def check(
     *,
     bug: str,
