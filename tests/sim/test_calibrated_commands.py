@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.sim.made_samples import MADE_MACHINE, made_calibration
 from tornpage.bench.calibration import calibrate
 from tornpage.bench.calibration.snapshot import machine_snapshot
-from tornpage.cli.sim import command
+from tornpage.cli.simulating.sim import command
 from tornpage.sim.device.calibration_file import load, save
 
 SMALL = ("--flush", "sync", "--messages", "500", "--json")

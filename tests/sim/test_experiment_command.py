@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import tornpage.outcomes.experiments
 from tornpage.bench.crashes.frontier import crash_frontier
 from tornpage.cli.report import command as report
-from tornpage.cli.sim import command
+from tornpage.cli.simulating.sim import command
 from tornpage.properties.contract import HarnessError
 from tornpage.reports.pages.simulation_page import build_simulation_page
 from tornpage.sim.experiments.pool import POOL

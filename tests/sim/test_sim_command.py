@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage.cli.sim import command
+from tornpage.cli.simulating.sim import command
 from tornpage.sim import sweep
 
 FIGURES = {

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from tornpage.bench.validation.scores import Observed, score
 from tornpage.bench.validation.validation import Case, Validation
-from tornpage.cli.sim import command
+from tornpage.cli.simulating.sim import command
 from tornpage.outcomes import validating
 from tornpage.outcomes.validating import validate_outcome
 from tornpage.properties.contract import HarnessError

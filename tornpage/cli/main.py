@@ -49,7 +49,7 @@ _COMMANDS = {
     "shrink": "reduce a failing case",
     "sim": "simulate the cost and the risk of flush and preallocation policies",
 }
-_PLACES = {"ask": "nodes.ask", "serve": "nodes.serve"}
+_PLACES = {"ask": "nodes.ask", "serve": "nodes.serve", "sim": "simulating.sim"}
 """The modules of commands that have another name than their command."""
 
 
