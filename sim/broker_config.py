@@ -12,7 +12,15 @@ from tornpage.impl.config.broker_settings import KNOWN, parse_lines, problem_of
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
 from tornpage.sim.scenario import Pool
 
-__all__ = ["KNOWN", "BadBrokerConfig", "BrokerPolicies", "parse_properties", "policies_of", "require_known"]
+__all__ = [
+    "KNOWN",
+    "BadBrokerConfig",
+    "BrokerPolicies",
+    "parse_properties",
+    "policies_of",
+    "require_known",
+    "settings_of",
+]
 
 DEFAULTS: Mapping[str, str] = {
     "flushDiskType": "ASYNC_FLUSH",
@@ -105,6 +113,44 @@ def policies_of(settings: Mapping[str, str]) -> BrokerPolicies:
         raise BadBrokerConfig(str(error)) from error
     file_bytes = _number(chosen, "mappedFileSizeCommitLog")
     return BrokerPolicies(flush, allocation, pool, file_bytes, tuple(notes))
+
+
+def settings_of(
+    flush: FlushPolicy, allocation: AllocationPolicy, pool: Pool | None, *, file_bytes: int
+) -> dict[str, str]:
+    """Return the settings of policies, the inverse of `policies_of`.
+
+    Settings that the policies do not use are left out, and so is the size of a file if it is the default one. Raises
+    ValueError for policies that no settings have.
+    """
+    if allocation.files_ahead != 1 or allocation.warm_up not in (WarmUp.NONE, WarmUp.TOUCH_AND_FORCE):
+        raise ValueError(f"no setting of a broker gives {allocation.name}")
+    settings = {"flushDiskType": flush.flush_disk_type.value}
+    if flush.flush_disk_type is FlushDiskType.ASYNC_FLUSH:
+        settings |= {
+            "flushCommitLogTimed": _word(flush.flush_commit_log_timed),
+            "flushIntervalCommitLog": str(flush.flush_interval_commit_log),
+            "flushCommitLogLeastPages": str(flush.flush_commit_log_least_pages),
+            "flushCommitLogThoroughInterval": str(flush.flush_commit_log_thorough_interval),
+        }
+    settings |= {"transientStorePoolEnable": _word(pool is not None)}
+    if pool is not None:
+        settings |= {
+            "transientStorePoolSize": str(pool.buffers),
+            "commitIntervalCommitLog": str(pool.commit.commit_interval_commit_log),
+            "commitCommitLogLeastPages": str(pool.commit.commit_commit_log_least_pages),
+            "commitCommitLogThoroughInterval": str(pool.commit.commit_commit_log_thorough_interval),
+            "fastFailIfNoBufferInStorePool": _word(pool.fast_fail),
+        }
+    settings |= {"warmMapedFileEnable": _word(allocation.warm_up is not WarmUp.NONE)}
+    if allocation.warm_up is not WarmUp.NONE:
+        settings |= {"flushLeastPagesWhenWarmMapedFile": str(allocation.flush_least_pages_when_warm_mapped_file)}
+    default_bytes = DEFAULTS["mappedFileSizeCommitLog"]
+    return settings | ({} if str(file_bytes) == default_bytes else {"mappedFileSizeCommitLog": str(file_bytes)})
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _pool(chosen: Mapping[str, str]) -> Pool:

@@ -107,6 +107,7 @@ ORDERS = {
         ("fast",),
         ("sweep",),
         ("experiments",),
+        ("choosing",),
     ),
     "peers": (
         ("errors",),

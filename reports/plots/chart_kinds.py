@@ -94,7 +94,7 @@ def _points(panel: Panel, ax: Axes) -> None:
                 clip_on=False,
                 zorder=3,
             )
-            if chart.label:
+            if chart.label and row[chart.label]:
                 labels.setdefault(str(row[chart.label]), at)
     _label(ax, labels)
     ax.set(xlabel=chart.x.title, ylabel=_wrapped(panel.y))

@@ -40,7 +40,7 @@ class Chart:
     | kind | a row is |
     |---|---|
     | lines | a point of the line `series` |
-    | points | a mark with the look of `series`, with `label` beside it |
+    | points | a mark with the look of `series`, with `label` beside it if it is not empty |
     | bars | a bar from 0 to `x`, named by the panel's column; `range_label` describes `low` to `high` beside it |
     | shares | a part `series` of the bar that the panel's column names; the parts of one bar are drawn as shares |
     | cells | a cell of a map; a larger `value` is darker |

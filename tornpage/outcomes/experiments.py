@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from tornpage.sim.device.device import DeviceTimes
     from tornpage.sim.experiments.values import Experiment, Result, Row
 
-__all__ = ["catalogue", "chosen", "device_named", "experiments_outcome", "list_outcome"]
+__all__ = [
+    "TABLE_PREFIX",
+    "catalogue",
+    "chosen",
+    "device_named",
+    "experiment_document",
+    "experiments_outcome",
+    "list_outcome",
+]
 
 TABLE_PREFIX = "experiment-"
 """Prefix of table names; `tornpage report` makes the simulation page for such tables."""
@@ -115,7 +123,11 @@ def experiments_outcome(
     results += [cut_short(each, setup, rows[each.name]) for each in experiments[whole:] if rows[each.name]]
     less = "" if effort == 1 else f" --effort {effort:g}"
     documents = {
-        result.experiment.name: _document(result, place, f"tornpage {again(result.experiment.name)}{less}")
+        result.experiment.name: experiment_document(
+            result,
+            place,
+            f"tornpage {again(result.experiment.name)}{less} --device {result.device} --seed {result.seed}",
+        )
         for place, result in enumerate(results)
     }
     outcome = Outcome(
@@ -139,7 +151,7 @@ def _step(show: Callable[[float, str], None], done: int, name: str, step: str) -
     show(done, f"{name}: {step}")
 
 
-def _document(result: "Result", place: int, command: str) -> dict[str, Any]:
+def experiment_document(result: "Result", place: int, command: str) -> dict[str, Any]:
     """Return the table of a result: rows, where they come from, and how they are drawn."""
     from tornpage.sim.experiments.devices import device_source
 
@@ -150,7 +162,7 @@ def _document(result: "Result", place: int, command: str) -> dict[str, Any]:
         "caption": {
             "source": f"{source}, tornpage {__version__}, device {result.device} ({device_source(result.device)})",
             "seed": result.seed,
-            "command": f"{command} --device {result.device} --seed {result.seed}",
+            "command": command,
         },
         "experiment": {
             "name": experiment.name,

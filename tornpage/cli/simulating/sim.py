@@ -8,6 +8,7 @@ import click
 
 from tornpage.cli import options
 from tornpage.cli.document import emit, refuse
+from tornpage.cli.simulating.choose import choose_command
 from tornpage.outcomes.calibrating import sim_calibrate_outcome
 from tornpage.outcomes.experiments import chosen, device_named, experiments_outcome, list_outcome
 from tornpage.outcomes.simulation_points import DEVICE_MODES, FLUSH_KINDS
@@ -491,5 +492,6 @@ def link_command(directory: str | None, seconds: float, out: str | None, seed: i
     emit(outcome, as_json=as_json, text=text)
 
 
+command.add_command(choose_command)
 command.add_command(experiment_command)
 command.add_command(frontier_command)

@@ -1,0 +1,1 @@
+"""Choose a flush policy for a budget of latency and loss."""
