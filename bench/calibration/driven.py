@@ -42,7 +42,7 @@ from tornpage.sim.workload import ClosedLoop
 __all__ = ["COMMIT_DTYPE", "FLUSH_DTYPE", "RECORD_BYTES", "Driven", "drive", "real_time"]
 
 RECORD_BYTES = 1024
-"""The bytes of each message: the whole record in the log."""
+"""The bytes of each message of a calibration or validation: the whole record in the log."""
 LEAD_NS = 2_000_000
 """From the end of the preparation to the begin of the load."""
 ANSWERS_S = 30.0
@@ -50,7 +50,7 @@ ANSWERS_S = 30.0
 _PR_SET_TIMERSLACK = 29
 _SLEEP_SLACK_NS = 1
 _TOPIC = "TopicDriven"
-_BODY_BYTES = RECORD_BYTES - 122
+_BESIDES_BODY = 122
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,8 +96,9 @@ def drive(directory: str, scenario: Scenario, seed: int) -> Driven:
         scratch(directory) as path,
         MessageStore.open(f"{path}/store", _config(scenario), parts=parts) as store,
     ):
-        message = Message(_TOPIC, random.Random(1).randbytes(_BODY_BYTES))
-        _prepare(store, message)
+        record_bytes = scenario.workload.sizes.largest_bytes
+        message = Message(_TOPIC, random.Random(1).randbytes(record_bytes - _BESIDES_BODY))
+        _prepare(store, message, record_bytes)
         with _undisturbed():
             producer = _Producer(store, message, scenario.answers_after_flush)
             watch.clear()
@@ -245,15 +246,15 @@ def _config(scenario: Scenario) -> MessageStoreConfig:
     )
 
 
-def _prepare(store: MessageStore, message: Message) -> None:
+def _prepare(store: MessageStore, message: Message, record_bytes: int) -> None:
     """Fill the first page, so that load and simulation begin at the same place in a page.
 
     The log also gets its file. Nothing is flushed that the policy leaves: pages that a warm-up has made dirty wait for
     the first flush of the load.
     """
-    for _ in range(PAGE_BYTES // RECORD_BYTES):
+    for _ in range(-(-PAGE_BYTES // record_bytes)):
         result = store.put(message)
-        if result.status is not PutStatus.PUT_OK or result.size_bytes != RECORD_BYTES:
+        if result.status is not PutStatus.PUT_OK or result.size_bytes != record_bytes:
             raise HarnessError(f"a record of {result.size_bytes} bytes was put, {result.status.name}")
 
 

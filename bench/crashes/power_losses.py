@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tornpage.bench.crashes.policies import MESSAGE, store_config
 from tornpage.impl.config.message_store_config import MessageStoreConfig
-from tornpage.impl.message.message import PutStatus
+from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.impl.store import MessageStore
@@ -45,12 +45,18 @@ class Loss:
     answered: int
 
 
-def power_losses(policy: StorePolicy, arrivals_ns: Int64s, crash_at_ns: Sequence[int], file_bytes: int) -> list[Loss]:
-    """Put at the arrivals and cut the power at each moment, in order; return the losses.
+def power_losses(
+    policy: StorePolicy,
+    arrivals_ns: Int64s,
+    crash_at_ns: Sequence[int],
+    file_bytes: int,
+    message: Message = MESSAGE,
+) -> list[Loss]:
+    """Put `message` at the arrivals and cut the power at each moment, in order.
 
-    Every crash is of the same history: the running store continues unaffected.
+    Return the losses.     Every crash is of the same history: the running store continues unaffected.
     """
-    life = _Life(store_config(policy, file_bytes=file_bytes))
+    life = _Life(store_config(policy, file_bytes=file_bytes), message)
     arrivals, position, found = arrivals_ns.tolist(), 0, []
     for crash_ns in crash_at_ns:
         while position < len(arrivals) and arrivals[position] <= crash_ns:
@@ -70,8 +76,9 @@ def power_losses(policy: StorePolicy, arrivals_ns: Int64s, crash_at_ns: Sequence
 class _Life:
     """The store, its clock and its services."""
 
-    def __init__(self, config: MessageStoreConfig) -> None:
+    def __init__(self, config: MessageStoreConfig, message: Message) -> None:
         self._config = config
+        self._message = message
         self._now_ms = BEGIN_MS
         self._services: dict[str, HandDriven] = {}
         self._files = RecordingFiles(EMPTY_DISK, tracker=CompareTracker())
@@ -102,7 +109,7 @@ class _Life:
 
     def put(self) -> None:
         """Put one message and count it if it is answered."""
-        result = self._store.put(MESSAGE)
+        result = self._store.put(self._message)
         if result.status is not PutStatus.PUT_OK:
             raise HarnessError(f"a put was answered {result.status.name}")
         self.record_bytes = result.size_bytes

@@ -27,7 +27,10 @@ US, MS = 1e3, 1e6
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """A policy with its figures, over all seeds; `put_p99_us` and the losses are those of the worst seed."""
+    """The figures of a policy over all its seeds.
+
+    `put_p99_us` and the losses are those of the worst seed.
+    """
 
     policy: StorePolicy
     seeds: int
@@ -100,7 +103,10 @@ def merged(parts: Sequence[Assessed]) -> Assessed:
 
 
 def _losses(trace: Trace, moments: Int64s, crash: str) -> tuple[Int64s, Int64s, Int64s]:
-    """Return the sorted ages (ns), numbers and bytes of acknowledged messages that crashes at the moments lose."""
+    """Return the losses of acknowledged messages at the moments.
+
+    They are ages (ns), numbers and bytes, each sorted.
+    """
     table = losses(trace, moments)
     answered = table[f"{crash}_answered"]
     age = np.where(answered > 0, table[f"{crash}_age_ns"], 0)

@@ -1,4 +1,4 @@
-"""The policies among which a choice is made: the settings of a broker that decide latency and loss."""
+"""The compared policies: settings of a broker that decide latency and loss."""
 
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
 from tornpage.sim.experiments.policies import SYNC, StorePolicy

@@ -1,9 +1,9 @@
 """Choose among assessed policies by a budget.
 
-A policy uses a share of each limit of the budget: its p99 of the allowed p99, its loss of the allowed loss. Its `use` is
-the larger share. A use of at most 1 meets the budget. The smallest use ranks first, because it leaves the most room for
-errors of the prediction. Equal uses are ranked by p99, loss, and flushes. If no policy meets the budget, the first one
-is the nearest.
+A policy uses a share of each limit of the budget: its p99 of the allowed p99, its loss of the allowed loss. Its `use`
+is the larger share. A use of at most 1 meets the budget. The smallest use ranks first, because it leaves the most room
+for errors of the prediction. Equal uses are ranked by the sum of both shares, p99, and flushes. If no policy meets the
+budget, the first one is the nearest.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Budget:
             raise ValueError(f"a p99 of at most {self.put_p99_us:g} us is impossible")
 
     def use(self, assessed: Assessed) -> float:
-        """Return the larger share of the two limits that a policy uses; infinite if it refuses puts."""
+        """Return the larger share of the two limits; infinite if the policy refuses puts."""
         return inf if assessed.put_refused else max(self.p99_use(assessed), self.loss_use(assessed))
 
     def p99_use(self, assessed: Assessed) -> float:
@@ -64,7 +64,10 @@ def choose(assessed: Sequence[Assessed], budget: Budget) -> Choice:
 
 
 def frontier(assessed: Sequence[Assessed]) -> tuple[Assessed, ...]:
-    """Return the policies on the front, fastest first: no other one has a lower p99 and a smaller loss."""
+    """Return the policies on the front, fastest first.
+
+    No other policy has both a lower p99 and a smaller loss than one of these.
+    """
     kept: list[Assessed] = []
     for one in sorted(assessed, key=lambda one: (one.put_p99_us, one.loss_ms)):
         if not one.put_refused and (not kept or one.loss_ms < kept[-1].loss_ms):

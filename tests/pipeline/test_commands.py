@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.pipeline.handmade import copied, overwrite
-from tornpage.cli import audit, campaign, sim
+from tornpage.cli import audit, campaign
+from tornpage.cli.simulating import sim
 from tornpage.outcomes.auditing import engine_for
 from tornpage.pipeline.audit.stores import plan_store
 from tornpage.pipeline.audit.work import open_work

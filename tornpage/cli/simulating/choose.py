@@ -1,9 +1,10 @@
 """`tornpage sim choose`."""
 
+import os
 import re
 import shlex
 from math import isfinite
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -13,12 +14,14 @@ from tornpage.outcomes.simulation_points import DEVICE_MODES
 
 __all__ = ["Span", "choose_command"]
 
+CHECK_SECONDS = 5.0
 
-class Span(click.ParamType):
+
+class Span(click.ParamType[float]):
     """A time with its unit: 10ms, 500us, 1.5s; the value is in ns."""
 
     name = "time"
-    _UNITS = {"us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+    _UNITS: ClassVar = {"us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
     _FORM = re.compile(r"([0-9]*\.?[0-9]+)\s*(us|µs|ms|s)")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -80,6 +83,20 @@ class Span(click.ParamType):
     default=None,
     help="The --out directory of `sim validate` on this disk: the error of its predictions.",
 )
+@click.option("--check", is_flag=True, help="Also run the chosen policy on the real store and cut its power.")
+@click.option(
+    "--check-directory",
+    type=click.Path(),
+    metavar="DIR",
+    default=None,
+    help="With --check: where its files are (--here, else the current directory).",
+)
+@click.option(
+    "--check-seconds",
+    type=options.Seconds(min=0.5, max=3600),
+    default=None,
+    help="With --check: time to run the store (5).",
+)
 @click.option(
     "--file-size",
     type=click.IntRange(min=4096),
@@ -113,22 +130,27 @@ def choose_command(
     device_mode: str | None,
     any_machine: bool,
     validation: str | None,
+    check: bool,
+    check_directory: str | None,
+    check_seconds: float | None,
     file_size: int,
     messages: int | None,
     out: str | None,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Choose the flush policy for a budget of loss and latency, with the lines for broker.conf.
+    """Choose the flush policy for a budget of loss and latency.
 
-    Simulates flush kinds, intervals, pages, the pool and warmed files on the times of a disk. Prints the policies that
-    meet the budget, the one that leaves the most room first, then the frontier and the known errors. Exits with 3 if no
-    policy meets the budget; the nearest one is printed then.
+    Simulates flush kinds, intervals, pages, the pool and warmed files on the times of a disk. Prints the chosen
+    policy with its lines for broker.conf, all policies that meet the budget, the frontier, and the known errors. The
+    policy that leaves the most room ranks first. Exits with 3 if no policy meets the budget; the nearest one is printed
+    then.
 
     \b
     tornpage sim choose --device vm-ext4 --rate 5000 --max-loss 10ms --max-p99 2ms
     tornpage sim choose --here /var/lib/broker --keep disk.calibration --rate 5000 --max-loss 10ms --max-p99 2ms
     tornpage sim choose --device disk.calibration --rate 5000 --body 300 --max-loss 0ms --max-p99 5ms --out choice
+    tornpage sim choose --here . --seconds 20 --rate 1000 --max-loss 20ms --max-p99 2ms --check
     """
     from tornpage.outcomes.choosing.choosing import Load, choose_outcome
 
@@ -138,6 +160,11 @@ def choose_command(
         refuse("--seconds, --keep and --real-time go with --here")
     if here is not None and any_machine:
         refuse("--any-machine goes with a calibration as --device")
+    if not check and (check_directory is not None or check_seconds is not None):
+        refuse("--check-directory and --check-seconds go with --check")
+    place = check_directory or here or "."
+    if check:
+        _require_room(place)
     disk = f"--device {shlex.quote(device)}" if device is not None else f"--here {shlex.quote(here or '')}"
     outcome, text = choose_outcome(
         device=device,
@@ -153,10 +180,19 @@ def choose_command(
         crash=crash,
         share=crash_share,
         validation=validation,
-        check=None,
+        check_directory=place if check else None,
+        check_seconds=CHECK_SECONDS if check_seconds is None else check_seconds,
         again=f"tornpage sim choose {disk} --rate {rate:g} --body {body} --max-loss {max_loss / 1e6:g}ms "
         f"--max-p99 {max_p99 / 1e3:g}us --crash {crash} --crash-share {crash_share:g}",
         out=out,
         seed=seed,
     )
     emit(outcome, as_json=as_json, text=text)
+
+
+def _require_room(place: str) -> None:
+    """Refuse a directory in which no store can be checked."""
+    if not os.path.isdir(place):
+        refuse(f"{place} is no directory; name another --check-directory")
+    if not os.access(place, os.W_OK | os.X_OK):
+        refuse(f"{place} cannot be written to; name another --check-directory")

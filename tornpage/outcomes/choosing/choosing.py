@@ -1,8 +1,8 @@
-"""Run `tornpage sim choose`: calibrate if asked, simulate all policies, and rank them by a budget."""
+"""Run `tornpage sim choose`: calibrate if asked, simulate all policies, rank them."""
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import counted_progress
 from tornpage.outcomes.calibrating import sim_calibrate_outcome
+from tornpage.outcomes.choosing.checking import check_outcome
 from tornpage.outcomes.choosing.sureness import Validated, read_validation, sentences
 from tornpage.outcomes.choosing.texts import choice_table, choice_text, policy_row
 from tornpage.outcomes.experiments import TABLE_PREFIX
@@ -70,7 +71,8 @@ def choose_outcome(
     crash: str,
     share: float,
     validation: str | None,
-    check: Callable[["StorePolicy", Load], dict[str, Any]] | None,
+    check_directory: str | None,
+    check_seconds: float,
     again: str,
     out: str | None,
     seed: int,
@@ -78,7 +80,8 @@ def choose_outcome(
     """Choose a policy; return outcome and text.
 
     `device` is a preset or a calibration, or the disk of the directory `here` is measured for about `seconds` and its
-    calibration kept in `keep`. `check` runs the chosen policy on the real store. `again` is the command without seed.
+    calibration kept in `keep`. With
+    `check_directory` the chosen policy runs there on the real store. `again` is the command without seed.
     """
     from tornpage.sim.choosing.choice import Budget, choose
 
@@ -110,9 +113,18 @@ def choose_outcome(
         return empty, "no policy was simulated"
     choice = choose(assessed, budget)
     checked: dict[str, Any] = {}
-    if check is not None and not interrupted:
+    if check_directory is not None and not interrupted:
         try:
-            checked = check(choice.best.policy, load)
+            checked = check_outcome(
+                check_directory,
+                choice.best.policy,
+                budget,
+                rate_per_s=load.rate_per_s,
+                record_bytes=load.record_bytes,
+                seconds=check_seconds,
+                crash=crash,
+                seed=seed,
+            )
         except KeyboardInterrupt:
             interrupted = True
     how_sure = sentences(choice, found, measured, known, is_preset=measured is None)
@@ -155,7 +167,7 @@ def _device(
     any_machine: bool,
     seed: int,
 ) -> "tuple[DeviceTimes, list[dict[str, Any]], dict[str, float | int] | None]":
-    """Return the device, findings about it, and the figures of its calibration; None for a preset.
+    """Return the device, findings, and the figures of its calibration; None for a preset.
 
     Measures the disk of `here` if it is given.
     """
@@ -231,7 +243,7 @@ def _outcome(
     device: "DeviceTimes",
     checked: dict[str, Any],
     how_sure: Sequence[str],
-    known: Validated | None,
+    known: Mapping[str, Validated] | None,
     findings: list[dict[str, Any]],
     crash: str,
     share: float,

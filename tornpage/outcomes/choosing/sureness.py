@@ -1,4 +1,4 @@
-"""How sure a choice is: the noise of the calibration, the range of the seeds, and the error of a validation."""
+"""Describe how sure a choice is: noise of the calibration, seeds, validation."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,10 @@ CASES = {"sync": "group commit", "timed": "timed", "woken": "woken", "pool": "po
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """The scores of one kind of policy by `tornpage sim validate`: signed shares, predicted over measured."""
+    """The scores of one kind of policy by `tornpage sim validate`.
+
+    Errors are signed shares of the measured value.
+    """
 
     cases: int
     missed: int
@@ -33,7 +36,7 @@ class Validated:
 
 
 def read_validation(directory: str) -> Mapping[str, Validated]:
-    """Return the scores by kind that `tornpage sim validate --out` wrote; refuses other directories."""
+    """Return the scores of `tornpage sim validate --out` by kind; refuses others."""
     path = Path(directory) / "scores.jsonl"
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -39,7 +39,7 @@ def policy_row(one: "Assessed", budget: "Budget", known: Mapping[str, Validated]
 
 
 def choice_text(outcome: Outcome, out: str | None) -> str:
-    """Return the answer first: the policy and its lines, then the table, the frontier, and how sure it is."""
+    """Return the text: policy and lines, then the table, the frontier, how sure."""
     extra, rows = outcome.extra, outcome.extra["rows"]
     budget, load = extra["budget"], extra["load"]
     met = int(outcome.figures["policies_met"])
@@ -79,13 +79,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], *, more: int = 0) -> l
     width = max([len(row["policy"]) for row in rows] + [len(title)]) + 2
     lines = [f"{title:<{width}}" + "".join(f"{name:>{20 if 'loss' in name else 12}}" for name in _COLUMNS)]
     for row in rows:
-        used = (
-            "refuses puts"
-            if row["put_refused"]
-            else "over"
-            if row["budget_used"] is None
-            else f"{row['budget_used']:.0%}"
-        )
+        used = "over" if row["budget_used"] is None else f"{row['budget_used']:,.0%}"
         lines.append(
             f"{row['policy']:<{width}}{_us(row['put_p50_us']):>12}{_us(row['put_p99_us']):>12}"
             f"{_loss(row, 'loss_ms', 'loss_messages'):>20}{_loss(row, 'loss_ms_max', 'loss_messages_max'):>20}"
@@ -98,12 +92,16 @@ def _over(row: Mapping[str, Any], budget: Mapping[str, Any]) -> str:
     """Return by how much a policy exceeds a budget."""
     parts = []
     if row["put_p99_us"] > budget["put_p99_us"]:
-        parts.append(f"its p99 is {row['put_p99_us'] / budget['put_p99_us']:.2g} times the allowed one")
+        parts.append(f"its p99 is {_times(row['put_p99_us'] / budget['put_p99_us'])} times the allowed one")
     if row["loss_ms"] > budget["loss_ms"]:
         parts.append(f"its loss exceeds the allowed one by {_ms(row['loss_ms'] - budget['loss_ms'])}")
     if row["put_refused"]:
         parts.append(f"it refuses {row['put_refused']:,} puts")
     return "; ".join(parts)
+
+
+def _times(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _loss(row: Mapping[str, Any], ms: str, messages: str) -> str:
@@ -123,7 +121,7 @@ def _us(value: float) -> str:
 
 
 def choice_table(outcome: Outcome, *, command: str, is_whole: bool) -> dict[str, Any]:
-    """Return the table that a report draws: p99 against loss, the frontier, and the limits of the budget."""
+    """Return the table that a report draws: p99 against loss, frontier, budget."""
     from tornpage.sim.experiments.values import Axis, Chart, Experiment, Overlay, Result
 
     extra, budget = outcome.extra, outcome.extra["budget"]
