@@ -120,8 +120,8 @@ def settings_of(
 ) -> dict[str, str]:
     """Return the settings of policies, the inverse of `policies_of`.
 
-    Settings that the policies do not use are left out, and so is the size of a file if it is the default one. Raises
-    ValueError for policies that no settings have.
+    Settings that the policies do not use are left out, and so are file size and `syncFlushTimeout` if they are the
+    defaults. Raises ValueError for policies that no settings have.
     """
     if allocation.files_ahead != 1 or allocation.warm_up not in (WarmUp.NONE, WarmUp.TOUCH_AND_FORCE):
         raise ValueError(f"no setting of a broker gives {allocation.name}")
@@ -133,6 +133,8 @@ def settings_of(
             "flushCommitLogLeastPages": str(flush.flush_commit_log_least_pages),
             "flushCommitLogThoroughInterval": str(flush.flush_commit_log_thorough_interval),
         }
+    if str(flush.sync_flush_timeout) != DEFAULTS["syncFlushTimeout"]:
+        settings |= {"syncFlushTimeout": str(flush.sync_flush_timeout)}
     settings |= {"transientStorePoolEnable": _word(pool is not None)}
     if pool is not None:
         settings |= {

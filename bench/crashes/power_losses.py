@@ -54,7 +54,7 @@ def power_losses(
 ) -> list[Loss]:
     """Put `message` at the arrivals and cut the power at each moment, in order.
 
-    Return the losses.     Every crash is of the same history: the running store continues unaffected.
+    Return the losses. Every crash is of the same history: the running store continues unaffected.
     """
     life = _Life(store_config(policy, file_bytes=file_bytes), message)
     arrivals, position, found = arrivals_ns.tolist(), 0, []
