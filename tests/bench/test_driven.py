@@ -38,6 +38,12 @@ def test_the_store_is_asked_for_the_puts_of_the_simulator(group: Driven) -> None
     assert (np.diff(group.end_offset) == RECORD_BYTES).all()
 
 
+def test_records_have_the_size_of_the_scenario(tmp_path: Path) -> None:
+    small = drive(str(tmp_path), replace(TIMED, workload=OpenPoisson(4_000.0, Sizes.of(422)), messages=20), 7)
+    assert (np.diff(small.end_offset) == 422).all()
+    assert small.end_offset[0] == 422 * 11  # the first page is full
+
+
 def test_no_put_begins_before_it_is_due_and_none_while_another_runs(group: Driven) -> None:
     assert (group.began_ns >= group.due_ns).all()
     assert (group.written_ns >= group.began_ns).all()

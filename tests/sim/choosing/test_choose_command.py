@@ -173,9 +173,7 @@ def test_here_measures_first_and_keeps_the_calibration_on_request(
     assert seconds == [7.0, 60.0]
 
 
-def test_the_check_says_by_how_much_the_real_store_misses(
-    run_for_real: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_the_check_says_by_how_much_the_real_store_misses(run_for_real: list[dict[str, Any]], tmp_path: Path) -> None:
     asked = (*PRESET, "--max-loss", "10ms", "--check", "--check-directory", str(tmp_path), "--check-seconds", "2")
     found = document(*asked, "--body", "300")
     assert run_for_real[0]["directory"] == str(tmp_path)
