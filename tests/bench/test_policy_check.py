@@ -1,4 +1,4 @@
-"""Test what a run of the real store counts as lost, and the power cuts of the recorded disk."""
+"""Test the measured loss of the real store, and power cuts of the recorded disk."""
 
 from typing import Any
 
@@ -19,7 +19,10 @@ MS = 1_000_000
 
 
 def driven(scenario: Scenario, answered_ms: list[int], flushes: list[tuple[int, int]], commits: Any = ()) -> Driven:
-    """Return a run of records of 100 bytes; flushes and commits are pairs of end (ms) and records covered."""
+    """Return a run of records of 100 bytes.
+
+    Flushes and commits are pairs of end (ms) and records covered.
+    """
 
     def table(rows: Any) -> Any:
         return np.array([(end * MS, end * MS, 0, 100 * covered) for end, covered in rows], FLUSH_DTYPE)

@@ -1,7 +1,8 @@
-"""Test candidates, assessments and ranks of `sim choose`, with counting row by row and formulas."""
+"""Test candidates, assessments and ranks of `sim choose`, counting row by row."""
 
 from dataclasses import replace
 from math import inf, nan
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ POOL = Pool(2, CommitPolicy(10, 4, 10))
 SLOW = DeviceTimes(name="1 ms a sync", sync=Constant(MS), put_ns=900)
 
 
-def made(name: str, p99_us: float, loss_ms: float, **other: float) -> Assessed:
+def made(name: str, p99_us: float, loss_ms: float, **other: Any) -> Assessed:
     blank = Assessed(
         policy=replace(POLICY, name=name),
         seeds=1,

@@ -1,4 +1,7 @@
-"""Test `tornpage sim choose`: answer, exit codes, run directory, misuse. The store is never measured here."""
+"""Test `tornpage sim choose`: answer, exit codes, run directory, misuse.
+
+The store is never measured here.
+"""
 
 import json
 from collections.abc import Mapping
