@@ -82,7 +82,7 @@ class InodeState:
     def own_latest(self) -> bytearray:
         """Return the content that the process sees, as a copy that may be changed."""
         latest = self.latest()
-        return latest if isinstance(latest, bytearray) else bytearray(latest)
+        return latest if isinstance(latest, bytearray) else bytearray(bytes(latest))  # large content is no sequence
 
     def latest(self) -> bytes | bytearray:
         """Return the content that the process sees."""
