@@ -16,6 +16,7 @@ from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.disk.images import compose
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.disk.sparse import LARGE_BYTES
+from tornpage.properties.program.case import Disk
 
 CONFIG = MessageStoreConfig(
     mapped_file_size_commit_log=LARGE_BYTES + 4096,
@@ -27,7 +28,7 @@ CONFIG = MessageStoreConfig(
 
 
 @pytest.mark.parametrize("disk", ["posix-strict", "kill"])
-def test_a_store_with_a_large_file_opens_after_a_crash(disk: str) -> None:
+def test_a_store_with_a_large_file_opens_after_a_crash(disk: Disk) -> None:
     files = RecordingFiles(EMPTY_DISK, tracker=CompareTracker())
     with MessageStore.open("/store", CONFIG, files=files, clock=lambda: 1_000) as store:
         end = store.put(Message("T", b"body")).size_bytes

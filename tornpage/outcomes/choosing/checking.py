@@ -25,6 +25,7 @@ def check_outcome(
     record_bytes: int,
     seconds: float,
     crash: str,
+    share: float,
     seed: int,
 ) -> dict[str, Any]:
     """Run a policy for some seconds in a directory; return its figures and a verdict."""
@@ -42,34 +43,36 @@ def check_outcome(
                 seconds=seconds,
                 cuts=CUTS,
                 crash=crash,
+                share=share,
                 seed=seed,
                 progress=show,
             )
     except (OSError, StoreError, HarnessError) as error:
         refuse(f"cannot check in {directory}: {error}; name another --check-directory, or a lower --rate")
-    return judged(asdict(found), budget)
+    return judged(asdict(found), budget, share)
 
 
-def judged(figures: dict[str, Any], budget: "Budget") -> dict[str, Any]:
+def judged(figures: dict[str, Any], budget: "Budget", share: float = 1.0) -> dict[str, Any]:
     """Return the figures with `meets` and a sentence.
 
     The loss is the greater one of measurement and cuts.
     """
-    loss_ms = max(figures["loss_ms_max"], figures["cut_loss_ms_max"])
+    loss_ms = max(figures["loss_ms"], figures["cut_loss_ms"])
     over = []
     if figures["put_p99_us"] > budget.put_p99_us:
         over.append(f"the p99 exceeds the limit by {(figures['put_p99_us'] - budget.put_p99_us) / 1e3:.3g} ms")
     if loss_ms > budget.loss_ms:
         over.append(f"the loss exceeds the limit by {loss_ms - budget.loss_ms:.3g} ms")
     cuts = (
-        f"; {figures['cuts']} power cuts of a recorded disk took at most {figures['cut_loss_messages_max']:,} "
-        f"messages, {figures['cut_loss_ms_max']:.3g} ms"
+        f"; {figures['cuts']} power cuts of a recorded disk took at most {figures['cut_loss_messages']:,} "
+        f"messages, {figures['cut_loss_ms']:.3g} ms"
         if figures["cuts"]
         else ""
     )
+    moment = "the worst moment" if share == 1 else f"a share of {share:g} of the moments"
     sentence = (
-        f"{figures['messages']:,} puts, p99 {figures['put_p99_us'] / 1e3:.3g} ms; the worst moment would have taken "
-        f"{figures['loss_messages_max']:,} acknowledged messages, {figures['loss_ms_max']:.3g} ms{cuts}. "
+        f"{figures['messages']:,} puts, p99 {figures['put_p99_us'] / 1e3:.3g} ms; {moment} would have taken at most "
+        f"{figures['loss_messages']:,} acknowledged messages, {figures['loss_ms']:.3g} ms{cuts}. "
         + (f"It does not meet the budget: {' and '.join(over)}." if over else "It meets the budget.")
     )
     return {**figures, "meets": not over, "sentence": sentence}

@@ -123,6 +123,7 @@ def choose_outcome(
                 record_bytes=load.record_bytes,
                 seconds=check_seconds,
                 crash=crash,
+                share=share,
                 seed=seed,
             )
         except KeyboardInterrupt:
@@ -197,7 +198,9 @@ def _device(
         if here is not None:
             findings = [{**finding, "sentence": finding["sentence"].replace(device, f"the calibration of {here}")}
                         for finding in findings]  # fmt: skip
-        return found, findings, {**floors, "calibration_rounds": calibration.rounds}
+        syncs = calibration.samples.syncs["took_ns"]
+        longest = {"syncs": len(syncs), "longest_sync_ms": float(syncs.max()) / 1e6}
+        return found, findings, {**floors, **longest}
 
 
 def _assess_all(

@@ -88,6 +88,11 @@ def sentences(
             f"Even and odd rounds of the calibration differ at the p99 of a sync by up to {noise['noise_p99']:.0%} "
             f"(p50 {noise['noise_p50']:.0%}); no prediction is more exact."
         )
+        waits = "A put that waits for such a sync takes as long" if kind == "sync" else "Such a sync lengthens the loss"
+        said.append(
+            f"The longest of {noise['syncs']:,} measured syncs took {noise['longest_sync_ms']:.3g} ms. {waits}; rare "
+            "syncs of that length may be missing in the simulated load."
+        )
     if known is None:
         said.append(
             "The error of the prediction on this disk is unknown: `tornpage sim validate DIR --out V` measures it, and "
@@ -99,7 +104,8 @@ def sentences(
         found = known[kind]
         said.append(
             f"On {found.cases} validated cases of this kind ({CASES[kind]}) the predicted p99 was off by up to "
-            f"{found.p99_worst:+.0%} (noise floor {found.floor_p99:.0%}); {found.missed} of them missed."
+            f"{found.p99_worst:+.0%} (noise floor {found.floor_p99:.0%}); {found.missed} of them missed. The "
+            f"predicted messages at risk were too low by up to {max(-found.at_risk_lowest, 0.0):.0%}."
         )
         if found.p99_lowest <= -1:
             return said
