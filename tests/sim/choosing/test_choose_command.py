@@ -176,6 +176,16 @@ def test_here_measures_first_and_keeps_the_calibration_on_request(
     assert seconds == [7.0, 60.0]
 
 
+def test_an_interrupted_measurement_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = calibrate.Calibrated(made_calibration(snapshot=here()), True)
+    monkeypatch.setattr(calibrate, "calibrate", lambda *_, **__: found)
+    kept = tmp_path / "disk"
+    result = call("--here", str(tmp_path), "--keep", str(kept), *QUICK, "--max-loss", "10ms")
+    assert result.exit_code != 0
+    assert "chosen" not in result.stdout
+    assert load(kept).rounds == 8
+
+
 def test_the_check_says_by_how_much_the_real_store_misses(run_for_real: list[dict[str, Any]], tmp_path: Path) -> None:
     asked = (*PRESET, "--max-loss", "10ms", "--check", "--check-directory", str(tmp_path), "--check-seconds", "2")
     found = document(*asked, "--body", "300")

@@ -178,7 +178,7 @@ def _device(
     with ExitStack() as stack:
         if here is not None:
             made = keep or os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "disk.calibration")
-            sim_calibrate_outcome(
+            calibrated, _ = sim_calibrate_outcome(
                 directory=here,
                 seconds=seconds,
                 modes=[mode or "mmap"],
@@ -187,6 +187,8 @@ def _device(
                 overwrite=False,
                 seed=seed,
             )
+            if calibrated.interrupted:
+                raise KeyboardInterrupt
             device = made
         assert device is not None
         [found], findings = devices_of([device], mode=mode if device not in PRESETS else None, any_machine=any_machine)
