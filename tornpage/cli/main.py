@@ -27,7 +27,7 @@ _COMMANDS = {
     "audit": "check a store: commit log, queues and index (Spark only for very large ones)",
     "bench": "measure store, recovery, crash lab and simulator on this machine",
     "board": "test real stores against what they promise",
-    "bugs": "list, show and score planted bugs; list known defects of RocketMQ",
+    "bugs": "list, show and score planted bugs; mutants; defects of RocketMQ",
     "campaign": "run explore over seed ranges in Spark tasks, results as Parquet",
     "check": "compare a store with the model, with Hypothesis machines",
     "completion": "print the script for TAB completion in a shell",
