@@ -71,7 +71,7 @@ class Checkout:
 
 
 INHERITED = {"ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "PYTHON"}
-TESTS = "-P -m pytest"
+TESTS = "-P -m pytest -m not deep and not slow"
 
 
 @pytest.fixture
