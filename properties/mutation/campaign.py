@@ -25,7 +25,7 @@ from tornpage.properties.mutation.trials import (
 )
 from tornpage.properties.mutation.unit_tests import UNIT_TESTS, run_unit_tests
 
-__all__ = ["MutationPlan", "TrialsDone", "try_mutants"]
+__all__ = ["MutationPlan", "TrialsDone", "settled", "try_mutants"]
 
 _WALL_OF_CPU_MAX = 20
 """Seconds of the wall clock that one processor second may take before a trial counts as hung."""
@@ -151,14 +151,24 @@ def try_mutants(
     with closing(pool.results()) as results:
         for key, made in results:
             row = _lost(key, plan, made) if isinstance(made, Died) else made
-            if row.token and row.end == "killed" and not confirm(row):
-                row = replace(row, end="unconfirmed", why="the original breaks the promise as well")
-            if row.strategy == TRACE and row.end == "different" and row.digest == _original():
-                row = replace(row, end="same")
+            row = settled(row, confirm=confirm, original=_original)
             kept.add(row)
             queue.rows[row.key] = row
             queue.running.discard(key)
             tell()
+
+
+def settled(row: MutantRow, *, confirm: Callable[[MutantRow], bool], original: Callable[[], str]) -> MutantRow:
+    """Return a row after the comparison with the original store.
+
+    A broken promise that the original breaks as well is unconfirmed. A trace that equals that of the original is the
+    same.
+    """
+    if row.token and row.end == "killed" and not confirm(row):
+        return replace(row, end="unconfirmed", why="the original breaks the promise as well")
+    if row.strategy == TRACE and row.end == "different" and row.digest == original():
+        return replace(row, end="same")
+    return row
 
 
 @lru_cache(maxsize=1)

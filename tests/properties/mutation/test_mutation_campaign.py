@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tornpage.properties.campaign.resume import ResumeRows
-from tornpage.properties.mutation.campaign import MutationPlan, TrialsDone, judge_mutants, try_mutants
+from tornpage.properties.mutation.campaign import MutationPlan, TrialsDone, judge_mutants, settled, try_mutants
 from tornpage.properties.mutation.confirming import original_keeps
 from tornpage.properties.mutation.mutants import Mutant, mutant_of
 from tornpage.properties.mutation.trials import TRACE, MutantEnd, MutantRow
@@ -86,3 +86,15 @@ def test_mutant_without_a_sync_is_killed_and_the_next_strategy_is_not_needed() -
     assert [(each.strategy, each.end) for each in kept.rows] == [("random", "killed")]
     assert judge_mutants(one, kept.rows)[0].verdict == "killed"
     assert (done[-1].done, done[-1].killed) == (1, 1)
+
+
+def test_broken_promise_counts_only_if_the_original_keeps_it() -> None:
+    found = replace(row("a", "machine", "killed"), token="tp1-x")
+    assert settled(found, confirm=lambda _: True, original=str).end == "killed"
+    assert settled(found, confirm=lambda _: False, original=str).end == "unconfirmed"
+
+
+def test_trace_of_the_original_is_the_same_and_another_one_is_not() -> None:
+    found = replace(row("a", TRACE, "different"), digest="one")
+    assert settled(found, confirm=lambda _: True, original=lambda: "one").end == "same"
+    assert settled(found, confirm=lambda _: True, original=lambda: "two").end == "different"
