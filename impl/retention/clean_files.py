@@ -99,8 +99,10 @@ class CleanFiles:
                 deleted += 1
                 if deleted == DELETE_FILES_BATCH_MAX:
                     break
-                if self._commit_log.wants_deletion(clock_ms=clock_ms, urgent=room.urgent):
-                    now_ms = yield self._policy.delete_commit_log_files_interval
+                # A file that may be deleted only now, by a flush meanwhile, is left to the next run: it had no pause.
+                if not self._commit_log.wants_deletion(clock_ms=clock_ms, urgent=room.urgent):
+                    break
+                now_ms = yield self._policy.delete_commit_log_files_interval
             if room.wants_deletion and not deleted:
                 _LOG.warning("disk_needs_room deleted=0 remedy='give it room or lower file_reserved_time'")
         self._commit_log.retry_hanging(now_ms)

@@ -12,6 +12,7 @@ from tests.support.impl.retained import HOUR_MS, NIGHT_MS, NOON_MS, Retained
 from tests.support.impl.stores import MESSAGE, FaultyFiles, SetClock, caught_up, config_of, open_store
 from tornpage.impl.errors import BufferReleased, StoreClosed
 from tornpage.impl.message.message import GetStatus
+from tornpage.impl.retention.clean_commit_log import CleanCommitLog
 from tornpage.impl.retention.clean_files import CleanFiles
 from tornpage.impl.service.running_flags import RunningFlag
 
@@ -91,6 +92,17 @@ def test_ten_files_go_in_a_run(tmp_path: Path) -> None:
     assert kept.clean(at_ms=LATER_MS) == [100] * 9 + [100, 10_000]  # the last but one after a file of the queue
     assert len(kept.log) == 4
     assert kept.clean() == [100, 100, 10_000]
+
+
+def test_file_that_may_go_only_after_the_decision_waits_for_the_next_run(
+    kept: Retained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flush between the decision and the deletion let two files go without the pause (a mutant trial found it)."""
+    with monkeypatch.context() as patch:
+        patch.setattr(CleanCommitLog, "wants_deletion", lambda *_, **__: False)
+        assert kept.clean(at_ms=LATER_MS) == [10_000]
+    assert kept.log == [1024, 2048, 3072]
+    assert kept.clean(at_ms=LATER_MS + 10_000) == [100, 10_000]
 
 
 @pytest.mark.parametrize(("percent", "left"), [(75, 4), (76, 4), (85, 4), (86, 1), (91, 1)])
