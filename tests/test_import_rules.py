@@ -118,7 +118,8 @@ ORDERS = {
         ("exhausting", "exploring", "shrinking"),
     ),
     "pipeline": (
-        ("readers", "rows", "spark"),
+        ("spark",),
+        ("readers", "rows"),
         ("audit", "campaign", "sweep"),
         ("repairing",),
     ),

@@ -19,27 +19,31 @@ from tornpage.pipeline.audit.index_joins import index_suspicions_of
 from tornpage.pipeline.audit.queue_joins import suspicions_of
 from tornpage.pipeline.audit.reused_joins import reused_topics_of, without_reused_topics
 from tornpage.pipeline.audit.reused_topics import reused_finding
-from tornpage.pipeline.audit.stores import StorePlan, facts_of
+from tornpage.pipeline.audit.stores import StoreFacts, StorePlan, facts_of
 from tornpage.pipeline.audit.suspicions import Suspicion
-from tornpage.pipeline.audit.work import Outline, do_task, outlines, plan_tasks
+from tornpage.pipeline.audit.work import (
+    Comparison,
+    Outline,
+    do_task,
+    keep_comparison,
+    kept_comparison,
+    outlines,
+    plan_tasks,
+)
 from tornpage.pipeline.rows.parquet_rows import TABLES
 from tornpage.pipeline.rows.schemas import ddl
-from tornpage.pipeline.spark.agreement import differing, missing_module, versions
+from tornpage.pipeline.spark.agreement import differing, missing_module, require_seen, unseen, versions
 from tornpage.pipeline.spark.jobs import reason_of, spark_failures
-from tornpage.pipeline.spark.session import SparkUnavailable
+from tornpage.pipeline.spark.session import JobFailed, SparkUnavailable, kept_log
 from tornpage.pipeline.spark.watching import Stage, unwatched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["JobFailed", "JoinedAudit", "audit_each", "audit_joined"]
+__all__ = ["JoinedAudit", "audit_each", "audit_joined"]
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
-
-
-class JobFailed(SparkUnavailable):
-    """A job of Spark failed, for example because a disk was full or an executor died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class JoinedAudit:
 def audit_each(spark: SparkSession, plans: Sequence[StorePlan], stage: Stage = unwatched) -> list[StoreAudit]:
     """Audit stores in tasks, each whole in the memory of one worker."""
     stage("stores", len(plans))
-    return _in_tasks(spark, list(plans), audit_plan)
+    return _in_tasks(spark, list(plans), audit_plan, _stores(plans))
 
 
 def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path, stage: Stage = unwatched) -> JoinedAudit:
@@ -61,31 +65,28 @@ def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path, st
     tasks = [task for plan in plans for task in plan_tasks(plan)]
     started = time.perf_counter()
     stage("reading", len(tasks))
-    done = _in_tasks(spark, tasks, lambda task: do_task(task, work))
+    done = _in_tasks(spark, tasks, lambda task: do_task(task, work), [*_stores(plans), work])
     read = time.perf_counter()
     found = outlines(work, tasks)
     outline = [found.get(plan.number, Outline([], [], [])) for plan in plans]
     facts = [facts_of(plan, each.log, each.queues) for plan, each in zip(plans, outline, strict=True)]
+    comparison = kept_comparison(work, tasks, facts)
+    is_kept = comparison is not None
+    if comparison is None:
+        try:
+            comparison = _compared(spark, {name: _table(spark, work, name) for name in TABLES}, plans, facts, stage)
+        except spark_failures() as error:
+            raise _one_line(error) from error
+        keep_comparison(comparison, work, tasks, facts)
+    for number, topic, offset in comparison.reused:
+        at = [plan.number for plan in plans].index(number)
+        facts[at].findings.append(reused_finding(plans[at].name, topic, offset))
     suspicions: dict[int, list[Suspicion]] = defaultdict(list)
     index: dict[int, list[IndexSuspicion]] = defaultdict(list)
-    try:
-        tables = {name: _table(spark, work, name) for name in TABLES}
-        if any(plan.has_queues for plan in plans):
-            stage("comparing queues", 0)
-            queue_suspicions = suspicions_of(spark, tables, plans, facts)
-            if reused := reused_topics_of(tables, queue_suspicions):
-                for (number, topic), offset in sorted(reused.items()):
-                    at = [plan.number for plan in plans].index(number)
-                    facts[at].findings.append(reused_finding(plans[at].name, topic, offset))
-                kept = without_reused_topics(tables, reused)
-                queue_suspicions = suspicions_of(spark, kept, plans, facts)
-            for queue_suspicion in queue_suspicions:
-                suspicions[queue_suspicion.store].append(queue_suspicion)
-        stage("comparing the index", 0)
-        for index_suspicion in index_suspicions_of(spark, tables, plans, facts):
-            index[index_suspicion.store].append(index_suspicion)
-    except spark_failures() as error:
-        raise _one_line(error) from error
+    for queue_suspicion in comparison.queues:
+        suspicions[queue_suspicion.store].append(queue_suspicion)
+    for index_suspicion in comparison.index:
+        index[index_suspicion.store].append(index_suspicion)
     audits = [
         audited(plan, fact, each.queues, each.index, suspicions[plan.number], index[plan.number])
         for plan, fact, each in zip(plans, facts, outline, strict=True)
@@ -95,25 +96,55 @@ def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path, st
         "join_s": time.perf_counter() - read,
         "tasks": len(tasks),
         "tasks_done_before": done.count(False),
+        "joins_done_before": int(is_kept),
     }
     return JoinedAudit(audits, figures)
 
 
+def _compared(
+    spark: SparkSession,
+    tables: dict[str, DataFrame],
+    plans: Sequence[StorePlan],
+    facts: Sequence[StoreFacts],
+    stage: Stage,
+) -> Comparison:
+    """Join log, queues and index of all stores."""
+    queues: list[Suspicion] = []
+    reused: dict[tuple[int, str], int] = {}
+    if any(plan.has_queues for plan in plans):
+        stage("comparing queues", 0)
+        queues = suspicions_of(spark, tables, plans, facts)
+        reused = reused_topics_of(tables, queues)
+        if reused:
+            queues = suspicions_of(spark, without_reused_topics(tables, reused), plans, facts)
+    stage("comparing the index", 0)
+    index = index_suspicions_of(spark, tables, plans, facts)
+    return Comparison(queues, index, [(number, topic, at) for (number, topic), at in sorted(reused.items())])
+
+
 def _one_line(error: Exception) -> SparkUnavailable:
-    """Return the cause of a failed job, and its remedy."""
-    if (other := missing_module(error)) is not None:
+    """Return the cause of a failed job, where its log is, and the remedy."""
+    if (other := missing_module(error) or unseen(error)) is not None:
         return other
-    return JobFailed(f"the job failed: {reason_of(error)}; with --work and --resume the next one goes on from there")
+    log = kept_log()
+    place = "" if log is None else f"; the log of Spark's Java process is {log}"
+    return JobFailed(f"the job failed: {reason_of(error)}{place}; with --work and --resume the next run continues it")
 
 
 def _table(spark: SparkSession, work: Path, name: str) -> DataFrame:
     return spark.read.schema(ddl(TABLES[name])).parquet(str(work / name))
 
 
-def _in_tasks(spark: SparkSession, tasks: list[Task], do: Callable[[Task], Answer]) -> list[Answer]:
+def _stores(plans: Sequence[StorePlan]) -> list[Path]:
+    return [plan.view.store_dir for plan in plans]
+
+
+def _in_tasks(
+    spark: SparkSession, tasks: list[Task], do: Callable[[Task], Answer], places: Sequence[Path] = ()
+) -> list[Answer]:
     """Run each task in a worker, one Spark task each; return the answers in order.
 
-    Raises VersionsDiffer.
+    Raises VersionsDiffer, PathUnseen if a worker does not see one of the directories `places`, and JobFailed.
     """
     if not tasks:
         return []
@@ -121,6 +152,7 @@ def _in_tasks(spark: SparkSession, tasks: list[Task], do: Callable[[Task], Answe
 
     def run(numbers: Iterable[int]) -> Iterator[tuple[int, Any]]:
         todo, expected = planned.value
+        require_seen(places)
         for number in numbers:
             mine = versions()
             yield (number, do(todo[number])) if differing(mine, expected) is None else (-1, mine)

@@ -95,10 +95,11 @@ def plan_store(
     """Read the directories of a store.
 
     `file_bytes` is the configured size of a log file, and `slots` the number of slots of an index file. They are used
-    where they cannot be seen. Raises properties.inspect.InspectError, in one line, if there is no store.
+    where they cannot be seen. The plan has absolute paths, because workers of Spark have working directories of their
+    own; `name` is the path as it was given. Raises properties.inspect.InspectError, in one line, if there is no store.
     """
     inspect_store(path, limit=0, whole=False, file_bytes=file_bytes)
-    directory, name = Path(path), os.fsencode(path).decode("utf-8", "replace")
+    directory, name = Path(os.path.abspath(path)), os.fsencode(path).decode("utf-8", "replace")
     view = look(directory, file_bytes=file_bytes)
     has_queues = (directory / "consumequeue").is_dir() and bool(view.files)
     files, strays, closed = list_queues(directory) if has_queues else ([], [], [])

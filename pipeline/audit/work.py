@@ -2,11 +2,13 @@
 
     <work>/<table>/<task>.parquet    records, wanted, keys, units, entries (`pipeline.rows.parquet_rows`)
     <work>/done/<task>.json          request and outline of a task, sizes and times of its files; written last
+    <work>/compared.json             what the joins found, and of which rows and code; written after them
 
 Each task reads some files of one store and writes its rows itself, batch by batch. A resumed run skips a task that is
 done, has the same request, and whose files are unchanged (`resume`). The request includes where the log begins, which
 topics were deleted and how many slots an index has, since these change the rows of equal bytes. A task that dies leaves
-nothing that looks done. Rows of tasks that are no longer planned are removed.
+nothing that looks done. Rows of tasks that are no longer planned are removed. The joins are repeated only if rows, the
+facts of the stores, or the code differ.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tornpage.pipeline.audit.stores import StorePlan
+from tornpage.pipeline.audit.index_compare import IndexSuspicion
+from tornpage.pipeline.audit.stores import StoreFacts, StorePlan
+from tornpage.pipeline.audit.suspicions import Suspicion
 from tornpage.pipeline.rows.columns import LogBatch, QueueNumbers
 from tornpage.pipeline.rows.index_reading import IndexPartition, IndexRow, read_index
 from tornpage.pipeline.rows.log_reading import read_log
@@ -35,16 +39,21 @@ from tornpage.pipeline.rows.parquet_rows import (
     wanted_batch,
 )
 from tornpage.pipeline.rows.queue_reading import read_queue
+from tornpage.pipeline.spark.agreement import versions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Outline", "WorkError", "WorkTask", "do_task", "open_work", "outlines", "plan_tasks"]
+__all__ = [
+    "Comparison", "Outline", "WorkError", "WorkTask", "do_task", "keep_comparison", "kept_comparison", "open_work",
+    "outlines", "plan_tasks",
+]  # fmt: skip
 
 TASK_BYTES = 32 << 20
 """One task reads small files of a store until they have this many bytes together."""
 
 _FORMAT = 1
+_COMPARED = "compared.json"
 _ROWS = {"log": LogRow, "queue": QueueRow, "index": IndexRow}
 Part = LogPartition | QueuePartition | IndexPartition
 
@@ -89,6 +98,19 @@ class Outline:
     index: list[IndexRow]
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the joins of all stores found.
+
+    `reused` names topics that were deleted and created again: number of the store, topic, and the physical offset of
+    the first record of the new topic.
+    """
+
+    queues: list[Suspicion]
+    index: list[IndexSuspicion]
+    reused: list[tuple[int, str, int]]
+
+
 def plan_tasks(plan: StorePlan) -> list[WorkTask]:
     """Return the tasks of one store: a log file each, small files together."""
     kinds: dict[str, Sequence[Part]] = {"log": plan.log_parts, "queue": plan.queue_parts, "index": plan.index.readable}
@@ -126,7 +148,7 @@ def open_work(directory: Path, plans: Sequence[StorePlan], *, resume: bool, over
             if not (resume or overwrite):
                 raise WorkError(f"{directory} has rows of an audit; give --resume, --overwrite or another directory")
             if overwrite:
-                for name in (*TABLES, "done", said.name):
+                for name in (*TABLES, "done", _COMPARED, said.name):
                     _remove(directory / name)
             elif json.loads(said.read_text()) != stores:
                 raise WorkError(f"{directory} has rows of other stores or of another version; give --overwrite")
@@ -181,6 +203,36 @@ def outlines(directory: Path, tasks: Sequence[WorkTask]) -> dict[int, Outline]:
         kept: dict[str, list[Any]] = {"log": outline.log, "queue": outline.queues, "index": outline.index}
         kept[task.kind] += [_ROWS[task.kind](*row) for row in rows]
     return found
+
+
+def keep_comparison(
+    comparison: Comparison, directory: Path, tasks: Sequence[WorkTask], facts: Sequence[StoreFacts]
+) -> None:
+    """Write what the joins found, and a digest of what it depends on. Raises OSError."""
+    document = {"of": _digest(directory, tasks, facts), **asdict(comparison)}
+    with whole(directory / _COMPARED) as unfinished:
+        unfinished.write_text(json.dumps(document))
+
+
+def kept_comparison(directory: Path, tasks: Sequence[WorkTask], facts: Sequence[StoreFacts]) -> Comparison | None:
+    """Return what earlier joins found on these rows with this code, or None without them."""
+    said = _marker(directory / _COMPARED)
+    if said.get("of") != _digest(directory, tasks, facts):
+        return None
+    return Comparison(
+        [Suspicion(**each) for each in said["queues"]],
+        [IndexSuspicion(**each) for each in said["index"]],
+        [(number, topic, at) for number, topic, at in said["reused"]],
+    )
+
+
+def _digest(directory: Path, tasks: Sequence[WorkTask], facts: Sequence[StoreFacts]) -> str:
+    """Return a digest of the finished tasks, of the facts about the stores, and of the code."""
+    digest = hashlib.sha256(repr(sorted(versions().items())).encode())
+    for task in tasks:
+        digest.update((directory / "done" / f"{task.name}.json").read_bytes())
+    digest.update(repr(facts).encode(errors="surrogateescape"))
+    return digest.hexdigest()
 
 
 def _marker(done: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from tornpage.pipeline.readers.problems import Problem
 from tornpage.pipeline.readers.queue_reader import read_queue
 from tornpage.pipeline.readers.small_readers import read_checkpoint_file, read_headers, read_index
 from tornpage.pipeline.readers.tables import FORMATS, arrow_schema
+from tornpage.pipeline.spark.agreement import require_seen
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -22,7 +23,11 @@ _BATCH_PROBLEMS = 4096
 
 
 def read_task(task: tuple[Part, ...], ask: Ask) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a task's parts, in order. No content of a store raises an error."""
+    """Yield the batches of a task's parts, in order. No content of a store raises an error.
+
+    Raises PathUnseen if this process does not see the directory of a store.
+    """
+    require_seen({part.store for part in task if not isinstance(part, Said)})
     problems: list[Problem] = []
     for part in task:
         for found in _read(part, ask):

@@ -7,6 +7,8 @@ and columns (option `columns`). A load may name several stores. For bulk work `r
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,7 +28,14 @@ __all__ = ["CheckpointSource", "CommitLogSource", "ConsumeQueueSource", "IndexSo
 
 
 def register(spark: SparkSession) -> None:
-    """Register the four formats in a session."""
+    """Register the four formats in a session.
+
+    A session on this machine that was started without PYSPARK_PYTHON would run the `python3` of the PATH, which need
+    not have this package. From now on its workers run this interpreter.
+    """
+    context = spark.sparkContext
+    if "PYSPARK_PYTHON" not in os.environ and context.master.startswith("local"):
+        context.pythonExec = sys.executable
     for source in (CommitLogSource, ConsumeQueueSource, IndexSource, CheckpointSource):
         spark.dataSource.register(source)
 

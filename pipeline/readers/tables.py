@@ -31,7 +31,7 @@ class TableColumn(NamedTuple):
 
 _Columns = Mapping[str, TableColumn]
 
-_STORE = TableColumn("string", "", "store directory, as it was named")
+_STORE = TableColumn("string", "", "store directory, as an absolute path")
 _FILE = TableColumn("string", "", "file, relative to the store directory", False)
 _OFFSET_OF_RECORD = TableColumn("bigint", "bytes from the start of the log", "physical offset of the record")
 

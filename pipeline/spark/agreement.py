@@ -1,18 +1,24 @@
-"""Compare the code of driver and workers: rows depend on it, so both must run the same."""
+"""Compare the code and the directories of driver and workers.
+
+Rows depend on the code, so both must run the same. A worker of a cluster has a file system of its own: a directory that
+it does not see must never become a finding about a store.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from tornpage.pipeline.spark.session import SparkUnavailable
 
-__all__ = ["VersionsDiffer", "differing", "missing_module", "versions"]
+__all__ = ["PathUnseen", "VersionsDiffer", "differing", "missing_module", "require_seen", "unseen", "versions"]
 
 _ROOMS = ("impl", "model", "pipeline", "properties", "sim")
 """The code that tasks run."""
@@ -21,6 +27,10 @@ _PACKAGES = ("tornpage", "numpy", "pyarrow")
 
 class VersionsDiffer(SparkUnavailable):
     """Driver and workers run different versions; the message is one line with the remedy."""
+
+
+class PathUnseen(SparkUnavailable):
+    """A worker does not see a directory; the message is one line with the remedy."""
 
 
 @cache
@@ -60,6 +70,20 @@ def missing_module(error: BaseException) -> VersionsDiffer | None:
     if not names:
         return None
     return VersionsDiffer(f"workers have no module {names[-1]}; install there what is installed here")
+
+
+def require_seen(directories: Iterable[str | os.PathLike[str]]) -> None:
+    """Raise PathUnseen if this process does not see one of these absolute directories."""
+    for directory in directories:
+        if not os.path.isdir(directory):
+            here = f"the worker on {socket.gethostname()}"
+            raise PathUnseen(f"{here} does not see the directory {directory}; put it where all workers see it")
+
+
+def unseen(error: BaseException) -> PathUnseen | None:
+    """Return the error of a job whose worker did not see a directory, or None."""
+    found = re.search(r"PathUnseen: (the worker on .+)", str(error))
+    return None if found is None else PathUnseen(found[1])
 
 
 def _digest() -> str:

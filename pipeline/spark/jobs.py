@@ -32,7 +32,9 @@ _DEATHS = (
     (re.compile(r"ExecutorLostFailure"), "its executor was lost"),
 )
 
-_REASON = re.compile(r"(?:Caused by: )?([\w.]*(?:Error|Exception): .+)")
+_REASON = re.compile(r"(?:: |Caused by: )?([\w.$]*(?:Error|Exception): .+)")
+_OUTER = ("SparkException: Job aborted", "Py4J", "SparkException: Exception thrown in")
+"""Parts of errors that only say that something failed."""
 
 Piece = TypeVar("Piece")
 Answer = TypeVar("Answer")
@@ -91,13 +93,18 @@ def spark_failures() -> tuple[type[Exception], ...]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason of a failed job in one line, without tracebacks."""
+    """Return the reason of a failed job in one line, without tracebacks.
+
+    It is the cause of all others. An error of Spark that only says that something failed counts if there is no other.
+    """
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
         return f"the Java process of Spark has ended or does not answer ({type(error).__name__})"
     lines = str(error).strip().splitlines() or [type(error).__name__]
     reasons = (_REASON.fullmatch(line) for line in lines)
     told = [found[1] for found in reasons if found is not None]
-    return next((each for each in told if "SparkException" not in each and "Py4J" not in each), lines[0])[:300]
+    causes = [each for each in told if not any(part in each for part in _OUTER)]
+    plain = [each for each in causes if "SparkException" not in each]
+    return next(iter([*plain[:1], *causes[-1:], *told[-1:]]), lines[0])[:300]
 
 
 def _task(do: Callable[[Piece], Answer], wanted: Mapping[str, str], piece: Piece) -> Answer | Death | _Other:

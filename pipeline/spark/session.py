@@ -9,6 +9,7 @@ directory. Files of finished tasks survive a killed driver.
       JavaMissing          no Java, or one that is too old
       PysparkMissing       pyspark, pyarrow or pandas is not installed
       SessionFailed        Java is there, and still no session: a bad master, no memory
+      JobFailed            a job of a session failed: a full disk, an executor that died
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
 __all__ = [
     "JAVA_VERSION_MIN",
     "JavaMissing",
+    "JobFailed",
     "PysparkMissing",
     "SessionFailed",
     "SparkUnavailable",
+    "kept_log",
     "require_java",
     "require_packages",
     "spark_session",
@@ -50,6 +53,7 @@ _MASTER_TIMEOUT_S = 10.0
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """Arrow checks bounds and nulls of each value; Spark reads existing rows and checks nulls."""
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LOG = "jvm.log"
 HOME = str(Path(__file__).absolute().parents[3])
 """Directory that holds the package tornpage, in a checkout and in an installation."""
 
@@ -70,6 +74,10 @@ class PysparkMissing(SparkUnavailable):
 
 class SessionFailed(SparkUnavailable):
     """Spark could not start with these settings."""
+
+
+class JobFailed(SparkUnavailable):
+    """A job of Spark failed, for example because a disk was full or an executor died."""
 
 
 def require_java() -> int:
@@ -125,13 +133,53 @@ def spark_session(
     builder = SparkSession.builder.appName(app).master(master)
     for name, value in _settings(master, scratch, shuffle_partitions, driver_memory, short).items():
         builder = builder.config(name, value)
-    log = os.path.join(scratch, "jvm.log")
+    log = os.path.join(scratch, _LOG)
+    _scratch.append(scratch)
     try:
         with _standard_error_to(log), interruptible_start(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _quiet(builder.getOrCreate())
+            return _without_remains(_quiet(builder.getOrCreate()), master)
     except Exception as error:
         raise SessionFailed(f"Spark does not start with master {master!r}: {_reason(error, log)}") from error
+
+
+_scratch: list[str] = []
+"""The scratch directories of the sessions of this process, the last one of the running session."""
+
+
+def kept_log() -> str | None:
+    """Copy the log of the Java process to a file that outlives the session; return its path.
+
+    Returns None if nothing was logged, or if the copy cannot be written.
+    """
+    if not _scratch:
+        return None
+    log = Path(_scratch[-1]) / _LOG
+    try:
+        if not log.stat().st_size:
+            return None
+        descriptor, path = tempfile.mkstemp(prefix="tornpage-spark-", suffix=".log")
+        with os.fdopen(descriptor, "wb") as copy, log.open("rb") as source:
+            shutil.copyfileobj(source, copy)
+    except OSError:
+        return None
+    return path
+
+
+def _without_remains(session: SparkSession, master: str) -> SparkSession:
+    """Remove what executors of a `local-cluster` leave in the installation of Spark."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    if not master.startswith("local-cluster"):
+        return session
+    remains, stop = Path(_find_spark_home()) / "work" / session.sparkContext.applicationId, session.stop
+
+    def stop_and_remove() -> None:
+        stop()
+        shutil.rmtree(remains, ignore_errors=True)
+
+    session.stop = stop_and_remove  # type: ignore[method-assign]
+    return session
 
 
 def _quiet(session: SparkSession) -> SparkSession:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tornpage.pipeline.spark.agreement import differing, missing_module, versions
+from tornpage.pipeline.spark.agreement import PathUnseen, differing, missing_module, require_seen, unseen, versions
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,12 @@ def test_what_a_worker_lacks_is_named() -> None:
     said = missing_module(RuntimeError("… ModuleNotFoundError: No module named 'pipeline'\n …"))
     assert str(said) == "workers have no module pipeline; install there what is installed here"
     assert missing_module(RuntimeError("Python worker exited unexpectedly")) is None
+
+
+def test_directory_that_a_worker_does_not_see_is_named_with_its_remedy(tmp_path: Path) -> None:
+    require_seen([tmp_path])
+    with pytest.raises(PathUnseen, match=r"^the worker on \S+ does not see the directory .*/gone; put") as caught:
+        require_seen([tmp_path, tmp_path / "gone"])
+    job = RuntimeError(f"Job aborted\ntornpage.pipeline.spark.agreement.PathUnseen: {caught.value}\n\tat x.Java")
+    assert str(unseen(job)) == str(caught.value)
+    assert unseen(RuntimeError("Python worker exited unexpectedly")) is None

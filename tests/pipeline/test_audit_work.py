@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -11,13 +12,15 @@ from unittest.mock import Mock
 import pytest
 
 from tests.support.pipeline.handmade import copied, overwrite, write_deleted
-from tornpage.pipeline.audit.audit_spark import JobFailed, _in_tasks, _one_line, audit_each
+from tornpage.pipeline.audit.audit_spark import _in_tasks, _one_line, audit_each
 from tornpage.pipeline.audit.store_rows import read_store
-from tornpage.pipeline.audit.stores import plan_store
+from tornpage.pipeline.audit.stores import StorePlan, plan_store
 from tornpage.pipeline.audit.work import WorkError, do_task, open_work, outlines, plan_tasks
+from tornpage.pipeline.rows.index_reading import IndexPartition
 from tornpage.pipeline.rows.parquet_rows import TABLES
-from tornpage.pipeline.spark.agreement import VersionsDiffer
+from tornpage.pipeline.spark.agreement import PathUnseen, VersionsDiffer
 from tornpage.pipeline.spark.jobs import reason_of
+from tornpage.pipeline.spark.session import JobFailed
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -119,6 +122,43 @@ def test_a_java_process_that_has_gone_is_one_line() -> None:
         audit_each(spark, [Mock()])
 
 
+def test_worker_that_does_not_see_a_directory_reads_nothing(tmp_path: Path) -> None:
+    """An intact store was broken for a worker with another working directory."""
+    read = Mock()
+    with pytest.raises(PathUnseen, match="does not see the directory"):
+        _in_tasks(OneWorker(), [1], read, [tmp_path / "gone"])  # type: ignore[arg-type]
+    read.assert_not_called()
+
+
+def test_plan_of_a_relative_path_has_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied("01-plain-ascii", tmp_path / "store")
+    monkeypatch.chdir(tmp_path)
+    plan = plan_store(0, "store")
+    assert plan.name == "store"
+    paths = [part.file.path if isinstance(part, IndexPartition) else part.path for part in parts_of(plan)]
+    assert len(paths) >= 3
+    assert [path for path in paths if not path.is_absolute()] == []
+
+
+def parts_of(plan: StorePlan) -> list[Any]:
+    return [part for task in plan_tasks(plan) for part in task.parts]
+
+
+def test_log_of_the_java_process_outlives_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log with the only trace of a failed job was removed at exit."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tornpage.pipeline.spark.session._scratch", [str(scratch)])
+    error = RuntimeError("java.io.IOException: no room")
+    assert str(_one_line(error)).startswith("the job failed: java.io.IOException: no room; with --work")
+    (scratch / "jvm.log").write_text("ERROR TaskSetManager: java.io.IOException: no room\n")
+    shown = str(_one_line(error))
+    kept = Path(shown.partition("the log of Spark's Java process is ")[2].partition(";")[0])
+    assert kept.parent == tmp_path
+    assert kept.read_text() == "ERROR TaskSetManager: java.io.IOException: no room\n"
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -128,6 +168,21 @@ def test_a_java_process_that_has_gone_is_one_line() -> None:
             "java.io",
         ),
         (RuntimeError(""), "RuntimeError"),
+        (
+            RuntimeError(
+                "An error occurred while calling o4526.collectToPython.\n"
+                ": org.apache.spark.SparkException: Exception thrown in awaitResult: \n\tat org.x.Y(Y.java:1)\n"
+                "Caused by: org.apache.spark.SparkException: Not enough memory to build and broadcast the table\n"
+            ),
+            "org.apache.spark.SparkException: Not enough memory",
+        ),
+        (
+            RuntimeError(
+                "An error occurred while calling o1.collectToPython.\n"
+                ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 lost, Reason: heartbeat\n"
+            ),
+            "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 lost, Reason: heartbeat",
+        ),
     ],
 )
 def test_the_reason_of_a_failure_is_one_line(error: Exception, reason: str) -> None:

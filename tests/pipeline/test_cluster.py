@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import pytest
 
+from tests.support.pipeline.handmade import copied
 from tornpage.pipeline.campaign.campaign import result_hash, run_serial
 from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
 from tornpage.properties.explore.crashes.campaign import Plan
@@ -59,6 +60,27 @@ def test_executors_of_their_own_give_the_serial_rows(serial_hash: str, tmp_path:
     document = campaign_on("local-cluster[2,1,1024]", tmp_path / "run")
     assert document["result_hash"] == serial_hash
     assert document["figures"]["shards_complete"] == 2
+
+
+def test_relative_paths_are_read_by_executors_and_leave_nothing(serial_hash: str, tmp_path: Path) -> None:
+    """Executors took `store` for a directory of their own, and called an intact store broken."""
+    import pyspark
+
+    copied("06-index-files-collisions", tmp_path / "store")
+    left = Path(os.environ.get("SPARK_HOME", os.path.dirname(pyspark.__file__))) / "work"
+    before = sorted(left.glob("app-*"))
+    master = ["--master", "local-cluster[2,1,1024]"]
+    command = [sys.executable, "-P", "-m", "tornpage", "audit", "store", *master, "--json"]
+    for engine in (["--engine", "tasks"], ["--engine", "joins", "--work", "rows"]):
+        done = subprocess.run(
+            [*command, *engine],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "holds"), done.stderr
+    assert sorted(left.glob("app-*")) == before
 
 
 def test_a_standalone_cluster_gives_the_serial_rows_and_listens_on_loopback_alone(

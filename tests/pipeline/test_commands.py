@@ -19,7 +19,7 @@ from tornpage.outcomes.auditing import engine_for
 from tornpage.pipeline.audit.stores import plan_store
 from tornpage.pipeline.audit.work import open_work
 from tornpage.pipeline.spark.jobs import spark_failures
-from tornpage.pipeline.spark.session import SparkUnavailable, require_java
+from tornpage.pipeline.spark.session import JobFailed, SparkUnavailable, require_java
 
 QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
 
@@ -236,3 +236,18 @@ def test_a_spark_that_fails_under_way_ends_a_sweep_in_one_line(
     assert finding["sentence"].endswith("; run it again with --resume")
     assert ("gone" if isinstance(error, str) else "the Java process of Spark") in finding["sentence"]
     assert "Traceback" not in complaint
+
+
+def test_failed_job_of_an_audit_is_a_failure_of_the_harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended with the exit code of a misuse."""
+
+    def fails(*_: Any) -> NoReturn:
+        raise JobFailed("the job failed: java.io.IOException: gone; with --work and --resume the next run continues it")
+
+    monkeypatch.setattr("tornpage.outcomes.auditing._audits", fails)
+    store = copied("01-plain-ascii", tmp_path / "store")
+    code, said, _ = run(audit.command, str(store), "--engine", "joins", "--json")
+    document = json.loads(said)
+    assert (code, document["verdict"]) == (4, "harness")
+    [finding] = document["findings"]
+    assert "java.io.IOException: gone" in finding["sentence"]

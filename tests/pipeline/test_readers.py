@@ -25,6 +25,7 @@ from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem
 from tornpage.pipeline.readers.reading import read_task
 from tornpage.pipeline.readers.seams import part_starts
 from tornpage.pipeline.readers.tables import FORMATS
+from tornpage.pipeline.spark.agreement import PathUnseen
 
 LOG, QUEUES, INDEX, CHECKPOINT = FORMATS
 
@@ -479,3 +480,33 @@ def test_names_that_are_no_text_are_problems_that_can_be_told(tmp_path: Path, fo
     files = [file for task in plan(ask) for batch in read_task(task, ask) for file in batch.to_pydict()["file"]]
     assert all(file.isprintable() for file in files)
     assert format_name == "rocketmq-checkpoint" or any("\ufffd" in file for file in files)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_worker_that_does_not_see_the_store_returns_no_problem_of_it(tmp_path: Path, name: str) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    ask = Ask.of(name, {"path": str(store), "table": "problems"})
+    tasks = plan(ask)
+    assert tasks
+    store.rename(tmp_path / "elsewhere")
+    with pytest.raises(PathUnseen, match="does not see the directory"):
+        list(read_task(tasks[0], ask))
+
+
+def test_relative_store_is_read_by_its_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    monkeypatch.chdir(tmp_path)
+    assert Ask.of(LOG, {"path": "store"}).stores == (str(store),)
+
+
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_address_of_a_file_names_its_path(tmp_path: Path, scheme: str) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    assert Ask.of(LOG, {"path": f"{scheme}{store}"}).stores == (str(store),)
+
+
+def test_table_in_a_catalog_is_refused_with_what_works(tmp_path: Path) -> None:
+    """The error was an unknown option `location`, which Spark adds."""
+    options = {"path": f"file:{tmp_path}", "location": f"file:{tmp_path}", "owner": "me", "provider": LOG}
+    with pytest.raises(ReaderError, match=r"use CREATE TEMPORARY VIEW … USING `rocketmq-commitlog` OPTIONS \(path"):
+        Ask.of(LOG, options)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -168,3 +171,22 @@ def test_streams_of_what_is_made_from_the_log_end_with_the_rows_of_a_batch(
     else:
         assert len(wanted) == 170
         assert sorted(map(str, found)) == sorted(map(str, wanted))
+
+
+def test_plain_session_without_an_interpreter_of_its_own_reads_a_store_by_sql(tmp_path: Path) -> None:
+    """The workers of a plain session ran the `python3` of the PATH, which had no such package."""
+    store = copied("01-plain-ascii", tmp_path / "store")
+    program = f"""
+from pyspark.sql import SparkSession
+from tornpage.pipeline.readers.sources import register
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+register(spark)
+spark.sql("CREATE TEMPORARY VIEW log USING `rocketmq-commitlog` OPTIONS (path '{store}')")
+print("rows", spark.sql("SELECT count(*) FROM log").collect()[0][0])
+print("rows", spark.read.format("rocketmq-commitlog").load("{store}").count())
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    environment |= {"PATH": "/usr/bin:/bin:" + environment.get("PATH", ""), "SPARK_LOCAL_IP": "127.0.0.1"}
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    assert done.stdout == "rows 60\nrows 60\n", done.stderr[-2000:]

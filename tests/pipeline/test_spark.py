@@ -245,3 +245,8 @@ def test_rows_that_are_there_are_not_read_again(spark: SparkSession, tmp_path: P
     again = audit_joined(spark, plans, tmp_path / "work")
     assert [finding.code for finding in again.audits[0].findings] == ["CQ_WRONG_TAGS_CODE"]
     assert again.figures["tasks_done_before"] == again.figures["tasks"] - 1
+    assert again.figures["joins_done_before"] == 0
+    open_work(tmp_path / "work", plans, resume=True, overwrite=False)
+    third = audit_joined(spark, plans, tmp_path / "work")
+    assert third.figures["joins_done_before"] == 1
+    assert third.audits == again.audits

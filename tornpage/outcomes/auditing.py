@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tornpage.cli.document import Outcome, refuse, warn
+from tornpage.cli.document import Outcome, at_fault, refuse, warn
 from tornpage.cli.progress import bytes_progress, tasks_progress
 from tornpage.outcomes.inspecting import time_text
 from tornpage.render.redacting import AS_IT_IS, Showing
@@ -55,7 +55,7 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
     from tornpage.pipeline.audit.advice import advice_of
     from tornpage.pipeline.audit.stores import plan_store
     from tornpage.pipeline.audit.work import WorkError
-    from tornpage.pipeline.spark.session import SparkUnavailable
+    from tornpage.pipeline.spark.session import JobFailed, SparkUnavailable
     from tornpage.properties.inspect import InspectError
 
     started = perf_counter()
@@ -68,6 +68,8 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
         plans = [plan_store(number, store, **sizes) for number, store in enumerate(stores)]
         engine = _engine(asked, plans)
         audits, figures = _audits(plans, engine, asked)
+    except JobFailed as error:
+        return at_fault("audit", error)
     except (InspectError, SparkUnavailable, WorkError) as error:
         refuse(str(error))
     audits = [_shown(audited, show) for audited in audits]
@@ -265,7 +267,7 @@ def _work(plans: Sequence["StorePlan"], asked: Asked) -> Path:
         if not asked.master.startswith("local"):
             raise WorkError(f"workers of {asked.master} need a directory that all of them see; give --work DIR")
         return _opened(Path(tempfile.mkdtemp(prefix="tornpage-audit-")), plans)
-    work = Path(asked.work)
+    work = Path(os.path.abspath(asked.work))
     open_work(work, plans, resume=asked.resume, overwrite=asked.overwrite)
     return work
 
