@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tornpage.pipeline.readers.conditions import Conditions
 from tornpage.pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, schema_of, usual_columns
 
 __all__ = ["SPLIT_BYTES", "Ask", "ReaderError"]
@@ -33,7 +34,7 @@ class Ask:
     """Checked options.
 
     `file_bytes` is the configured size of a log file, `slots` the number of hash slots of an index file. `split_bytes`
-    is 0 if files are not split.
+    is 0 if files are not split. `conditions` leave out rows, for a reader that has them from Spark.
     """
 
     format: str
@@ -44,6 +45,7 @@ class Ask:
     slots: int | None = None
     split_bytes: int = SPLIT_BYTES
     trigger_bytes: int = _TRIGGER_BYTES
+    conditions: Conditions | None = None
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, str]) -> Ask:

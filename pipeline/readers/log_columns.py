@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -12,8 +13,10 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from tornpage.pipeline.readers.conditions import CHECKED, Conditions
 from tornpage.pipeline.readers.tables import FORMATS, ROWS, arrow_schema
 from tornpage.properties.decode.arrays import Column, LogBatch
+from tornpage.properties.decode.arrays.columns import Texts
 from tornpage.properties.decode.arrays.plain import keys_of_properties
 from tornpage.properties.decode.record import parse_properties
 
@@ -47,23 +50,47 @@ _TEXTS = {
     "body": ("body",),
     "raw": ("raw",),
 }
+_CHECKED = tuple(name for name in _NUMBERS if name in CHECKED["rocketmq-commitlog"])
 _FROM_PROPERTIES = frozenset({"tags_code", "delay_level"})
 _PORT = struct.Struct(">i")
 _PLACE = struct.Struct(">q")
 
 
+def _no_texts(batch: LogBatch) -> Texts:
+    """Return the texts of no row."""
+    return {name: (ends[:1], data[:0]) for name, (ends, data) in batch.texts.items()}
+
+
 class Columns:
     """Makes Arrow batches of one file."""
 
-    def __init__(self, store: str, label: str, names: tuple[str, ...]) -> None:
+    def __init__(self, store: str, label: str, names: tuple[str, ...], conditions: Conditions | None = None) -> None:
         self._fixed = {"store": store, "file": label}
         self._names = names
+        self._conditions = conditions
         self._schema = arrow_schema(_TABLE, names)
         self.texts = {text for name in names for text in _TEXTS.get(name, ())}
         self.with_properties = not _FROM_PROPERTIES.isdisjoint(names)
 
     def of(self, batch: LogBatch) -> pa.RecordBatch:
-        """Return the columns of a batch."""
+        """Return the columns of a batch, only of the rows that fit the conditions."""
+        if self._conditions is None:
+            return self._all_of(batch)
+        fits = self._fitting(self._conditions, batch)
+        if fits.all():
+            return self._all_of(batch)
+        if self.texts and fits.any():
+            return self._all_of(batch).filter(pa.array(fits))
+        return self._all_of(replace(batch, table=batch.table[:, fits], texts=_no_texts(batch)))
+
+    def _fitting(self, conditions: Conditions, batch: LogBatch) -> NDArray[np.bool_]:
+        fits = conditions.fitting({name: batch[_NUMBERS[name]] for name in _CHECKED}, len(batch))
+        if conditions.topics is not None:
+            wanted = [conditions.has_topic(topic.decode("utf-8", "replace")) for topic in batch.topics]
+            fits &= np.array(wanted, bool)[batch[Column.TOPIC]]
+        return fits
+
+    def _all_of(self, batch: LogBatch) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([self._column(name, batch) for name in self._names], schema=self._schema)
 
     def _column(self, name: str, batch: LogBatch) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+from tornpage.pipeline.readers.conditions import Conditions
 from tornpage.pipeline.readers.parts import LogPart
 from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem, from_error
 from tornpage.pipeline.readers.seams import LOOK_BACK_BYTES, seam
@@ -23,16 +24,23 @@ __all__ = ["Read", "read_log"]
 Read: TypeAlias = "Iterator[pa.RecordBatch | Problem]"
 
 
-def read_log(part: LogPart, columns: tuple[str, ...], *, look_back_bytes: int = LOOK_BACK_BYTES) -> Read:
+def read_log(
+    part: LogPart,
+    columns: tuple[str, ...],
+    conditions: Conditions | None = None,
+    *,
+    look_back_bytes: int = LOOK_BACK_BYTES,
+) -> Read:
     """Yield the batches and problems of a part; without columns, problems only.
 
+    Rows that do not fit the conditions are left out. All records are checked, since each tells where the next begins.
     No content of the file raises an error.
     """
     from tornpage.pipeline.readers.log_columns import Columns
     from tornpage.properties.decode.arrays import walk_arrays
     from tornpage.properties.decode.arrays.walker import PIECE_BYTES
 
-    wanted = Columns(part.store, part.label, columns)
+    wanted = Columns(part.store, part.label, columns, conditions)
     try:
         with FileSource(part.path, size_bytes_max=part.file_bytes, piece_bytes=PIECE_BYTES) as source:
             start: int | None = part.start
@@ -55,8 +63,8 @@ def read_log(part: LogPart, columns: tuple[str, ...], *, look_back_bytes: int = 
             )
             for batch in walk:
                 end = batch.end
-                if columns and len(batch):
-                    yield wanted.of(batch)
+                if columns and len(batch) and (rows := wanted.of(batch)).num_rows:
+                    yield rows
                 for problem in _problems(part, batch):
                     if moving is not None:
                         yield moving

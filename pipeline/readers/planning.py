@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tornpage.pipeline.readers.asking import Ask
+from tornpage.pipeline.readers.conditions import Conditions
 from tornpage.pipeline.readers.parts import CheckpointPart, IndexPart, LogPart, Part, QueuePart, Said
 from tornpage.pipeline.readers.problems import Problem, from_error, from_findings
 from tornpage.pipeline.readers.seams import part_starts
-from tornpage.properties.decode.consumequeue import QueueFile, list_queues
+from tornpage.properties.decode.consumequeue import UNIT_BYTES, QueueFile, list_queues
 from tornpage.properties.decode.index_files import list_index
 from tornpage.properties.decode.store import StoreView, look
 
@@ -68,7 +69,11 @@ def _plan_log(store: str, ask: Ask, problems: list[Problem]) -> Iterator[tuple[P
         problems.append(from_error(store, "commitlog", error))
         return
     problems += [each for each in from_findings(store, view.findings) if not each.code.startswith("CP_")]
-    yield from log_parts(store, view, ask.split_bytes)
+    for part, size_bytes in log_parts(store, view, ask.split_bytes):
+        end = part.start + size_bytes
+        offsets = range(part.base_offset + part.start, part.base_offset + end)
+        if ask.conditions is None or ask.conditions.may_have("offset", offsets):
+            yield part, size_bytes
 
 
 def _plan_queues(store: str, ask: Ask, problems: list[Problem]) -> Iterator[tuple[Part, int]]:
@@ -76,7 +81,19 @@ def _plan_queues(store: str, ask: Ask, problems: list[Problem]) -> Iterator[tupl
     problems += [from_error(store, label, error) for label, error in closed]
     last = {(file.topic, file.queue_id): file for file in files}
     for file in files:
+        if ask.conditions is not None and not _may_have(ask.conditions, file):
+            continue
         yield _queue_part(store, file, file is last[file.topic, file.queue_id]), file.size_bytes
+
+
+def _may_have(conditions: Conditions, file: QueueFile) -> bool:
+    """Return whether a unit of a queue file can fit the conditions."""
+    units = range(file.base // UNIT_BYTES, -(-(file.base + file.size_bytes) // UNIT_BYTES))
+    return (
+        conditions.has_topic(file.topic)
+        and conditions.may_have("queue_id", range(file.queue_id, file.queue_id + 1))
+        and conditions.may_have("queue_offset", units)
+    )
 
 
 def _queue_part(store: str, file: QueueFile, is_last: bool) -> QueuePart:

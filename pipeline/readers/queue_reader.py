@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from tornpage.pipeline.readers.conditions import Conditions
 from tornpage.pipeline.readers.log_reader import Read
 from tornpage.pipeline.readers.parts import QueuePart
 from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem, from_error
@@ -20,10 +21,11 @@ __all__ = ["read_queue"]
 _TABLE = FORMATS["rocketmq-consumequeue"][ROWS]
 
 
-def read_queue(part: QueuePart, columns: tuple[str, ...]) -> Read:
+def read_queue(part: QueuePart, columns: tuple[str, ...], conditions: Conditions | None = None) -> Read:
     """Yield the batches and problems of a part; without columns, problems only.
 
-    No content of the file raises an error.
+    Units that do not fit the conditions on `queue_offset` and `offset` are left out. No content of the file raises an
+    error.
     """
     try:
         with (
@@ -33,6 +35,8 @@ def read_queue(part: QueuePart, columns: tuple[str, ...]) -> Read:
             waiting: EmptyUnits | None = None
             for batch in unit_arrays(source, base=part.base, position=part.start, stop=part.stop):
                 units = QueueBatch(batch.table[:, ~batch.is_prefill], ())
+                if conditions is not None:
+                    units = QueueBatch(units.table[:, _fitting(conditions, units)], ())
                 codes, addresses, lost = _codes(units, extension)
                 if columns and len(units):
                     yield _batch(part, columns, units, codes, addresses, lost)
@@ -45,6 +49,11 @@ def read_queue(part: QueuePart, columns: tuple[str, ...]) -> Read:
                 yield Problem(part.store, part.label, "READ_CHANGED", None, None, PROBLEM_CODES["READ_CHANGED"])
     except OSError as error:
         yield from_error(part.store, part.label, error)
+
+
+def _fitting(conditions: Conditions, units: QueueBatch) -> NDArray[np.bool_]:
+    columns = {"queue_offset": units[UnitColumn.QUEUE_OFFSET], "offset": units[UnitColumn.OFFSET]}
+    return conditions.fitting(columns, len(units))
 
 
 def _codes(units: QueueBatch, extension: ExtReader) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:

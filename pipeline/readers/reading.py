@@ -46,9 +46,9 @@ def _read(part: Part, ask: Ask) -> Read:
     columns = () if ask.wants_problems else ask.columns
     match part:
         case LogPart():
-            return read_log(part, columns)
+            return read_log(part, columns, ask.conditions)
         case QueuePart():
-            return read_queue(part, columns)
+            return read_queue(part, columns, ask.conditions)
         case IndexPart():
             return read_headers(part, columns) if ask.table == "headers" else read_index(part, columns)
         case CheckpointPart():

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from tornpage.pipeline.readers.asking import Ask
+from tornpage.pipeline.readers.conditions import conditions_of
 from tornpage.pipeline.readers.parts import Part
 from tornpage.pipeline.readers.planning import plan
+from tornpage.pipeline.readers.tables import ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
 __all__ = ["CheckpointSource", "CommitLogSource", "ConsumeQueueSource", "IndexSource", "read_table", "register"]
@@ -75,6 +78,14 @@ class StoreReader(DataSourceReader):
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take the filters that the reader checks itself; return the others."""
+        if self._ask.table != ROWS:
+            return filters
+        conditions, left = conditions_of(self._ask.format, filters)
+        self._ask = replace(self._ask, conditions=conditions)
+        return left
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks."""

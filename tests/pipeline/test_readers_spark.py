@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -190,3 +191,25 @@ print("rows", spark.read.format("rocketmq-commitlog").load("{store}").count())
     command = [sys.executable, "-P", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
     assert done.stdout == "rows 60\nrows 60\n", done.stderr[-2000:]
+
+
+def test_conditions_of_a_query_are_checked_by_the_reader(
+    registered: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = str(copied("03-rollover-blanks-retention", tmp_path / "store"))
+    found = registered.read.format(LOG).load(store)
+    topic = found.first()["topic"]  # type: ignore[index]
+    chosen = found.where(f"topic = '{topic}' and queue_offset >= 3 and body_size > 10")
+    wanted = [
+        row
+        for row in here(LOG, [store])
+        if row["topic"] == topic and row["queue_offset"] >= 3 and row["body_size"] > 10
+    ]
+    assert wanted
+    assert [plain(row) for row in chosen.collect()] == wanted
+    chosen.explain()
+    shown = capsys.readouterr().out
+    [condition] = [line for line in shown.splitlines() if "Filter" in line and "RuntimeFilters" not in line]
+    assert re.search(r"body_size#\d+ > 10", condition)
+    assert "topic" not in condition
+    assert "queue_offset" not in condition
