@@ -1,7 +1,6 @@
 """Conditions on columns that a reader checks itself.
 
-Rows that do not fit are not given to Spark.
-A condition compares one column with constants. A file of which no row can fit is not opened.
+Rows that do not fit are not given to Spark. A condition compares one column with constants. A file of which no row can fit is not opened.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _SIGNS = {
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions that all have to hold: `least` and `most` of numbers, and `names` of topics, by column.
+    """Conditions that all have to hold.
 
-    `one_of` has the permitted numbers of a column.
+    `least`, `most` and `one_of` are bounds and permitted numbers by column. `topics` None permits each topic.
     """
 
     least: Mapping[str, int]
@@ -74,9 +73,9 @@ class Conditions:
 
 
 def conditions_of(name: str, filters: Sequence[Filter]) -> tuple[Conditions | None, Iterable[Filter]]:
-    """Return the conditions that the reader of a format checks, and the filters that are left to Spark.
+    """Return the conditions that a reader checks, and the filters that are left to Spark.
 
-    None stands for no condition.
+    `name` is the format. None stands for no condition.
     """
     least: dict[str, int] = {}
     most: dict[str, int] = {}
@@ -105,9 +104,12 @@ def conditions_of(name: str, filters: Sequence[Filter]) -> tuple[Conditions | No
 
 
 def _read(name: str, each: Filter) -> tuple[str, str, tuple[Any, ...]]:
-    """Return column, sign and constants of a filter; without a sign the reader does not check it."""
+    """Return column, sign and constants of a filter.
+
+    Without a sign the reader does not check it.
+    """
     sign = _SIGNS.get(type(each).__name__, "")
-    path = getattr(each, "attribute", ())
+    path: tuple[str, ...] = getattr(each, "attribute", ())
     column = path[0] if len(path) == 1 else ""
     if not sign or column not in CHECKED.get(name, ()):
         return "", "", ()

@@ -37,7 +37,7 @@ def register(spark: SparkSession) -> None:
     not have this package. From now on its workers run this interpreter.
     """
     context = spark.sparkContext
-    if "PYSPARK_PYTHON" not in os.environ and context.master.startswith("local"):
+    if "PYSPARK_PYTHON" not in os.environ and str(context.master).startswith("local"):
         context.pythonExec = sys.executable
     for source in (CommitLogSource, ConsumeQueueSource, IndexSource, CheckpointSource):
         spark.dataSource.register(source)

@@ -1,4 +1,4 @@
-"""Test that a reader with conditions gives exactly the rows that fit, and opens no file without such a row."""
+"""Test that a reader with conditions gives exactly the rows that fit."""
 
 from __future__ import annotations
 

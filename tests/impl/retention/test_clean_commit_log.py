@@ -97,7 +97,7 @@ def test_ten_files_go_in_a_run(tmp_path: Path) -> None:
 def test_file_that_may_go_only_after_the_decision_waits_for_the_next_run(
     kept: Retained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A flush between the decision and the deletion let two files go without the pause (a mutant trial found it)."""
+    """A flush between the decision and the deletion let two files go without the pause."""
     with monkeypatch.context() as patch:
         patch.setattr(CleanCommitLog, "wants_deletion", lambda *_, **__: False)
         assert kept.clean(at_ms=LATER_MS) == [10_000]
