@@ -1,6 +1,7 @@
 """Conditions on columns that a reader checks itself.
 
-Rows that do not fit are not given to Spark. A condition compares one column with constants. A file of which no row can fit is not opened.
+Rows that do not fit are not given to Spark. A condition compares one column with constants. A file of which no row can
+fit is not opened.
 """
 
 from __future__ import annotations
