@@ -100,24 +100,23 @@ class BothStores:
     def compare_own(self, state: OwnState, *, bug: str) -> Compared:
         """Judge both on an image of the peer's own writes.
 
-        Records that had to survive and are not in the image break number 2 of the peer, which did not make them
-        durable. The judges of the recovery are those of `judge --peer`. Our recovery is not repeated, so number 6 is
-        judged for the peer only. An image without any file of a store is not opened.
+        Records that had to survive and are not in the valid log of the image break number 2 of the peer, which did not
+        make them durable. The judges of the recovery are those of `judge --peer`. Our recovery is not repeated, so
+        number 6 is judged for the peer only. An image without any file of a store is not opened.
         """
         key = fingerprint(state.image.files, state.image.directories), state.puts, state.floor
         known = self._known.get(key)
         if known is not None:
             return known
-        lost, due = state.lost(), len(state.truth.due)
-        rulings = [broken(2, f"{counted(lost, 'flushed record')} not made durable")] if lost else []
+        due = len(state.truth.due)
         if state.is_empty:
-            compared = _compared(None, rulings, due=due, peer_kept=None, own_kept=None)
+            compared = _compared(None, _not_durable(state.lost(())), due=due, peer_kept=None, own_kept=None)
         else:
-            compared = self._compared_own(state, rulings, due, bug=bug)
+            compared = self._compared_own(state, due, bug=bug)
         self._known[key] = _seen_before(compared)
         return compared
 
-    def _compared_own(self, state: OwnState, rulings: list[Ruling], due: int, *, bug: str) -> Compared:
+    def _compared_own(self, state: OwnState, due: int, *, bug: str) -> Compared:
         self._write(state.image)
         seen = SeenImage(self.directory, state.image, open_view(self.directory), ())
         look = look_at(seen, OWN_OVERRIDE)
@@ -132,7 +131,8 @@ class BothStores:
             own_kept = len(evidence.after.records) if evidence.did_open else None
         own = next(((each.contract, f"contract {each.contract}: {each.sentence}") for each in broken_rulings), None)
         found, kept = self.rulings(asked, expected)
-        return _compared(own, [*rulings, *found], due=due, peer_kept=kept, own_kept=own_kept)
+        rulings = [*_not_durable(state.lost(look.log.records)), *found]
+        return _compared(own, rulings, due=due, peer_kept=kept, own_kept=own_kept)
 
     def ask(self, image: Image, settings: Settings, expected: Expectation) -> Asked:
         """Begin the recoveries of an image of our store's writes by the peer."""
@@ -178,6 +178,10 @@ def _compared(
     first = {ruling.contract: ruling for ruling in reversed([each for each in rulings if each.verdict == "broken"])}
     numbers = tuple(sorted(first))
     return Compared(StateVerdict(own, numbers), tuple(first[each] for each in numbers), due, peer_kept, own_kept)
+
+
+def _not_durable(lost: int) -> list[Ruling]:
+    return [broken(2, f"{counted(lost, 'flushed record')} not made durable")] if lost else []
 
 
 def _seen_before(compared: Compared) -> Compared:

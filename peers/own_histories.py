@@ -9,7 +9,7 @@ had acknowledged and flushed by then; the image itself says what its log is.
 import random
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
@@ -19,6 +19,7 @@ from tornpage.peers.our_histories import FILES_MIN, RECORDS_MIN, crash_of
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import OPENED
 from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.decode.record import Record
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import chosen, exceptions
 from tornpage.properties.disk.disk import DiskState, Image
@@ -29,7 +30,7 @@ from tornpage.properties.foreign.protocol import TargetUnusable
 from tornpage.properties.foreign.trial import TargetSpan, TargetTrial
 from tornpage.properties.judge.image import AcknowledgedRecord, Truth
 from tornpage.properties.judge.shape import SettingsOverride
-from tornpage.properties.program.case import Case, Settings
+from tornpage.properties.program.case import Case, Disk, Settings
 from tornpage.properties.program.log_places import ROOT
 
 __all__ = ["OWN_OVERRIDE", "OwnHistory", "OwnState"]
@@ -78,18 +79,14 @@ class OwnState:
         there = {*self.image.directories, *self.image.files}
         return there.isdisjoint(f"{ROOT}/{name}" for name in _SIGNS)
 
-    def lost(self) -> int:
-        """Return how many records that had to survive are not in the image.
+    def lost(self, readable: Iterable[Record]) -> int:
+        """Return how many records that had to survive are not readable in the image.
 
-        The peer did not make them durable. No store can recover them.
+        The readable records are those of its valid log. A record past a hole is lost too: no recovery may keep it,
+        since the log has to stay a prefix of what was appended. The peer did not make these records durable.
         """
-        return sum(not self._holds(record) for record in self.truth.due)
-
-    def _holds(self, record: AcknowledgedRecord) -> bool:
-        base = record.offset // _FILE_BYTES * _FILE_BYTES
-        content = self.image.files.get(f"{ROOT}/commitlog/{base:020d}", b"")
-        stored = content[record.offset - base : record.offset - base + record.size_bytes]
-        return sha256(stored).hexdigest() == record.sha256
+        held = {record.offset: record for record in readable}
+        return sum(each.offset not in held or not each.is_record(held[each.offset]) for each in self.truth.due)
 
 
 class OwnHistory:
@@ -141,6 +138,12 @@ class OwnHistory:
         """Kill the recorded peer and remove its directory."""
         self._trial.end()
 
+    def disk(self, model: Disk) -> DiskState:
+        """Return the recorded disk after all operations, with the rules of a model."""
+        state = DiskState(self._trial.files.base, disk=model)
+        state.apply_all(self._trial.files.journal)
+        return state
+
     def _run(self) -> None:
         rng = self._rng
         for number in range(_PUTS):
@@ -157,8 +160,7 @@ class OwnHistory:
     def _acknowledged(self) -> list[tuple[int, AcknowledgedRecord]]:
         """Return each record with its end in the reference, as the files of the peer have it."""
         trial = self._trial
-        disk = DiskState(trial.files.base, disk="kill")
-        disk.apply_all(trial.files.journal)
+        disk = self.disk("kill")
         names, _ = disk.visible()
         files = {path: bytes(disk.inodes[number].latest()) for path, number in names.items()}
         found = []

@@ -198,15 +198,17 @@ def _due_is_there(evidence: ImageEvidence, truth: Truth) -> Ruling | None:
     if not lost:
         return None
     first = lost[0]
-    held = {record.offset: record for record in (*before.records, *before.past_end)}
+    # A store that opens for writing keeps no record past a hole of the image, such as a lost blank.
+    readable = before.records if evidence.is_writable else (*before.records, *before.past_end)
+    held = {record.offset: record for record in readable}
     gone = [acknowledged for acknowledged in lost if not _holds(held, acknowledged)]
     if not gone or gone[0].offset > first.offset:
         file = before.file_of(first.offset)
         return broken(2, f"{len(lost):,} records that were {why} are missing", file=file, offset=first.offset)
     return unknown(
         2,
-        f"the image itself lacks {len(gone):,} records that were {why}, from {gone[0].offset} on, which no crash "
-        f"may lose; they and {len(lost) - len(gone):,} records past them are not in the log (see number 7)",
+        f"the valid log of the image lacks {len(gone):,} records that were {why}, from {gone[0].offset} on, which no "
+        f"crash may lose; they and {len(lost) - len(gone):,} records past them are not in the log (see number 7)",
     )
 
 

@@ -331,8 +331,8 @@ SENTENCES = (
     "none of N valid records? up to N is missing",
     "none is missing of N records? (flushed|acknowledged before the process died)",
     "N records that were (flushed|acknowledged before the process died) are missing",
-    "the image itself lacks N records that were (flushed|acknowledged before the process died), from N on, which no "
-    r"crash may lose; they and N records past them are not in the log \(see number 7\)",
+    "the valid log of the image lacks N records that were (flushed|acknowledged before the process died), from N on, "
+    r"which no crash may lose; they and N records past them are not in the log \(see number 7\)",
     "all bytes past N are zero on disk; (they were zero before|bytes from N on were erased)",
     "a byte that recovery cut is still (in the page cache|on disk) at offset N",
     "a read-only store cuts nothing",

@@ -89,7 +89,7 @@ public final class Target {
             case "find":
                 return Json.object("bodies", find(topic, (String) request.get("key")));
             case "flush":
-                store.getCommitLog().flush();
+                flush();
                 return Json.object();
             case "close":
                 ((ScheduledThreadPoolExecutor) Reflect.get(store, "scheduledExecutorService")).shutdownNow();
@@ -97,6 +97,18 @@ public final class Target {
                 return Json.object();
             default:
                 throw new IllegalArgumentException("unknown request");
+        }
+    }
+
+    /** Flushes all that was appended. One call of CommitLog.flush flushes at most one file. */
+    private void flush() throws IOException {
+        long end = store.getMaxPhyOffset();
+        long before = -1;
+        for (long flushed = store.getCommitLog().flush(); flushed < end; flushed = store.getCommitLog().flush()) {
+            if (flushed == before) {
+                throw new IOException("the log is flushed up to " + flushed + " of " + end + " only");
+            }
+            before = flushed;
         }
     }
 
