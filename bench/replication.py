@@ -6,11 +6,12 @@ body bytes. A ratio is that of one round: the Java pair works first, then ours, 
 Java pair has replicated `WARM_UP` rounds before, since a Java process becomes faster while it runs.
 """
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from statistics import median
 from time import perf_counter, sleep
 
@@ -21,7 +22,7 @@ from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.io.os_files import OsFiles
 from tornpage.impl.kernels.compiled import compiled_parts
-from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.message.message import Message, PutResult, PutStatus
 from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.impl.replication.settings import ReplicationSettings
 from tornpage.impl.replication.tcp import TcpNetwork
@@ -223,21 +224,18 @@ def _load(master: ReplicatedStore, role: BrokerRole, sizes: Sizes) -> float:
 
 
 def _put_outstanding(master: ReplicatedStore, count: int) -> None:
-    free, refused = threading.Semaphore(OUTSTANDING), []
-
-    def answered(answer: object) -> None:
-        if answer.result().status is not PutStatus.PUT_OK:  # type: ignore[attr-defined]
-            refused.append(answer)
-        free.release()
-
-    put, acquire = master.store.put_async, free.acquire
-    for _ in range(count):
-        acquire()
+    """Put messages with `OUTSTANDING` answers outstanding, as the load of java/ReplicaNode.java does."""
+    answers: SimpleQueue[Future[PutResult]] = SimpleQueue()
+    put, answered, next_answer, ok = master.store.put_async, answers.put, answers.get, PutStatus.PUT_OK
+    refused = 0
+    for number in range(count):
+        if number >= OUTSTANDING:
+            refused += next_answer().result().status is not ok
         put(_MESSAGE).add_done_callback(answered)
-    for _ in range(OUTSTANDING):
-        acquire()
+    for _ in range(min(count, OUTSTANDING)):
+        refused += next_answer().result().status is not ok
     if refused:
-        raise HarnessError(f"{len(refused)} of {count} puts were not confirmed")
+        raise HarnessError(f"{refused} of {count} puts were not confirmed")
 
 
 # ---- the Java pair ---------------------------------------------------------------------------------------------------

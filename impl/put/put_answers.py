@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tornpage.impl.config.policy import FlushPolicy
 from tornpage.impl.message.message import PutResult, PutStatus
 from tornpage.impl.put.group_commit import GroupCommit
-from tornpage.impl.put.replication import ReplicaGate, replica_status
+from tornpage.impl.put.replication import ReplicaGate
 from tornpage.impl.put.time_outs import Awaited, Request, TimeOuts
 from tornpage.impl.service.runner import RunnerFactory
 
@@ -44,16 +44,16 @@ class LightFuture(Future[Result]):
     """
 
     _exception = None
+    _created: Condition | None = None
 
     def __init__(self) -> None:
         self._state = "PENDING"
         self._waiters: list[Any] = []
         self._done_callbacks: list[Any] = []
 
-    def __getattr__(self, name: str) -> Any:
-        if name != "_condition":
-            raise AttributeError(name)
-        return self.__dict__.setdefault(name, Condition())  # several threads get the same one
+    @property
+    def _condition(self) -> Condition:  # type: ignore[override]  # an attribute of the class above
+        return self.__dict__.setdefault("_created", Condition())  # several threads get the same one
 
     def cancel(self) -> bool:
         """Return False."""
@@ -99,88 +99,112 @@ class LightFuture(Future[Result]):
         """Set the result, and wake waiting threads."""
         self._result = result
         self._state = FINISHED
-        if "_condition" in self.__dict__:
-            with self._condition:
+        condition = self._created
+        if condition is not None:
+            with condition:
                 for waiter in self._waiters:
                     waiter.add_result(self)
-                self._condition.notify_all()
-        self._call_back()
+                condition.notify_all()
+        if self._done_callbacks:
+            self._call_back()
 
 
 class PendingAnswer(LightFuture[PutResult]):
-    """The answer of one put, complete once the statuses of flush and replica are known.
+    """The answer of one put that waits for one status, and the request for that status.
 
-    A status is None while it is unknown. Group commit and the time-outs see it as the request for the status of the
-    flush. It cannot be cancelled, since the record is in the log. `on_answer` is called with the answer before waiting
-    threads wake.
+    `replica` replaces the awaited status unless it is PUT_OK. The answer cannot be cancelled, since the record is in
+    the log. `on_answer` is called with the answer before waiting threads wake.
     """
 
-    timeout_status = PutStatus.FLUSH_DISK_TIMEOUT
+    both: "_Both | None" = None
+    """The two requests, if the put waits for flush and replica."""
 
     def __init__(
         self,
         result: PutResult,
         *,
-        flush: PutStatus | None,
-        replica: PutStatus | None,
         deadline_ms: int,
+        timeout_status: PutStatus,
         on_answer: Callable[[PutResult], None],
+        replica: PutStatus = _PUT_OK,
     ) -> None:
-        super().__init__()
+        self._state = "PENDING"  # as the class above does: a call of it would cost as much as the rest
+        self._waiters = []
+        self._done_callbacks = []
         self.end_offset = result.offset + result.size_bytes
         self.deadline_ms = deadline_ms
-        self.replica: Awaited | None = None
+        self.timeout_status = timeout_status
         self._appended = result
-        self._flush = flush
         self._replica = replica
-        self._on_answer = on_answer
-        self._flush_open = [None] if flush is None else []
-        self._first_open = [None] if flush is None and replica is None else None
+        self._on_answer = [on_answer]
 
     @property
     def is_answered(self) -> bool:
-        """Whether the status of the flush is known."""
-        return not self._flush_open
+        """Whether the status is known."""
+        return not self._on_answer
 
     def answer(self, status: PutStatus) -> None:
-        """Set the status of the flush, unless it is known."""
+        """Set the status, unless it is known."""
         try:
-            self._flush_open.pop()  # one of several threads gets it
+            on_answer = self._on_answer.pop()  # one of several threads gets it
         except IndexError:
             return
-        self._flush = status
-        self._answer_if_last()
-
-    def replicated(self, status: PutStatus) -> None:
-        """Set the status of the replica; called once."""
-        self._replica = status
-        self._answer_if_last()
-
-    def give_up(self) -> None:
-        """Answer with the status of a time-out for everything unknown."""
-        if self.replica is not None:
-            self.replica.answer(self.replica.timeout_status)
-        self.answer(self.timeout_status)
-
-    def _answer_if_last(self) -> None:
-        if self._first_open is not None:
-            try:
-                self._first_open.pop()  # one of two threads gets it, the other one answers
-            except IndexError:
-                pass
-            else:
-                return
-        status = self._flush if self._replica is _PUT_OK else self._replica
-        assert status is not None
-        result = _with_status(self._appended, status)
+        result = _with_status(self._appended, status if self._replica is _PUT_OK else self._replica)
         try:
-            self._on_answer(result)
+            on_answer(result)
         except BaseException:
             _LOG.exception("count_failed")  # the put is answered nevertheless
         try:
             self.set_result(result)
         except BaseException:
             _LOG.exception("callback_failed")  # other puts wait for this thread
+
+    def give_up(self) -> None:
+        """Answer with the status of a time-out for everything unknown."""
+        if self.both is None:
+            self.answer(self.timeout_status)
+        else:
+            self.both.give_up()
+
+
+class _Both:
+    """The requests of a put that waits for flush and replica. The later status answers it."""
+
+    def __init__(self, pending: PendingAnswer, *, replica_deadline_ms: int) -> None:
+        self.flush = Awaited(
+            self._flushed,
+            end_offset=pending.end_offset,
+            deadline_ms=pending.deadline_ms,
+            timeout_status=PutStatus.FLUSH_DISK_TIMEOUT,
+        )
+        self.replica = Awaited(
+            self._replicated,
+            end_offset=pending.end_offset,
+            deadline_ms=replica_deadline_ms,
+            timeout_status=PutStatus.FLUSH_SLAVE_TIMEOUT,
+        )
+        self._pending = pending
+        self._first_open = [None]
+        self._flush_status = self._replica_status = _PUT_OK
+
+    def _flushed(self, status: PutStatus) -> None:
+        self._flush_status = status
+        self._answer_if_last()
+
+    def _replicated(self, status: PutStatus) -> None:
+        self._replica_status = status
+        self._answer_if_last()
+
+    def _answer_if_last(self) -> None:
+        try:
+            self._first_open.pop()  # one of two threads gets it, the other one answers
+        except IndexError:
+            self._pending.answer(self._flush_status if self._replica_status is _PUT_OK else self._replica_status)
+
+    def give_up(self) -> None:
+        """Answer both requests with a time-out."""
+        for request in (self.replica, self.flush):
+            request.answer(request.timeout_status)
 
 
 class PutAnswers:
@@ -212,37 +236,37 @@ class PutAnswers:
 
         A pending answer calls `on_answer` when it is complete.
         """
-        replica = self._replica_gate.request(result.offset + result.size_bytes, waits=waits)
+        replica = self._replica_gate.status(result.offset + result.size_bytes, waits=waits)
         flushes = waits and self._is_synchronous
-        if not flushes:
-            if self._is_synchronous:
-                self._group_commit_runner.wake()
-            if isinstance(replica, PutStatus):
-                return _with_status(result, replica)
+        if self._is_synchronous and not flushes:
+            self._group_commit_runner.wake()
+        if replica is not None and not flushes:
+            return _with_status(result, replica)
+        now_ms = self._time_outs_runner.now_ms()
+        timeout_ms = self._flush_timeout_ms if flushes else self._slave_timeout_ms
         pending = PendingAnswer(
             result,
-            flush=None if flushes else _PUT_OK,
-            replica=replica if isinstance(replica, PutStatus) else None,
-            deadline_ms=self._time_outs_runner.now_ms() + self._flush_timeout_ms,
+            deadline_ms=now_ms + timeout_ms,
+            timeout_status=PutStatus.FLUSH_DISK_TIMEOUT if flushes else PutStatus.FLUSH_SLAVE_TIMEOUT,
             on_answer=on_answer,
+            replica=replica or _PUT_OK,
         )
-        if isinstance(replica, Future):
-            self._await_replica(pending, replica)
-        if flushes:
-            self._group_commit.submit(pending)
-            self._group_commit_runner.wake()
-            self._watch(pending, self._flush_timeout_ms)
+        if not flushes:
+            self._replica_gate.request(pending)
+            self._watch(pending, timeout_ms)
+        elif replica is not None:
+            self._await_flush(pending)
+        else:
+            both = pending.both = _Both(pending, replica_deadline_ms=now_ms + self._slave_timeout_ms)
+            self._replica_gate.request(both.replica)
+            self._watch(both.replica, self._slave_timeout_ms)
+            self._await_flush(both.flush)
         return pending
 
-    def _await_replica(self, pending: PendingAnswer, replica: Future[bool]) -> None:
-        awaited = pending.replica = Awaited(
-            pending.replicated,
-            end_offset=pending.end_offset,
-            deadline_ms=self._time_outs_runner.now_ms() + self._slave_timeout_ms,
-            timeout_status=PutStatus.FLUSH_SLAVE_TIMEOUT,
-        )
-        replica.add_done_callback(lambda done: awaited.answer(_replica_status(done)))
-        self._watch(awaited, self._slave_timeout_ms)
+    def _await_flush(self, request: Request) -> None:
+        self._group_commit.submit(request)
+        self._group_commit_runner.wake()
+        self._watch(request, self._flush_timeout_ms)
 
     def _watch(self, request: Request, timeout_ms: int) -> None:
         """Register a time-out for a request; last, since after `finish` it is answered at once."""
@@ -265,12 +289,6 @@ class PutAnswers:
         self._group_commit.finish()
         self._time_outs_runner.stop()
         self._time_outs.finish()
-
-
-def _replica_status(request: Future[bool]) -> PutStatus:
-    """Return the status of a request; a cancelled or failed one is not confirmed."""
-    answered = request.done() and not request.cancelled() and request.exception() is None
-    return replica_status(answered and request.result())
 
 
 def _with_status(result: PutResult, status: PutStatus) -> PutResult:

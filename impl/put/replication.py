@@ -1,12 +1,12 @@
 """How a put waits for a replica. The network is hidden by `Replicas`."""
 
-from concurrent.futures import Future
 from typing import Protocol
 
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.message.message import PutStatus
+from tornpage.impl.put.time_outs import Request
 
-__all__ = ["NoReplicas", "ReplicaGate", "Replicas", "make_replicas", "replica_status"]
+__all__ = ["NoReplicas", "ReplicaGate", "Replicas", "make_replicas"]
 
 
 _PUT_OK = PutStatus.PUT_OK  # a lookup of a member costs as much as a call
@@ -22,11 +22,12 @@ class Replicas(Protocol):
         It is None while none is connected.
         """
 
-    def request(self, next_offset: int) -> Future[bool]:
-        """Return a future that becomes True once a replica has everything below an offset.
+    def request(self, request: Request) -> None:
+        """Answer a request with PUT_OK once a replica has everything below its `end_offset`.
 
-        It becomes False on a time-out. Each request ends after the time-out of the replicas (`slaveTimeout`) or at
-        shutdown. RocketMQ leaves requests unanswered at shutdown if it has not begun with them.
+        The answer may come during this call or in another thread. It is the status of a time-out of the request after
+        the time-out of the replicas (`slaveTimeout`) and at shutdown. RocketMQ leaves requests unanswered at shutdown
+        if it has not begun with them.
         """
 
 
@@ -38,11 +39,9 @@ class NoReplicas:
         """None, since no replica is connected."""
         return None
 
-    def request(self, next_offset: int) -> Future[bool]:
-        """Return a future that is False."""
-        given_up: Future[bool] = Future()
-        given_up.set_result(False)
-        return given_up
+    def request(self, request: Request) -> None:
+        """Answer with a time-out."""
+        request.answer(request.timeout_status)
 
 
 def make_replicas() -> Replicas:
@@ -50,33 +49,29 @@ def make_replicas() -> Replicas:
     return NoReplicas()
 
 
-def replica_status(confirmed: bool) -> PutStatus:
-    """Return the status of a confirmed or failed request."""
-    return PutStatus.PUT_OK if confirmed else PutStatus.FLUSH_SLAVE_TIMEOUT
-
-
 class ReplicaGate:
     """Decides whether a put waits for a replica.
 
     Source: `CommitLog.submitReplicaRequest`, `HAService.isSlaveOK`. `fallbehind_max` (`haSlaveFallbehindMax`) is in
-    bytes: if the best replica lags by that much or more, no put waits.
+    bytes: if the best replica lags by that much or more, no put waits. `request` is that of the replicas.
     """
 
-    __slots__ = ("_fallbehind_max", "_replicas", "_synchronous")
+    __slots__ = ("_fallbehind_max", "_replicas", "_synchronous", "request")
 
     def __init__(self, role: BrokerRole, replicas: Replicas, *, fallbehind_max: int) -> None:
         self._synchronous = role is BrokerRole.SYNC_MASTER
         self._replicas = replicas
         self._fallbehind_max = fallbehind_max
+        self.request = replicas.request
 
-    def request(self, next_offset: int, *, waits: bool) -> PutStatus | Future[bool]:
-        """Return the status if it is known at once, else a future of it (see `replica_status`).
+    def status(self, end_offset: int, *, waits: bool) -> PutStatus | None:
+        """Return the status of a put that waits for no replica, None if it has to `request` a confirmation.
 
-        `next_offset` is the end of the record in the log; `waits` is the producer's WAIT.
+        `end_offset` is the end of the record in the log; `waits` is the producer's WAIT.
         """
         if not (waits and self._synchronous):
             return _PUT_OK
         acknowledged = self._replicas.acknowledged_offset
-        if acknowledged is None or next_offset - acknowledged >= self._fallbehind_max:
+        if acknowledged is None or end_offset - acknowledged >= self._fallbehind_max:
             return PutStatus.SLAVE_NOT_AVAILABLE
-        return self._replicas.request(next_offset)
+        return None

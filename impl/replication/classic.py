@@ -70,9 +70,9 @@ class ClassicConnection(ReplicaConnection):
             raise BadFrame(f"offset {offset} is acknowledged, below the begin {self._begin} of what was sent")
         self._acknowledge(offset, offset)
 
-    def _data(self, offset: int, data: bytes) -> bytes:
+    def _data(self, offset: int, data: memoryview) -> bytes:
         self._has_sent_data = True
-        return _HEAD.pack(offset, len(data)) + data
+        return b"".join((_HEAD.pack(offset, len(data)), data))
 
     def _heartbeat(self) -> bytes:
         return _HEAD.pack(self.sent, 0) if self._has_sent_data else b""

@@ -50,7 +50,8 @@ __all__ = [
 
 VERSION = 1
 _HEAD = struct.Struct(">B3xIII")
-_CHECKED_BYTES = 8
+_CHECKED = struct.Struct(">B3xI")
+_CHECKSUMS = struct.Struct(">II")
 _GREETING = struct.Struct(f">HBxI{TOKEN_BYTES}sqqqq")
 _ENTRY = struct.Struct(f">qq{TOKEN_BYTES}s")
 _WELCOME = struct.Struct(">B7xq")
@@ -127,10 +128,14 @@ class Greeting:
         return head + b"".join(_ENTRY.pack(*entry) for entry in self.generations)
 
 
-def frame_of(kind: Kind, body: bytes) -> bytes:
-    """Return a frame as bytes."""
-    head = _HEAD.pack(kind, len(body), 0, crc32(body))
-    return _HEAD.pack(kind, len(body), crc32(head[:_CHECKED_BYTES]), crc32(body)) + body
+def frame_of(kind: Kind, *body: bytes | memoryview) -> bytes:
+    """Return a frame as bytes. Its body is given in parts."""
+    size_bytes = checksum = 0
+    for part in body:
+        size_bytes += len(part)
+        checksum = crc32(part, checksum)
+    checked = _CHECKED.pack(kind, size_bytes)
+    return b"".join((checked, _CHECKSUMS.pack(crc32(checked), checksum), *body))
 
 
 def hello_frame(greeting: Greeting) -> bytes:
@@ -143,9 +148,9 @@ def welcome_frame(action: Action, position: int, greeting: Greeting) -> bytes:
     return frame_of(Kind.WELCOME, _WELCOME.pack(action, position) + greeting.packed())
 
 
-def data_frame(offset: int, data: bytes) -> bytes:
+def data_frame(offset: int, data: bytes | memoryview) -> bytes:
     """Return a frame with bytes of the log."""
-    return frame_of(Kind.DATA, _OFFSET.pack(offset) + data)
+    return frame_of(Kind.DATA, _OFFSET.pack(offset), data)
 
 
 def ping_frame(end: int) -> bytes:
@@ -249,7 +254,7 @@ class FrameReader:
         if len(self._held) < begin:
             return None
         kind, size_bytes, head_checksum, checksum = _HEAD.unpack_from(self._held, position)
-        self.check(bytes(self._held[position : position + _CHECKED_BYTES]), head_checksum)
+        self.check(bytes(self._held[position : position + _CHECKED.size]), head_checksum)
         if kind not in _KINDS or any(self._held[position + 1 : position + 4]):
             raise BadFrame(f"no frame has the kind {kind}")
         if size_bytes > self._body_bytes_max:

@@ -10,19 +10,15 @@ import threading
 from bisect import insort
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import NamedTuple
+from operator import itemgetter
 
-from tornpage.impl.put.put_answers import LightFuture
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.put.time_outs import Request
 
 __all__ = ["ReplicaRequests"]
 
-
-class _Request(NamedTuple):
-    offset: int
-    number: int
-    deadline_ms: int
-    answer: "Future[bool]"
+_PUT_OK = PutStatus.PUT_OK  # a lookup of a member costs as much as a call
+_OFFSET_OF = itemgetter(0)
 
 
 class ReplicaRequests:
@@ -39,9 +35,8 @@ class ReplicaRequests:
         self._in_sync_replicas = in_sync_replicas
         self._acknowledged: int | None = None
         self._confirmed: dict[bytes, int] = {}
-        self._by_offset: deque[_Request] = deque()
-        self._by_deadline: deque[_Request] = deque()
-        self._count = 0
+        self._waiting: deque[tuple[int, int, Request]] = deque()  # offset, deadline and request, in order of offsets
+        self._due_ms: int | None = None  # no deadline is earlier
         self._closed = False
         self._guard = threading.Lock()
         self.wake: Callable[[], None] = lambda: None
@@ -54,27 +49,27 @@ class ReplicaRequests:
     @property
     def waiting(self) -> int:
         """The number of requests without an answer."""
-        return sum(not each.answer.done() for each in self._by_deadline)
-
-    def request(self, next_offset: int) -> "Future[bool]":
-        """Return a future: True once enough replicas have everything below an offset."""
-        answer: LightFuture[bool] = LightFuture()
         with self._guard:
-            if not self._closed:
-                self._count += 1
-                request = _Request(next_offset, self._count, self._now_ms() + self._timeout_ms, answer)
-                if self._by_offset and next_offset < self._by_offset[-1].offset:
-                    insort(self._by_offset, request)  # another thread was faster after a later append
+            return sum(not request.is_answered for _, _, request in self._waiting)
+
+    def request(self, request: Request) -> None:
+        """Answer a request once enough replicas have everything below its end."""
+        end_offset, deadline_ms = request.end_offset, self._now_ms() + self._timeout_ms
+        with self._guard:
+            closed, waiting = self._closed, self._waiting
+            if not closed:
+                if waiting and end_offset < waiting[-1][0]:  # another thread was faster after a later append
+                    insort(waiting, (end_offset, deadline_ms, request), key=_OFFSET_OF)
                 else:
-                    self._by_offset.append(request)
-                self._by_deadline.append(request)
+                    waiting.append((end_offset, deadline_ms, request))
+                if self._due_ms is None:
+                    self._due_ms = deadline_ms
             acknowledged = self._acknowledged
-        if self._closed:
-            _end(answer, False)
-        if acknowledged is not None and next_offset <= acknowledged:
+        if closed:
+            request.answer(request.timeout_status)
+        elif acknowledged is not None and end_offset <= acknowledged:
             self._confirm()
         self.wake()
-        return answer
 
     def note(self, replica: bytes, offset: int) -> None:
         """Note that a connected replica has confirmed everything below an offset."""
@@ -95,48 +90,46 @@ class ReplicaRequests:
         self._acknowledged = offsets[self._in_sync_replicas - 1] if is_enough else None
 
     def _confirm(self) -> None:
-        done = []
         with self._guard:
-            acknowledged = self._acknowledged
-            while acknowledged is not None and self._by_offset and self._by_offset[0].offset <= acknowledged:
-                done.append(self._by_offset.popleft().answer)
-        for answer in done:
-            _end(answer, True)
+            confirmed = [] if self._acknowledged is None else self._taken_up_to(self._acknowledged)
+        for request in confirmed:
+            request.answer(_PUT_OK)
+
+    def _taken_up_to(self, offset: int) -> list[Request]:
+        """Remove and return the requests up to an offset, in their order. Needs the lock."""
+        taken, waiting = [], self._waiting
+        while waiting and waiting[0][0] <= offset:
+            taken.append(waiting.popleft()[2])
+        return taken
 
     def step(self, now_ms: int) -> int | None:
-        """End each request whose deadline has passed; return the next deadline, or None."""
-        late = []
+        """End each request whose deadline has passed; return a time before which no other passes, or None."""
+        if self._due_ms is None or now_ms < self._due_ms:
+            return self._due_ms
         with self._guard:
-            requests = self._by_deadline
-            while requests and (requests[0].answer.done() or requests[0].deadline_ms <= now_ms):
-                late.append(requests.popleft().answer)
-            if late:
-                self._by_offset = deque(each for each in self._by_offset if each.deadline_ms > now_ms)
-            due_ms = requests[0].deadline_ms if requests else None
-        for answer in late:
-            _end(answer, False)
-        return due_ms
+            late = [request for _, deadline_ms, request in self._waiting if deadline_ms <= now_ms]
+            self._waiting = deque(each for each in self._waiting if each[1] > now_ms)
+            self._due_ms = min((deadline_ms for _, deadline_ms, _ in self._waiting), default=None)
+        _end(late)
+        return self._due_ms
 
     def forgo(self, offset: int) -> None:
         """End each request for an offset up to which the log was removed."""
-        removed = []
-        with self._guard:
-            while self._by_offset and self._by_offset[0].offset <= offset:
-                removed.append(self._by_offset.popleft().answer)
-        for answer in removed:
-            _end(answer, False)
+        if self._waiting:
+            with self._guard:
+                removed = self._taken_up_to(offset)
+            _end(removed)
 
     def close(self) -> None:
         """End all requests; a later one ends at once."""
         with self._guard:
             self._closed = True
-            left = [each.answer for each in self._by_deadline]
-            self._by_deadline.clear()
-            self._by_offset.clear()
-        for answer in left:
-            _end(answer, False)
+            left = [request for _, _, request in self._waiting]
+            self._waiting.clear()
+            self._due_ms = None
+        _end(left)
 
 
-def _end(answer: "Future[bool]", value: bool) -> None:
-    if not answer.done():
-        answer.set_result(value)
+def _end(requests: list[Request]) -> None:
+    for request in requests:
+        request.answer(request.timeout_status)

@@ -222,33 +222,30 @@ class ReplicaConnection:
         """Return the next frame of data or a heartbeat, b"" if nothing is to be sent."""
         if self.sent < self._store.min_offset:
             raise BadFrame(f"the log begins at {self._store.min_offset} now, and {self.sent} was not sent")
-        end = self._store.flushed_offset if self._settings.send_flushed_only else None
-        data = self._bytes_at(self.sent, end)
-        if data:
-            offset, self.sent = self.sent, self.sent + len(data)
-            return self._data(offset, data)
+        frame = self._frame_at(self.sent, self._store.flushed_offset if self._settings.send_flushed_only else None)
+        if frame:
+            return frame
         if now_ms - self._sent_ms > self._settings.ha_send_heartbeat_interval:
             return self._heartbeat()
         return b""
 
-    def _data(self, offset: int, data: bytes) -> bytes:
+    def _data(self, offset: int, data: memoryview) -> bytes:
         return data_frame(offset, data)
 
     def _heartbeat(self) -> bytes:
         return ping_frame(self._store.max_offset)
 
-    def _bytes_at(self, offset: int, end: int | None) -> bytes:
-        """Return a copy of the next bytes of the log, below `end` if that is given."""
+    def _frame_at(self, offset: int, end: int | None) -> bytes:
+        """Return a frame with the next bytes of the log, below `end` if that is given; b"" without any."""
         size_bytes = self._settings.ha_transfer_batch_size
         if end is not None:
             size_bytes = min(size_bytes, end - offset)
-        if size_bytes <= 0:
-            return b""
-        buffer = self._store.commit_log_data(offset)
+        buffer = self._store.commit_log_data(offset) if size_bytes > 0 else None
         if buffer is None:
             return b""
-        with buffer:
-            return bytes(buffer.view[:size_bytes])
+        with buffer, buffer.view[:size_bytes] as data:
+            self.sent = offset + len(data)
+            return self._data(offset, data)
 
 
 class ReplicaServer:

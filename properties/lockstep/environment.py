@@ -6,7 +6,6 @@ of its operations.
 
 import errno
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,6 +31,7 @@ from tornpage.impl.put.delayed_copy import refusal_of_copy
 from tornpage.impl.put.group_commit import GroupCommit
 from tornpage.impl.put.replication import make_replicas
 from tornpage.impl.put.rewriting import delayed
+from tornpage.impl.put.time_outs import Request
 from tornpage.impl.read.pull_hold import PullHold
 from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.impl.store import MessageStore
@@ -269,11 +269,10 @@ class _ScriptedReplicas:
             case _:
                 return _FAR_AHEAD
 
-    def request(self, next_offset: int) -> Future[bool]:
-        answer: Future[bool] = Future()
+    def request(self, request: Request) -> None:
         if self._environment.replica != "hangs":
-            answer.set_result(self._environment.replica == "confirms")
-        return answer
+            confirms = self._environment.replica == "confirms"
+            request.answer(PutStatus.PUT_OK if confirms else request.timeout_status)
 
 
 def _refusing(kind: Any, environment: Environment) -> Any:

@@ -4,6 +4,7 @@ Their ids are those of the list that each replication is tested with; R numbers 
 (docs/replication/design.md).
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -133,11 +134,11 @@ class _TailNotSent(ReplicaConnection):
             self.sent = file.end_offset
         return super()._next_frame(now_ms)
 
-    def _bytes_at(self, offset: int, end: int | None) -> bytes:
+    def _frame_at(self, offset: int, end: int | None) -> bytes:
         file = self._store._log.find(offset)
         if file is not None and file.blank_position is not None:
             end = file.base_offset + file.blank_position
-        return super()._bytes_at(offset, end)
+        return super()._frame_at(offset, end)
 
 
 # ---- puts that wait --------------------------------------------------------------------------------------------------
@@ -162,21 +163,12 @@ class _FromDequeue(ReplicaRequests):
 
     def step(self, now_ms: int) -> int | None:
         """End one request, and give the others a new deadline."""
-        if self._by_deadline and self._by_deadline[0].deadline_ms <= now_ms:
-            first = self._by_deadline.popleft()
-            self._by_deadline.extendleft(
-                [each._replace(deadline_ms=now_ms + self._timeout_ms) for each in reversed(_taken(self._by_deadline))]
-            )
-            if not first.answer.done():
-                first.answer.set_result(False)
+        if self._waiting and self._waiting[0][1] <= now_ms:
+            _, _, first = self._waiting.popleft()
+            due_ms = now_ms + self._timeout_ms
+            self._waiting = deque((offset, due_ms, request) for offset, _, request in self._waiting)
+            first.answer(first.timeout_status)
         return None
-
-
-def _taken(requests: Any) -> list[Any]:
-    """Return all requests of a queue and leave it empty."""
-    found = list(requests)
-    requests.clear()
-    return found
 
 
 class _Unwatched(TimeOuts):

@@ -72,12 +72,11 @@ def test_what_is_not_confirmed_is_counted_and_never_put_again(tmp_path: Path, ca
     here.put(SHORT, SHORT)
     replicas.confirms = None
     assert here.step(1000) is None
-    (_, first), (_, second) = replicas.requests[2:]
-    second.set_result(False)
+    replicas.answer(3, confirms=False)
     here.step()
     assert here.store.delay_offsets() == {}  # the first copy has no answer yet
     with caplog.at_level(logging.WARNING, "tornpage.store"):
-        first.set_result(False)
+        replicas.answer(2, confirms=False)
         here.step()
     assert (here.store.delay_offsets(), len(here.copies)) == ({1: 2}, 2)
     assert [line for line in caplog.messages if "unconfirmed" in line] == [

@@ -197,7 +197,7 @@ def test_silent_replica_is_a_time_out_at_the_deadline(sync: bool, tmp_path: Path
         assert not answer.done()
         runner.step("time-outs", after_ms=1)
         assert answer.result(timeout=0).status is SLAVE
-        replicas.requests[0][1].set_result(True)
+        replicas.answer()
         assert answer.result(timeout=0).status is SLAVE
 
 
@@ -205,7 +205,7 @@ def test_replica_that_confirms_late_hides_no_disk_that_is_late(tmp_path: Path) -
     runner, replicas = HandRunner(), ScriptedReplicas(confirms=None)
     with opened(tmp_path, runner, config=master(sync=True), replicas=replicas) as store:
         answer = store.put_async(MESSAGE)
-        replicas.requests[0][1].set_result(True)
+        replicas.answer()
         runner.step("time-outs", after_ms=4_999)
         assert not answer.done()
         runner.step("time-outs", after_ms=1)

@@ -63,7 +63,7 @@ def test_disk_and_replica_are_answered_together(
         assert (store.read_only_reason is not None) is fails
         assert store.flushed_offset == (result.size_bytes if sync and not fails else 0)
         asked = [] if acknowledged is None else [result.size_bytes]
-        assert [offset for offset, _ in replicas.requests] == asked
+        assert [request.end_offset for request in replicas.requests] == asked
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -97,20 +97,24 @@ def test_future_waits_for_both(confirms: bool, status: PutStatus, disk_first: bo
     store, runner = opened(tmp_path, replicas, sync=True, role=BrokerRole.SYNC_MASTER)
     with store:
         answer = store.put_async(MESSAGE)
-        request = replicas.requests[0][1]
-        steps: list[Callable[[], object]] = [runner.step, lambda: request.set_result(confirms)]
+        steps: list[Callable[[], object]] = [runner.step, lambda: replicas.answer(confirms=confirms)]
         for step in steps if disk_first else reversed(steps):
             assert not answer.done()
             step()
         assert answer.result(timeout=0).status is status
 
 
-def test_request_that_fails_is_not_confirmed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sync", [False, True])
+def test_the_first_answer_of_a_replica_counts(sync: bool, tmp_path: Path) -> None:
     replicas = ScriptedReplicas(confirms=None)
-    store, _ = opened(tmp_path, replicas, sync=False, role=BrokerRole.SYNC_MASTER)
+    store, runner = opened(tmp_path, replicas, sync=sync, role=BrokerRole.SYNC_MASTER)
     with store:
         answer = store.put_async(MESSAGE)
-        replicas.requests[0][1].set_exception(ConnectionError("gone"))
+        replicas.answer(confirms=False)
+        replicas.answer(confirms=True)
+        if sync:
+            assert not answer.done()
+            runner.step()
         assert answer.result(timeout=0).status is SLAVE
 
 

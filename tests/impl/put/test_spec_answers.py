@@ -1,7 +1,6 @@
 """Test answers against RocketMQ 4.9.3: their order, fields of a refusal, and used-up time."""
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tornpage.impl.message.message import PutResult, PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.put.put_path import PutEntry
 from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.put.time_outs import Request
 from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
 
 DECLARED = (
@@ -94,9 +94,9 @@ def test_replica_is_asked_before_the_disk_is_waited_for(tmp_path: Path) -> None:
     happened: list[str] = []
 
     class Noting(ScriptedReplicas):
-        def request(self, next_offset: int) -> Future[bool]:
+        def request(self, request: Request) -> None:
             happened.append("replica")
-            return super().request(next_offset)
+            super().request(request)
 
     class NotingFiles(FaultyFiles):
         def _call(self, verb: str, path: str) -> None:

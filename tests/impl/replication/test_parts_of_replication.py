@@ -12,14 +12,16 @@ from tests.support.impl.stores import MESSAGE, config_of, open_store, put
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import BadConfig, StoreInUse
 from tornpage.impl.io.os_files import OsFiles
-from tornpage.impl.message.message import Message
+from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.parts import Parts
+from tornpage.impl.put.time_outs import Awaited
 from tornpage.impl.replication.cutting import cut_log
 from tornpage.impl.replication.generations import Generation, GenerationsFile, common_point
 from tornpage.impl.replication.requests import ReplicaRequests
 from tornpage.impl.replication.settings import ReplicationSettings
 from tornpage.properties.cluster.network import RecordedNetwork
 
+OK, LATE = PutStatus.PUT_OK, PutStatus.FLUSH_SLAVE_TIMEOUT
 A, B, C = (Generation(1, 0, b"a" * 16), Generation(2, 100, b"b" * 16), Generation(2, 100, b"c" * 16))
 
 
@@ -66,48 +68,95 @@ def test_generations_are_kept_and_those_past_the_log_are_dropped(tmp_path: Path)
     assert loaded().entries == (A, B)
 
 
+class Asked:
+    """Requests of puts, and their answers in the order in which they came."""
+
+    def __init__(self, requests: ReplicaRequests) -> None:
+        self.answers: list[tuple[int, PutStatus]] = []
+        self._requests = requests
+
+    def request(self, end_offset: int) -> Awaited:
+        def say(status: PutStatus) -> None:
+            self.answers.append((end_offset, status))
+
+        asked = Awaited(say, end_offset=end_offset, deadline_ms=0, timeout_status=LATE)
+        self._requests.request(asked)
+        return asked
+
+
 def test_a_request_ends_once_enough_replicas_have_confirmed() -> None:
     requests = ReplicaRequests(lambda: 0, timeout_ms=100, in_sync_replicas=2)
+    asked = Asked(requests)
     requests.note(b"one", 50)
     assert requests.acknowledged_offset is None
     requests.note(b"two", 30)
-    early, late = requests.request(30), requests.request(40)
-    assert (early.done(), late.done()) == (True, False)
+    asked.request(30)
+    asked.request(40)
+    assert (asked.answers, requests.waiting) == ([(30, OK)], 1)
     assert sorted(requests._confirmed.values()) == [30, 50]
     requests.note(b"two", 40)
-    assert late.result(0) is True
+    assert asked.answers == [(30, OK), (40, OK)]
     requests.forget(b"one")
     assert requests.acknowledged_offset is None
+
+
+def test_one_acknowledgement_answers_all_requests_up_to_it_in_the_order_of_offsets() -> None:
+    requests = ReplicaRequests(lambda: 0, timeout_ms=100, in_sync_replicas=1)
+    asked = Asked(requests)
+    for end_offset in (10, 30, 20, 50, 40):  # threads that were faster after a later append
+        asked.request(end_offset)
+    requests.note(b"one", 40)
+    assert asked.answers == [(10, OK), (20, OK), (30, OK), (40, OK)]
+    assert requests.waiting == 1
 
 
 def test_a_request_ends_at_its_own_deadline() -> None:
     now = [0]
     requests = ReplicaRequests(lambda: now[0], timeout_ms=100, in_sync_replicas=1)
-    first = requests.request(10)
+    asked = Asked(requests)
+    asked.request(10)
     now[0] = 50
-    second = requests.request(20)
+    asked.request(30)
+    now[0] = 60
+    asked.request(20)
     assert requests.step(99) == 100
     assert requests.step(100) == 150
-    assert (first.result(0), second.done()) == (False, False)
-    assert requests.step(150) is None
-    assert second.result(0) is False
+    assert (asked.answers, requests.waiting) == ([(10, LATE)], 2)
+    assert requests.step(150) == 160
+    assert requests.step(160) is None
+    assert asked.answers == [(10, LATE), (30, LATE), (20, LATE)]
     assert requests.waiting == 0
+
+
+def test_a_request_that_is_answered_elsewhere_does_not_wait() -> None:
+    requests = ReplicaRequests(lambda: 0, timeout_ms=100, in_sync_replicas=1)
+    asked = Asked(requests)
+    asked.request(10).answer(LATE)
+    assert requests.waiting == 0
+    requests.note(b"one", 10)
+    assert asked.answers == [(10, LATE)]
 
 
 def test_a_request_for_removed_bytes_ends() -> None:
     requests = ReplicaRequests(lambda: 0, timeout_ms=100, in_sync_replicas=1)
-    removed, kept = requests.request(40), requests.request(41)
+    asked = Asked(requests)
+    asked.request(40)
+    asked.request(41)
     requests.forgo(40)
+    assert asked.answers == [(40, LATE)]
     requests.note(b"a", 50)
-    assert (removed.result(0), kept.result(0)) == (False, True)
+    assert asked.answers == [(40, LATE), (41, OK)]
 
 
 def test_a_close_ends_all_requests() -> None:
     requests = ReplicaRequests(lambda: 0, timeout_ms=100, in_sync_replicas=1)
-    before = requests.request(10)
+    asked = Asked(requests)
+    asked.request(10)
     requests.close()
-    assert before.result(0) is False
-    assert requests.request(20).result(0) is False
+    assert asked.answers == [(10, LATE)]
+    asked.request(20)
+    assert asked.answers == [(10, LATE), (20, LATE)]
+    assert requests.step(1_000) is None
 
 
 # ---- received records ------------------------------------------------------------------------------------------------

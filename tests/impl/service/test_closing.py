@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.impl.stores import MESSAGE, FaultyFiles, SetClock, config_of, open_store
-from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import ForkedStore, StoreClosed
 from tornpage.impl.io.files import OpenFile
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.message.message import Message, PutResult, PutStatus
 from tornpage.impl.parts import Parts
-from tornpage.impl.put.replication import make_replicas
 from tornpage.impl.service.runner import ThreadRunner
 from tornpage.impl.store import MessageStore
 
@@ -187,25 +185,6 @@ def test_latencies_do_not_pile_up_when_the_clock_is_set_back(tmp_path: Path) -> 
         for _ in range(50):
             store.put(MESSAGE)
         assert len(store._puts._statistics._answers) < 50
-
-
-class CancelledReplicas:
-    """Replicas that cancel a request."""
-
-    acknowledged_offset = 1 << 40
-
-    def request(self, next_offset: int) -> Future[bool]:
-        request: Future[bool] = Future()
-        request.cancel()
-        return request
-
-
-def test_cancelled_request_is_not_confirmed(tmp_path: Path) -> None:
-    parts = Parts({make_replicas: CancelledReplicas})
-    config = replace(config_of(), broker_role=BrokerRole.SYNC_MASTER)
-    with open_store(tmp_path, config=config, parts=parts) as store:
-        assert store.put(MESSAGE).status is PutStatus.FLUSH_SLAVE_TIMEOUT
-        assert store.put_async(MESSAGE).result(PATIENCE_S).status is PutStatus.FLUSH_SLAVE_TIMEOUT
 
 
 def test_get_of_a_store_that_closes_meanwhile_raises_store_closed(tmp_path: Path) -> None:

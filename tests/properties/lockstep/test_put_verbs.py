@@ -189,7 +189,7 @@ def at_once(self: PutAnswers, result: PutResult, **_: object) -> PutResult:
 
 
 def never(self: PutAnswers, result: PutResult, *, waits: bool, on_answer: Callable[[PutResult], None]) -> PendingAnswer:
-    return PendingAnswer(result, flush=None, replica=PutStatus.PUT_OK, deadline_ms=0, on_answer=on_answer)
+    return PendingAnswer(result, deadline_ms=0, timeout_status=PutStatus.FLUSH_DISK_TIMEOUT, on_answer=on_answer)
 
 
 def later_as(change: Callable[[PutResult], PutResult]) -> Parts:

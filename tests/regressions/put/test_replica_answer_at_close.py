@@ -8,7 +8,6 @@ Fix: closing answers the remaining puts with their time-out, and later ones at o
 Found by: the crash lab's rule that every put is answered; the second part by a review.
 """
 
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.message.message import PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.put.time_outs import Request
 from tornpage.impl.service.runner import ThreadRunner
 from tornpage.impl.store import MessageStore
 
@@ -49,9 +49,9 @@ def test_put_that_asks_behind_the_close_is_answered(sync: bool, confirms: bool |
     class ClosesFirst(ScriptedReplicas):
         """Close the store when the replica is asked."""
 
-        def request(self, next_offset: int) -> Future[bool]:
+        def request(self, request: Request) -> None:
             closing[0].close()
-            return super().request(next_offset)
+            super().request(request)
 
     closing.append(opened(tmp_path, ClosesFirst(confirms=confirms), sync=sync))
     status = closing[0].put_async(MESSAGE).result(timeout=0).status

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tornpage.impl.log.log_files import LogFileMaker
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
 from tornpage.impl.parts import Parts
+from tornpage.impl.put.time_outs import Request
 from tornpage.impl.store import MessageStore
 
 __all__ = [
@@ -71,15 +71,18 @@ class ScriptedReplicas:
     def __init__(self, *, acknowledged_offset: int | None = 0, confirms: bool | None = True) -> None:
         self.acknowledged_offset = acknowledged_offset
         self.confirms = confirms
-        self.requests: list[tuple[int, Future[bool]]] = []
+        self.requests: list[Request] = []
 
-    def request(self, next_offset: int) -> Future[bool]:
-        """Return the scripted answer."""
-        request: Future[bool] = Future()
+    def request(self, request: Request) -> None:
+        """Give the scripted answer."""
+        self.requests.append(request)
         if self.confirms is not None:
-            request.set_result(self.confirms)
-        self.requests.append((next_offset, request))
-        return request
+            self.answer(-1, confirms=self.confirms)
+
+    def answer(self, number: int = 0, *, confirms: bool = True) -> None:
+        """Answer a request that was left open."""
+        request = self.requests[number]
+        request.answer(PutStatus.PUT_OK if confirms else request.timeout_status)
 
 
 def config_of(
