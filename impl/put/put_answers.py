@@ -23,6 +23,7 @@ __all__ = ["LightFuture", "PendingAnswer", "PutAnswers"]
 _LOG = logging.getLogger("tornpage.store")
 
 _PUT_OK = PutStatus.PUT_OK  # a lookup of a member costs as much as a call
+_DISK_TOO_LATE, _SLAVE_TOO_LATE = PutStatus.FLUSH_DISK_TIMEOUT, PutStatus.FLUSH_SLAVE_TIMEOUT
 _GRACE_MS = 5_000
 """`DefaultMessageStore.putMessage` waits this much longer than the longer of both time-outs, in ms."""
 
@@ -175,13 +176,13 @@ class _Both:
             self._flushed,
             end_offset=pending.end_offset,
             deadline_ms=pending.deadline_ms,
-            timeout_status=PutStatus.FLUSH_DISK_TIMEOUT,
+            timeout_status=_DISK_TOO_LATE,
         )
         self.replica = Awaited(
             self._replicated,
             end_offset=pending.end_offset,
             deadline_ms=replica_deadline_ms,
-            timeout_status=PutStatus.FLUSH_SLAVE_TIMEOUT,
+            timeout_status=_SLAVE_TOO_LATE,
         )
         self._pending = pending
         self._first_open = [None]
@@ -247,7 +248,7 @@ class PutAnswers:
         pending = PendingAnswer(
             result,
             deadline_ms=now_ms + timeout_ms,
-            timeout_status=PutStatus.FLUSH_DISK_TIMEOUT if flushes else PutStatus.FLUSH_SLAVE_TIMEOUT,
+            timeout_status=_DISK_TOO_LATE if flushes else _SLAVE_TOO_LATE,
             on_answer=on_answer,
             replica=replica or _PUT_OK,
         )

@@ -94,10 +94,11 @@ class TimeOuts:
                 watched.popleft()
             if not self._finished:
                 watched.append(request)
-                is_earliest = self._due_ms is None or request.deadline_ms < self._due_ms
-                if is_earliest:
-                    self._due_ms = request.deadline_ms
-                return is_earliest
+                due_ms, deadline_ms = self._due_ms, request.deadline_ms
+                if due_ms is not None and due_ms <= deadline_ms:
+                    return False
+                self._due_ms = deadline_ms
+                return True
         request.answer(request.timeout_status)
         return False
 

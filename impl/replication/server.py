@@ -240,7 +240,8 @@ class ReplicaConnection:
         size_bytes = self._settings.ha_transfer_batch_size
         if end is not None:
             size_bytes = min(size_bytes, end - offset)
-        buffer = self._store.commit_log_data(offset) if size_bytes > 0 else None
+        may_read = size_bytes > 0 and offset < self._store.committed_offset  # a read costs much more than this
+        buffer = self._store.commit_log_data(offset) if may_read else None
         if buffer is None:
             return b""
         with buffer, buffer.view[:size_bytes] as data:

@@ -6,7 +6,7 @@ reads a clock or takes a lock; each says which lock it needs.
 
 import logging
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -191,9 +191,9 @@ class StoreStatistics:
     def _count_answers(self) -> None:
         """Count the latencies recorded since the last call. Needs the caller's lock."""
         answers, buckets = self._answers, self._buckets
-        for _ in range(len(answers)):  # later ones are for the next call
-            elapsed_ms = answers.popleft()
-            buckets[bisect_right(_LIMITS_MS, elapsed_ms)] += 1
+        taken = Counter([answers.popleft() for _ in range(len(answers))])  # later ones are for the next call
+        for elapsed_ms, count in taken.items():
+            buckets[bisect_right(_LIMITS_MS, elapsed_ms)] += count
             self._latency_ms_max = max(self._latency_ms_max, elapsed_ms)
 
     def record_failure(self) -> None:
