@@ -10,10 +10,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from os import sysconf
 from pathlib import Path
 from queue import SimpleQueue
 from statistics import median
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 
 from tornpage.bench.figures import Figure, Skipped, figure, scratch
 from tornpage.bench.sizes import FULL, Sizes
@@ -39,6 +40,7 @@ __all__ = [
     "replica_first_confirmed_s",
     "replica_lag_ms",
     "replica_sync64_1024",
+    "replica_sync64_cpu_us",
     "replica_sync64_over_java_1024",
     "replica_transfer_mb_per_s",
 ]
@@ -61,6 +63,32 @@ def replica_async_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -
 def replica_sync64_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
     """Messages/s that a SYNC_MASTER answers, with 64 puts outstanding."""
     return _own("replica_sync64_1024", _SYNC, directory, seconds, sizes)
+
+
+def replica_sync64_cpu_us(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Processor microseconds of master and slave for each put of `replica_sync64_1024`.
+
+    The load of the machine changes it less than it changes a rate.
+    """
+    name = "replica_sync64_cpu_us"
+    with ExitStack() as stack:
+        place = stack.enter_context(scratch(directory))
+        master = stack.enter_context(_master(place, _SYNC, sizes))
+        slave = stack.enter_context(_slave(place, master.ha_address, sizes))
+        _await(lambda: master.acknowledged_offset is not None)
+
+        def one_round() -> float:
+            before_s = process_time() + _processor_s(slave.pid)
+            _load(master, _SYNC, sizes)
+            return (process_time() + _processor_s(slave.pid) - before_s) / sizes.puts * 1e6
+
+        return figure(name, "us", one_round, directory=directory, seconds=seconds)
+
+
+def _processor_s(process: int) -> float:
+    """Return the processor seconds of a process, all threads. Source: proc(5), `stat`."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / sysconf("SC_CLK_TCK")
 
 
 def replica_async_over_java_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:

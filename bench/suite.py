@@ -52,6 +52,7 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
     "replication": (
         replication.replica_async_1024,
         replication.replica_sync64_1024,
+        replication.replica_sync64_cpu_us,
         replication.replica_transfer_mb_per_s,
         replication.replica_first_confirmed_s,
         replication.replica_lag_ms,
