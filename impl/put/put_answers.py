@@ -52,8 +52,9 @@ class LightFuture(Future[Result]):
         self._waiters: list[Any] = []
         self._done_callbacks: list[Any] = []
 
-    @property
-    def _condition(self) -> Condition:  # type: ignore[override]  # an attribute of the class above
+    def __getattr__(self, name: str) -> Any:
+        if name != "_condition":
+            raise AttributeError(name)
         return self.__dict__.setdefault("_created", Condition())  # several threads get the same one
 
     def cancel(self) -> bool:

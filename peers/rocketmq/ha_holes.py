@@ -9,13 +9,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tornpage.peers.rocketmq.ha_lab import FILE_BYTES, HaLab, HaLink, HaStore, heartbeat
+from tornpage.peers.rocketmq.ha_lab import FILE_BYTES, HaLab, HaLink, HaStore, frames_of, heartbeat
 
 __all__ = ["REPLICATION_HOLES", "ReplicationHole", "replication_holes_named"]
 
 Schedule = Callable[[HaLab], str | None]
 _HUGE = 10**9
 _LARGE_BYTES = 24 << 20
+_STALLED_FILE_BYTES = 16 << 20
+_STALLED_FRAME_BYTES = 4_000_000
+"""Less than a slave of 4.9.3 takes, and more than the buffers of a link, so that the first frame waits."""
 _RECORD_BYTES = 592
 """The length of the records that the Java stores put here: bodies have 500 bytes."""
 
@@ -398,6 +401,55 @@ def _begins_differ(lab: HaLab) -> str | None:
     return f"the log of the master begins at {theirs}, that of its slave at {ours}" if ours != theirs else None
 
 
+def _a_stalled_reader_holds_an_unmapped_file(lab: HaLab) -> str | None:
+    master = lab.store("master", "ASYNC_MASTER", file=_STALLED_FILE_BYTES, batch=_STALLED_FRAME_BYTES)
+    master.put(5_000, 4_000)
+    content = master.log()[0]
+    reader = master.connect()
+    reader.report(_RECORD_BYTES)
+    if frames_of(reader.stream(2))[1] is not None:
+        return None  # a reader that does not stall gets whole frames
+    link = master.connect(receive_bytes=1 << 16)
+    link.report(_RECORD_BYTES)
+    lab.wait(2)
+    for _ in range(2):  # the second one is forced, as after destroyMapedFileIntervalForcibly (120 s)
+        master.ask("delete_first")
+    frames, broken, size = frames_of(link.stream(5))
+    for frame in (*frames, *([] if broken is None else [broken])):
+        if frame.body != content[frame.offset : frame.offset + len(frame.body)]:
+            return f"a waiting frame, at {frame.offset}, has bytes that are not in the log, since its file is unmapped"
+    if broken is None:
+        return None
+    return (
+        f"the file of a waiting frame is unmapped: the frame at {broken.offset} stops after {len(broken.body)} "
+        f"of {size} bytes, and the link {'ends' if link.is_over else 'stays'}"
+    )
+
+
+def _copies_of_delayed_messages_do_not_wait(lab: HaLab) -> str | None:
+    master = lab.store("master", "SYNC_MASTER")
+    link = master.connect()
+    link.report(0)
+    lab.wait(0.5)
+    master.ask("put_delayed 500 1")
+    frame = link.frame(5)
+    if frame is None:
+        return None
+    acknowledged = frame.offset + len(frame.body)
+    link.report(acknowledged)
+    progress = master.root / "config" / "delayOffset.json"
+    for _ in range(15):  # the replica is silent now; the message is due after 1 s, its progress is written every 10 s
+        lab.wait(1)
+        state = master.state()
+        passed = progress.exists() and "1:1" in progress.read_text().replace(" ", "").replace('"', "")
+        if state["queue"] == 1 and passed and state["acknowledged"] == acknowledged < state["max"]:
+            return (
+                "the copy of a delayed message is delivered and its progress is written, and the replica of a "
+                f"SYNC_MASTER has confirmed {acknowledged} of {state['max']} bytes"
+            )
+    return None
+
+
 # ---- all of them -----------------------------------------------------------------------------------------------------
 
 _BROKER = "the code is in the broker, and the tests run its store alone"
@@ -450,10 +502,10 @@ REPLICATION_HOLES: dict[str, ReplicationHole] = {
                         reason="needs a crash image of queue files; a network cannot make it"),
         ReplicationHole("R26", "half a record keeps the abort file", "there are no half records",
                         _half_a_record_keeps_the_abort_file),
-        ReplicationHole("R27", "puts with WAIT=false are not waited for", "kept",
-                        reason=f"delayed messages and send-backs are internal puts: {_BROKER}"),
+        ReplicationHole("R27", "copies of delayed messages wait for no replica",
+                        "kept; copies of asynchronous delivery wait", _copies_of_delayed_messages_do_not_wait),
         ReplicationHole("R28", "a stalled reader holds an unmapped file", "frames are copies",
-                        reason="reading unmapped memory ends the JVM or does not; no answer would prove it"),
+                        _a_stalled_reader_holds_an_unmapped_file),
         ReplicationHole("R29", "the topic table of a slave is empty for a moment", "not built", reason=_BROKER),
         ReplicationHole("R30", "any host reads the log and confirms puts", "`peers`, and loopback by default",
                         _anyone_reads),

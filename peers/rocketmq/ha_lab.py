@@ -20,7 +20,7 @@ from tornpage.peers.errors import PeerCrashed, PeerTimeout
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.properties.scratch import remove_tree
 
-__all__ = ["FILE_BYTES", "Answer", "Frame", "HaLab", "HaLink", "HaStore", "heartbeat"]
+__all__ = ["FILE_BYTES", "Answer", "Frame", "HaLab", "HaLink", "HaStore", "frames_of", "heartbeat"]
 
 FILE_BYTES = 16_384
 _OFFSET = struct.Struct(">q")
@@ -38,6 +38,19 @@ class Frame(NamedTuple):
 
     offset: int
     body: bytes
+
+
+def frames_of(data: bytes) -> tuple[list[Frame], Frame | None, int]:
+    """Split what a master sent; return whole frames, the begin of an incomplete one, and the size that it states."""
+    found, at = [], 0
+    while at + _HEAD.size <= len(data):
+        offset, size = _HEAD.unpack_from(data, at)
+        frame = Frame(offset, data[at + _HEAD.size : at + _HEAD.size + size])
+        if len(frame.body) < size:
+            return found, frame, size
+        found.append(frame)
+        at += _HEAD.size + size
+    return found, None, 0
 
 
 def heartbeat(offset: int) -> bytes:
@@ -149,10 +162,15 @@ class HaStore:
         """Return offsets and counts."""
         return self.ask("state")
 
-    def connect(self) -> "HaLink":
-        """Connect as a replica of the schedule."""
+    def connect(self, *, receive_bytes: int = 0) -> "HaLink":
+        """Connect as a replica of the schedule. `receive_bytes` limits what arrives before it is read."""
         self._lab.note(f"a replica connects to {self.name}")
-        return HaLink(self._lab, socket.create_connection(("127.0.0.1", self.port), timeout=5))
+        connection = socket.socket()
+        connection.settimeout(5)
+        if receive_bytes:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)  # before the window is stated
+        connection.connect(("127.0.0.1", self.port))
+        return HaLink(self._lab, connection)
 
     def cpu_share(self, seconds: float) -> float:
         """Return the processor time of the process for each second of a while."""
@@ -242,6 +260,15 @@ class HaLink:
         body = self._read(size, seconds) or b""
         self._lab.note(f"the replica receives a frame at {offset} of {size} bytes" + ("" if size else ": a heartbeat"))
         return Frame(offset, body)
+
+    def stream(self, seconds: float) -> bytes:
+        """Return all bytes until none has come for a while or the link is over, and record them as one event."""
+        found = bytearray()
+        while (piece := self._read(1, seconds)) is not None:
+            found += piece + self._held
+            self._held = b""
+        self._lab.note(f"the replica receives {len(found)} bytes" + (", and the link ends" if self.is_over else ""))
+        return bytes(found)
 
     def frames(self, seconds: float) -> list[Frame]:
         """Return all frames until none has come for a while."""

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import org.apache.rocketmq.common.BrokerConfig;
+import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.store.DefaultMessageStore;
 import org.apache.rocketmq.store.MessageExtBrokerInner;
 import org.apache.rocketmq.store.PutMessageResult;
@@ -60,6 +61,7 @@ public class HaPeer {
         config.setFlushCommitLogThoroughInterval(Integer.parseInt(given.getOrDefault("thorough", "10000")));
         config.setHaSendHeartbeatInterval(Integer.parseInt(given.getOrDefault("heartbeat", "5000")));
         config.setHaHousekeepingInterval(Integer.parseInt(given.getOrDefault("housekeeping", "20000")));
+        config.setHaTransferBatchSize(Integer.parseInt(given.getOrDefault("batch", "32768")));
         BrokerConfig broker = new BrokerConfig();
         broker.setBrokerId(role == BrokerRole.SLAVE ? 1 : 0);
         DefaultMessageStore store = new DefaultMessageStore(
@@ -76,6 +78,12 @@ public class HaPeer {
                 return puts(store, Integer.parseInt(words[1]), Integer.parseInt(words[2]), words[3].charAt(0));
             case "put_async":
                 OPEN.add(store.asyncPutMessage(message(Integer.parseInt(words[1]), 'a')));
+                return "ok";
+            case "put_delayed":
+                MessageExtBrokerInner delayed = message(Integer.parseInt(words[1]), 'a');
+                delayed.setDelayTimeLevel(Integer.parseInt(words[2]));
+                delayed.setPropertiesString(MessageDecoder.messageProperties2String(delayed.getProperties()));
+                OPEN.add(store.asyncPutMessage(delayed));
                 return "ok";
             case "state":
                 return "min=" + store.getMinPhyOffset() + " max=" + store.getMaxPhyOffset()
