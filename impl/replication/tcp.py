@@ -11,7 +11,7 @@ import select
 import socket
 import weakref
 
-__all__ = ["TcpLink", "TcpListener", "TcpNetwork"]
+__all__ = ["TcpLink", "TcpListener", "TcpNetwork", "host_and_port"]
 
 _LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
@@ -100,7 +100,7 @@ class TcpListener:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind(_host_and_port(address))
+            self._socket.bind(host_and_port(address))
             self._socket.listen(_BACKLOG)
             self._socket.setblocking(False)
             poller.epoll.register(self._socket, select.EPOLLIN)
@@ -147,7 +147,7 @@ class TcpNetwork:
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             connection = _prepared(connection)
-            code = connection.connect_ex(_host_and_port(address))
+            code = connection.connect_ex(host_and_port(address))
         except OSError:
             code = errno.EINVAL
         if code in (0, errno.EINPROGRESS):
@@ -179,9 +179,9 @@ def _prepared(connection: socket.socket) -> socket.socket:
     return connection
 
 
-def _host_and_port(address: str) -> tuple[str, int]:
-    """Return host and port of an address. Raises OSError if it has none."""
+def host_and_port(address: str) -> tuple[str, int]:
+    """Return host and port of an address. Raises OSError if it has no port from 0 to 65535."""
     host, _, port = address.rpartition(":")
-    if not port.isdecimal() or int(port) > 65_535:
-        raise OSError(errno.EINVAL, "the address has no port", address)
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65_535):
+        raise OSError(errno.EINVAL, "the address has no port from 0 to 65535", address)
     return host or _LOOPBACK, int(port)

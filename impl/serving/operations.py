@@ -30,6 +30,7 @@ from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import StoreError
 from tornpage.impl.message.message import Message, PutResult, StoredMessage
 from tornpage.impl.replication.node import ReplicatedStore
+from tornpage.impl.replication.tcp import host_and_port
 
 __all__ = ["Answer", "Operations", "put_answer", "refusal"]
 
@@ -156,12 +157,12 @@ class Operations:
         name = _text(fields, "role")
         if name not in BrokerRole.__members__:
             raise _BadRequest(f"no role is named {name!r}; the roles are {', '.join(BrokerRole.__members__)}")
-        master = _text(fields, "master") if name == "SLAVE" else ""
+        master = _address(fields, "master") if name == "SLAVE" else ""
         self._node.become(BrokerRole[name], master=master)
         return self.status()
 
     def _follow(self, fields: Fields) -> Answer:
-        self._node.follow(_text(fields, "master"))
+        self._node.follow(_address(fields, "master"))
         return self.status()
 
 
@@ -228,6 +229,12 @@ def _text(fields: Fields, name: str) -> str:
     if not isinstance(value, str):
         raise _BadRequest(f"`{name}` is missing or no text")
     return value
+
+
+def _address(fields: Fields, name: str) -> str:
+    address = _text(fields, name)
+    host_and_port(address)
+    return address
 
 
 def _number(fields: Fields, name: str, default: int | None = None, low: int = 0, high: int = _OFFSET_MAX) -> int:

@@ -9,7 +9,7 @@ from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.parts import Parts
 from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.impl.replication.settings import ReplicationSettings
-from tornpage.impl.replication.tcp import TcpNetwork
+from tornpage.impl.replication.tcp import TcpNetwork, host_and_port
 from tornpage.impl.serving.client_server import ClientServer
 from tornpage.impl.serving.operations import Answer, Operations
 
@@ -37,8 +37,8 @@ class ServedNode:
         """Open the store in its role and begin to serve.
 
         `listen` is the address for clients, always on loopback. Replicas of other machines need `may_leave_loopback`
-        and their addresses in `peers`. Raises BadConfig for a wrong address, OSError for one that is in use, and what
-        `MessageStore.open` raises.
+        and their addresses in `peers`. Raises BadConfig for a forbidden address, OSError for one without a port or one
+        that is in use, and what `MessageStore.open` raises. A wrong address changes no file.
         """
         _check(config, settings, listen, may_leave_loopback=may_leave_loopback)
         self._node = ReplicatedStore.open(
@@ -73,6 +73,9 @@ def _check(config: MessageStoreConfig, settings: ReplicationSettings, listen: st
     _require_loopback("listen", listen, "clients are served on loopback only; use a tunnel for others")
     if config.broker_role is BrokerRole.SLAVE and not settings.ha_master_address:
         raise BadConfig("master", "", "a SLAVE needs the address of its master")
+    for address in (listen, settings.ha_listen_address, settings.ha_master_address):
+        if address:
+            host_and_port(address)
     for peer in settings.peers:
         if not _is_address(peer):
             raise BadConfig("peers", peer, "use IP addresses without a port, as the listener sees them")

@@ -16,6 +16,9 @@ from click.testing import CliRunner
 
 from tests.support.impl.nodes import free_address
 from tornpage.cli.main import cli
+from tornpage.front import MessageStore
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.message.message import Message
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.explore.pair.node_process import NodeProcess
 from tornpage.properties.explore.pair.run import run_pair
@@ -64,6 +67,8 @@ def test_what_cannot_be_served_is_refused_with_one_line(tmp_path: Path) -> None:
             ("store", [], "is in use by another process"),
             ("other", ["--ha-listen", ready["ha_listen"]], f"Address already in use ({ready['ha_listen']})"),
             ("other", ["--role", "SLAVE"], "needs the address of its master"),
+            ("new", ["--role", "SLAVE", "--master", "nowhere"], "the address has no port from 0 to 65535 (nowhere)"),
+            ("new", ["--set", "in_sync_replicas=0"], "give --in-sync-replicas instead"),
             ("other", ["--set", "nothing=1"], "no setting of this name"),
             ("other", ["--set", "slave_timeout=soon"], "is a number"),
         ):
@@ -71,6 +76,25 @@ def test_what_cannot_be_served_is_refused_with_one_line(tmp_path: Path) -> None:
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
             assert (done.returncode, done.stdout) == (2, "")
             assert sentence in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_damaged_store_serves_reads_only_and_says_so(tmp_path: Path) -> None:
+    with MessageStore.open(tmp_path / "store", MessageStoreConfig(mapped_file_size_commit_log=65_536)) as store:
+        for _ in range(6):
+            store.put(Message("T", bytes(30_000), queue_id=0))
+    (tmp_path / "store" / "commitlog" / f"{65_536:020d}").unlink()
+    with serving(tmp_path / "store", "--ha-listen", "127.0.0.1:0", "--log", "warning") as (process, ready):
+        assert ready["ha_listen"] == ""
+        code, answer = ask(ready["listen"], "put", "topic=T", "queue=0", "body=hello")
+        assert (code, answer["status"]) == (2, "SERVICE_NOT_AVAILABLE")
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 2
+    lines = [line for line in errors.splitlines() if line.startswith("tornpage: ")]
+    assert [line.partition("/")[0] for line in lines] == [
+        "tornpage: the store serves reads only: ", "tornpage: the store did not close cleanly: "
+    ]  # fmt: skip
 
 
 def test_requests_that_cannot_be_sent_are_refused(tmp_path: Path) -> None:

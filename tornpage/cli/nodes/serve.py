@@ -17,6 +17,17 @@ __all__ = ["command"]
 
 _STOP = (signal.SIGINT, signal.SIGTERM)
 _LEVELS = ("debug", "info", "warning")
+_OPTIONS = {
+    "acknowledge": "--acknowledge",
+    "broker_role": "--role",
+    "flush_disk_type": "--flush",
+    "ha_listen_address": "--ha-listen",
+    "ha_master_address": "--master",
+    "in_sync_replicas": "--in-sync-replicas",
+    "peers": "--peers",
+    "protocol": "--protocol",
+}
+"""Settings that have an option, which would replace an assigned value."""
 
 
 @click.command("serve")
@@ -85,8 +96,9 @@ def command(store: str, **asked: Any) -> None:
     tornpage ask 127.0.0.1:10911 put topic=T body=hello
 
     The first line on standard output says that the store is open and where it listens. SIGUSR1 prints the status as
-    JSON. A signal to stop closes the store and exits with 0. The exit code is 2 if the store cannot be opened or did
-    not close cleanly (docs/replication/serve.md).
+    JSON. A damaged store serves reads only, and a line on standard error says why. A signal to stop closes the store
+    and exits with 0. The exit code is 2 if the store cannot be opened or did not close cleanly
+    (docs/replication/serve.md).
     """
     signals = {*_STOP, signal.SIGUSR1}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread, so that only `sigwait` gets them
@@ -101,6 +113,9 @@ def command(store: str, **asked: Any) -> None:
         listen=node.address,
         ha_listen=node.ha_address,
     )
+    found = node.status()["read_only_reason"]
+    if found is not None:
+        warn(f"the store serves reads only: {found}")
     while signal.sigwait(signals) not in _STOP:
         print(json.dumps(node.status()), flush=True)
     reason = node.close()
@@ -160,6 +175,8 @@ def _settings(assigned: tuple[str, ...]) -> tuple[Any, Any]:
     kinds |= {each.name: ("settings", each.default) for each in fields(ReplicationSettings)}
     for text in assigned:
         name, _, value = text.partition("=")
+        if name in _OPTIONS:
+            refuse(f"--set {text}: give {_OPTIONS[name]} instead")
         where, default = kinds.get(name, ("", None))
         if isinstance(default, bool) and value in ("true", "false"):
             made[where][name] = value == "true"
