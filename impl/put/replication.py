@@ -65,9 +65,9 @@ class ReplicaGate:
         self.request = replicas.request
 
     def status(self, end_offset: int, *, waits: bool) -> PutStatus | None:
-        """Return the status of a put that waits for no replica, None if it has to `request` a confirmation.
+        """Return the status of a put that waits for no replica, or None.
 
-        `end_offset` is the end of the record in the log; `waits` is the producer's WAIT.
+        None means that the put has to `request` a confirmation. `end_offset` is the end of the record in the log; `waits` is the producer's WAIT.
         """
         if not (waits and self._synchronous):
             return _PUT_OK

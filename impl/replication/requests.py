@@ -103,7 +103,10 @@ class ReplicaRequests:
         return taken
 
     def step(self, now_ms: int) -> int | None:
-        """End each request whose deadline has passed; return a time before which no other passes, or None."""
+        """End each request whose deadline has passed.
+
+        Return a time before which no other deadline passes, None without a request.
+        """
         if self._due_ms is None or now_ms < self._due_ms:
             return self._due_ms
         with self._guard:

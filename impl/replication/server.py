@@ -236,7 +236,10 @@ class ReplicaConnection:
         return ping_frame(self._store.max_offset)
 
     def _frame_at(self, offset: int, end: int | None) -> bytes:
-        """Return a frame with the next bytes of the log, below `end` if that is given; b"" without any."""
+        """Return a frame with the next bytes of the log, b"" without any.
+
+        The bytes are below `end` if that is given.
+        """
         size_bytes = self._settings.ha_transfer_batch_size
         if end is not None:
             size_bytes = min(size_bytes, end - offset)

@@ -41,7 +41,10 @@ class Frame(NamedTuple):
 
 
 def frames_of(data: bytes) -> tuple[list[Frame], Frame | None, int]:
-    """Split what a master sent; return whole frames, the begin of an incomplete one, and the size that it states."""
+    """Split what a master sent into frames.
+
+    Return whole frames, the begin of an incomplete one or None, and the size that the incomplete one states.
+    """
     found, at = [], 0
     while at + _HEAD.size <= len(data):
         offset, size = _HEAD.unpack_from(data, at)
@@ -163,7 +166,10 @@ class HaStore:
         return self.ask("state")
 
     def connect(self, *, receive_bytes: int = 0) -> "HaLink":
-        """Connect as a replica of the schedule. `receive_bytes` limits what arrives before it is read."""
+        """Connect as a replica of the schedule.
+
+        `receive_bytes` limits what arrives before it is read.
+        """
         self._lab.note(f"a replica connects to {self.name}")
         connection = socket.socket()
         connection.settimeout(5)
@@ -262,7 +268,10 @@ class HaLink:
         return Frame(offset, body)
 
     def stream(self, seconds: float) -> bytes:
-        """Return all bytes until none has come for a while or the link is over, and record them as one event."""
+        """Return all bytes until none has come for a while or the link is over.
+
+        They are one event of the record.
+        """
         found = bytearray()
         while (piece := self._read(1, seconds)) is not None:
             found += piece + self._held

@@ -1,4 +1,4 @@
-"""Test a replica that stops to read inside a frame while retention removes the file of that frame (R28)."""
+"""Test a replica that stops reading while retention removes the file of its frame (R28)."""
 
 from pathlib import Path
 
