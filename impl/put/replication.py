@@ -67,7 +67,8 @@ class ReplicaGate:
     def status(self, end_offset: int, *, waits: bool) -> PutStatus | None:
         """Return the status of a put that waits for no replica, or None.
 
-        None means that the put has to `request` a confirmation. `end_offset` is the end of the record in the log; `waits` is the producer's WAIT.
+        None means that the put has to `request` a confirmation. `end_offset` is the end of the record in the log;
+        `waits` is the producer's WAIT.
         """
         if not (waits and self._synchronous):
             return _PUT_OK
