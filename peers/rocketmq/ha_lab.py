@@ -45,7 +45,8 @@ def frames_of(data: bytes) -> tuple[list[Frame], Frame | None, int]:
 
     Return whole frames, the begin of an incomplete one or None, and the size that the incomplete one states.
     """
-    found, at = [], 0
+    found: list[Frame] = []
+    at = 0
     while at + _HEAD.size <= len(data):
         offset, size = _HEAD.unpack_from(data, at)
         frame = Frame(offset, data[at + _HEAD.size : at + _HEAD.size + size])
