@@ -62,7 +62,7 @@ def test_a_schedule_that_shows_nothing_is_vacuous(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("hole", ["R3", "R8", "R9", "R18"])
+@pytest.mark.parametrize("hole", ["R3", "R8", "R9", "R18", "R28"])
 def test_a_schedule_shows_its_defect(hole: str, release: Release) -> None:
     schedule = REPLICATION_HOLES[hole].schedule
     assert schedule is not None
