@@ -418,7 +418,7 @@ def _legal_for_foreign(run: Any, crash: CrashContext) -> str:
     """Return what may be left after a crash of a foreign store."""
     span = crash.span
     fault = "kill" if crash.crash.kill else "power"
-    return str(run.book.legal(fault, span.before if crash.back else span.after, span.after))
+    return str(run.book.legal(fault, span.since(crash.back), span.after))
 
 
 def _values(frame: Frame) -> tuple[str, int, int, str, str]:

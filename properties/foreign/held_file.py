@@ -83,7 +83,7 @@ class HeldFile:
             for found_start, found_end in data:
                 for chunk in range(found_start - found_start % PAGE_BYTES, found_end, _CHUNK_BYTES):
                     count = min(_CHUNK_BYTES, -(-(found_end - chunk) // PAGE_BYTES) * PAGE_BYTES)
-                    content = os.pread(file, count, chunk)
+                    content = os.pread(file, min(count, size_bytes - chunk), chunk)  # another call may extend the file
                     for page in range(chunk // PAGE_BYTES, (chunk + count) // PAGE_BYTES):
                         at = page * PAGE_BYTES - chunk
                         now = content[at : at + PAGE_BYTES].ljust(PAGE_BYTES, b"\0")

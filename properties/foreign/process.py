@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -180,9 +180,26 @@ class StoreProcess:
         if self._sent_ahead and self._sent_ahead[0] == request:
             self._sent_ahead.popleft()
             return self._answer(do, b"")
-        while self._sent_ahead:  # the answers to requests that are not asked any more
-            self._answer(self._sent_ahead.popleft()["do"], b"")
+        self._take_sent_ahead()
         return self._answer(do, _line(request))
+
+    def ask_each(self, do: str, **arguments: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Send a request that has several answers; yield each as it comes, without end.
+
+        It is the number of events of the watched directory before which the answer came, and the answer. Raises
+        StoreFailed.
+        """
+        self._take_sent_ahead()
+        line = _line({"do": do, **arguments})
+        while True:
+            answer = self._answer(do, line)
+            yield (0 if self._tracer is None else self._tracer.mark()), answer
+            line = b""
+
+    def _take_sent_ahead(self) -> None:
+        """Take the answers to requests that are not asked any more."""
+        while self._sent_ahead:
+            self._answer(self._sent_ahead.popleft()["do"], b"")
 
     def send_ahead(self, requests: Sequence[dict[str, Any]]) -> None:
         """Send requests whose answers `ask` then reads in this order.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tornpage.properties.foreign.protocol import VERSION, Target
-from tornpage.properties.foreign.shapes.adapters import answer_of_shape
+from tornpage.properties.foreign.shapes.adapters import answer_of_shape, answer_together
 from tornpage.properties.foreign.shapes.registry import MESSAGES
 
 __all__ = ["serve"]
@@ -27,6 +27,14 @@ def serve(open_store: Callable[[Path], Target], directory: Path, *, requests: Bi
     A store with an attribute `open_many` that is true lets this process open other directories after a close.
     """
     store: Target | None = None
+
+    def say(answer: dict[str, Any]) -> None:
+        if "error" in answer:
+            answer["error"] = answer["error"][:_SENTENCE_CHARACTERS_MAX]
+        sys.stderr.flush()
+        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.flush()
+
     for line in requests:
         request = json.loads(line)
         try:
@@ -34,6 +42,9 @@ def serve(open_store: Callable[[Path], Target], directory: Path, *, requests: Bi
                 store, directory, request = None, Path(request["dir"]), {"do": "hello"}
             if store is None:
                 store = open_store(directory)
+            if request["do"] == "together":
+                answer_together(getattr(store, "shape", MESSAGES), store, request["calls"], say)
+                continue
             answer = _answer(store, request)
             if request["do"] == "hello":
                 answer["ahead"] = True  # requests are read from a buffer, one line after the other
@@ -41,10 +52,8 @@ def serve(open_store: Callable[[Path], Target], directory: Path, *, requests: Bi
                     answer["open"] = True
         except Exception as error:
             traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}"[:_SENTENCE_CHARACTERS_MAX]}
-        sys.stderr.flush()
-        answers.write(json.dumps(answer).encode() + b"\n")
-        answers.flush()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        say(answer)
         if request["do"] == "close" and not getattr(store, "open_many", False):
             return
 

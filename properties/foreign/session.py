@@ -5,7 +5,7 @@ An error, or an answer of another form than requested, breaks contract 8. A miss
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tornpage.properties.contract import GuaranteeBroken
@@ -58,6 +58,42 @@ class StoreSession:
     def call(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Send a request of any shape; return its answer. Raises GuaranteeBroken for an error."""
         return self._ask(do, **arguments)
+
+    def together(self, calls: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """Send concurrent calls; yield each answer as it comes.
+
+        It is the number of events of the disk before which the answer came, the number of the call, and the answer. A
+        store may give all answers at once, as `answers`. Raises GuaranteeBroken for an error.
+        """
+        left = set(range(len(calls)))
+        try:
+            for moment, answer in self.process.ask_each("together", calls=list(calls)):
+                for number, each in self._answers_of_calls(answer, left):
+                    left.discard(number)
+                    yield moment, number, each
+                if not left:
+                    return
+        except StoreFailed as failed:
+            raise broken_by(failed) from failed
+
+    def _answers_of_calls(self, answer: dict[str, Any], left: Collection[int]) -> list[tuple[int, dict[str, Any]]]:
+        """Return the answers in one line, with the numbers of their calls. Raises GuaranteeBroken."""
+        if "error" in answer:
+            sentence = "the store answers a concurrent call with an error"
+            raise GuaranteeBroken(8, sentence, "an answer", printable(answer["error"]))
+        if "answers" not in answer:
+            number = answer.pop("call", None)
+            if number not in left or isinstance(number, bool):
+                raise self.odd("together", answer, f"'call', one of {sorted(left)}, or 'answers'")
+            return [(number, answer)]
+        answers = answer["answers"]
+        if not isinstance(answers, list) or len(answers) != len(left) or not all(isinstance(a, dict) for a in answers):
+            raise self.odd("together", answer, f"{len(left)} answers")
+        return [
+            one
+            for number, each in zip(sorted(left), answers, strict=True)
+            for one in self._answers_of_calls({**each, "call": number}, {number})
+        ]
 
     def ahead(self, do: str, requests: Iterable[Mapping[str, Any]]) -> None:
         """Send requests that only read before they are asked, if the store allows it.

@@ -144,6 +144,10 @@ class Tracer:
             if self._refusal:
                 directory.refuse(self._refusal, always=True)
 
+    def mark(self) -> int:
+        """Record the directory as it is at an answer; return the number of events before the answer."""
+        return 0 if self._directory is None else self._directory.mark()
+
     def _refuse(self, reason: str) -> None:
         """Record why the files of this process cannot be recorded from now on, in any directory."""
         self._refusal = self._refusal or reason

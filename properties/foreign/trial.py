@@ -36,7 +36,8 @@ class TargetSpan:
     """Hold the span of one operation.
 
     It has its events, and the state of the model before and after it. The events are `first` to `last` (exclusive).
-    `operations` counts the operations up to and including this one.
+    `operations` counts the operations up to and including this one. `midway` are states after some answers of
+    concurrent callers, each with the first event at which they had come.
     """
 
     first: int
@@ -44,6 +45,13 @@ class TargetSpan:
     before: Any
     after: Any
     operations: int
+    midway: tuple[tuple[int, Any], ...] = ()
+
+    def since(self, back: int) -> Any:
+        """Return the state that had been answered `back` events before the last answer."""
+        if not back:
+            return self.after
+        return next((state for first, state in reversed(self.midway) if first <= self.last - back), self.before)
 
 
 class TargetTrial:
@@ -138,13 +146,17 @@ class TargetTrial:
                 self.book.closed(answer)
             case _ if not self.book.carry_out(operation, self.store, number):
                 return
+            case _:
+                self._end_verb(first, before, tuple(self.book.midway))
+                return
         self._end_verb(first, before)
 
-    def _end_verb(self, first: int, before: Any) -> None:
+    def _end_verb(self, first: int, before: Any, midway: tuple[tuple[int, Any], ...] = ()) -> None:
         assert self._watched is not None
         if self._records:
             self._watched.look_after_answer()
-        self.spans.append(TargetSpan(first, len(self.files.events), before, self.book.state, len(self.performed)))
+        count, last = len(self.performed), len(self.files.events)
+        self.spans.append(TargetSpan(first, last, before, self.book.state, count, midway))
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
@@ -220,7 +232,7 @@ class TargetTrial:
         was_killed = self._watched is not None and self._workplace.end_process(self._watched)
         span = self.spans[-1]
         back = 0 if self.why_no_power_loss else min(crash.back, span.last - span.first)
-        since = span.before if back else span.after
+        since = span.since(back)
         fault: Fault = "kill" if crash.kill else "power"
         if crash.kill:
             self.performed.append(Crash(kill=True, back=back))

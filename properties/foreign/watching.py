@@ -163,6 +163,12 @@ class WatchedDirectory:
         if not self.events or self.events[-1] != len(self.journal) or is_first_unsupported:
             self.events.append(len(self.journal))
 
+    def mark(self) -> int:
+        """Look, and begin an event at which an answer has come; return its number."""
+        self.look()
+        self.events.append(len(self.journal))
+        return len(self.events) - 1
+
     def look_after_answer(self) -> None:
         """Look, and check that names and sizes changed only by calls of the traced process."""
         self.look()

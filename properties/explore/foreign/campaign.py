@@ -253,12 +253,21 @@ class _Explorer:
         return len(self._known) < self._plan.failures_max
 
     def canary(self) -> str:
-        """Return the canary if a kill showed its broken promise."""
+        """Return the canary if a kill showed its broken promise.
+
+        A store with concurrent callers has a second canary, which is right for a single caller.
+        """
         trial = TargetTrial(self._plan.settings)
-        write, canary = trial.book.first_write, SHAPES[trial.shape].canary
+        write, entry, callers = trial.book.first_write, SHAPES[trial.shape], trial.promises.callers
         trial.end()
-        found = replay(Case(Settings(target=canary), (write, Crash(kill=True))), tracker=self._tracker)
-        return canary if found is not None and found.broken.contract == 2 else ""
+        found = replay(Case(Settings(target=entry.canary), (write, Crash(kill=True))), tracker=self._tracker)
+        if found is None or found.broken.contract != 2:
+            return ""
+        if callers == 1:
+            return entry.canary
+        liar, program = entry.overlapping
+        overlapping = replay(Case(Settings(target=liar), program), tracker=self._tracker)
+        return f"{entry.canary} {liar.rpartition(':')[2]}" if overlapping is not None else ""
 
     def conclude(self, result: TargetResult) -> None:
         """Report what never happened."""

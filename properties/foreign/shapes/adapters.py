@@ -3,13 +3,15 @@
 A method may raise anything. An error for a request that the store promised to serve breaks contract 8.
 """
 
+import threading
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 from tornpage.properties.foreign.shapes.shape import encoded
 
-__all__ = ["FileStore", "KeyValueStore", "LogStore", "QueueStore", "answer_of_shape"]
+__all__ = ["FileStore", "KeyValueStore", "LogStore", "QueueStore", "answer_of_shape", "answer_together"]
 
 
 class _Store:
@@ -193,15 +195,30 @@ _VERBS: dict[str, dict[str, Served]] = {
 }
 
 
-def answer_of_shape(shape: str, store: Any, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of a store of a shape to a request.
+def answer_together(
+    shape: str, store: Any, calls: Sequence[Mapping[str, Any]], answer: Callable[[dict[str, Any]], None]
+) -> None:
+    """Carry out concurrent calls, each in a thread, and give the answer of each as soon as its call ends.
 
-    Concurrent calls run in a thread each. Raises ValueError for an unknown request.
+    Each answer has the number of its call. An error in a call is its answer.
     """
-    if request["do"] == "together":
-        calls = request["calls"]
-        with ThreadPoolExecutor(len(calls)) as callers:
-            return {"answers": list(callers.map(lambda call: answer_of_shape(shape, store, call), calls))}
+    lock = threading.Lock()
+
+    def carry_out(number: int) -> None:
+        try:
+            said = answer_of_shape(shape, store, calls[number])
+        except Exception as error:
+            traceback.print_exc()
+            said = {"error": f"{type(error).__name__}: {error}"}
+        with lock:
+            answer({"call": number, **said})
+
+    with ThreadPoolExecutor(len(calls)) as callers:
+        list(callers.map(carry_out, range(len(calls))))
+
+
+def answer_of_shape(shape: str, store: Any, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer of a store of a shape to a request. Raises ValueError for an unknown request."""
     served = _VERBS.get(shape, {}).get(request["do"])
     if served is None:
         raise ValueError(f"unknown request {request['do']!r}")

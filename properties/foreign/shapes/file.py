@@ -15,12 +15,24 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from tornpage.model.operations import Call, Close, Flush, Open, Operation
-from tornpage.properties.foreign.shapes.history import Effect, History, floor_of
+from tornpage.properties.foreign.shapes.history import Cut, Effect, History, Orders, Row, rows_of
 from tornpage.properties.foreign.shapes.language import Fault, Promises
-from tornpage.properties.foreign.shapes.shape import Answers, Book, Choose, Shape, bytes_in, encoded, same
+from tornpage.properties.foreign.shapes.shape import (
+    Answers,
+    AtOnce,
+    Book,
+    Choose,
+    Selection,
+    Shape,
+    Together,
+    bytes_in,
+    encoded,
+    read_at_once,
+)
 
 __all__ = ["FileBook", "FilePromises", "WholeFile"]
 
+_WRONG_READ = "a read returns another content than was written"
 _NAMES = ("a", "a", "b")
 _SIZES = (8, 8, 40, 300, 900, 5000, 9000)
 
@@ -30,13 +42,15 @@ class FilePromises(Promises):
     """List the promises of a library that writes files.
 
     Without `atomic` a crash may leave anything in a file whose last write was not promised. `remove` is whether files
-    can be removed.
+    can be removed. With `reads` as `durable` a content that a read returns is as safe as one whose write has an answer.
     """
 
     POINTS: ClassVar[tuple[str, ...]] = ("write", "flush", "close")
+    WORDS: ClassVar[dict[str, tuple[str, ...]]] = {"consistent": ("power", "kill"), "reads": ("early", "durable")}
 
     atomic: bool = True
     remove: bool = False
+    reads: str = "early"
     content_bytes_max: int = 1 << 16
 
     def said_of_shape(self) -> list[str]:
@@ -54,6 +68,7 @@ class WholeFile(Shape):
     PROMISES: ClassVar[type[Promises]] = FilePromises
     WRITE: ClassVar[str] = "write"
     WHAT: ClassVar[str] = "write"
+    AT_ONCE: ClassVar[tuple[str, ...]] = ("write", "remove", "read")
 
     def value_bytes_max(self) -> int:
         """Return the longest content that the library accepts."""
@@ -75,8 +90,18 @@ class WholeFile(Shape):
                 store.call("remove", name=call.name)
                 return [Effect(0, 0, call.name, "remove")]
             case "read":
-                same(_content(store, call.name), book.now(call.name), "a read returns another content than was written")
+                answer = store.call("read", name=call.name)
+                if not isinstance(store, Together):
+                    book.has(call.name, bytes_in(store, "read", answer, "content"), _WRONG_READ)
         return None
+
+    def at_once(self, at_once: AtOnce, effects: Sequence[Effect], store: Answers) -> tuple[Orders, frozenset[int]]:
+        """Compare the reads of concurrent callers; return the orders that explain them, and the writes that they read."""
+        orders, _ = Shape.at_once(self, at_once, effects, store)
+        contents = {
+            caller: bytes_in(store, "read", answer, "content") for caller, answer in at_once.answers_to("read").items()
+        }
+        return read_at_once(self, at_once, effects, contents, orders, _WRONG_READ)
 
     def observe(self, store: Answers, history: History, book: Book) -> dict[str, Any]:
         """Read each file that was ever written."""
@@ -88,16 +113,26 @@ class WholeFile(Shape):
         """Return the content of a file after its effects."""
         return effects[-1].value if effects else None
 
+    def fits(self, cell: str, row: Sequence[Effect], later: Sequence[Effect], found: Any) -> bool:
+        """Return whether a row can give the content found: its last effect decides, unless there is a later one."""
+        return bool(later) or self.value(cell, row) == found
+
     def selections(
-        self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any
-    ) -> Iterator[tuple[Effect, ...]]:
+        self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any, orders: Orders
+    ) -> Iterator[Selection]:
         """Yield each legal selection that gives the content found.
 
         Without atomic writes an unpromised last write may have left anything. It then counts as a write of that.
         """
-        yield from Shape.selections(self, cell, effects, fault, found)
-        if not self.promises.atomic and len(effects) > floor_of(effects, fault):
-            yield (*effects[:-1], replace(effects[-1], value=found, answered=False))
+        yield from Shape.selections(self, cell, effects, fault, found, orders)
+        if not self.promises.atomic and effects:
+            *rows, last = rows_of(effects, orders)
+            for effect in last.effects:
+                kept = tuple(order for order in last.orders if last.sequence(order)[-1] == effect)
+                if kept and not effect.promised(fault):
+                    sequence = Cut((*rows, Row(last.effects, kept))).effects
+                    torn = replace(effect, value=found, answered=False)
+                    yield Selection((*sequence[:-1], torn), {effect.together: kept} if effect.together else {})
 
     def said(self, cell: str, value: Any) -> str:
         """Return the content of a file in words."""

@@ -1,18 +1,30 @@
 """Hold the effects of a run, and enumerate what a crash may leave of them.
 
 All values are frozen. A history is a state of the model of every shape.
+
+The effects of concurrent calls are a row. A history has the orders of each row that explain everything that was read
+since. Each later read, and each judgement after a crash, leaves out the orders that do not explain it. Rows are
+narrowed one by one. This is exact, because what a read shows depends on the order inside each row alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, groupby, permutations
 from typing import Any
 
 from tornpage.properties.foreign.shapes.language import Fault, Promises
 
-__all__ = ["Effect", "History", "cuts", "floor_of"]
+__all__ = ["AT_ONCE_MAX", "Cut", "Effect", "History", "Order", "Orders", "Row", "cuts", "floor_of", "in_order", "rows_of"]
 
 _FAULTS: tuple[Fault, Fault] = ("power", "kill")
+
+AT_ONCE_MAX = 4
+"""The most calls of one row. They have 24 orders."""
+
+Order = tuple[int, ...]
+"""The numbers of the callers of a row, in the order in which their calls took effect."""
+Orders = Mapping[int, tuple[Order, ...]]
+"""The orders of each row that explain what was read, by the number of the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +32,8 @@ class Effect:
     """Hold one change of one cell.
 
     `operation` is the number of its operation in the program. Effects of one atomic batch share a `group`, effects of
-    concurrent callers share a number in `together`; 0 is none. `power` and `kill` name the answer that promised it for
-    each fault, or are empty.
+    concurrent callers share a number in `together`; 0 is none. `caller` is the number of the caller among these. `power`
+    and `kill` name the answer that promised it for each fault, or are empty.
     """
 
     serial: int
@@ -31,6 +43,7 @@ class Effect:
     value: Any = None
     group: int = 0
     together: int = 0
+    caller: int = 0
     answered: bool = True
     power: str = ""
     kill: str = ""
@@ -48,30 +61,41 @@ class Effect:
 class History:
     """Hold the effects that are left, those that crashes have taken, and counters.
 
-    `values` counts the values made so far, `serials` the effects.
+    `values` counts the values made so far, `serials` the effects. `orders` has the possible orders of each row.
     """
 
     effects: tuple[Effect, ...] = ()
     gone: tuple[Effect, ...] = ()
     values: int = 0
     serials: int = 0
+    orders: dict[int, tuple[Order, ...]] = field(default_factory=dict)
 
     def added(self, effects: Iterable[Effect]) -> "History":
         """Return the history after effects without numbers."""
         numbered = tuple(replace(effect, serial=self.serials + n) for n, effect in enumerate(effects, 1))
         return replace(self, effects=(*self.effects, *numbered), serials=self.serials + len(numbered))
 
-    def after(self, point: str, answer: str, promises: Promises, *, since: int = 0) -> "History":
+    def narrowed(self, orders: Orders) -> "History":
+        """Return the history with fewer possible orders of some rows, or this one if they are the same."""
+        if all(self.orders.get(row) == each for row, each in orders.items()):
+            return self
+        return replace(self, orders={**self.orders, **orders})
+
+    def after(
+        self, point: str, answer: str, promises: Promises, *, since: int = 0, callers: Container[int] | None = None
+    ) -> "History":
         """Return the history after an answer, which covers effects with a serial above `since`.
 
-        If the point is the strongest one that is promised, it covers every effect. Otherwise it covers effects with an
-        answer only.
+        With `callers` it covers those of these callers. If the point is the strongest one that is promised, it covers
+        every effect. Otherwise it covers effects with an answer only.
         """
         effects = self.effects
         for fault in _FAULTS:
             effects = tuple(
                 effect.made_safe(answer, fault == "power", fault == "kill")
-                if effect.serial > since and _covers(point, effect, promises.points_of_kind(effect.kind, fault))
+                if effect.serial > since
+                and (callers is None or effect.caller in callers)
+                and _covers(point, effect, promises.points_of_kind(effect.kind, fault))
                 else effect
                 for effect in effects
             )
@@ -85,15 +109,20 @@ class History:
         known = {effect.serial: effect for effect in before.effects}
         if known.keys() - {effect.serial for effect in self.effects}:  # an open lost what no close promised
             return replace(before, values=self.values, serials=self.serials)
+        rows: dict[int, dict[int, None]] = {}
+        for effect in self.effects:
+            if effect.together and effect.serial not in known:
+                rows.setdefault(effect.together, {})[effect.caller] = None
         return replace(
             self,
             effects=tuple(
                 known.get(effect.serial, replace(effect, answered=False, power="", kill="")) for effect in self.effects
             ),
+            orders=before.orders | {row: tuple(permutations(callers)) for row, callers in rows.items()},
         )
 
-    def cut_to(self, kept: Sequence[Effect], answer: str = "") -> "History":
-        """Return the history after a crash that left some effects.
+    def cut_to(self, kept: Sequence[Effect], answer: str = "", orders: Orders | None = None) -> "History":
+        """Return the history after a crash that left some effects, in some of the `orders` of their rows.
 
         With an answer, that of a recovery, all of them are safe from now on.
         """
@@ -102,7 +131,15 @@ class History:
         left = sorted(kept, key=lambda effect: effect.serial)
         if answer:
             left = [effect.made_safe(answer, True, True) for effect in left]
-        return replace(self, effects=tuple(left), gone=(*self.gone, *gone))
+        callers: dict[int, set[int]] = {}
+        for effect in left:
+            callers.setdefault(effect.together, set()).add(effect.caller)
+        held = {
+            row: tuple(dict.fromkeys(tuple(n for n in order if n in callers[row]) for order in each))
+            for row, each in (self.orders if orders is None else {**self.orders, **orders}).items()
+            if row in callers
+        }
+        return replace(self, effects=tuple(left), gone=(*self.gone, *gone), orders=held)
 
     def summary(self) -> str:
         """Return the state after an answer in words."""
@@ -122,45 +159,100 @@ def floor_of(effects: Sequence[Effect], fault: Fault) -> int:
     return max((number for number, effect in enumerate(effects, 1) if effect.promised(fault)), default=0)
 
 
-def cuts(effects: Sequence[Effect], fault: Fault) -> Iterator[tuple[Effect, ...]]:
-    """Yield each selection of ordered effects that a fault may leave, the longest first.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Hold effects of concurrent calls with their possible orders, or a single effect."""
 
-    A selection is a prefix. Inside a row of effects of concurrent callers it may end with any subset that has the
-    promised ones.
-    """
-    floor = floor_of(effects, fault)
-    count = len(effects)
-    while count >= 0:
-        row = _row_around(effects, count)
-        if row is None:
-            if count >= floor:
-                yield tuple(effects[:count])
-            count -= 1
+    effects: tuple[Effect, ...]
+    orders: tuple[Order, ...]
+
+    def sequence(self, order: Order) -> tuple[Effect, ...]:
+        """Return the effects in an order of their callers."""
+        if len(self.effects) == 1:
+            return self.effects
+        return tuple(sorted(self.effects, key=lambda effect: order.index(effect.caller)))
+
+    def parts(self, fault: Fault) -> Iterator["Row"]:
+        """Yield the parts of the row that a fault may leave, other than all and none, large ones first.
+
+        A part has the first effects in some order, and each one that was promised.
+        """
+        for size in range(len(self.effects) - 1, 0, -1):
+            for part in combinations(self.effects, size):
+                if all(effect in part for effect in self.effects if effect.promised(fault)):
+                    first = {effect.serial for effect in part}
+                    orders = tuple(
+                        order for order in self.orders if {each.serial for each in self.sequence(order)[:size]} == first
+                    )
+                    if orders:
+                        yield Row(part, orders)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Hold the rows of effects that a crash may have left."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """Return the effects in a possible order."""
+        return tuple(effect for row in self.rows for effect in row.sequence(row.orders[0]))
+
+    @property
+    def orders(self) -> Orders:
+        """Return the possible orders of each row of concurrent calls."""
+        return {row.effects[0].together: row.orders for row in self.rows if row.effects[0].together}
+
+    def fitting(self, fits: Callable[[Sequence[Effect], Sequence[Effect]], bool]) -> "Cut | None":
+        """Return the cut with the orders of each row for which `fits`, or None if a row has none.
+
+        `fits` gets the effects of the row in an order, and the effects of later rows.
+        """
+        rows: list[Row] = []
+        later: tuple[Effect, ...] = ()
+        for row in reversed(self.rows):
+            if len(row.orders) > 1:
+                orders = tuple(order for order in row.orders if fits(row.sequence(order), later))
+                if not orders:
+                    return None
+                rows.append(Row(row.effects, orders))
+            else:
+                rows.append(row)
+            later = (*row.effects, *later)
+        return Cut(tuple(reversed(rows)))
+
+
+def rows_of(effects: Sequence[Effect], orders: Orders) -> list[Row]:
+    """Return effects as rows. Without known orders all are possible."""
+    rows: list[Row] = []
+    for together, each in groupby(effects, key=lambda effect: effect.together):
+        row = tuple(each)
+        if not together:
+            rows += [Row((effect,), ((effect.caller,),)) for effect in row]
             continue
-        first, last = row
-        if last >= floor:
-            promised = [effect for effect in effects[first:last] if effect.promised(fault)]
-            for chosen in _subsets(effects[first:last], lambda chosen, p=promised: all(each in chosen for each in p)):  # type: ignore[misc]
-                yield (*effects[:first], *chosen)
-        count = first
+        known = orders.get(together)
+        rows.append(Row(row, tuple(permutations(dict.fromkeys(e.caller for e in row))) if known is None else known))
+    return rows
 
 
-def _row_around(effects: Sequence[Effect], count: int) -> tuple[int, int] | None:
-    """Return the row of concurrent effects that a cut is strictly inside, as start and end."""
-    if not 0 < count < len(effects) or not effects[count].together:
-        return None
-    together = effects[count].together
-    if effects[count - 1].together != together:
-        return None
-    first, last = count, count
-    while first > 0 and effects[first - 1].together == together:
-        first -= 1
-    while last < len(effects) and effects[last].together == together:
-        last += 1
-    return first, last
+def in_order(effects: Sequence[Effect], orders: Orders) -> tuple[Effect, ...]:
+    """Return effects in a possible order."""
+    return Cut(tuple(rows_of(effects, orders))).effects if orders else tuple(effects)
 
 
-def _subsets(row: Sequence[Effect], allowed: Callable[[tuple[Effect, ...]], bool]) -> Iterator[tuple[Effect, ...]]:
-    """Yield the subsets of a row other than all and none, large ones first."""
-    for size in range(len(row) - 1, 0, -1):
-        yield from filter(allowed, combinations(row, size))
+def cuts(effects: Sequence[Effect], fault: Fault, orders: Orders) -> Iterator[Cut]:
+    """Yield each selection of effects that a fault may leave, the longest first.
+
+    A selection has the first rows as a whole, and a part of the last row. It has every effect that was promised.
+    """
+    rows = tuple(rows_of(effects, orders))
+    floor = max(
+        (number for number, row in enumerate(rows, 1) if any(each.promised(fault) for each in row.effects)), default=0
+    )
+    for count in range(len(rows), max(floor, 1) - 1, -1):
+        yield Cut(rows[:count])
+        for part in rows[count - 1].parts(fault):
+            yield Cut((*rows[: count - 1], part))
+    if not floor:
+        yield Cut(())

@@ -19,23 +19,26 @@ from typing import Any, ClassVar
 
 from tornpage.model.operations import Call, Close, Flush, Open, Operation
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.foreign.shapes.history import Effect, History
+from tornpage.properties.foreign.shapes.history import Effect, History, Orders
 from tornpage.properties.foreign.shapes.language import Promises
 from tornpage.properties.foreign.shapes.shape import (
     Answers,
+    AtOnce,
     Book,
     Choose,
     Shape,
+    Together,
     bytes_in,
     decoded,
     encoded,
-    same,
+    read_at_once,
 )
 
 __all__ = ["KeyValue", "KeyValueBook", "KeyValuePromises"]
 
 _KEYS = ("a", "b", "c")
 _SIZES = (8, 8, 40, 300, 900, 5000)
+_WRONG_GET = "a get returns another value than the last one put"
 _VERBS = ("put", "put", "put", "put", "put", "put", "delete", "delete", "batch", "batch", "get", "scan")
 
 
@@ -44,17 +47,19 @@ class KeyValuePromises(Promises):
     """List the promises of a key-value store.
 
     `batch` is `atomic`, `each` (a crash may leave a part) or `none` (there are no batches). Without `scan` the judge
-    gets each key.
+    gets each key. With `reads` as `durable` a value that a get returns is as safe as one whose put has an answer.
     """
 
     POINTS: ClassVar[tuple[str, ...]] = ("put", "commit", "flush", "close")
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {
         "consistent": ("power", "kill"),
         "batch": ("none", "atomic", "each"),
+        "reads": ("early", "durable"),
     }
 
     batch: str = "none"
     scan: bool = True
+    reads: str = "early"
     value_bytes_max: int = 4096
 
     def said_of_shape(self) -> list[str]:
@@ -73,6 +78,7 @@ class KeyValue(Shape):
     PROMISES: ClassVar[type[Promises]] = KeyValuePromises
     WRITE: ClassVar[str] = "put"
     WHAT: ClassVar[str] = "write"
+    AT_ONCE: ClassVar[tuple[str, ...]] = ("put", "delete", "batch", "get")
 
     def draw(self, choose: Choose, history: History) -> Call:
         """Draw a call; keys are few, so that values replace each other."""
@@ -103,11 +109,20 @@ class KeyValue(Shape):
             case "batch" if self.promises.batch != "none" and call.parts:
                 return self._batch(call, store, book)
             case "get":
-                found = bytes_in(store, "get", store.call("get", key=call.name), "value")
-                same(found, book.now(call.name), "a get returns another value than the last one put")
+                answer = store.call("get", key=call.name)
+                if not isinstance(store, Together):
+                    book.has(call.name, bytes_in(store, "get", answer, "value"), _WRONG_GET)
             case "scan" if self.promises.scan:
-                _same_pairs(_scanned(store), _pairs(self, book))
+                _has_pairs(_scanned(store), book)
         return None
+
+    def at_once(self, at_once: AtOnce, effects: Sequence[Effect], store: Answers) -> tuple[Orders, frozenset[int]]:
+        """Compare the gets of concurrent callers; return the orders that explain them, and the writes that they read."""
+        orders, _ = Shape.at_once(self, at_once, effects, store)
+        values = {
+            caller: bytes_in(store, "get", answer, "value") for caller, answer in at_once.answers_to("get").items()
+        }
+        return read_at_once(self, at_once, effects, values, orders, _WRONG_GET)
 
     def _batch(self, call: Call, store: Answers, book: Book) -> list[Effect]:
         group = book.state.serials + 1 if self.promises.batch == "atomic" else 0
@@ -144,6 +159,10 @@ class KeyValue(Shape):
         """Return the value of a key after its effects."""
         return effects[-1].value if effects else None
 
+    def fits(self, cell: str, row: Sequence[Effect], later: Sequence[Effect], found: Any) -> bool:
+        """Return whether a row can give the value found: its last effect decides, unless there is a later one."""
+        return bool(later) or self.value(cell, row) == found
+
     def said(self, cell: str, value: Any) -> str:
         """Return the value of a key in words."""
         return f"key {cell}: {Shape.said(self, cell, value).partition(': ')[2]}"
@@ -178,12 +197,7 @@ def _scanned(store: Answers) -> dict[str, bytes]:
     return found
 
 
-def _pairs(shape: KeyValue, book: Book) -> dict[str, bytes]:
+def _has_pairs(found: dict[str, bytes], book: Book) -> None:
     keys = dict.fromkeys(effect.cell for effect in book.state.effects)
-    return {key: value for key in keys if (value := book.now(key)) is not None}
-
-
-def _same_pairs(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
-    for key in sorted(found.keys() | expected.keys()):
-        sentence = "a scan returns another value than the last one put"
-        same(found.get(key), expected.get(key), sentence)
+    for key in sorted(found.keys() | keys):
+        book.has(key, found.get(key), "a scan returns another value than the last one put")

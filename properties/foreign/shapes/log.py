@@ -19,12 +19,14 @@ from typing import Any, ClassVar
 
 from tornpage.model.operations import Call, Close, Flush, Open, Operation
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.foreign.shapes.history import Effect, History, cuts, floor_of
+from tornpage.properties.foreign.shapes.history import Effect, History, Orders, cuts, floor_of
 from tornpage.properties.foreign.shapes.language import Fault, Promises
 from tornpage.properties.foreign.shapes.shape import (
     Answers,
+    AtOnce,
     Book,
     Choose,
+    Selection,
     Shape,
     Together,
     bytes_in,
@@ -85,6 +87,7 @@ class Log(Shape):
     PROMISES: ClassVar[type[Promises]] = LogPromises
     WRITE: ClassVar[str] = "append"
     WHAT: ClassVar[str] = "entry"
+    AT_ONCE: ClassVar[tuple[str, ...]] = ("append",)
 
     def value_bytes_max(self) -> int:
         """Return the longest body that the store accepts."""
@@ -92,11 +95,7 @@ class Log(Shape):
 
     def point(self, call: Call) -> str:
         """Return the point of the answer of a write."""
-        return "append" if call.verb in ("append", "together") else "remove"
-
-    def apart(self, parts: Sequence[Call]) -> list[Call]:
-        """Return all appends: the indexes in their answers give their order."""
-        return list(parts)
+        return "append" if call.verb == "append" else "remove"
 
     def draw(self, choose: Choose, history: History) -> Call:
         """Draw a call."""
@@ -133,18 +132,20 @@ class Log(Shape):
                 return [Effect(0, 0, _LOG, "back", index)]
         return None
 
-    def placed(self, effects: list[Effect], answers: Sequence[Mapping[str, Any]], store: Answers) -> list[Effect]:
+    def placed(self, made: Sequence[Sequence[Effect]], at_once: AtOnce, store: Answers) -> list[Effect]:
         """Return the effects of concurrent appends in the order of their indexes.
 
         A crash leaves the first of them, because the log has chosen an order.
         """
-        numbered = self._numbered(effects, answers, store, ())
+        entries: Entries = self.value(_LOG, at_once.before.effects)
+        effects = [effect for each in made for effect in each]
+        numbered = self._numbered(effects, [at_once.answers[effect.caller] for effect in effects], store, ())
         ordered = sorted((replace(effect, together=0) for effect in numbered), key=lambda effect: effect.value[0])
         indexes = [effect.value[0] for effect in ordered]
-        if indexes != list(range(indexes[0], indexes[0] + len(indexes))):
-            raise GuaranteeBroken(
-                4, "concurrent appends return indexes that do not follow each other", "", str(indexes)
-            )
+        first = entries[-1][0] + 1 if entries else indexes[0]
+        if indexes != list(range(first, first + len(indexes))):
+            sentence = "concurrent appends return indexes that do not follow each other"
+            raise GuaranteeBroken(4, sentence, f"{first} to {first + len(indexes) - 1}", str(indexes))
         return ordered
 
     def _numbered(
@@ -201,22 +202,22 @@ class Log(Shape):
         return tuple(sorted(entries.items()))
 
     def selections(
-        self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any
-    ) -> Iterator[tuple[Effect, ...]]:
+        self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any, orders: Orders
+    ) -> Iterator[Selection]:
         """Yield each legal selection that gives the entries found.
 
         Truncations at the front after the last promised one may be there or not.
         """
         if self.promises.ordered:
-            yield from Shape.selections(self, cell, effects, fault, found)
+            yield from Shape.selections(self, cell, effects, fault, found, orders)
             return
         fronts = [effect for effect in effects if effect.kind == "front"]
         promised = floor_of(fronts, fault)
-        for cut in cuts([effect for effect in effects if effect.kind != "front"], fault):
+        for cut in cuts([effect for effect in effects if effect.kind != "front"], fault, orders):
             for count in range(len(fronts), promised - 1, -1):
-                kept = sorted((*cut, *fronts[:count]), key=lambda effect: effect.serial)
+                kept = sorted((*cut.effects, *fronts[:count]), key=lambda effect: effect.serial)
                 if self.value(cell, kept) == found:
-                    yield tuple(kept)
+                    yield Selection(tuple(kept), {})
 
     def broken(
         self, cell: str, effects: Sequence[Effect], history: History, fault: Fault, found: Any

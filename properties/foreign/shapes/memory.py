@@ -1,9 +1,10 @@
 """Provide stores of each shape in memory that follow the model, crash faults included.
 
-A reference keeps its promises: after `crash` it has a legal state, by default the smallest one. As a target it is a
-liar, because a process kill takes what it promised to keep.
+A reference keeps its promises: after `crash` it has a legal state, by default the smallest one. Several threads may
+call it. As a target it is a liar, because a process kill takes what it promised to keep.
 """
 
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -29,12 +30,14 @@ class _Memory:
     def _begin(self, shape: Shape) -> None:
         self._shape = shape
         self._state = History()
+        self._lock = threading.RLock()
 
     def _write(self, *effects: Effect, points: Sequence[str] = ()) -> None:
-        before = self._state.serials
-        self._state = self._state.added(effects)
-        for point in points or (self._shape.WRITE,):
-            self._state = self._state.after(point, point, self._shape.promises, since=before)
+        with self._lock:
+            before = self._state.serials
+            self._state = self._state.added(effects)
+            for point in points or (self._shape.WRITE,):
+                self._state = self._state.after(point, point, self._shape.promises, since=before)
 
     def _now(self, cell: str) -> Any:
         return self._shape.value(cell, [effect for effect in self._state.effects if effect.cell == cell])
@@ -104,8 +107,9 @@ class MemoryKeyValue(_Memory, KeyValueStore):
 
     def batch(self, changes: Sequence[tuple[str, bytes | None]]) -> None:
         """Set several keys, or remove those with None."""
-        group = self._state.serials + 1
-        self._write(*(Effect(0, 0, key, "put", value, group) for key, value in changes), points=("put", "commit"))
+        with self._lock:
+            group = self._state.serials + 1
+            self._write(*(Effect(0, 0, key, "put", value, group) for key, value in changes), points=("put", "commit"))
 
 
 class MemoryQueues(_Memory, QueueStore):
@@ -124,13 +128,14 @@ class MemoryQueues(_Memory, QueueStore):
 
     def take(self, queue: str) -> tuple[Any, bytes] | None:
         """Return the next message of a queue with a handle, or None if there is none."""
-        bodies = self._alive(queue)
-        for serial, body in bodies.items():
-            if serial not in self._taken:
-                self._taken.add(serial)
-                if self._shape.promises.take == "removes":
-                    self.acknowledge(queue, serial)
-                return serial, body
+        with self._lock:
+            bodies = self._alive(queue)
+            for serial, body in bodies.items():
+                if serial not in self._taken:
+                    self._taken.add(serial)
+                    if self._shape.promises.take == "removes":
+                        self.acknowledge(queue, serial)
+                    return serial, body
         return None
 
     def acknowledge(self, queue: str, handle: Any) -> None:
@@ -170,11 +175,12 @@ class MemoryLog(_Memory, LogStore):
 
     def append(self, body: bytes) -> int:
         """Append an entry; return its index."""
-        entries: Entries = self._now(self._CELL)
-        index = entries[-1][0] + 1 if entries else self._next
-        self._next = index + 1
-        self._write(Effect(0, 0, self._CELL, "append", (index, body)))
-        return index
+        with self._lock:
+            entries: Entries = self._now(self._CELL)
+            index = entries[-1][0] + 1 if entries else self._next
+            self._next = index + 1
+            self._write(Effect(0, 0, self._CELL, "append", (index, body)))
+            return index
 
     def read(self, index: int) -> bytes | None:
         """Return the entry at an index, or None if there is none."""

@@ -100,6 +100,7 @@ class MessageState:
 class MessageBook:
     """Follow a run of a message store."""
 
+    midway: ClassVar[tuple[tuple[int, Any], ...]] = ()
     epilogues: ClassVar[tuple[tuple[Operation, ...], ...]] = (
         (),
         (Put(fill=6),),

@@ -14,19 +14,24 @@ Each queue is a cell. A crash leaves the first puts of a queue. Removals are eff
 order (`ordered`), puts and removals of all queues are lost from the end only.
 """
 
-from collections.abc import Iterator, Sequence
+import base64
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, ClassVar
 
 from tornpage.model.operations import Call, Close, Flush, Open, Operation
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.foreign.shapes.history import Effect, History, floor_of
+from tornpage.properties.foreign.shapes.history import Effect, History, Order, Orders, cuts, in_order, rows_of
 from tornpage.properties.foreign.shapes.language import Fault, Promises
 from tornpage.properties.foreign.shapes.shape import (
     Answers,
+    AtOnce,
     Book,
     Choose,
+    Selection,
     Shape,
+    Together,
     bytes_in,
     decoded,
     encoded,
@@ -85,6 +90,7 @@ class Queue(Shape):
     PROMISES: ClassVar[type[Promises]] = QueuePromises
     WRITE: ClassVar[str] = "put"
     WHAT: ClassVar[str] = "message"
+    AT_ONCE: ClassVar[tuple[str, ...]] = ("put", "take", "acknowledge")
 
     def value_bytes_max(self) -> int:
         """Return the longest body that the store accepts."""
@@ -92,7 +98,7 @@ class Queue(Shape):
 
     def point(self, call: Call) -> str:
         """Return the point of the answer of a write."""
-        return "put" if call.verb in ("put", "together") else "remove"
+        return "put" if call.verb == "put" else "remove"
 
     def draw(self, choose: Choose, history: History) -> Call:
         """Draw a call."""
@@ -124,27 +130,151 @@ class Queue(Shape):
                 book.taken.pop(queue, None)
                 return [Effect(0, 0, queue, "delete")]
             case "list" if promises.list:
-                same(self._listed(store, queue), book.now(queue), "a list returns other messages than were put", _said)
+                book.has(queue, self._listed(store, queue), "a list returns other messages than were put", _said)
         return None
 
-    def _take(self, queue: str, store: Answers, book: Book) -> list[Effect]:
+    def _take(self, queue: str, store: Answers, book: Book) -> list[Effect] | None:
+        if isinstance(store, Together):
+            store.call("take", queue=queue)
+            return None
         taken = {effect.serial for _, effect in book.taken.get(queue, [])}
         there = [effect for effect in self._alive(book.effects_of(queue)) if effect.serial not in taken]
         handle, body = _taken(store, queue)
         if body is None:
             same(None, there[0].value if there else None, "a take finds no message, but the queue has one")
             return []
-        if self.promises.fifo:
-            same(body, there[0].value if there else None, "a take returns another message than the next one")
         found = next((effect for effect in there if effect.value == body), None)
-        if found is None:
+        orders = self._orders_with_next(there, found, book.state.orders)
+        if found is None or orders is None:
+            if self.promises.fifo:
+                same(body, there[0].value if there else None, "a take returns another message than the next one")
             raise GuaranteeBroken(
                 17, "a take returns a message that the queue does not have", _said(there), shown(body)
             )
+        book.state = book.state.narrowed(orders)
         if self.promises.take == "removes":
             return [Effect(0, 0, queue, "remove", found.serial)]
         book.taken.setdefault(queue, []).append((handle, found))
         return []
+
+    def _orders_with_next(self, there: Sequence[Effect], found: Effect | None, orders: Orders) -> Orders | None:
+        """Return the orders of concurrent puts in which a message is the next one of those there, or None."""
+        if found is None or not self.promises.fifo:
+            return None if found is None else orders
+        earlier = there[: there.index(found)]
+        if any(effect.together != found.together or not effect.together for effect in earlier):
+            return None
+        puts = [effect for effect in there if effect.together == found.together]
+        if not found.together or len(puts) == 1:
+            return orders
+        row = tuple(
+            order
+            for order in rows_of(puts, orders)[0].orders
+            if all(order.index(found.caller) <= order.index(effect.caller) for effect in puts)
+        )
+        return {**orders, found.together: row} if row else None
+
+    # ---- concurrent callers ------------------------------------------------------------------------------------------
+
+    def placed(self, made: Sequence[Sequence[Effect]], at_once: AtOnce, store: Answers) -> list[Effect]:
+        """Return the effects of concurrent calls, with the removals by takes. Raises GuaranteeBroken."""
+        effects = Shape.placed(self, made, at_once, store)
+        serials = {effect.value: at_once.before.serials + n for n, effect in enumerate(effects, 1) if effect.kind == "put"}
+        for effect in at_once.before.effects:
+            if effect.kind == "put":
+                serials.setdefault(effect.value, effect.serial)
+        taken: set[bytes] = set()
+        for caller, body in self._bodies(at_once, store).items():
+            if body is None:
+                continue
+            queue = at_once.calls[caller].name
+            if body not in serials:
+                there = self._alive([effect for effect in at_once.before.effects if effect.cell == queue])
+                raise GuaranteeBroken(
+                    17, "a take returns a message that the queue does not have", _said(there), shown(body)
+                )
+            if body in taken:
+                raise GuaranteeBroken(
+                    17, "two concurrent takes return the same message", "each message once", shown(body)
+                )
+            taken.add(body)
+            if self.promises.take == "removes":
+                row = at_once.before.serials + 1
+                effects.append(Effect(0, 0, queue, "remove", serials[body], together=row, caller=caller))
+        return effects
+
+    def _bodies(self, at_once: AtOnce, store: Answers) -> dict[int, bytes | None]:
+        """Return the body that each concurrent take returned, by its caller."""
+        return {caller: bytes_in(store, "take", answer, "body") for caller, answer in at_once.answers_to("take").items()}
+
+    def at_once(self, at_once: AtOnce, effects: Sequence[Effect], store: Answers) -> tuple[Orders, frozenset[int]]:
+        """Return the orders of all rows that explain what concurrent takes have returned. Raises GuaranteeBroken.
+
+        All orders of the calls are tried.
+        """
+        before = at_once.before
+        numbered = before.added(effects).effects[len(before.effects) :]
+        puts = {effect.caller: effect for effect in numbered if effect.kind == "put"}
+        bodies = self._bodies(at_once, store)
+        row = before.serials + 1
+        every = tuple(permutations(range(len(at_once.calls))))
+        found: dict[int, list[Order]] = {}
+        for order in every:
+            start = {**before.orders, row: (order,)}
+            orders = self._explained_takes(order, at_once, puts, bodies, start)
+            for number, each in (orders or {}).items():
+                found[number] = [*found.get(number, ()), *(one for one in each if one not in found.get(number, ()))]
+        if not found:
+            raise GuaranteeBroken(
+                17,
+                "no order of the concurrent calls explains what the takes return",
+                "each take returns the next message at some moment",
+                "; ".join(map(shown, bodies.values())),
+            )
+        return {number: tuple(each) for number, each in found.items() if number != row or numbered}, frozenset()
+
+    def _explained_takes(
+        self,
+        order: Order,
+        at_once: AtOnce,
+        puts: Mapping[int, Effect],
+        bodies: Mapping[int, bytes | None],
+        orders: Orders,
+    ) -> Orders | None:
+        """Return the orders of all rows that explain the takes if the calls have one order, or None.
+
+        A take without an answer may have taken its message, or nothing yet.
+        """
+        there = {
+            queue: [
+                effect
+                for effect in self._alive(in_order([e for e in at_once.before.effects if e.cell == queue], orders))
+                if effect.serial not in at_once.taken
+            ]
+            for queue in dict.fromkeys(call.name for call in at_once.calls)
+        }
+        for caller in order:
+            queue = there[at_once.calls[caller].name]
+            if caller in puts:
+                queue.append(puts[caller])
+            elif caller in bodies:
+                found = next((effect for effect in queue if effect.value == bodies[caller]), None)
+                narrowed = self._orders_with_next(queue, found, orders)
+                if found is not None and narrowed is not None:
+                    queue.remove(found)
+                    orders = narrowed
+                elif caller in at_once.answered and (queue or bodies[caller] is not None):
+                    return None
+        return orders
+
+    def answered_at_once(self, book: Book, at_once: AtOnce) -> None:
+        """Note the handles that concurrent takes gave out."""
+        if self.promises.take == "lends":
+            by_body = {effect.value: effect for effect in book.state.effects if effect.kind == "put"}
+            for caller, answer in at_once.answers_to("take").items():
+                if answer["body"] is not None:
+                    effect = by_body[base64.b64decode(answer["body"])]
+                    book.taken.setdefault(effect.cell, []).append((answer.get("handle"), effect))
 
     def _listed(self, store: Answers, queue: str) -> tuple[bytes, ...]:
         answer = store.call("list", queue=queue)
@@ -191,36 +321,43 @@ class Queue(Shape):
         return self._in_order([effect.value for effect in self._alive(effects)])
 
     def _alive(self, effects: Sequence[Effect]) -> list[Effect]:
-        alive: dict[int, Effect] = {}
+        removed = {effect.value for effect in effects if effect.kind == "remove"}
+        alive: list[Effect] = []
         for effect in effects:
-            if effect.kind == "put":
-                alive[effect.serial] = effect
-            elif effect.kind == "delete":
+            if effect.kind == "delete":
                 alive.clear()
-            else:
-                alive.pop(effect.value, None)
-        return list(alive.values())
+            elif effect.kind == "put" and effect.serial not in removed:
+                alive.append(effect)
+        return alive
+
+    def fits(self, cell: str, row: Sequence[Effect], later: Sequence[Effect], found: Any) -> bool:
+        """Return whether the puts of a row have the order of the messages found."""
+        there = [effect.value for effect in row if effect.kind == "put" and effect.value in found]
+        return not self.promises.fifo or there == sorted(there, key=found.index)
 
     def selections(
-        self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any
-    ) -> Iterator[tuple[Effect, ...]]:
+        self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any, orders: Orders
+    ) -> Iterator[Selection]:
         """Yield each legal selection that gives the messages found.
 
         It has the first puts, and any removals that include the promised ones. What was found decides which
-        removals are there, so each number of puts has one selection at most.
+        removals are there, so each selection of puts has one at most.
         """
         puts = [effect for effect in effects if effect.kind == "put"]
-        for count in range(len(puts), floor_of(puts, fault) - 1, -1):
-            there = {effect.serial for effect in puts[:count]}
-            left = {effect.serial for effect in puts[:count] if effect.value in found}
+        for cut in cuts(puts, fault, orders):
+            there = {effect.serial for effect in cut.effects}
+            left = {effect.serial for effect in cut.effects if effect.value in found}
             kept = [
                 effect
                 for effect in effects
                 if effect.serial in there or (effect.kind != "put" and not _removed(effect, effects) & left)
             ]
             promised = all(effect in kept for effect in effects if effect.kind != "put" and effect.promised(fault))
-            if promised and self.value(cell, kept) == found:
-                yield tuple(kept)
+            fitting = cut.fitting(lambda row, later: self.fits(cell, row, later, found)) if promised else None
+            if fitting is not None:
+                narrowed = {**orders, **fitting.orders}
+                if self.value(cell, in_order(kept, narrowed)) == found:
+                    yield Selection(tuple(kept), fitting.orders)
 
     def broken(
         self, cell: str, effects: Sequence[Effect], history: History, fault: Fault, found: Any

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from tornpage.model.operations import Call, Crash, Operation
 from tornpage.properties.foreign.shapes.file import FileBook, FilePromises, WholeFile
 from tornpage.properties.foreign.shapes.key_value import KeyValue, KeyValueBook, KeyValuePromises
 from tornpage.properties.foreign.shapes.language import Promises
@@ -22,24 +23,54 @@ _LIARS = "tornpage.properties.explore.foreign.canary"
 
 @dataclass(frozen=True, slots=True)
 class ShapeEntry:
-    """Name the promises of a shape, its book, its canary, and the verb that writes."""
+    """Name the promises of a shape, its book, its canary, and the verb that writes.
+
+    `overlapping` is the canary for concurrent callers, with a program that shows the broken promise.
+    """
 
     promises: type[Promises]
     run: Callable[[Any], Run]
     canary: str
     write: str = "put"
+    overlapping: tuple[str, tuple[Operation, ...]] = ("", ())
 
+
+def _overlapping(liar: str, call: Call, *after: Operation, before: tuple[Operation, ...] = ()) -> Any:
+    """Return a liar with a program of two overlapping calls."""
+    return f"{_LIARS}:{liar}", (*before, Call("together", parts=(call, call)), *after)
+
+
+_PUT, _WRITE = Call("put", "a", size_bytes=8), Call("write", "a", size_bytes=8)
+_KILL = Crash(kill=True)
 
 SHAPES: Mapping[str, ShapeEntry] = MappingProxyType(
     {
         MESSAGES: ShapeEntry(MessagePromises, MessageBook, f"{_LIARS}:open_store"),
         "key-value": ShapeEntry(
-            KeyValuePromises, lambda promises: KeyValueBook(KeyValue(promises)), f"{_LIARS}:open_key_value"
+            KeyValuePromises,
+            lambda promises: KeyValueBook(KeyValue(promises)),
+            f"{_LIARS}:open_key_value",
+            overlapping=_overlapping("OverlappingPuts", _PUT, Call("get", "a"), _KILL),
         ),
-        "queue": ShapeEntry(QueuePromises, lambda promises: QueueBook(Queue(promises)), f"{_LIARS}:open_queue"),
-        "log": ShapeEntry(LogPromises, lambda promises: LogBook(Log(promises)), f"{_LIARS}:open_log", "append"),
+        "queue": ShapeEntry(
+            QueuePromises,
+            lambda promises: QueueBook(Queue(promises)),
+            f"{_LIARS}:open_queue",
+            overlapping=_overlapping("open_takes", Call("take", "a"), before=(_PUT, _PUT)),
+        ),
+        "log": ShapeEntry(
+            LogPromises,
+            lambda promises: LogBook(Log(promises)),
+            f"{_LIARS}:open_log",
+            "append",
+            overlapping=_overlapping("OverlappingAppends", Call("append", size_bytes=8), _KILL),
+        ),
         "file": ShapeEntry(
-            FilePromises, lambda promises: FileBook(WholeFile(promises)), f"{_LIARS}:open_file", "write"
+            FilePromises,
+            lambda promises: FileBook(WholeFile(promises)),
+            f"{_LIARS}:open_file",
+            "write",
+            overlapping=_overlapping("OverlappingWrites", _WRITE, Call("read", "a"), _KILL),
         ),
     }
 )

@@ -6,26 +6,41 @@ The book carries out calls on the store and on the history side by side. After a
 import base64
 import binascii
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import shake_128
+from itertools import permutations
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from tornpage.model.operations import Call, Operation
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.foreign.shapes.history import Effect, History, cuts, floor_of
+from tornpage.properties.foreign.shapes.history import (
+    AT_ONCE_MAX,
+    Cut,
+    Effect,
+    History,
+    Order,
+    Orders,
+    cuts,
+    floor_of,
+    in_order,
+    rows_of,
+)
 from tornpage.properties.foreign.shapes.language import Fault, Promises
 
 __all__ = [
     "Answers",
+    "AtOnce",
     "Book",
     "Choose",
     "Run",
+    "Selection",
     "Shape",
     "Together",
     "bytes_in",
     "decoded",
     "encoded",
+    "read_at_once",
     "same",
     "shown",
     "value_of",
@@ -48,6 +63,13 @@ class Answers(Protocol):
     def ahead(self, do: str, requests: Iterable[Mapping[str, Any]]) -> None:
         """Send requests that only read before they are asked, if the store allows it."""
 
+    def together(self, calls: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """Send concurrent calls; yield each answer as it comes.
+
+        It is the number of events of the disk before which the answer came, the number of the call, and the answer.
+        Raises GuaranteeBroken for an error.
+        """
+
     def odd(self, do: str, answer: Any, expected: str) -> GuaranteeBroken:
         """Return the failure of an answer of another form than requested."""
 
@@ -62,6 +84,11 @@ class Run(Protocol):
     """Operations after a crash, of which one list is drawn."""
     first_write: ClassVar[Operation]
     """The shortest write."""
+    midway: Sequence[tuple[int, Any]]
+    """The states after some answers of the last operation, if it has several callers.
+
+    Each state has the number of events of the disk before which its last answer came.
+    """
 
     @property
     def state(self) -> Any:
@@ -75,7 +102,7 @@ class Run(Protocol):
         """Draw a read or a write."""
 
     def carry_out(self, operation: Operation, store: Any, number: int) -> bool:
-        """Carry out an operation and compare; return whether a crash may fall into it.
+        """Carry out an operation and compare; return whether the state has changed.
 
         `number` counts the operations of the program, this one included.
         """
@@ -113,6 +140,33 @@ class Together(list[dict[str, Any]]):
 
 
 @dataclass(frozen=True, slots=True)
+class AtOnce:
+    """Hold the calls of concurrent callers with their answers, by the number of the caller.
+
+    All of them overlap. `answered` are the callers that have their answers at some moment. `before` is the history at
+    the begin of the calls, and `taken` has the serial numbers of the messages that were taken then.
+    """
+
+    calls: tuple[Call, ...]
+    answers: Mapping[int, Mapping[str, Any]]
+    answered: tuple[int, ...]
+    before: History
+    taken: frozenset[int] = frozenset()
+
+    def answers_to(self, verb: str) -> dict[int, Mapping[str, Any]]:
+        """Return the answers to the calls of a verb, those that come later included."""
+        return {caller: answer for caller, answer in self.answers.items() if self.calls[caller].verb == verb}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Hold effects that a crash may have left, with the orders of their rows that explain what was found."""
+
+    effects: tuple[Effect, ...]
+    orders: Orders
+
+
+@dataclass(frozen=True, slots=True)
 class Shape(ABC):
     """Describe a shape: its verbs, and how effects give a state.
 
@@ -127,6 +181,8 @@ class Shape(ABC):
     """The verb that a run has to carry out, and the point of its answer."""
     WHAT: ClassVar[str] = "write"
     """What an effect is called in findings."""
+    AT_ONCE: ClassVar[tuple[str, ...]] = ()
+    """The verbs that concurrent callers use."""
 
     @abstractmethod
     def draw(self, choose: Choose, history: History) -> Call:
@@ -137,6 +193,7 @@ class Shape(ABC):
         """Carry out a call; return the effects of a write.
 
         A read is compared here and returns None. The effects have no serial numbers and belong to no operation yet.
+        With `Together` as the store, a read makes its request only, and `at_once` compares.
         """
 
     def point(self, call: Call) -> str:
@@ -150,13 +207,29 @@ class Shape(ABC):
     def judged(self, book: "Book") -> None:  # noqa: B027 (most shapes have nothing to note)
         """Note what reading the store after a crash has changed in it."""
 
-    def apart(self, parts: Sequence[Call]) -> list[Call]:
-        """Return calls of concurrent callers that are judged: one call per cell."""
-        return list({part.name: part for part in parts}.values())
-
-    def placed(self, effects: list[Effect], answers: Sequence[Mapping[str, Any]], store: Answers) -> list[Effect]:
+    def placed(self, made: Sequence[Sequence[Effect]], at_once: AtOnce, store: Answers) -> list[Effect]:
         """Return the effects of concurrent calls with what their answers say about them."""
-        return effects
+        return [effect for effects in made for effect in effects]
+
+    def at_once(self, at_once: AtOnce, effects: Sequence[Effect], store: Answers) -> tuple[Orders, frozenset[int]]:
+        """Compare the answers of concurrent calls; return the orders of all rows that explain them.
+
+        Also returns the callers without an answer whose writes were read and are promised for that. `effects` are
+        those of the calls. Raises GuaranteeBroken if no order explains the answers.
+        """
+        callers = dict.fromkeys(effect.caller for effect in effects if effect.together)
+        row = next((effect.together for effect in effects if effect.together), 0)
+        return ({row: tuple(permutations(callers))} if row else {}), frozenset()
+
+    def answered_at_once(self, book: "Book", at_once: AtOnce) -> None:  # noqa: B027 (most shapes have nothing to note)
+        """Note what the answers of concurrent calls give to later calls."""
+
+    def fits(self, cell: str, row: Sequence[Effect], later: Sequence[Effect], found: Any) -> bool:
+        """Return whether effects of one row, in this order, can give what was found.
+
+        `later` are the effects of later rows. All effects are of one cell.
+        """
+        return True
 
     @abstractmethod
     def value(self, cell: str, effects: Sequence[Effect]) -> Any:
@@ -167,15 +240,24 @@ class Shape(ABC):
         return self.value("", ())
 
     def selections(
-        self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any
-    ) -> Iterator[tuple[Effect, ...]]:
+        self, cell: str, effects: Sequence[Effect], fault: Fault, found: Any, orders: Orders
+    ) -> Iterator[Selection]:
         """Yield each legal selection of effects that gives what was found, the longest first."""
-        yield from (cut for cut in cuts(effects, fault) if self.value(cell, cut) == found)
+        for cut in cuts(effects, fault, orders):
+            if (selection := self.explained(cell, cut, found)) is not None:
+                yield selection
+
+    def explained(self, cell: str, cut: Cut, found: Any) -> Selection | None:
+        """Return the effects of a cut in the orders that give what was found, or None."""
+        fitting = cut.fitting(lambda row, later: self.fits(cell, row, later, found))
+        if fitting is None or self.value(cell, fitting.effects) != found:
+            return None
+        return Selection(fitting.effects, fitting.orders)
 
     def broken(
         self, cell: str, effects: Sequence[Effect], history: History, fault: Fault, found: Any
     ) -> GuaranteeBroken:
-        """Return the finding of a cell that no legal selection explains."""
+        """Return the finding of a cell that no legal selection explains. The effects are in a possible order."""
         floor = floor_of(effects, fault)
         for count in range(floor):
             if self.value(cell, effects[:count]) == found:
@@ -184,10 +266,11 @@ class Shape(ABC):
         if any(self.value(cell, (*effects, effect)) == found for effect in gone):
             sentence = f"a {self.WHAT} comes back that an earlier crash had taken"
             return GuaranteeBroken(3, sentence, self.said(cell, self.value(cell, effects)), self.said(cell, found))
+        values = (self.value(cell, cut.effects) for cut in cuts(effects, fault, history.orders))
         return GuaranteeBroken(
             1,
             f"the store has something else than any {self.WHAT} left",
-            " or ".join(dict.fromkeys(self.said(cell, self.value(cell, cut)) for cut in cuts(effects, fault))),
+            " or ".join(dict.fromkeys(self.said(cell, value) for value in values)),
             self.said(cell, found),
         )
 
@@ -219,7 +302,7 @@ class Book:
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
         self.state = History()
-        self._together = 0
+        self.midway: list[tuple[int, History]] = []
         self.taken: dict[str, list[tuple[Any, Effect]]] = {}
         """Handles that the present session gave out, with the effect of each, by cell."""
         self.drained: dict[str, list[tuple[Any, bytes]]] = {}
@@ -234,50 +317,86 @@ class Book:
     # ---- operations --------------------------------------------------------------------------------------------------
 
     def draw(self, choose: Choose) -> Operation:
-        """Draw a read or a write, or writes of concurrent callers if the store takes them."""
+        """Draw a read or a write, or overlapping calls of concurrent callers if the store takes them.
+
+        Mostly they are calls of one key, queue or file.
+        """
         call = self.shape.draw(choose, self.state)
         if self.promises.callers > 1 and choose((True, False, False)):
-            calls = [call, *(self.shape.draw(choose, self.state) for _ in range(5))]
-            writes = self.shape.apart([each for each in calls if each.verb == self.shape.WRITE])
-            if len(writes) > 1:
-                return Call("together", parts=tuple(writes[: self.promises.callers]))
+            calls = self._at_once([call, *(self.shape.draw(choose, self.state) for _ in range(5))])
+            if choose((True, True, False)):
+                calls = [replace(each, name=calls[0].name) if each.name else each for each in calls]
+            if len(calls) > 1:
+                return Call("together", parts=tuple(calls))
         return call
 
+    def _at_once(self, calls: Sequence[Call]) -> list[Call]:
+        """Return the calls that concurrent callers may make, as many as the store takes."""
+        most = min(self.promises.callers, AT_ONCE_MAX)
+        return [each for each in calls if each.verb in self.shape.AT_ONCE][:most]
+
     def carry_out(self, operation: Operation, store: Any, number: int) -> bool:
-        """Carry out a call and compare; return whether it was a write."""
+        """Carry out a call and compare; return whether the state has changed.
+
+        A read changes it if it shows the order of concurrent calls.
+        """
+        self.midway = []
         if not isinstance(operation, Call):
             return False
-        before = self.state.serials
+        before = self.state
         if operation.verb == "together":
-            effects = self._carry_out_together(operation, store)
-        else:
-            effects = self.shape.carry_out(operation, store, self)
+            return self._carry_out_together(operation, store, number)
+        effects = self.shape.carry_out(operation, store, self)
         if effects is None:
-            return False
+            return self.state is not before
         self.state = self.state.added(replace(effect, operation=number) for effect in effects)
         answer = f"the answer of operation {number} ({operation.verb})"
-        points = [self.shape.point(operation), *(["commit"] if operation.verb == "batch" else [])]
-        for point in points:
-            self.state = self.state.after(point, answer, self.promises, since=before)
+        for point in self._points(operation):
+            self.state = self.state.after(point, answer, self.promises, since=before.serials)
         return True
 
-    def _carry_out_together(self, call: Call, store: Any) -> list[Effect] | None:
-        """Send the writes of concurrent callers in one request."""
-        if self.promises.callers < 2:
-            return None
-        requests, effects, group = Together(), [], self.state.serials + 1
-        parts = self.shape.apart([part for part in call.parts if part.verb == self.shape.WRITE])
-        for part in parts[: self.promises.callers]:
-            made = self.shape.carry_out(part, requests, self) or []  # type: ignore[arg-type]
-            effects += [replace(effect, together=group) for effect in made]
-        answer = store.call("together", calls=list(requests))
-        answers = answer.get("answers")
-        if not isinstance(answers, list) or len(answers) != len(requests):
-            raise store.odd("together", answer, f"{len(requests)} answers")
-        for each in answers:
-            if not isinstance(each, dict) or "error" in each:
-                raise GuaranteeBroken(8, "the store answers a concurrent call with an error", "an answer", str(each))
-        return self.shape.placed(effects, answers, store)
+    def _points(self, call: Call) -> list[str]:
+        return [self.shape.point(call), *(["commit"] if call.verb == "batch" else [])]
+
+    def _carry_out_together(self, operation: Call, store: Any, number: int) -> bool:
+        """Send the calls of concurrent callers in one request, and take their answers as they come."""
+        calls = self._at_once(operation.parts)
+        taken = frozenset(effect.serial for each in self.taken.values() for _, effect in each)
+        requests, made, before, asked = Together(), [], self.state, []
+        for call in calls if self.promises.callers > 1 else []:
+            effects = self.shape.carry_out(call, requests, self)  # type: ignore[arg-type]
+            if len(requests) > len(asked):
+                first = before.serials + 1 + sum(map(len, made))  # the number of each atomic batch
+                row = {"together": before.serials + 1, "caller": len(asked)}
+                made.append([replace(each, **row, group=first if each.group else 0) for each in effects or []])
+                asked.append(call)
+        if not asked:
+            return False
+        before = replace(before, values=self.state.values)
+        arrived = list(store.together(list(requests)))
+        callers = tuple(caller for _, caller, _ in arrived)
+        at_once = AtOnce(tuple(asked), {caller: answer for _, caller, answer in arrived}, callers, before, taken)
+        placed = [replace(effect, operation=number) for effect in self.shape.placed(made, at_once, store)]
+        for count, (moment, _, _) in enumerate(arrived, 1):
+            self.state = self._after_callers(replace(at_once, answered=callers[:count]), placed, store)
+            self.midway.append((moment, self.state))
+        self.shape.answered_at_once(self, at_once)
+        return True
+
+    def _after_callers(self, at_once: AtOnce, effects: Sequence[Effect], store: Any) -> History:
+        """Return the state after the answers of some callers. Raises GuaranteeBroken."""
+        before, callers = at_once.before, at_once.answered
+        orders, read = self.shape.at_once(at_once, effects, store)
+        state = before.added(
+            replace(effect, answered=effect.caller in callers or effect.caller in read) for effect in effects
+        ).narrowed(orders)
+        for caller in (*callers, *(read - set(callers))):
+            call = at_once.calls[caller]
+            operation = next((effect.operation for effect in effects), 0)
+            answer = f"the answer of operation {operation} (together) to {call.verb}"
+            for point in self._points(call):
+                state = state.after(point, answer, self.promises, since=before.serials, callers={caller})
+        return state
 
     def next_value(self, size_bytes: int) -> bytes:
         """Return the next value of the run."""
@@ -285,12 +404,19 @@ class Book:
         return value_of(self.state.values, min(size_bytes, self.shape.value_bytes_max()))
 
     def effects_of(self, cell: str) -> tuple[Effect, ...]:
-        """Return the effects of a cell, in order."""
-        return tuple(effect for effect in self.state.effects if effect.cell == cell)
+        """Return the effects of a cell, in a possible order."""
+        return in_order([effect for effect in self.state.effects if effect.cell == cell], self.state.orders)
 
     def now(self, cell: str) -> Any:
-        """Return what a cell has now."""
+        """Return what a cell has now, in a possible order of concurrent calls."""
         return self.shape.value(cell, self.effects_of(cell))
+
+    def has(self, cell: str, found: Any, sentence: str, said: Callable[[Any], str] | None = None) -> None:
+        """Check what a read has found in a cell. It may show an order of concurrent calls. Raises GuaranteeBroken."""
+        narrowed = found_in(self.shape, self.state, cell, found)
+        if narrowed is None:
+            raise GuaranteeBroken(17, sentence, (said or shown)(self.now(cell)), (said or shown)(found))
+        self.state = narrowed
 
     def flushed(self, answer: str) -> None:
         """Note the answer of a flush."""
@@ -317,11 +443,11 @@ class Book:
         self.taken, self.drained = {}, {}
         found = self.shape.observe(store, history, self)
         kept = self._explained(history, found, fault)
-        self.state = history.cut_to(kept)
+        self.state = history.cut_to(kept.effects, orders=kept.orders)
         self.shape.judged(self)
-        return len(history.effects) - len(kept)
+        return len(history.effects) - len(kept.effects)
 
-    def _explained(self, history: History, found: Mapping[str, Any], fault: Fault) -> list[Effect]:
+    def _explained(self, history: History, found: Mapping[str, Any], fault: Fault) -> Selection:
         """Return the longest legal selection of effects that gives what was found.
 
         Raises GuaranteeBroken if there is none.
@@ -329,27 +455,36 @@ class Book:
         shape, by_cell = self.shape, self._by_cell(history)
         for cell in found:
             by_cell.setdefault(cell, [])
-        chosen: dict[str, tuple[Effect, ...]] = {}
-        left: dict[str, Iterator[tuple[Effect, ...]]] = {}
+        there = {cell: found[cell] if cell in found else shape.nothing() for cell in by_cell}
         for cell, effects in by_cell.items():
-            there = found[cell] if cell in found else shape.nothing()
-            left[cell] = shape.selections(cell, effects, fault, there)
-            selection = next(left[cell], None)
-            if selection is None:
-                raise shape.broken(cell, effects, history, fault, there)
-            chosen[cell] = selection
+            if next(shape.selections(cell, effects, fault, there[cell], history.orders), None) is None:
+                raise shape.broken(cell, in_order(effects, history.orders), history, fault, there[cell])
         if self.promises.ordered:
-            return self._explained_in_order(history, found, fault)
-        self._make_whole(history, chosen, left)
-        return [effect for selection in chosen.values() for effect in selection]
+            return self._explained_in_order(history, there, fault)
+        search = _Search(shape, there, fault, _groups(history.effects))
+        selection = search.longest(tuple(by_cell.items()), Selection((), history.orders))
+        if selection is None:
+            raise search.broken(by_cell, history)
+        return selection
 
-    def _explained_in_order(self, history: History, found: Mapping[str, Any], fault: Fault) -> list[Effect]:
+    def _explained_in_order(self, history: History, found: Mapping[str, Any], fault: Fault) -> Selection:
         """Return the longest prefix of all effects that gives what was found in every cell."""
-        for cut in cuts(history.effects, fault):
-            if _is_whole(cut, history.effects) and all(
-                self.shape.value(cell, [e for e in cut if e.cell == cell]) == there for cell, there in found.items()
+        shape = self.shape
+
+        def fits(row: Sequence[Effect], later: Sequence[Effect]) -> bool:
+            return all(
+                shape.fits(cell, [e for e in row if e.cell == cell], [e for e in later if e.cell == cell], found[cell])
+                for cell in dict.fromkeys(effect.cell for effect in row)
+            )
+
+        groups = _groups(history.effects)
+        for cut in cuts(history.effects, fault, history.orders):
+            fitting = cut.fitting(fits) if _is_whole(cut.effects, groups) else None
+            if fitting is not None and all(
+                shape.value(cell, [effect for effect in fitting.effects if effect.cell == cell]) == there
+                for cell, there in found.items()
             ):
-                return list(cut)
+                return Selection(fitting.effects, fitting.orders)
         last = [effect for effect in history.effects if effect.promised(fault)]
         promised = f", with operation {last[-1].operation}, promised by {last[-1].promised(fault)}" if last else ""
         raise GuaranteeBroken(
@@ -358,37 +493,6 @@ class Book:
             f"the first {self.shape.WHAT}s, in one order{promised}",
             "; ".join(self.shape.said(cell, there) for cell, there in found.items()),
         )
-
-    def _make_whole(
-        self,
-        history: History,
-        chosen: dict[str, tuple[Effect, ...]],
-        left: Mapping[str, Iterator[tuple[Effect, ...]]],
-    ) -> None:
-        """Shorten selections until each atomic batch is there or not. Raises GuaranteeBroken.
-
-        Legal selections are closed under the longer choice in each cell, so this finds the longest one if there is any.
-        """
-        groups: dict[int, list[Effect]] = {}
-        for effect in history.effects:
-            if effect.group:
-                groups.setdefault(effect.group, []).append(effect)
-        while True:
-            half = next((group for group in groups.values() if _is_half(group, chosen)), None)
-            if half is None:
-                return
-            there = [effect for effect in half if effect in chosen[effect.cell]]
-            missing = next(effect for effect in half if effect not in there)
-            for effect in there:
-                shorter = next((each for each in left[effect.cell] if effect not in each), None)
-                if shorter is None:
-                    raise GuaranteeBroken(
-                        1,
-                        "a part of an atomic batch survives without the rest",
-                        f"all or nothing of the batch of operation {effect.operation}",
-                        f"its {self.shape.WHAT} of {effect.cell}, and not that of {missing.cell}",
-                    )
-                chosen[effect.cell] = shorter
 
     def _by_cell(self, history: History) -> dict[str, list[Effect]]:
         cells: dict[str, list[Effect]] = {}
@@ -408,15 +512,114 @@ class Book:
         return f"the first of {writes}, {where}, with the {promised} that were promised"
 
 
-def _is_half(group: Sequence[Effect], chosen: Mapping[str, Sequence[Effect]]) -> bool:
-    there = [effect in chosen[effect.cell] for effect in group]
+class _Search:
+    """Search for one selection of effects that explains what was found in all cells."""
+
+    def __init__(
+        self, shape: Shape, found: Mapping[str, Any], fault: Fault, groups: Sequence[Sequence[Effect]]
+    ) -> None:
+        self._shape, self._found, self._fault, self._groups = shape, found, fault, groups
+
+    def longest(self, cells: Sequence[tuple[str, Sequence[Effect]]], chosen: Selection) -> Selection | None:
+        """Return the longest selection in which each atomic batch is there or not, or None.
+
+        All cells have the same order of a row. Legal selections are closed under the longer choice in each cell, so the
+        longest choice for the first cells is a part of the longest selection.
+        """
+        if not cells:
+            return chosen
+        (cell, effects), rest = cells[0], cells[1:]
+        waiting = {name for name, _ in rest}
+        for selection in self._shape.selections(cell, effects, self._fault, self._found[cell], chosen.orders):
+            both = Selection((*chosen.effects, *selection.effects), {**chosen.orders, **selection.orders})
+            if not any(_is_half(group, both.effects, waiting) for group in self._groups):
+                explained = self.longest(rest, both)
+                if explained is not None:
+                    return explained
+        return None
+
+    def broken(self, cells: Mapping[str, Sequence[Effect]], history: History) -> GuaranteeBroken:
+        """Return the finding of cells that have a selection each, and none in common."""
+        kept = [
+            effect
+            for cell, effects in cells.items()
+            for effect in next(
+                self._shape.selections(cell, effects, self._fault, self._found[cell], history.orders)
+            ).effects
+        ]
+        for group in self._groups:
+            if _is_half(group, kept, ()):
+                there, missing = (next(each for each in group if (each in kept) == wanted) for wanted in (True, False))
+                return GuaranteeBroken(
+                    1,
+                    "a part of an atomic batch survives without the rest",
+                    f"all or nothing of the batch of operation {group[0].operation}",
+                    f"its {self._shape.WHAT} of {there.cell}, and not that of {missing.cell}",
+                )
+        return GuaranteeBroken(
+            17,
+            "no order of the concurrent calls explains what the store has",
+            "one order for all that was read",
+            "; ".join(self._shape.said(cell, there) for cell, there in self._found.items()),
+        )
+
+
+def found_in(shape: Shape, history: History, cell: str, found: Any) -> History | None:
+    """Return a history with the orders of concurrent calls that give what a read has found in a cell, or None."""
+    effects = [effect for effect in history.effects if effect.cell == cell]
+    selection = shape.explained(cell, Cut(tuple(rows_of(effects, history.orders))), found)
+    return None if selection is None else history.narrowed(selection.orders)
+
+
+def read_at_once(
+    shape: Shape,
+    at_once: AtOnce,
+    effects: Sequence[Effect],
+    reads: Mapping[int, Any],
+    orders: Orders,
+    sentence: str,
+) -> tuple[Orders, frozenset[int]]:
+    """Compare the reads of concurrent callers in cells that have one value; return what `Shape.at_once` returns.
+
+    `reads` are the values by caller. Each read overlaps each write. It returns the value of one of them, or the value before all of them. So it leaves
+    the order of the writes open. Raises GuaranteeBroken.
+    """
+    before, read = at_once.before, set[int]()
+    for caller in at_once.answered:
+        if caller not in reads:
+            continue
+        cell, found = at_once.calls[caller].name, reads[caller]
+        writers = [effect.caller for effect in effects if effect.cell == cell and effect.value == found]
+        earlier = found_in(shape, before, cell, found)
+        if not writers and earlier is None:
+            values = [shape.value(cell, [e for e in before.effects if e.cell == cell])]
+            values += [effect.value for effect in effects if effect.cell == cell]
+            raise GuaranteeBroken(17, sentence, " or ".join(map(shown, values)), shown(found))
+        if not writers and earlier is not None:
+            before = earlier
+        elif earlier is None and len(writers) == 1 and shape.promises.reads == "durable":
+            read.add(writers[0])
+    return {**before.orders, **orders}, frozenset(read)
+
+
+def _groups(effects: Iterable[Effect]) -> list[list[Effect]]:
+    """Return the effects of each atomic batch."""
+    groups: dict[int, list[Effect]] = {}
+    for effect in effects:
+        if effect.group:
+            groups.setdefault(effect.group, []).append(effect)
+    return list(groups.values())
+
+
+def _is_half(group: Sequence[Effect], kept: Sequence[Effect], waiting: Container[str]) -> bool:
+    """Return whether a batch is there in part, apart from cells that wait for their choice."""
+    there = [effect in kept for effect in group if effect.cell not in waiting]
     return any(there) and not all(there)
 
 
-def _is_whole(cut: Sequence[Effect], effects: Sequence[Effect]) -> bool:
+def _is_whole(cut: Sequence[Effect], groups: Sequence[Sequence[Effect]]) -> bool:
     """Return whether a selection has each atomic batch as a whole or not at all."""
-    groups = {effect.group for effect in cut if effect.group}
-    return all(effect in cut for effect in effects if effect.group in groups)
+    return not any(_is_half(group, cut, ()) for group in groups)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
