@@ -177,6 +177,24 @@ class _Trace:
                 del versions[:-1]
 
 
+    def sync_extent(self, extent: tuple[int, int]) -> None:
+        """Make the pages with some bytes durable, and a size with which they are reached."""
+        end = min(extent[1], self.sizes[-1][1])
+        if extent[0] >= end:
+            return
+        hidden = max((n for n, (_, size_bytes) in enumerate(self.sizes, 1) if size_bytes < end), default=0)
+        del self.sizes[:hidden]
+        for page in [page for page in self.versions if extent[0] // PAGE_BYTES <= page < -(-end // PAGE_BYTES)]:
+            if page in self.dropped:
+                self.passed_by[page] = self.dropped[page]
+            else:
+                self.passed_by.pop(page, None)
+                del self.versions[page][:-1]
+                self.freed.pop(page, None)
+        for page, cuts in self.freed.items():
+            self.freed[page] = [(zeros, cut - hidden) for zeros, cut in cuts]
+
+
 class _JournalWalk:
     """Walks a journal and keeps entry numbers.
 
@@ -221,16 +239,23 @@ class _JournalWalk:
                 if isinstance(entry, FileCreated):
                     self.traces[entry.inode] = _Trace()
                 self.state.apply(entry)
-            case FileSynced(inode, succeeded):
-                if succeeded:
+            case FileSynced(inode, True, _, extent):
+                if extent is None:
                     self.traces[inode].sync(number)
-                    self._apply_barrier(number, entry)
+                else:
+                    self.traces[inode].sync_extent(extent)
+                self._apply_barrier(number, entry, is_whole_size=len(self.traces[inode].sizes) == 1)
             case DirectorySynced():
                 self._apply_barrier(number, entry)
 
-    def _apply_barrier(self, number: int, entry: FileSynced | DirectorySynced) -> None:
+    def _apply_barrier(
+        self, number: int, entry: FileSynced | DirectorySynced, *, is_whole_size: bool = True
+    ) -> None:
         before = len(self.state.pending)
-        self.state.apply(entry)
+        if isinstance(entry, FileSynced) and entry.extent is not None:  # the state does not know the sizes
+            self.state.names_synced(entry.inode, data_only=entry.data_only, is_whole_size=is_whole_size)
+        else:
+            self.state.apply(entry)
         if len(self.state.pending) != before:
             pending = {id(operation) for operation in self.state.pending}
             for done, operation in self.operations:
@@ -283,7 +308,7 @@ def certify(base: Image, journal: Sequence[Entry], position: int, choices: Choic
     file_after: dict[int, int] = {}
     for number in range(position, len(journal)):
         match journal[number]:
-            case FileSynced(inode, succeeded=True):
+            case FileSynced(inode, True, _, None):
                 file_after.setdefault(inode, number)
     survived, kept = walk.surviving(choices), kept_sources(walk.state, choices)
     operations = tuple(

@@ -176,12 +176,37 @@ class DiskState:
         inode.freed.setdefault(entry.page, []).append((len(inode.versions[entry.page]), len(inode.sizes) + 1))
 
     def _file_synced(self, entry: FileSynced) -> None:
-        if entry.succeeded:
+        if entry.succeeded and entry.extent is not None:
+            self._extent_synced(entry.inode, entry.extent, data_only=entry.data_only)
+        elif entry.succeeded:
             synced = self.inodes[entry.inode]
             passed_by = {page: synced.versions.pop(page) for page in sorted(synced.dropped)}
             content = _frozen(synced.latest()) if synced.sizes or synced.versions else synced.durable
             self.synced(entry.inode, content, data_only=entry.data_only)
             synced.versions = passed_by  # they count as clean, so their versions stay in flight
+
+    def _extent_synced(self, number: int, extent: tuple[int, int], *, data_only: bool) -> None:
+        """Make the pages with some bytes durable, and a size with which they are reached."""
+        inode = self.inodes[number]
+        end = min(extent[1], inode.size_bytes)
+        sizes = [len(inode.durable), *inode.sizes]
+        gone = 0
+        if extent[0] < end:
+            gone = max((n for n, size_bytes in enumerate(sizes, 1) if size_bytes < end), default=0)
+            covered = range(extent[0] // PAGE_BYTES, -(-end // PAGE_BYTES))
+            pages = {
+                page: inode.versions.pop(page)[-1]
+                for page in sorted(inode.versions)
+                if page in covered and page not in inode.dropped
+            }
+            inode.durable = _with_pages(inode.durable, sizes[gone], pages)
+            inode.sizes = inode.sizes[gone:]
+            inode.freed = {
+                page: later
+                for page, cuts in inode.freed.items()
+                if page not in pages and (later := [(zeros, cut - gone) for zeros, cut in cuts if cut > gone])
+            }
+        self.names_synced(number, data_only=data_only, is_whole_size=not inode.sizes)
 
     def _pages_dropped(self, entry: PagesDropped) -> None:
         self.inodes[entry.inode].dropped.update(self.inodes[entry.inode].versions)
@@ -246,9 +271,16 @@ class DiskState:
         inode.sizes.clear()
         inode.versions.clear()
         inode.freed.clear()
+        self.names_synced(number, data_only=data_only)
+
+    def names_synced(self, number: int, *, data_only: bool, is_whole_size: bool = True) -> None:
+        """Commit the directory operations that a sync of a file commits.
+
+        A sync that leaves a size in flight commits nothing because of a change of the size.
+        """
         self._may_commit_logged(number)
         keeps_rename = self.rules.data_syncs_rename or not data_only
-        resizes = self._resizes.get(number)
+        resizes = self._resizes.get(number) if is_whole_size else None
         resized_after = None if resizes is None else resizes.sync(counts_each=keeps_rename)
         if self.rules.commits != "directory" and self.pending:
             covered = [n for n, operation in enumerate(self.pending) if operation is resized_after]
@@ -423,6 +455,16 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
 
 def _frozen(content: bytes | bytearray) -> bytes:
     return bytes(content) if isinstance(content, bytearray) else content
+
+
+def _with_pages(durable: bytes, size_bytes: int, pages: Mapping[int, bytes]) -> bytes:
+    """Return content with another size and some other pages."""
+    if max(size_bytes, len(durable)) > LARGE_BYTES:
+        return large_content(durable, size_bytes, list(pages.items()))
+    content = bytearray(durable[:size_bytes]).ljust(size_bytes, b"\0")
+    for page, held in pages.items():
+        put_page(content, page, held)
+    return bytes(content)
 
 
 def directory_of(operation: DirectoryOperation) -> str:

@@ -129,12 +129,15 @@ class PageFreed(PageWritten):
 class FileSynced:
     """A file sync returned. Only a successful one is a barrier.
 
-    `data_only` is an fdatasync or msync, which on some disks commits no rename.
+    `data_only` is an fdatasync, an msync or a synchronous write, which on some disks commits no rename. With `extent`,
+    the first byte and the byte after the last one, the sync covers the pages with these bytes, and the size only as far
+    as it is needed to reach them.
     """
 
     inode: int
     succeeded: bool
     data_only: bool = False
+    extent: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ class LastDisk(FailingDisk):
         """Apply entries to the durable state and to pending names."""
         for entry in entries:
             match entry:
-                case FileSynced(number, True, data_only):
+                case FileSynced(number, True, data_only, None):
                     self._state.synced(number, self._content(number), data_only=data_only)
                 case Resized():
                     pass  # durable content includes its size

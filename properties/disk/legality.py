@@ -24,9 +24,11 @@ be compared with docs/contract.md, "Crash model":
    a directory that did not survive is unreachable. A file that was moved to another directory may be at both names on
    `posix-strict`, and on `journal` and `btrfs` if a sync committed the rename or may have. It is not after a sync of
    the old directory, nor after one of the file that counts for its renames.
-2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one.
+2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one. A
+   sync of some bytes leaves out the sizes up to the last one that is too small for them. It counts for a change of the
+   size only if one size is left.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
-   page that was dropped since its last write. A tear takes 512-byte sectors of exactly two such versions; on `btrfs`
+   page that was dropped since its last write. A sync of some bytes covers the pages with a byte of them. A tear takes 512-byte sectors of exactly two such versions; on `btrfs`
    there is none. After a `kill` the page has its last version. It is cut at the size, and zero where nothing was
    written. On `journal`, `ext4`, `xfs` and `btrfs` a version since a cut that freed the page needs the size of that
    cut or a later size.
@@ -342,7 +344,8 @@ def _about_file(inode: FileHistory, claim: FileClaim, content: bytes, position: 
     before, after = around(inode.syncs, position)
     if (claim.barrier_before, claim.barrier_after) != (before, after):
         yield f"its barriers are {(before, after)}, not {(claim.barrier_before, claim.barrier_after)}"
-    sizes = _permitted(len(inode.first), inode.sizes, before, disk)
+    every = inode.permitted_sizes(position)
+    sizes = dict(every[-1:] if disk == "kill" else every)
     if claim.sized_by not in sizes:
         yield f"the size set at entry {claim.sized_by} may not survive, only those of {list(sizes)}"
     elif claim.size_bytes != sizes[claim.sized_by]:

@@ -45,7 +45,8 @@ _ABOUT_FILES = (PageWritten, PagesDropped, Resized, FileSynced, FileLinked, File
 class FileHistory:
     """One file: its first content, its changes before the crash, and all barriers.
 
-    Changes are (entry number, value).
+    Changes are (entry number, value). `parts` are the syncs before the crash that cover some bytes: the entry number, the
+    first byte and the byte after the last one, which is inside the file.
 
     `drops` are the failed syncs before the crash after which its dirty pages counted as clean. `freed` has the entries
     that freed a page by a cut.
@@ -55,13 +56,34 @@ class FileHistory:
     sizes: list[tuple[int, int]] = field(default_factory=list)
     versions: dict[int, list[tuple[int, bytes]]] = field(default_factory=dict)
     syncs: list[int] = field(default_factory=list)
+    parts: list[tuple[int, int, int]] = field(default_factory=list)
     drops: list[int] = field(default_factory=list)
     freed: dict[int, list[int]] = field(default_factory=dict)
+
+    def last_size(self) -> int:
+        return self.sizes[-1][1] if self.sizes else len(self.first)
 
     def cut_before(self, page: int, version: int) -> int | None:
         """Return the size entry of the last cut that freed a page, up to a version of it."""
         frees = [n for n in self.freed.get(page, []) if n <= version]
         return next((n for n, _ in self.sizes if n > frees[-1]), None) if frees else None
+
+    def permitted_sizes(self, position: int) -> list[tuple[int | str, int]]:
+        """Return the sizes that a power loss may leave, each with its entry.
+
+        A sync of the whole file leaves the last size before it. A sync of some bytes leaves out each size up to the
+        last one before it with which not all of them are inside the file.
+        """
+        permitted: list[tuple[int | str, int]] = [("base", len(self.first))]
+        for number, end in sorted([*((n, None) for n in self.syncs), *((n, end) for n, _, end in self.parts)]):
+            if number < position:
+                before = [("base", len(self.first)), *(each for each in self.sizes if each[0] < number)]
+                short = [n for n, (_, size) in enumerate(before) if end is not None and size < end]
+                first = len(before) - 1 if end is None else max(short, default=-1) + 1
+                at = before.index(permitted[0])  # earlier syncs have left out those before it
+                permitted = before[max(first, at) :]
+        last = max((entry for entry, _ in permitted if isinstance(entry, int)), default=-1)
+        return [*permitted, *(each for each in self.sizes if each[0] > last)]
 
     def page_barrier(self, page: int, position: int) -> tuple[int | None, int | None]:
         """Return the last sync that covered a page, and the drop that kept later syncs from it.
@@ -70,10 +92,12 @@ class FileHistory:
         """
         written = [n for n, _ in self.versions.get(page, [])]
         dropped: int | None = None
-        for sync in sorted((n for n in self.syncs if n < position), reverse=True):
+        parts = [n for n, first, end in self.parts if first < (page + 1) * PAGE_BYTES and page * PAGE_BYTES < end]
+        syncs = {*self.syncs, *parts}
+        for sync in sorted((n for n in syncs if n < position), reverse=True):
             before = [n for n in written if n < sync]
-            fates = sorted(n for n in (*self.syncs, *self.drops) if before and n > before[-1])
-            if not before or fates[0] in self.syncs:
+            fates = sorted(n for n in (*syncs, *self.drops) if before and n > before[-1])
+            if not before or fates[0] in syncs:
                 return sync, dropped
             dropped = fates[0] if dropped is None else dropped
         return None, dropped
@@ -135,12 +159,16 @@ def file_histories(base: Image, journal: Sequence[Entry], position: int) -> dict
     contents = [base.files[path] for path in sorted(base.files)]
     inodes = {n: FileHistory(held if hasattr(held, "pages") else bytes(held)) for n, held in enumerate(contents)}
     for number, entry in enumerate(journal):
-        if isinstance(entry, FileSynced) and entry.succeeded and entry.inode in inodes:
+        if isinstance(entry, FileSynced) and entry.succeeded and entry.inode in inodes and entry.extent is None:
             inodes[entry.inode].syncs.append(number)  # also those after the crash
         elif number >= position:
             continue
         elif isinstance(entry, FileCreated | FileMade):
             inodes[entry.inode] = FileHistory()
+        elif isinstance(entry, FileSynced) and entry.succeeded and entry.extent is not None:
+            end = min(entry.extent[1], inodes[entry.inode].last_size())
+            if entry.extent[0] < end:
+                inodes[entry.inode].parts.append((number, entry.extent[0], end))
         elif isinstance(entry, PagesDropped):
             inodes[entry.inode].drops.append(number)
         elif isinstance(entry, Resized):
@@ -175,10 +203,19 @@ def size_changes(base: Image, journal: Sequence[Entry]) -> dict[int, list[SizeCh
         if isinstance(entry, Resized):
             since.setdefault(entry.inode, []).append((number, entry.size_bytes))
         elif isinstance(entry, FileSynced) and entry.succeeded and entry.inode in since:
-            history = [(-1, synced.get(entry.inode, 0)), *since.pop(entry.inode)]
+            history = [(-1, synced.get(entry.inode, 0)), *since[entry.inode]]
+            if entry.extent is not None and not _leaves_one_size(entry.extent, [size for _, size in history]):
+                continue
+            del since[entry.inode]
             synced[entry.inode] = history[-1][1]
             found[number] = [SizeChange(history[n][0], _in_inode(history, n)) for n in range(1, len(history))]
     return found
+
+
+def _leaves_one_size(extent: tuple[int, int], sizes: Sequence[int]) -> bool:
+    """Whether the file certainly has its last size after a sync of some bytes."""
+    end = min(extent[1], sizes[-1])
+    return extent[0] < end and sizes[-2] < end
 
 
 def _in_inode(history: Sequence[tuple[int, int]], changed: int) -> bool:

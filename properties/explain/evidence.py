@@ -334,8 +334,9 @@ def _mark(number: int, entry: Entry, names: dict[int, str]) -> Mark:
             return Mark(number, "name", path, "removed")
         case FileRenamed(_, source, target):
             return Mark(number, "name", source, f"renamed to {target}")
-        case FileSynced(inode, succeeded):
-            what = "file synced" if succeeded else "sync failed"
+        case FileSynced(inode, succeeded, _, extent):
+            part = "file" if extent is None else f"bytes {extent[0]} to {extent[1] - 1}"
+            what = f"{part} synced" if succeeded else "sync failed"
             return Mark(number, "sync" if succeeded else "failed sync", names[inode], what)
         case PagesDropped(inode):
             what = "dirty pages count as clean, written or not"

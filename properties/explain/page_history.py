@@ -46,18 +46,27 @@ class PageVersion:
     lines: tuple[HexLine, ...]
 
 
+def _covers(extent: tuple[int, int] | None, page: int) -> bool:
+    return extent is None or extent[0] < (page + 1) * PAGE_BYTES and page * PAGE_BYTES < extent[1]
+
+
 def histories_of(context: CrashContext) -> list[PageHistory]:
     """Return the history of every visible page at the crash, in the order of a page map."""
     journal = context.journal[: context.position]
     writes: dict[tuple[int, int], list[int]] = {}
-    syncs: dict[int, list[int]] = {}
+    syncs: dict[int, list[tuple[int, tuple[int, int] | None]]] = {}
     for number, entry in enumerate(journal):
         if isinstance(entry, PageWritten):
             writes.setdefault((entry.inode, entry.page), []).append(number)
         elif isinstance(entry, FileSynced) and entry.succeeded:
-            syncs.setdefault(entry.inode, []).append(number)
+            syncs.setdefault(entry.inode, []).append((number, entry.extent))
     return [
-        PageHistory(state.name, page, tuple(writes.get((inode, page), ())), tuple(syncs.get(inode, ())))
+        PageHistory(
+            state.name,
+            page,
+            tuple(writes.get((inode, page), ())),
+            tuple(number for number, extent in syncs.get(inode, ()) if _covers(extent, page)),
+        )
         for inode, state in context.state.inodes.items()
         for page in range(-(-state.size_bytes // PAGE_BYTES))
     ]

@@ -39,6 +39,11 @@ _SEARCH_AFTER, _SEARCH_AFTER_MAX = 32, 4096
 _MS_SYNC = 4
 _DATA_SYNC_WRITE = 0x2 | 0x4
 _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "sendfile", "splice", "copy_file_range", "fallocate")
+_SYNCING_WRITES = tuple(name for name in _WRITES if name != "fallocate")
+"""The writes that are syncs of what they have written if their descriptor is synchronous."""
+_POSITION_AT = {"pwrite64": 3, "pwritev": 3, "pwritev2": 3}
+"""The argument with the position of a write. All other writes move the position of their descriptor."""
+_NO_POSITION = (1 << 64) - 1
 _SYNCS = ("fsync", "fdatasync", "msync", "sync", "syncfs")
 _TARGET_AT = {"splice": 2, "copy_file_range": 2}
 """The argument with the descriptor that a call writes to, if it is not the first."""
@@ -121,7 +126,8 @@ class Tracer:
         self._tasks = {child}
         self._directory: WatchedDirectory | None = None
         self._refusal = ""
-        self._returning: dict[int, tuple[str, tuple[int, ...]]] = {}
+        self._returning: dict[int, tuple[str, tuple[int, ...], int]] = {}
+        """The name and arguments of the sync in progress of each task, and the length of the journal at its begin."""
         self._changing: dict[int, tuple[FileId, Extent | None] | None] = {}
         """What the call in progress of each task may change: a file, or None for names and sizes."""
         self._syncs_when_it_writes = False
@@ -276,11 +282,12 @@ class Tracer:
         elif name not in _SYNCS:
             self._note_write(task, name, arguments)
         is_sync = name in _SYNCS and (name != "msync" or bool(arguments[2] & _MS_SYNC))
-        may_sync = name in _WRITES and (
+        may_sync = name in _SYNCING_WRITES and (
             self._syncs_when_it_writes or (name == "pwritev2" and bool(arguments[5] & _DATA_SYNC_WRITE))
         )
         if is_sync or may_sync:
-            self._returning[task] = call
+            began = 0 if self._directory is None else len(self._directory.journal)
+            self._returning[task] = *call, began
         return is_sync or may_sync
 
     def _note_write(self, task: int, name: str, arguments: tuple[int, ...]) -> None:
@@ -313,7 +320,7 @@ class Tracer:
 
     def _returned(self, task: int) -> None:
         """Record a sync that has returned, or a write that may have been one."""
-        name, arguments = self._returning.pop(task, ("", ()))
+        name, arguments, began = self._returning.pop(task, ("", (), 0))
         self._end_call(task)
         _ptrace(_SYSCALL_INFO, task, _INFO_BYTES, ctypes.addressof(self._info))
         (result,) = struct.unpack_from("<q", self._info.raw, 24)
@@ -323,9 +330,9 @@ class Tracer:
             if result == 0:
                 self._directory.all_synced()
         elif name == "msync":
-            for place in _mapped(task, arguments[0], arguments[1]):
-                self._directory.synced(place, succeeded=result == 0, data_only=True)
-        elif name in _SYNCS or (name in _WRITES and result >= 0):
+            for place, extent in _mapped(task, arguments[0], arguments[1]):
+                self._directory.synced(place, succeeded=result == 0, data_only=True, extent=extent)
+        elif name in _SYNCS or (name in _SYNCING_WRITES and result >= 0):
             number = arguments[2] if name == "copy_file_range" else arguments[0]
             if name in _SYNCS or _is_synchronous(task, number) or name == "pwritev2":
                 opened = f"/proc/{task}/fd/{number & 0xFFFFFFFF}"
@@ -333,7 +340,15 @@ class Tracer:
                     found = os.stat(opened)
                     place = found.st_dev, found.st_ino
                     data_only = name != "fsync"
-                    self._directory.synced(place, succeeded=result >= 0, opened=opened, data_only=data_only)
+                    extent = _written(task, name, arguments, result) if name in _SYNCING_WRITES else None
+                    self._directory.synced(
+                        place,
+                        succeeded=result >= 0,
+                        opened=opened,
+                        data_only=data_only,
+                        extent=extent,
+                        began=began if name in _SYNCS else None,
+                    )
 
 
 def _is_traced(task: int) -> bool:
@@ -368,15 +383,34 @@ def _is_synchronous(task: int, number: int) -> bool:
         return False
 
 
-def _mapped(task: int, address: int, size_bytes: int) -> set[FileId]:
-    """Return the files that are mapped at some addresses."""
+def _written(task: int, name: str, arguments: tuple[int, ...], count: int) -> Extent | None:
+    """Return the bytes that a write has written, or None if they are not known.
+
+    They are not known if the position is in the memory of the process, or if a write with a position appends.
+    """
+    if name in _TARGET_AT and arguments[_TARGET_AT[name] + 1]:
+        return None
+    try:
+        descriptor = _descriptor(task, arguments[_TARGET_AT.get(name, 0)] & 0xFFFFFFFF)
+    except OSError:
+        return None
+    position = arguments[_POSITION_AT[name]] if name in _POSITION_AT else _NO_POSITION
+    if position == _NO_POSITION:
+        return descriptor["pos"] - count, descriptor["pos"]
+    return None if descriptor["flags"] & os.O_APPEND else (position, position + count)
+
+
+def _mapped(task: int, address: int, size_bytes: int) -> set[tuple[FileId, Extent]]:
+    """Return the files that are mapped at some addresses, with the bytes that are mapped there."""
     found = set()
     with suppress(OSError), open(f"/proc/{task}/maps") as lines:
         for line in lines:
-            extent, *_, name = line.rstrip("\n").split(maxsplit=5) + [""] * (len(line.split()) < 6)
+            extent, _, offset, *_, name = line.rstrip("\n").split(maxsplit=5) + [""] * (len(line.split()) < 6)
             first, last = (int(end, 16) for end in extent.split("-"))
             if first < address + size_bytes and address < last and name.startswith("/"):
+                in_file = int(offset, 16) - first
+                synced = max(first, address) + in_file, min(last, address + size_bytes) + in_file
                 with suppress(OSError):
                     stat = os.stat(name)
-                    found.add((stat.st_dev, stat.st_ino))
+                    found.add(((stat.st_dev, stat.st_ino), synced))
     return found

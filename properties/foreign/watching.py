@@ -6,9 +6,9 @@ The differences become entries of the same journal that the crash lab's own reco
 (properties/disk/journal.py). Crash states of foreign stores are therefore made, and proved legal, by the same code. A
 page in a crash state holds a version that the page had at some look, no older than its last sync.
 
-Two things are simplified. Versions between two looks are missed, which gives fewer crash states but no wrong ones. A
-sync of a part of a file counts for the whole file, and pages written during a sync count as synced, which makes the
-disk more reliable than a real one but never wrong.
+Two things are simplified. Versions between two looks are missed, which gives fewer crash states but no wrong ones. What
+is written in a page during a synchronous write or an msync of it counts as synced, which makes the disk more reliable
+than a real one but never wrong.
 
 After the end of a process the whole directory is compared. A change that no traced call shows has been made by another
 process. Then it is not known what is durable.
@@ -23,7 +23,7 @@ import stat
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tornpage.properties.contract import HarnessError
@@ -33,8 +33,10 @@ from tornpage.properties.disk.journal import (
     Entry,
     FileMade,
     FileSynced,
+    PageFreed,
     PageWritten,
     ProcessKilled,
+    Resized,
 )
 from tornpage.properties.disk.sparse import pages_of
 from tornpage.properties.foreign.held_file import Extent, HeldFile
@@ -282,23 +284,75 @@ class WatchedDirectory:
 
     # ---- barriers ------------------------------------------------------------------------------------------------
 
-    def synced(self, place: FileId, *, succeeded: bool = True, opened: str = "", data_only: bool = False) -> None:
+    def synced(
+        self,
+        place: FileId,
+        *,
+        succeeded: bool = True,
+        opened: str = "",
+        data_only: bool = False,
+        extent: Extent | None = None,
+        began: int | None = None,
+    ) -> None:
         """Record that a sync of a file or directory has returned. Others are ignored.
 
         `opened` is a path that leads to the file, by which a file without a name is read. `data_only`: it was no fsync,
-        so it need not commit a rename of the file.
+        so it need not commit a rename of the file. With `extent` it was a sync of these bytes. `began` is the length of
+        the journal when the sync began: what other calls wrote since then stays in flight.
         """
         self.look()
         if place in self._numbers:
-            self.journal.append(FileSynced(self._numbers[place], succeeded, data_only))
+            number = self._numbers[place]
+            self.journal += self._as_of(began, FileSynced(number, succeeded, data_only, extent))
         elif paths := [path for path, found in self._names.directories.items() if found == place]:
             if succeeded:
                 self.journal += [DirectorySynced(path) for path in paths]
         elif opened and not self.unsupported:
-            self._unnamed_synced(place, opened, succeeded=succeeded, data_only=data_only)
+            self._unnamed_synced(place, opened, succeeded=succeeded, data_only=data_only, extent=extent)
         self.look()
 
-    def _unnamed_synced(self, place: FileId, opened: str, *, succeeded: bool, data_only: bool) -> None:
+    def _as_of(self, began: int | None, sync: FileSynced) -> list[Entry]:
+        """Return the entries for a sync of a whole file that began at a position of the journal.
+
+        Pages that were written during the sync get their earlier content before it, and the later one after it. There
+        is no event between these entries. The sync covers the bytes of the earlier size.
+        """
+        during = [] if began is None or sync.extent is not None else self.journal[began:]
+        written = {e.page: e.content for e in during if isinstance(e, PageWritten) and e.inode == sync.inode}
+        sizes = [e.size_bytes for e in during if isinstance(e, Resized) and e.inode == sync.inode]
+        if not written or not sync.succeeded or any(isinstance(e, PageFreed) for e in during):
+            return [sync]
+        size_bytes, before = self._before(began or 0, sync.inode, written)
+        now = sizes[-1] if sizes else size_bytes
+        if min([size_bytes, *sizes]) < size_bytes or any(page * _PAGE_BYTES >= now for page in written):
+            return [sync]  # the file was cut
+        earlier: list[Entry] = [
+            PageWritten(sync.inode, page, content.ljust(_PAGE_BYTES, b"\0")[: now - page * _PAGE_BYTES])
+            for page, content in sorted(before.items())
+        ]
+        later: list[Entry] = [PageWritten(sync.inode, page, content) for page, content in sorted(written.items())]
+        return [*earlier, replace(sync, extent=(0, size_bytes) if sizes else None), *later]
+
+    def _before(self, position: int, number: int, pages: Iterable[int]) -> tuple[int, dict[int, bytes]]:
+        """Return the size of a file and some of its pages as they were at a position of the journal."""
+        left, size_bytes, found = set(pages), -1, dict[int, bytes]()
+        first = dict(enumerate(sorted(self.base.files))).get(number, "")
+        for entry in reversed(self.journal[:position]):
+            if isinstance(entry, Resized) and entry.inode == number and size_bytes < 0:
+                size_bytes = entry.size_bytes
+            elif isinstance(entry, PageWritten) and entry.inode == number and entry.page in left:
+                found[entry.page] = entry.content
+                left.discard(entry.page)
+            if size_bytes >= 0 and not left:
+                break
+        content = self.base.files.get(first, b"")
+        for page in left:
+            found[page] = bytes(content[page * _PAGE_BYTES : (page + 1) * _PAGE_BYTES])
+        return (size_bytes if size_bytes >= 0 else len(content)), found
+
+    def _unnamed_synced(
+        self, place: FileId, opened: str, *, succeeded: bool, data_only: bool, extent: Extent | None
+    ) -> None:
         """Record the sync of a file that has no name now.
 
         It may get one, or the removal of its name may be lost.
@@ -315,7 +369,7 @@ class WatchedDirectory:
                 self.journal.append(FileMade(number))
             number = self._unlinked[place] if place in self._unlinked else self._made_unnamed[place]
             self._take(self._held[number].refresh(number, file, None))
-            self.journal.append(FileSynced(number, succeeded, data_only))
+            self.journal.append(FileSynced(number, succeeded, data_only, extent))
 
     def all_synced(self) -> None:
         """Record that a sync of everything has returned."""
