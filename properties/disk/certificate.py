@@ -15,7 +15,7 @@ from tornpage.model.operations import Choice
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.certificate_text import sentences_of
 from tornpage.properties.disk.directory_tree import DirectoryOperation, DirectoryTree, is_move
-from tornpage.properties.disk.disk import DiskState, Image, apply_operation, directory_of
+from tornpage.properties.disk.disk import DiskState, Image, apply_operation, directory_of, sizes_left_out
 from tornpage.properties.disk.images import Choices, compose, disk_state, kept_sources, surviving_operations, untorn
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
@@ -177,12 +177,12 @@ class _Trace:
                 del versions[:-1]
 
 
-    def sync_extent(self, extent: tuple[int, int]) -> None:
+    def sync_extent(self, extent: tuple[int, int], *, cuts: bool) -> None:
         """Make the pages with some bytes durable, and a size with which they are reached."""
         end = min(extent[1], self.sizes[-1][1])
         if extent[0] >= end:
             return
-        hidden = max((n for n, (_, size_bytes) in enumerate(self.sizes, 1) if size_bytes < end), default=0)
+        hidden = sizes_left_out([size_bytes for _, size_bytes in self.sizes], end, cuts=cuts)
         del self.sizes[:hidden]
         for page in [page for page in self.versions if extent[0] // PAGE_BYTES <= page < -(-end // PAGE_BYTES)]:
             if page in self.dropped:
@@ -240,10 +240,10 @@ class _JournalWalk:
                     self.traces[entry.inode] = _Trace()
                 self.state.apply(entry)
             case FileSynced(inode, True, _, extent):
-                if extent is None:
+                if extent is None or self.state.rules.syncs_whole_file:
                     self.traces[inode].sync(number)
                 else:
-                    self.traces[inode].sync_extent(extent)
+                    self.traces[inode].sync_extent(extent, cuts=self.state.rules.cuts_whole)
                 self._apply_barrier(number, entry, is_whole_size=len(self.traces[inode].sizes) == 1)
             case DirectorySynced():
                 self._apply_barrier(number, entry)
@@ -308,7 +308,7 @@ def certify(base: Image, journal: Sequence[Entry], position: int, choices: Choic
     file_after: dict[int, int] = {}
     for number in range(position, len(journal)):
         match journal[number]:
-            case FileSynced(inode, True, _, None):
+            case FileSynced(inode, True, _, extent) if extent is None or walk.state.rules.syncs_whole_file:
                 file_after.setdefault(inode, number)
     survived, kept = walk.surviving(choices), kept_sources(walk.state, choices)
     operations = tuple(

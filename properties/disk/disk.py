@@ -35,7 +35,7 @@ from tornpage.properties.disk.rules import DISK_RULES, DiskRules
 from tornpage.properties.disk.sparse import LARGE_BYTES, large_content
 from tornpage.properties.program.case import Disk
 
-__all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
+__all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page", "sizes_left_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class DiskState:
         inode.freed.setdefault(entry.page, []).append((len(inode.versions[entry.page]), len(inode.sizes) + 1))
 
     def _file_synced(self, entry: FileSynced) -> None:
-        if entry.succeeded and entry.extent is not None:
+        if entry.succeeded and entry.extent is not None and not self.rules.syncs_whole_file:
             self._extent_synced(entry.inode, entry.extent, data_only=entry.data_only)
         elif entry.succeeded:
             synced = self.inodes[entry.inode]
@@ -192,7 +192,7 @@ class DiskState:
         sizes = [len(inode.durable), *inode.sizes]
         gone = 0
         if extent[0] < end:
-            gone = max((n for n, size_bytes in enumerate(sizes, 1) if size_bytes < end), default=0)
+            gone = sizes_left_out(sizes, end, cuts=self.rules.cuts_whole)
             covered = range(extent[0] // PAGE_BYTES, -(-end // PAGE_BYTES))
             pages = {
                 page: inode.versions.pop(page)[-1]
@@ -455,6 +455,16 @@ _APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
 
 def _frozen(content: bytes | bytearray) -> bytes:
     return bytes(content) if isinstance(content, bytearray) else content
+
+
+def sizes_left_out(sizes: Sequence[int], end: int, *, cuts: bool) -> int:
+    """Return how many of the first sizes a file cannot have after a sync of the bytes up to `end`.
+
+    These are the sizes up to the last one below `end`. With `cuts` the last cut is committed too.
+    """
+    short = [n for n, size_bytes in enumerate(sizes, 1) if size_bytes < end]
+    before_cuts = [n for n in range(1, len(sizes)) if cuts and sizes[n] < sizes[n - 1]]
+    return max([0, *short, *before_cuts])
 
 
 def _with_pages(durable: bytes, size_bytes: int, pages: Mapping[int, bytes]) -> bytes:

@@ -25,8 +25,9 @@ be compared with docs/contract.md, "Crash model":
    `posix-strict`, and on `journal` and `btrfs` if a sync committed the rename or may have. It is not after a sync of
    the old directory, nor after one of the file that counts for its renames.
 2. A size is the one at the last successful sync of the file, or one set later; after a `kill` it is the last one. A
-   sync of some bytes leaves out the sizes up to the last one that is too small for them. It counts for a change of the
-   size only if one size is left.
+   sync of some bytes leaves out the sizes up to the last one that is too small for them; on `journal`, `ext4` and `xfs`
+   also those before the last cut. It counts for a change of the size only if one size is left. On `btrfs` it is a sync
+   of the whole file.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
    page that was dropped since its last write. A sync of some bytes covers the pages with a byte of them. A tear takes 512-byte sectors of exactly two such versions; on `btrfs`
    there is none. After a `kill` the page has its last version. It is cut at the size, and zero where nothing was
@@ -89,6 +90,7 @@ WITH_ALL_BEFORE = ("ext4", "xfs")
 WITHOUT_TEARS = ("btrfs",)
 MAY_COMMIT_MORE = ("journal", "btrfs")
 SPLITS_MOVES = ("posix-strict", "journal", "btrfs")
+DATA_SYNC_IS_WHOLE = ("btrfs",)
 DATA_SYNC_KEEPS_NO_RENAME = ("journal", "ext4")
 
 Value = TypeVar("Value")
@@ -110,7 +112,7 @@ def objections(base: Image, journal: Sequence[Entry], image: Image, certificate:
     changes = read_changes(base, journal)
     found = [*_about_operations(base, journal, changes, certificate), *_about_names(base, changes, image, certificate)]
     position, disk = certificate.position, certificate.disk
-    inodes = file_histories(base, journal, position)
+    inodes = file_histories(base, journal, position, syncs_whole_file=disk in DATA_SYNC_IS_WHOLE)
     for claim in certificate.files:
         content, inode = image.files.get(claim.path), inodes.get(claim.inode)
         if content is not None and inode is not None:
@@ -344,7 +346,7 @@ def _about_file(inode: FileHistory, claim: FileClaim, content: bytes, position: 
     before, after = around(inode.syncs, position)
     if (claim.barrier_before, claim.barrier_after) != (before, after):
         yield f"its barriers are {(before, after)}, not {(claim.barrier_before, claim.barrier_after)}"
-    every = inode.permitted_sizes(position)
+    every = inode.permitted_sizes(position, syncs_cuts=disk in WITH_JOURNAL)
     sizes = dict(every[-1:] if disk == "kill" else every)
     if claim.sized_by not in sizes:
         yield f"the size set at entry {claim.sized_by} may not survive, only those of {list(sizes)}"

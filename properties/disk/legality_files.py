@@ -68,17 +68,20 @@ class FileHistory:
         frees = [n for n in self.freed.get(page, []) if n <= version]
         return next((n for n, _ in self.sizes if n > frees[-1]), None) if frees else None
 
-    def permitted_sizes(self, position: int) -> list[tuple[int | str, int]]:
+    def permitted_sizes(self, position: int, *, syncs_cuts: bool) -> list[tuple[int | str, int]]:
         """Return the sizes that a power loss may leave, each with its entry.
 
         A sync of the whole file leaves the last size before it. A sync of some bytes leaves out each size up to the
-        last one before it with which not all of them are inside the file.
+        last one before it with which not all of them are inside the file. With `syncs_cuts` it leaves out each size
+        before the last cut.
         """
         permitted: list[tuple[int | str, int]] = [("base", len(self.first))]
         for number, end in sorted([*((n, None) for n in self.syncs), *((n, end) for n, _, end in self.parts)]):
             if number < position:
                 before = [("base", len(self.first)), *(each for each in self.sizes if each[0] < number)]
                 short = [n for n, (_, size) in enumerate(before) if end is not None and size < end]
+                if syncs_cuts:
+                    short += [n - 1 for n in range(1, len(before)) if before[n][1] < before[n - 1][1]]
                 first = len(before) - 1 if end is None else max(short, default=-1) + 1
                 at = before.index(permitted[0])  # earlier syncs have left out those before it
                 permitted = before[max(first, at) :]
@@ -155,11 +158,14 @@ def pages_to_check(first: bytes, content: bytes, others: Collection[int]) -> Col
     return sorted(number for number in differ | set(others) if 0 <= number < count)
 
 
-def file_histories(base: Image, journal: Sequence[Entry], position: int) -> dict[int, FileHistory]:
+def file_histories(
+    base: Image, journal: Sequence[Entry], position: int, *, syncs_whole_file: bool
+) -> dict[int, FileHistory]:
     contents = [base.files[path] for path in sorted(base.files)]
     inodes = {n: FileHistory(held if hasattr(held, "pages") else bytes(held)) for n, held in enumerate(contents)}
     for number, entry in enumerate(journal):
-        if isinstance(entry, FileSynced) and entry.succeeded and entry.inode in inodes and entry.extent is None:
+        is_whole = isinstance(entry, FileSynced) and (syncs_whole_file or entry.extent is None)
+        if isinstance(entry, FileSynced) and entry.succeeded and entry.inode in inodes and is_whole:
             inodes[entry.inode].syncs.append(number)  # also those after the crash
         elif number >= position:
             continue
@@ -213,9 +219,9 @@ def size_changes(base: Image, journal: Sequence[Entry]) -> dict[int, list[SizeCh
 
 
 def _leaves_one_size(extent: tuple[int, int], sizes: Sequence[int]) -> bool:
-    """Whether the file certainly has its last size after a sync of some bytes."""
+    """Whether the file certainly has its last size after a sync of some bytes, which commits cuts."""
     end = min(extent[1], sizes[-1])
-    return extent[0] < end and sizes[-2] < end
+    return extent[0] < end and (sizes[-2] < end or sizes[-1] < sizes[-2])
 
 
 def _in_inode(history: Sequence[tuple[int, int]], changed: int) -> bool:

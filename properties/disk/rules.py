@@ -39,7 +39,9 @@ class DiskRules:
     the old name, and so does a sync of the file if that commits its renames.
 
     `is_ordered`: operations that no sync committed survive in their order, up to some point. Otherwise any subset does.
-    `cuts_whole`: the pages that a cut frees and its smaller size reach the disk together.
+    `cuts_whole`: the pages that a cut frees and its smaller size reach the disk together. Each sync of the file commits
+    its cuts, also a sync of some bytes.
+    `syncs_whole_file`: a sync of some bytes (an `O_DSYNC` write, an msync of a range) is a sync of the whole file.
     `tears`: a page may mix two versions by sectors.
     """
 
@@ -51,6 +53,7 @@ class DiskRules:
     may_commit_more: bool = False
     splits_moves: bool = False
     resize_commits: bool = False
+    syncs_whole_file: bool = False
 
 
 DISK_RULES: Mapping[Disk, DiskRules] = {
@@ -66,6 +69,7 @@ DISK_RULES: Mapping[Disk, DiskRules] = {
         data_syncs_rename=True,
         may_commit_more=True,
         splits_moves=True,
+        syncs_whole_file=True,
     ),
     "kill": DiskRules(),
 }

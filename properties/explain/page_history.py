@@ -60,12 +60,13 @@ def histories_of(context: CrashContext) -> list[PageHistory]:
             writes.setdefault((entry.inode, entry.page), []).append(number)
         elif isinstance(entry, FileSynced) and entry.succeeded:
             syncs.setdefault(entry.inode, []).append((number, entry.extent))
+    is_whole = context.state.rules.syncs_whole_file
     return [
         PageHistory(
             state.name,
             page,
             tuple(writes.get((inode, page), ())),
-            tuple(number for number, extent in syncs.get(inode, ()) if _covers(extent, page)),
+            tuple(n for n, extent in syncs.get(inode, ()) if is_whole or _covers(extent, page)),
         )
         for inode, state in context.state.inodes.items()
         for page in range(-(-state.size_bytes // PAGE_BYTES))

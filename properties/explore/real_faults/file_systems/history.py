@@ -101,6 +101,11 @@ class _Writer:
                 yield FileUnlinked(number, path)
             case "write" | "map":
                 yield from self._write(number, operation)
+            case "write_synced":
+                yield from self._write(number, operation)
+                yield self._synced(number, operation)
+            case "msync_range":
+                yield self._synced(number, operation)
             case "truncate":
                 yield from self._resize(number, operation.size_bytes)
             case "allocate":
@@ -109,6 +114,11 @@ class _Writer:
                 yield FileSynced(number, succeeded=True, data_only=operation.kind != "fsync")
             case "fsync_directory":
                 yield DirectorySynced(path)
+
+    def _synced(self, number: int, operation: Operation) -> FileSynced:
+        """Return the sync of the bytes of an operation."""
+        extent = operation.position, operation.position + operation.size_bytes
+        return FileSynced(number, succeeded=True, data_only=True, extent=extent)
 
     def _move(self, source: str, target: str) -> None:
         self.names = {

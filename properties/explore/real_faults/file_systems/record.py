@@ -91,6 +91,10 @@ def _execute(root: str, operation: Operation) -> None:
             _on(path, os.O_RDWR, os.fdatasync)
         case "msync":
             _on(path, os.O_RDWR, _synchronise_map)
+        case "write_synced":
+            _on(path, os.O_RDWR | os.O_DSYNC, lambda fd: os.pwrite(fd, _bytes_of(operation), operation.position))
+        case "msync_range":
+            _on(path, os.O_RDWR, lambda fd: _synchronise_map(fd, operation.position, operation.size_bytes))
         case "map":
             _on(path, os.O_RDWR, lambda fd: _write_through_map(fd, operation))
         case "write":
@@ -131,9 +135,9 @@ def _bytes_of(operation: Operation) -> bytes:
     return content(operation.tag, operation.position, operation.size_bytes)
 
 
-def _synchronise_map(fd: int) -> None:
+def _synchronise_map(fd: int, position: int = 0, size_bytes: int = 0) -> None:
     with mmap.mmap(fd, 0) as mapping:
-        mapping.flush()
+        mapping.flush(position, size_bytes or len(mapping))
 
 
 def _write_through_map(fd: int, operation: Operation) -> None:

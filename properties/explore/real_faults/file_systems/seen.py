@@ -15,6 +15,7 @@ from tornpage.properties.disk.journal import (
     FileLinked,
     FileRenamed,
     FileSynced,
+    PageWritten,
     Resized,
 )
 from tornpage.properties.disk.rules import DiskRules
@@ -61,6 +62,8 @@ def legal_rules(rules: DiskRules) -> list[str]:
         found += [f"{what} lost after a sync of the data" for what in ("rename", "link")]
     if rules.commits == "dependencies":
         found.append("synced name kept without earlier ones")
+    if not rules.syncs_whole_file:
+        found.append("page lost after a sync of other bytes")
     if not rules.resize_commits:
         found.append("earlier name lost after a sync of a resized file")
     if rules.may_commit_more:
@@ -80,9 +83,21 @@ def rules_seen(state: DiskState, journal: Sequence[Entry], choices: Choices) -> 
     waiting, kept = {id(operation) for operation in state.pending}, kept_sources(state, choices)
     if any(id(move) in kept for move in state.halved if id(move) in survived or id(move) not in waiting):
         found.add("moved file at both names")
-    for inode in state.inodes.values():
+    for number, inode in state.inodes.items():
         found.update(_about_size(inode, choices))
+        found.update(_about_other_bytes(number, inode, journal, choices))
     return found
+
+
+def _about_other_bytes(number: int, inode: InodeState, journal: Sequence[Entry], choices: Choices) -> Iterator[str]:
+    """Yield the fates of pages that were in flight at a sync of other bytes of the file."""
+    entries = [(n, entry) for n, entry in enumerate(journal) if getattr(entry, "inode", None) == number]
+    synced = max((n for n, entry in entries if isinstance(entry, FileSynced) and entry.extent is not None), default=-1)
+    for page, versions in inode.versions.items():
+        written = [n for n, entry in entries if isinstance(entry, PageWritten) and entry.page == page]
+        if written[-len(versions)] < synced:
+            fate = "kept" if choices.get(f"page {inode.name} {page}", 0) else "lost"
+            yield f"page {fate} after a sync of other bytes"
 
 
 def _about_order(state: DiskState, survived: set[int]) -> Iterator[str]:

@@ -7,7 +7,7 @@ of a file back.
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 __all__ = ["BASE", "BASE_DIRECTORIES", "KINDS", "Operation", "content", "draw_workload", "operation_of"]
@@ -30,7 +30,8 @@ class Operation:
 
     `target` is the new name of a rename or link. A write puts `size_bytes` bytes of `content(tag, ...)` at `position`.
     For `truncate`, `size_bytes` is the new size. `allocate` reserves the space
-    up to `size_bytes` (fallocate), and a smaller file grows. `link_nameless` opens a file without a name (O_TMPFILE),
+    up to `size_bytes` (fallocate), and a smaller file grows. `write_synced` writes through a descriptor with `O_DSYNC`, and
+    `msync_range` syncs the pages of a map with these bytes. `link_nameless` opens a file without a name (O_TMPFILE),
     writes `size_bytes` bytes and links it; `link_synced` syncs it before the link.
     """
 
@@ -137,6 +138,20 @@ def _write(tree: _Tree, rng: random.Random, tag: int) -> Operation | None:
         return None
     tree.resize(path, max(size, position + length))
     return Operation("write", path, position=position, size_bytes=length, tag=tag)
+
+
+def _write_synced(tree: _Tree, rng: random.Random, tag: int) -> Operation | None:
+    operation = _write(tree, rng, tag)
+    return None if operation is None else replace(operation, kind="write_synced")
+
+
+def _msync_range(tree: _Tree, rng: random.Random, _: int) -> Operation | None:
+    if not (filled := tree.filled()):
+        return None
+    path = rng.choice(filled)
+    position = rng.randrange(tree.size(path)) // PAGE_BYTES * PAGE_BYTES
+    size_bytes = min(rng.choice((PAGE_BYTES, 2 * PAGE_BYTES)), tree.size(path) - position)
+    return Operation("msync_range", path, position=position, size_bytes=size_bytes)
 
 
 def _map(tree: _Tree, rng: random.Random, tag: int) -> Operation | None:
@@ -278,6 +293,8 @@ _DRAWN: dict[str, tuple[int, Draw]] = {
     "fdatasync": (5, _of_file("fdatasync")),
     "msync": (4, _of_file("msync")),
     "fsync_directory": (9, _sync_directory),
+    "write_synced": (6, _write_synced),
+    "msync_range": (4, _msync_range),
     "write_range": (5, _write_range),
     "background": (6, _background),
 }
@@ -308,7 +325,7 @@ def draw_workload(rng: random.Random, *, length: int) -> list[Operation]:
             recent.append(operation.target or operation.path)
             if operation.kind in _OF_NAMES:
                 touched = [_above(path) for path in _paths(operation)]
-        tag += operation.kind in ("write", "map", "link_nameless", "link_synced")
+        tag += operation.kind in ("write", "write_synced", "map", "link_nameless", "link_synced")
         operations.append(operation)
     return operations
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tornpage.properties.disk.disk import Image
 from tornpage.properties.explore.real_faults.children import Page, in_child
 from tornpage.properties.explore.real_faults.file_systems.block_device import BlockWrite, Flush, Logged, Mark
 from tornpage.properties.explore.real_faults.file_systems.block_log import copied
@@ -64,7 +65,8 @@ def flushed(log: list[Logged]) -> list[BlockWrite]:
     return [entry for entry in log[: max(flushes, default=0)] if isinstance(entry, BlockWrite)]
 
 
-def committed(kind: Kind, prepared: int, directory: str, operations: list[Operation], unrelated: Operation) -> bool:
+def tree_left(kind: Kind, prepared: int, directory: str, operations: list[Operation]) -> Image:
+    """Return the tree after a workload and a power loss that takes every write that no flush covers."""
     image, medium = copied(prepared), copied(prepared)
     try:
         for write in flushed(recorded(kind, image, directory, operations)):
@@ -74,6 +76,11 @@ def committed(kind: Kind, prepared: int, directory: str, operations: list[Operat
         os.close(image)
         os.close(medium)
     assert not isinstance(tree, str), tree
+    return tree
+
+
+def committed(kind: Kind, prepared: int, directory: str, operations: list[Operation], unrelated: Operation) -> bool:
+    tree = tree_left(kind, prepared, directory, operations)
     there = {*tree.files, *tree.directories}
     return unrelated.path not in there if unrelated.kind == "unlink" else (unrelated.target or unrelated.path) in there
 
