@@ -1,4 +1,4 @@
-"""A key-value store that several threads call at the same time; one sync serves all that wrote before it.
+"""A key-value store for several threads: one sync serves all that wrote before it.
 
 tornpage explore target examples/shared_keys.py:SharedKeys --seconds 30
 """

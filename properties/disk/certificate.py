@@ -176,7 +176,6 @@ class _Trace:
                 self.passed_by.pop(page, None)
                 del versions[:-1]
 
-
     def sync_extent(self, extent: tuple[int, int], *, cuts: bool) -> None:
         """Make the pages with some bytes durable, and a size with which they are reached."""
         end = min(extent[1], self.sizes[-1][1])
@@ -248,9 +247,7 @@ class _JournalWalk:
             case DirectorySynced():
                 self._apply_barrier(number, entry)
 
-    def _apply_barrier(
-        self, number: int, entry: FileSynced | DirectorySynced, *, is_whole_size: bool = True
-    ) -> None:
+    def _apply_barrier(self, number: int, entry: FileSynced | DirectorySynced, *, is_whole_size: bool = True) -> None:
         before = len(self.state.pending)
         if isinstance(entry, FileSynced) and entry.extent is not None:  # the state does not know the sizes
             self.state.names_synced(entry.inode, data_only=entry.data_only, is_whole_size=is_whole_size)

@@ -35,7 +35,16 @@ from tornpage.properties.disk.rules import DISK_RULES, DiskRules
 from tornpage.properties.disk.sparse import LARGE_BYTES, large_content
 from tornpage.properties.program.case import Disk
 
-__all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page", "sizes_left_out"]
+__all__ = [
+    "DirectoryOperation",
+    "DiskState",
+    "Image",
+    "InodeState",
+    "apply_operation",
+    "parent_of",
+    "put_page",
+    "sizes_left_out",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,7 +467,7 @@ def _frozen(content: bytes | bytearray) -> bytes:
 
 
 def sizes_left_out(sizes: Sequence[int], end: int, *, cuts: bool) -> int:
-    """Return how many of the first sizes a file cannot have after a sync of the bytes up to `end`.
+    """Return how many of the first sizes a sync of the bytes up to `end` leaves out.
 
     These are the sizes up to the last one below `end`. With `cuts` the last cut is committed too.
     """

@@ -219,7 +219,10 @@ def size_changes(base: Image, journal: Sequence[Entry]) -> dict[int, list[SizeCh
 
 
 def _leaves_one_size(extent: tuple[int, int], sizes: Sequence[int]) -> bool:
-    """Whether the file certainly has its last size after a sync of some bytes, which commits cuts."""
+    """Whether the file certainly has its last size after a sync of some bytes.
+
+    The sync commits cuts.
+    """
     end = min(extent[1], sizes[-1])
     return extent[0] < end and (sizes[-2] < end or sizes[-1] < sizes[-2])
 

@@ -151,7 +151,7 @@ class Tracer:
                 directory.refuse(self._refusal, always=True)
 
     def mark(self) -> int:
-        """Record the directory as it is at an answer; return the number of events before the answer."""
+        """Record the directory at an answer; return the number of events before it."""
         return 0 if self._directory is None else self._directory.mark()
 
     def _refuse(self, reason: str) -> None:
@@ -401,7 +401,7 @@ def _written(task: int, name: str, arguments: tuple[int, ...], count: int) -> Ex
 
 
 def _mapped(task: int, address: int, size_bytes: int) -> set[tuple[FileId, Extent]]:
-    """Return the files that are mapped at some addresses, with the bytes that are mapped there."""
+    """Return the files that are mapped at some addresses, and the bytes of them there."""
     found = set()
     with suppress(OSError), open(f"/proc/{task}/maps") as lines:
         for line in lines:

@@ -334,7 +334,7 @@ class WatchedDirectory:
         return [*earlier, replace(sync, extent=(0, size_bytes) if sizes else None), *later]
 
     def _before(self, position: int, number: int, pages: Iterable[int]) -> tuple[int, dict[int, bytes]]:
-        """Return the size of a file and some of its pages as they were at a position of the journal."""
+        """Return the size of a file and some of its pages at a position of the journal."""
         left, size_bytes, found = set(pages), -1, dict[int, bytes]()
         first = dict(enumerate(sorted(self.base.files))).get(number, "")
         for entry in reversed(self.journal[:position]):

@@ -339,7 +339,9 @@ class _RunState:
         """Run one store in its sessions, and crash branches of them."""
         owns_process = self._history.number % _OWN_PROCESS_EVERY == 0
         trial = TargetTrial(self._plan.settings, None if owns_process else self._pool)
-        if trial.promises.callers > 1:  # a failure may depend on timing, and then no try shows that reuse is not the cause
+        if (
+            trial.promises.callers > 1
+        ):  # a failure may depend on timing, and then no try shows that reuse is not the cause
             self._pool = None
             if trial.has_reused_process:
                 trial.end()

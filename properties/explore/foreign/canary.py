@@ -105,7 +105,10 @@ class _Overlapping:
         self._first = threading.Event()
 
     def _keep(self, *text: Any) -> int:
-        """Keep a text, and return its number. Of two overlapping calls the later one does not reach the file."""
+        """Keep a text, and return its number.
+
+        Of two overlapping calls the later one does not reach the file.
+        """
         try:
             is_later = self._meeting.wait(_MEETING_SECONDS) == 1
         except threading.BrokenBarrierError:

@@ -7,7 +7,8 @@
 4. A point is an answer after which an effect is safe: that of the write itself, of a commit, of a flush, of a close.
    The points for a power loss (`durable`) and for a process kill (`kill`) are promised separately (language.py).
 5. The effects of an atomic batch have a group. A crash leaves all effects of a group or none.
-6. Effects of concurrent callers have no order among each other. A crash leaves any subset of them.
+6. Effects of concurrent callers are a row. A crash leaves the first effects of a row in some order. One order of the
+   calls of a row has to explain all answers and all later reads.
 7. An effect whose call has no answer at the crash is not promised. It may be there or not.
 8. The judge (book.py) reads the store after the crash and searches for a legal selection of effects that gives what it
    read. If there are several, it continues with the longest one. The longest selection allows every later state that a

@@ -198,7 +198,7 @@ _VERBS: dict[str, dict[str, Served]] = {
 def answer_together(
     shape: str, store: Any, calls: Sequence[Mapping[str, Any]], answer: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Carry out concurrent calls, each in a thread, and give the answer of each as soon as its call ends.
+    """Carry out concurrent calls, each in a thread, and give each answer when its call ends.
 
     Each answer has the number of its call. An error in a call is its answer.
     """
@@ -218,7 +218,10 @@ def answer_together(
 
 
 def answer_of_shape(shape: str, store: Any, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of a store of a shape to a request. Raises ValueError for an unknown request."""
+    """Return the answer of a store of a shape to a request.
+
+    Raises ValueError for an unknown request.
+    """
     served = _VERBS.get(shape, {}).get(request["do"])
     if served is None:
         raise ValueError(f"unknown request {request['do']!r}")

@@ -96,7 +96,10 @@ class WholeFile(Shape):
         return None
 
     def at_once(self, at_once: AtOnce, effects: Sequence[Effect], store: Answers) -> tuple[Orders, frozenset[int]]:
-        """Compare the reads of concurrent callers; return the orders that explain them, and the writes that they read."""
+        """Compare the reads of concurrent callers.
+
+        Return the orders that explain them, and the callers of the writes that they read.
+        """
         orders, _ = Shape.at_once(self, at_once, effects, store)
         contents = {
             caller: bytes_in(store, "read", answer, "content") for caller, answer in at_once.answers_to("read").items()
@@ -114,7 +117,10 @@ class WholeFile(Shape):
         return effects[-1].value if effects else None
 
     def fits(self, cell: str, row: Sequence[Effect], later: Sequence[Effect], found: Any) -> bool:
-        """Return whether a row can give the content found: its last effect decides, unless there is a later one."""
+        """Return whether a row can give the content found.
+
+        Its last effect decides, unless there is a later one.
+        """
         return bool(later) or self.value(cell, row) == found
 
     def selections(

@@ -14,7 +14,19 @@ from typing import Any
 
 from tornpage.properties.foreign.shapes.language import Fault, Promises
 
-__all__ = ["AT_ONCE_MAX", "Cut", "Effect", "History", "Order", "Orders", "Row", "cuts", "floor_of", "in_order", "rows_of"]
+__all__ = [
+    "AT_ONCE_MAX",
+    "Cut",
+    "Effect",
+    "History",
+    "Order",
+    "Orders",
+    "Row",
+    "cuts",
+    "floor_of",
+    "in_order",
+    "rows_of",
+]
 
 _FAULTS: tuple[Fault, Fault] = ("power", "kill")
 
@@ -76,7 +88,10 @@ class History:
         return replace(self, effects=(*self.effects, *numbered), serials=self.serials + len(numbered))
 
     def narrowed(self, orders: Orders) -> "History":
-        """Return the history with fewer possible orders of some rows, or this one if they are the same."""
+        """Return the history with fewer possible orders of some rows.
+
+        Return this one if they are the same.
+        """
         if all(self.orders.get(row) == each for row, each in orders.items()):
             return self
         return replace(self, orders={**self.orders, **orders})
@@ -122,9 +137,9 @@ class History:
         )
 
     def cut_to(self, kept: Sequence[Effect], answer: str = "", orders: Orders | None = None) -> "History":
-        """Return the history after a crash that left some effects, in some of the `orders` of their rows.
+        """Return the history after a crash that left some effects.
 
-        With an answer, that of a recovery, all of them are safe from now on.
+        `orders` are the possible orders of their rows, if they are fewer now. With an answer, that of a recovery, all of them are safe from now on.
         """
         serials = {effect.serial for effect in kept}
         gone = tuple(effect for effect in self.effects if effect.serial not in serials)
@@ -173,9 +188,9 @@ class Row:
         return tuple(sorted(self.effects, key=lambda effect: order.index(effect.caller)))
 
     def parts(self, fault: Fault) -> Iterator["Row"]:
-        """Yield the parts of the row that a fault may leave, other than all and none, large ones first.
+        """Yield the parts of the row that a fault may leave, large ones first.
 
-        A part has the first effects in some order, and each one that was promised.
+        They are neither all nor nothing. A part has the first effects in some order, and each one that was promised.
         """
         for size in range(len(self.effects) - 1, 0, -1):
             for part in combinations(self.effects, size):

@@ -158,7 +158,10 @@ class Queue(Shape):
         return []
 
     def _orders_with_next(self, there: Sequence[Effect], found: Effect | None, orders: Orders) -> Orders | None:
-        """Return the orders of concurrent puts in which a message is the next one of those there, or None."""
+        """Return the orders of concurrent puts in which a message is the next one, or None.
+
+        `there` are the messages that were not taken, in a possible order.
+        """
         if found is None or not self.promises.fifo:
             return None if found is None else orders
         earlier = there[: there.index(found)]
@@ -177,9 +180,14 @@ class Queue(Shape):
     # ---- concurrent callers ------------------------------------------------------------------------------------------
 
     def placed(self, made: Sequence[Sequence[Effect]], at_once: AtOnce, store: Answers) -> list[Effect]:
-        """Return the effects of concurrent calls, with the removals by takes. Raises GuaranteeBroken."""
+        """Return the effects of concurrent calls, with the removals by takes.
+
+        Raises GuaranteeBroken.
+        """
         effects = Shape.placed(self, made, at_once, store)
-        serials = {effect.value: at_once.before.serials + n for n, effect in enumerate(effects, 1) if effect.kind == "put"}
+        serials = {
+            effect.value: at_once.before.serials + n for n, effect in enumerate(effects, 1) if effect.kind == "put"
+        }
         for effect in at_once.before.effects:
             if effect.kind == "put":
                 serials.setdefault(effect.value, effect.serial)
@@ -205,12 +213,14 @@ class Queue(Shape):
 
     def _bodies(self, at_once: AtOnce, store: Answers) -> dict[int, bytes | None]:
         """Return the body that each concurrent take returned, by its caller."""
-        return {caller: bytes_in(store, "take", answer, "body") for caller, answer in at_once.answers_to("take").items()}
+        return {
+            caller: bytes_in(store, "take", answer, "body") for caller, answer in at_once.answers_to("take").items()
+        }
 
     def at_once(self, at_once: AtOnce, effects: Sequence[Effect], store: Answers) -> tuple[Orders, frozenset[int]]:
-        """Return the orders of all rows that explain what concurrent takes have returned. Raises GuaranteeBroken.
+        """Return the orders of all rows that explain what concurrent takes have returned.
 
-        All orders of the calls are tried.
+        All orders of the calls are tried. Raises GuaranteeBroken.
         """
         before = at_once.before
         numbered = before.added(effects).effects[len(before.effects) :]
@@ -241,9 +251,9 @@ class Queue(Shape):
         bodies: Mapping[int, bytes | None],
         orders: Orders,
     ) -> Orders | None:
-        """Return the orders of all rows that explain the takes if the calls have one order, or None.
+        """Return the orders of all rows that explain the takes with one order of the calls.
 
-        A take without an answer may have taken its message, or nothing yet.
+        A take without an answer may have taken its message, or nothing yet. Returns None if nothing explains them.
         """
         there = {
             queue: [

@@ -154,13 +154,13 @@ class AtOnce:
     taken: frozenset[int] = frozenset()
 
     def answers_to(self, verb: str) -> dict[int, Mapping[str, Any]]:
-        """Return the answers to the calls of a verb, those that come later included."""
+        """Return the answers to the calls of a verb, also those that come later."""
         return {caller: answer for caller, answer in self.answers.items() if self.calls[caller].verb == verb}
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Hold effects that a crash may have left, with the orders of their rows that explain what was found."""
+    """Hold effects that a crash may have left, and the orders of rows that explain them."""
 
     effects: tuple[Effect, ...]
     orders: Orders
@@ -212,7 +212,7 @@ class Shape(ABC):
         return [effect for effects in made for effect in effects]
 
     def at_once(self, at_once: AtOnce, effects: Sequence[Effect], store: Answers) -> tuple[Orders, frozenset[int]]:
-        """Compare the answers of concurrent calls; return the orders of all rows that explain them.
+        """Compare the answers of concurrent calls; return the orders that explain them.
 
         Also returns the callers without an answer whose writes were read and are promised for that. `effects` are
         those of the calls. Raises GuaranteeBroken if no order explains the answers.
@@ -257,7 +257,10 @@ class Shape(ABC):
     def broken(
         self, cell: str, effects: Sequence[Effect], history: History, fault: Fault, found: Any
     ) -> GuaranteeBroken:
-        """Return the finding of a cell that no legal selection explains. The effects are in a possible order."""
+        """Return the finding of a cell that no legal selection explains.
+
+        The effects are in a possible order.
+        """
         floor = floor_of(effects, fault)
         for count in range(floor):
             if self.value(cell, effects[:count]) == found:
@@ -317,9 +320,9 @@ class Book:
     # ---- operations --------------------------------------------------------------------------------------------------
 
     def draw(self, choose: Choose) -> Operation:
-        """Draw a read or a write, or overlapping calls of concurrent callers if the store takes them.
+        """Draw a read or a write, or overlapping calls of concurrent callers.
 
-        Mostly they are calls of one key, queue or file.
+        The calls overlap only if the store takes that. Mostly they are calls of one key, queue or file.
         """
         call = self.shape.draw(choose, self.state)
         if self.promises.callers > 1 and choose((True, False, False)):
@@ -359,7 +362,7 @@ class Book:
         return [self.shape.point(call), *(["commit"] if call.verb == "batch" else [])]
 
     def _carry_out_together(self, operation: Call, store: Any, number: int) -> bool:
-        """Send the calls of concurrent callers in one request, and take their answers as they come."""
+        """Send the calls of concurrent callers; take their answers as they come."""
         calls = self._at_once(operation.parts)
         taken = frozenset(effect.serial for each in self.taken.values() for _, effect in each)
         requests, made, before, asked = Together(), [], self.state, []
@@ -412,7 +415,10 @@ class Book:
         return self.shape.value(cell, self.effects_of(cell))
 
     def has(self, cell: str, found: Any, sentence: str, said: Callable[[Any], str] | None = None) -> None:
-        """Check what a read has found in a cell. It may show an order of concurrent calls. Raises GuaranteeBroken."""
+        """Check what a read has found in a cell. Raises GuaranteeBroken.
+
+        The read may show an order of concurrent calls.
+        """
         narrowed = found_in(self.shape, self.state, cell, found)
         if narrowed is None:
             raise GuaranteeBroken(17, sentence, (said or shown)(self.now(cell)), (said or shown)(found))
@@ -565,7 +571,7 @@ class _Search:
 
 
 def found_in(shape: Shape, history: History, cell: str, found: Any) -> History | None:
-    """Return a history with the orders of concurrent calls that give what a read has found in a cell, or None."""
+    """Return a history with the orders of concurrent calls that explain a read, or None."""
     effects = [effect for effect in history.effects if effect.cell == cell]
     selection = shape.explained(cell, Cut(tuple(rows_of(effects, history.orders))), found)
     return None if selection is None else history.narrowed(selection.orders)
@@ -579,9 +585,9 @@ def read_at_once(
     orders: Orders,
     sentence: str,
 ) -> tuple[Orders, frozenset[int]]:
-    """Compare the reads of concurrent callers in cells that have one value; return what `Shape.at_once` returns.
+    """Compare the reads of concurrent callers in cells that have one value.
 
-    `reads` are the values by caller. Each read overlaps each write. It returns the value of one of them, or the value before all of them. So it leaves
+    Returns what `Shape.at_once` returns. `reads` are the values by caller. Each read overlaps each write. It returns the value of one of them, or the value before all of them. So it leaves
     the order of the writes open. Raises GuaranteeBroken.
     """
     before, read = at_once.before, set[int]()

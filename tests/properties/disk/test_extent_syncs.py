@@ -1,4 +1,4 @@
-"""Test syncs of some bytes of a file: what they make durable, for the makers of images and for the checker."""
+"""Test what syncs of some bytes make durable, in the makers of images and the checker."""
 
 import random
 from collections.abc import Sequence
@@ -69,7 +69,9 @@ def test_size_is_durable_as_far_as_the_bytes_need_it(disk: Disk) -> None:
     growth: list[Entry] = [Resized(0, 4 * PAGE), PageWritten(0, 3, NEW), Resized(0, 5 * PAGE), PageWritten(0, 4, LAST)]
     found = contents([*growth, synced(3 * PAGE, 4 * PAGE)], disk)
     assert found == {OLD * 3 + NEW, OLD * 3 + NEW + bytes(PAGE), OLD * 3 + NEW + LAST}
-    assert contents([*growth, synced(4 * PAGE, 5 * PAGE)], disk) == {OLD * 3 + page + LAST for page in (bytes(PAGE), NEW)}
+    assert contents([*growth, synced(4 * PAGE, 5 * PAGE)], disk) == {
+        OLD * 3 + page + LAST for page in (bytes(PAGE), NEW)
+    }
     assert {len(found) // PAGE for found in contents([*growth, synced(0, PAGE)], disk)} == {3, 4, 5}
 
 
@@ -97,7 +99,11 @@ def test_sync_of_the_last_bytes_commits_what_came_before_the_growth(disk: Disk, 
 
 
 def test_sync_of_some_bytes_is_one_of_the_whole_file_on_btrfs() -> None:
-    journal: list[Entry] = [Resized(0, 5 * PAGE), *(PageWritten(0, page, NEW) for page in range(5)), synced(PAGE, PAGE + 1)]
+    journal: list[Entry] = [
+        Resized(0, 5 * PAGE),
+        *(PageWritten(0, page, NEW) for page in range(5)),
+        synced(PAGE, PAGE + 1),
+    ]
     assert contents(journal, "btrfs") == {NEW * 5}
 
 

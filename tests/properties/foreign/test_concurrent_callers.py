@@ -1,4 +1,4 @@
-"""Test overlapping calls of one key, queue or file: the judge accepts exactly what some order of them explains."""
+"""Test overlapping calls: the judge accepts exactly what some order of them explains."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Test what the recording of a foreign store makes of its syncs: which bytes, and as of which moment."""
+"""Test the recorded syncs of foreign stores: which bytes, and as of which moment."""
 
 import mmap
 import os
@@ -27,7 +27,7 @@ PAGE = 4096
 
 
 class Parts(KeyValueStore):
-    """Writes page 0, then page 2 with a sync of its own bytes. Reads page 0, so that a loss of it shows."""
+    """Writes page 0, then page 2 with a sync of its own bytes. Reads page 0."""
 
     name = "parts"
     flags = os.O_DSYNC
@@ -108,7 +108,10 @@ def test_sync_of_some_bytes_does_not_hide_the_loss_of_others(store: str, extent:
 
 @pytest.mark.parametrize("grows", [False, True])
 def test_sync_covers_what_was_there_when_it_began(tmp_path: Path, grows: bool) -> None:
-    """What another thread writes during a sync counted as synced, so that a wrong group commit was not found."""
+    """What another thread writes during a sync counted as synced.
+
+    A wrong group commit was not found.
+    """
     file = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
     content = b"first".ljust(20 if grows else 100)
     os.write(file, content)
@@ -135,7 +138,10 @@ def test_sync_covers_what_was_there_when_it_began(tmp_path: Path, grows: bool) -
 def test_file_that_grows_while_it_is_compared_is_recorded_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bytes past the size were taken as recorded, and were missing in all later images: a false alarm."""
+    """Bytes past the size were taken as recorded, and were missing in later images.
+
+    That was a false alarm.
+    """
     path = tmp_path / "log"
     path.write_bytes(b"x" * 100)
     held = HeldFile(b"")
@@ -185,7 +191,7 @@ class Late(KeyValueStore):
 
 @watched
 def test_answer_before_the_sync_of_another_caller_is_a_promise() -> None:
-    """All answers of overlapping calls counted as given at the end, where the sync had made everything durable."""
+    """All answers of overlapping calls counted as given after the last sync."""
     trial = TargetTrial(Settings(target=f"{__file__}:Late"))
     try:
         trial.run(Call("together", parts=(PUT, Call("put", "b", size_bytes=8))))

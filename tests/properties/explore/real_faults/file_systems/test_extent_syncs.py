@@ -1,4 +1,4 @@
-"""Test on real file systems what a synchronous write and an msync of some pages make durable.
+"""Test on real file systems what a sync of some bytes makes durable.
 
 docs/disks/measured.md has the results. The power loss takes every write that no flush covers when the sync returns.
 """

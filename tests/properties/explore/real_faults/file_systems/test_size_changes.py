@@ -66,7 +66,7 @@ def flushed(log: list[Logged]) -> list[BlockWrite]:
 
 
 def tree_left(kind: Kind, prepared: int, directory: str, operations: list[Operation]) -> Image:
-    """Return the tree after a workload and a power loss that takes every write that no flush covers."""
+    """Return the tree after a workload and a power loss without what no flush covers."""
     image, medium = copied(prepared), copied(prepared)
     try:
         for write in flushed(recorded(kind, image, directory, operations)):
