@@ -190,8 +190,8 @@ class _Trace:
                 self.passed_by.pop(page, None)
                 del self.versions[page][:-1]
                 self.freed.pop(page, None)
-        for page, cuts in self.freed.items():
-            self.freed[page] = [(zeros, cut - hidden) for zeros, cut in cuts]
+        for page, freed in self.freed.items():
+            self.freed[page] = [(zeros, cut - hidden) for zeros, cut in freed]
 
 
 class _JournalWalk:

@@ -45,8 +45,8 @@ _ABOUT_FILES = (PageWritten, PagesDropped, Resized, FileSynced, FileLinked, File
 class FileHistory:
     """One file: its first content, its changes before the crash, and all barriers.
 
-    Changes are (entry number, value). `parts` are the syncs before the crash that cover some bytes: the entry number, the
-    first byte and the byte after the last one, which is inside the file.
+    Changes are (entry number, value). `parts` are the syncs before the crash that cover some bytes: the entry
+    number, the first byte and the byte after the last one, which is inside the file.
 
     `drops` are the failed syncs before the crash after which its dirty pages counted as clean. `freed` has the entries
     that freed a page by a cut.
@@ -78,7 +78,8 @@ class FileHistory:
         permitted: list[tuple[int | str, int]] = [("base", len(self.first))]
         for number, end in sorted([*((n, None) for n in self.syncs), *((n, end) for n, _, end in self.parts)]):
             if number < position:
-                before = [("base", len(self.first)), *(each for each in self.sizes if each[0] < number)]
+                before: list[tuple[int | str, int]] = [("base", len(self.first))]
+                before += [each for each in self.sizes if each[0] < number]
                 short = [n for n, (_, size) in enumerate(before) if end is not None and size < end]
                 if syncs_cuts:
                     short += [n - 1 for n in range(1, len(before)) if before[n][1] < before[n - 1][1]]

@@ -47,7 +47,7 @@ class PageVersion:
 
 
 def _covers(extent: tuple[int, int] | None, page: int) -> bool:
-    return extent is None or extent[0] < (page + 1) * PAGE_BYTES and page * PAGE_BYTES < extent[1]
+    return extent is None or (extent[0] < (page + 1) * PAGE_BYTES and page * PAGE_BYTES < extent[1])
 
 
 def histories_of(context: CrashContext) -> list[PageHistory]:

@@ -340,13 +340,13 @@ class Tracer:
                     found = os.stat(opened)
                     place = found.st_dev, found.st_ino
                     data_only = name != "fsync"
-                    extent = _written(task, name, arguments, result) if name in _SYNCING_WRITES else None
+                    written = _written(task, name, arguments, result) if name in _SYNCING_WRITES else None
                     self._directory.synced(
                         place,
                         succeeded=result >= 0,
                         opened=opened,
                         data_only=data_only,
-                        extent=extent,
+                        extent=written,
                         began=began if name in _SYNCS else None,
                     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tornpage.properties.foreign.reference_store import ReferenceStore
-from tornpage.properties.foreign.shapes.adapters import FileStore, KeyValueStore, LogStore, QueueStore
+from tornpage.properties.foreign.shapes.adapters import FileStore, KeyValueStore, LogStore
 from tornpage.properties.foreign.shapes.memory import MemoryFiles, MemoryKeyValue, MemoryLog, MemoryQueues
 
 __all__ = [

@@ -44,8 +44,8 @@ class Effect:
     """Hold one change of one cell.
 
     `operation` is the number of its operation in the program. Effects of one atomic batch share a `group`, effects of
-    concurrent callers share a number in `together`; 0 is none. `caller` is the number of the caller among these. `power`
-    and `kill` name the answer that promised it for each fault, or are empty.
+    concurrent callers share a number in `together`; 0 is none. `caller` is the number of the caller among these.
+    `power` and `kill` name the answer that promised it for each fault, or are empty.
     """
 
     serial: int
@@ -139,7 +139,8 @@ class History:
     def cut_to(self, kept: Sequence[Effect], answer: str = "", orders: Orders | None = None) -> "History":
         """Return the history after a crash that left some effects.
 
-        `orders` are the possible orders of their rows, if they are fewer now. With an answer, that of a recovery, all of them are safe from now on.
+        `orders` are the possible orders of their rows, if they are fewer now. With an answer, that of a recovery, all
+        of them are safe from now on.
         """
         serials = {effect.serial for effect in kept}
         gone = tuple(effect for effect in self.effects if effect.serial not in serials)

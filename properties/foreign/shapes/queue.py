@@ -281,7 +281,7 @@ class Queue(Shape):
         """Note the handles that concurrent takes gave out."""
         if self.promises.take == "lends":
             by_body = {effect.value: effect for effect in book.state.effects if effect.kind == "put"}
-            for caller, answer in at_once.answers_to("take").items():
+            for answer in at_once.answers_to("take").values():
                 if answer["body"] is not None:
                     effect = by_body[base64.b64decode(answer["body"])]
                     book.taken.setdefault(effect.cell, []).append((answer.get("handle"), effect))

@@ -19,7 +19,6 @@ from tornpage.properties.foreign.shapes.history import (
     Cut,
     Effect,
     History,
-    Order,
     Orders,
     cuts,
     floor_of,
@@ -84,11 +83,13 @@ class Run(Protocol):
     """Operations after a crash, of which one list is drawn."""
     first_write: ClassVar[Operation]
     """The shortest write."""
-    midway: Sequence[tuple[int, Any]]
-    """The states after some answers of the last operation, if it has several callers.
 
-    Each state has the number of events of the disk before which its last answer came.
-    """
+    @property
+    def midway(self) -> Sequence[tuple[int, Any]]:
+        """Return the states after some answers of the last operation, if it has several callers.
+
+        Each state has the number of events of the disk before which its last answer came.
+        """
 
     @property
     def state(self) -> Any:
@@ -365,13 +366,20 @@ class Book:
         """Send the calls of concurrent callers; take their answers as they come."""
         calls = self._at_once(operation.parts)
         taken = frozenset(effect.serial for each in self.taken.values() for _, effect in each)
-        requests, made, before, asked = Together(), [], self.state, []
+        requests, before = Together(), self.state
+        made: list[list[Effect]] = []
+        asked: list[Call] = []
         for call in calls if self.promises.callers > 1 else []:
             effects = self.shape.carry_out(call, requests, self)  # type: ignore[arg-type]
             if len(requests) > len(asked):
-                first = before.serials + 1 + sum(map(len, made))  # the number of each atomic batch
-                row = {"together": before.serials + 1, "caller": len(asked)}
-                made.append([replace(each, **row, group=first if each.group else 0) for each in effects or []])
+                row, caller = before.serials + 1, len(asked)
+                group = row + sum(len(each) for each in made)  # the number of an atomic batch
+                made.append(
+                    [
+                        replace(each, together=row, caller=caller, group=group if each.group else 0)
+                        for each in effects or []
+                    ]
+                )
                 asked.append(call)
         if not asked:
             return False
@@ -587,8 +595,9 @@ def read_at_once(
 ) -> tuple[Orders, frozenset[int]]:
     """Compare the reads of concurrent callers in cells that have one value.
 
-    Returns what `Shape.at_once` returns. `reads` are the values by caller. Each read overlaps each write. It returns the value of one of them, or the value before all of them. So it leaves
-    the order of the writes open. Raises GuaranteeBroken.
+    Returns what `Shape.at_once` returns. `reads` are the values by caller. Each read overlaps each write. It returns
+    the value of one of them, or the value before all of them. So it leaves the order of the writes open. Raises
+    GuaranteeBroken.
     """
     before, read = at_once.before, set[int]()
     for caller in at_once.answered:

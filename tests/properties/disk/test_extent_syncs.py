@@ -124,7 +124,7 @@ def test_dropped_page_stays_in_flight() -> None:
 def with_extents(journal: Sequence[Entry], rng: random.Random) -> list[Entry]:
     """Return a journal in which half of the syncs cover some bytes only."""
     return [
-        replace(entry, data_only=True, extent=tuple(sorted(rng.randrange(5 * PAGE) for _ in range(2))))
+        replace(entry, data_only=True, extent=(first := rng.randrange(5 * PAGE), rng.randrange(first, 5 * PAGE)))
         if isinstance(entry, FileSynced) and entry.succeeded and rng.random() < 0.5
         else entry
         for entry in journal

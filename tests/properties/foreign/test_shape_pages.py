@@ -126,6 +126,39 @@ def test_examples_in_another_language_hold(shape: str, tmp_path: Path, monkeypat
     assert held.exit_code == 0, held.output
 
 
+@pytest.mark.slow
+@watched
+def test_example_with_concurrent_callers_holds() -> None:
+    assert_store_holds(f"{ROOT}/examples/shared_keys.py:SharedKeys", examples=6, seed=3)
+
+
+@pytest.mark.deep
+@watched
+def test_edit_of_the_page_of_concurrent_callers_is_found(tmp_path: Path) -> None:
+    page = (FOLDER / "callers.md").read_text()
+    (diff,), (said,) = blocks(page, "diff"), blocks(page, "text")
+    before, after = (
+        "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[0] in (" ", sign)) for sign in ("-", "+")
+    )
+    text = (ROOT / "examples" / "shared_keys.py").read_text()
+    assert text.count(before) == 1
+    (tmp_path / "shared_keys.py").write_text(text.replace(before, after))
+    found = run(f"tornpage explore target {tmp_path}/shared_keys.py:SharedKeys --states 600 --failures 1")
+    assert (found.exit_code, found.stdout.splitlines()[0]) == (1, said.strip())
+
+
+@pytest.mark.deep
+@watched
+def test_example_with_concurrent_callers_in_go_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("go") is None:
+        pytest.skip("there is no go here")
+    monkeypatch.setenv("GO111MODULE", "off")
+    source = ROOT / "examples" / "shared_keys.go"
+    subprocess.run(["go", "build", "-o", str(tmp_path / "shared_keys"), str(source)], check=True)
+    held = CliRunner().invoke(cli, ["explore", "target", f"cmd:{tmp_path}/shared_keys {{dir}}", "--states", "40"])
+    assert held.exit_code == 0, held.output
+
+
 @pytest.mark.deep
 @watched
 def test_adapter_of_the_page_holds(tmp_path: Path) -> None:
