@@ -29,10 +29,10 @@ be compared with docs/contract.md, "Crash model":
    also those before the last cut. It counts for a change of the size only if one size is left. On `btrfs` it is a sync
    of the whole file.
 3. A page has its last version at or before the last sync that covered it, or any later one. A sync does not cover a
-   page that was dropped since its last write. A sync of some bytes covers the pages with a byte of
-   them. A tear takes 512-byte sectors of exactly two such versions; on `btrfs` there is none. After a `kill` the page
-   has its last version. It is cut at the size, and zero where nothing was written. On `journal`, `ext4`, `xfs` and `btrfs` a version since a cut that freed the page needs the size of that
-   cut or a later size.
+   page that was dropped since its last write. A sync of some bytes covers the pages with a byte of them. A tear takes
+   512-byte sectors of exactly two such versions; on `btrfs` there is none. After a `kill` the page has its last
+   version. It is cut at the size, and zero where nothing was written. On `journal`, `ext4`, `xfs` and `btrfs` a version
+   since a cut that freed the page needs the size of that cut or a later size.
 4. No claim refers to an entry after the crash. A failed sync is not a barrier. A kill changes nothing.
 
 Preconditions are checked and reported: bytes that a shrinking file loses were zeroed before, pages are written inside

@@ -30,8 +30,9 @@ class Operation:
 
     `target` is the new name of a rename or link. A write puts `size_bytes` bytes of `content(tag, ...)` at `position`.
     For `truncate`, `size_bytes` is the new size. `allocate` reserves the space up to `size_bytes` (fallocate), and a
-    smaller file grows. `write_synced` writes through a descriptor with `O_DSYNC`, and `msync_range` syncs the pages of a map with these bytes. `link_nameless` opens a file without a name (O_TMPFILE),
-    writes `size_bytes` bytes and links it; `link_synced` syncs it before the link.
+    smaller file grows. `write_synced` writes through a descriptor with `O_DSYNC`, and `msync_range` syncs the pages of
+    a map with these bytes. `link_nameless` opens a file without a name (O_TMPFILE), writes `size_bytes` bytes and links
+    it; `link_synced` syncs it before the link.
     """
 
     kind: str
