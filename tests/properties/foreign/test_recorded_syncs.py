@@ -3,9 +3,9 @@
 import mmap
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -164,7 +164,7 @@ class Late(KeyValueStore):
     """Answers the second of two overlapping puts without a sync of its own."""
 
     name = "late"
-    promises: ClassVar[dict[str, Any]] = {"callers": 2, "durable": "put"}
+    promises: Mapping[str, Any] = {"callers": 2, "durable": "put"}
 
     def __init__(self, directory: Path) -> None:
         self.file = os.open(Path(directory, "log"), os.O_RDWR | os.O_CREAT | os.O_APPEND)
