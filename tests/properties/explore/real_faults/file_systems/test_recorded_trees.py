@@ -1,8 +1,8 @@
 """Compare the crash model with recorded trees of ext4, xfs and btrfs, without a mount.
 
-`tests/data/file_systems/` has 36 workloads of each file system with what power losses left. They were chosen from
+`tests/data/file_systems/` has 39 workloads of each file system with what power losses left. They were chosen from
 several hundred, so that each rule is shown that these show, and each kind of operation. Some of them were drawn before
-the workloads had fallocate.
+the workloads had fallocate, and three have syncs of some bytes.
 """
 
 import json
