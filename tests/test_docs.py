@@ -95,7 +95,7 @@ RUN_ELSEWHERE = {"cluster.md": "pipeline/test_cluster_page.py", "test-your-store
 
 They need a cluster or an edit.
 """
-SHAPE_PAGES = ("file.md", "key-value.md", "log.md", "queue.md", "shapes.md")
+SHAPE_PAGES = ("callers.md", "file.md", "key-value.md", "log.md", "queue.md", "shapes.md")
 """Pages of docs/targets whose commands tests/properties/foreign/test_shape_pages.py runs."""
 
 
