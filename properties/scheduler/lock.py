@@ -9,6 +9,7 @@ from types import CodeType, TracebackType
 from typing import Final
 
 from tornpage.properties.contract import HarnessError
+from tornpage.properties.scheduler.accesses import Access, location_bit
 from tornpage.properties.scheduler.task import Task, current_task
 
 __all__ = ["OUTSIDE", "CooperativeLock"]
@@ -34,6 +35,7 @@ class CooperativeLock:
         self._depth = 0
         self._acquisitions = 0
         self._taken_at: tuple[CodeType, int] | None = None
+        self._access = Access(0, location_bit(f"[lock {name}]"))
         self._acquiring = f"acquire {name}"
         self._released = f"release {name}"
 
@@ -67,6 +69,7 @@ class CooperativeLock:
         task = current_task()
         if task is not None:
             task.point(self._acquiring)
+            task.touch(self._access)
         owner: Task | int = OUTSIDE if task is None else task
         if self._reentrant and self._owner is not None and self._owner == owner:
             self._depth += 1
@@ -92,6 +95,7 @@ class CooperativeLock:
         if not self._depth:
             self._owner = None
         if task is not None:
+            task.touch(self._access)
             task.point(self._released)
 
     def _holder_text(self) -> str:

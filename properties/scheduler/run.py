@@ -26,6 +26,7 @@ from types import ModuleType
 from typing import Final, TypeVar, cast
 
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.scheduler.choosers import Chooser
 from tornpage.properties.scheduler.scheduler import Scheduler
 from tornpage.properties.scheduler.task import Outcome, Task
 from tornpage.properties.scheduler.trace import StepTrace
@@ -44,7 +45,7 @@ _LOOK_SECONDS: Final = 0.2
 
 def run_stepped(
     tasks: Sequence[Callable[[], T]],
-    schedule: Sequence[int],
+    schedule: Sequence[int] | Chooser,
     *,
     modules: Iterable[ModuleType | str | Path] = (),
     granularity: Granularity = "line",
@@ -57,7 +58,7 @@ def run_stepped(
 
     Args:
         tasks: At most 255, numbered from 0; each is called once, in a new thread.
-        schedule: Any integers; superfluous ones are not used.
+        schedule: Any integers; superfluous ones are not used. Or a function object that chooses during the run.
         modules: The code with yield points: modules, their names (a package means all below it) or source files.
         granularity: What a yield point is in that code.
         at_step: Actions that are called before the n-th yield point of the run, counted from 1, over all tasks.

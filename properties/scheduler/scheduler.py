@@ -12,8 +12,10 @@ from types import FrameType
 from typing import Final, NoReturn, TypeVar, cast
 
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.scheduler.accesses import Access
+from tornpage.properties.scheduler.choosers import Chooser
 from tornpage.properties.scheduler.task import Outcome, Task, Waited
-from tornpage.properties.scheduler.trace import StepTrace, Turn
+from tornpage.properties.scheduler.trace import Step, StepTrace, Turn
 from tornpage.properties.scheduler.watch import TraceFunction, Watch, location
 
 __all__ = ["Scheduler"]
@@ -38,7 +40,7 @@ class Scheduler:
     def __init__(
         self,
         calls: Sequence[Callable[[], object]],
-        schedule: Sequence[int],
+        schedule: Sequence[int] | Chooser,
         watch: Watch,
         actions: Mapping[int, Callable[[], None]],
         points_max: int,
@@ -49,7 +51,8 @@ class Scheduler:
         self.failure: BaseException | None = None
         self.over = threading.Event()
         self.is_quiet = False
-        self._schedule = schedule
+        self._chooser = None if isinstance(schedule, Sequence) else schedule
+        self._schedule: Sequence[int] = schedule if isinstance(schedule, Sequence) else ()
         self._watch = watch
         self._actions = actions
         self._points_max = points_max
@@ -63,14 +66,17 @@ class Scheduler:
             task.outcome = self._call(task)
         if not self._ending:
             self._leave(task, "end")
+            if self.trace.records_accesses:
+                self.trace.accesses.append(Step(task.number, task.access))
         task.ended = True
         if not task.abandoned:
             self.hand_on()
 
     def _call(self, task: Task) -> Outcome[object]:
         before = cast(TraceFunction | None, sys.gettrace())
-        if self._watch:
-            sys.settrace(self._watch.tracer(partial(self.point, task)))
+        touch = partial(self.touch, task) if self.trace.records_accesses else None
+        if self._watch or touch is not None:
+            sys.settrace(self._watch.tracer(partial(self.point, task), touch))
         try:
             return Outcome(value=task.call())
         except BaseException as error:
@@ -95,15 +101,23 @@ class Scheduler:
                 self.quietly(self._actions[trace.steps])
             except BaseException as error:
                 self._stop(task, where, error)
-        others = 0
+        if trace.records_accesses:
+            self._end_step(task, where)
+        if self._chooser is not None:
+            others = [other for other in self._runnable() if other is not task]
+            chosen = self._decide([task, *others], is_forced=False)
+            if chosen is not task:
+                self._switch(task, chosen, where)
+            return
+        count = 0
         for other in self.tasks:
             if other is not task and not other.ended and (other.waits_for is None or other.waits_for.is_free):
-                others += 1
-        if others:
-            number = self._choose(others + 1)
+                count += 1
+        if count:
+            number = self._choose(count + 1, is_forced=False)
             if number:
-                runnable = [other for other in self._runnable() if other is not task]
-                self._switch(task, runnable[number - 1], where)
+                others = [other for other in self._runnable() if other is not task]
+                self._switch(task, others[number - 1], where)
 
     def block(self, task: Task, waited: Waited) -> None:
         """Mark a task as waiting and let others run.
@@ -116,7 +130,10 @@ class Scheduler:
         runnable = self._runnable()
         if not runnable:
             self._stop(task, f"waits for {waited}", self._deadlock())
-        self._switch(task, runnable[self._choose(len(runnable))], f"waits for {waited}")
+        where = f"waits for {waited}"
+        if self.trace.records_accesses:
+            self._end_step(task, where)
+        self._switch(task, self._decide(runnable, is_forced=True), where)
         task.waits_for = None
 
     def quietly(self, call: Callable[[], T]) -> T:
@@ -132,7 +149,21 @@ class Scheduler:
     def _runnable(self) -> list[Task]:
         return [task for task in self.tasks if not task.ended and (task.waits_for is None or task.waits_for.is_free)]
 
-    def _choose(self, options: int) -> int:
+    def _decide(self, tasks: Sequence[Task], *, is_forced: bool) -> Task:
+        """Return the task that runs next.
+
+        If the decision is not forced, the first of `tasks` is the current one.
+        """
+        if self._chooser is None:
+            return tasks[self._choose(len(tasks), is_forced=is_forced)]
+        current = None if is_forced else tasks[0].number
+        number = self._chooser.choose(current, [task.number for task in tasks], self.trace)
+        at = next(at for at, task in enumerate(tasks) if task.number == number)
+        if len(tasks) > 1:
+            self.trace.decided(len(tasks), at, is_forced=is_forced)
+        return tasks[at]
+
+    def _choose(self, options: int, *, is_forced: bool) -> int:
         if options == 1:
             return 0
         trace = self.trace
@@ -140,9 +171,17 @@ class Scheduler:
         if trace.integers_used < len(self._schedule):
             number = self._schedule[trace.integers_used] % options
             trace.integers_used += 1
-        trace.options.append(options)
-        trace.chosen.append(number)
+        trace.decided(options, number, is_forced=is_forced)
         return number
+
+    def touch(self, task: Task, access: Access) -> None:
+        """Add to what the current step of a task may have touched."""
+        task.access = task.access.joined(access)
+
+    def _end_step(self, task: Task, where: FrameType | str) -> None:
+        """Record what the step of a task may have touched, and begin the next one at a place."""
+        self.trace.accesses.append(Step(task.number, task.access))
+        task.access = self._watch.access_of_stack() if isinstance(where, str) else self._watch.access_at(where)
 
     def _leave(self, task: Task, where: FrameType | str) -> None:
         self.trace.add(Turn(task.number, task.points_of_turn, location(where)))
@@ -168,7 +207,7 @@ class Scheduler:
         runnable = self._runnable()
         if not runnable and not self._ending:
             self.fail(self._deadlock())
-        self.running = alive[0] if self._ending else runnable[self._choose(len(runnable))]
+        self.running = alive[0] if self._ending else self._decide(runnable, is_forced=True)
         self.running.baton.release()
 
     # ---- the end -------------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Generic, Protocol, TypeVar, cast
 
+from tornpage.properties.scheduler.accesses import NOTHING, Access
+
 __all__ = ["Outcome", "Stepper", "Task", "Waited", "current_task", "yield_point"]
 
 T = TypeVar("T")
@@ -51,6 +53,9 @@ class Stepper(Protocol):
         """Call something without yield points."""
         ...
 
+    def touch(self, task: "Task", access: Access) -> None:
+        """Add to what the current step of a task may have touched."""
+
 
 class Task:
     """Owned by its run. A task is runnable if it has not ended and what it waits for is free.
@@ -67,6 +72,7 @@ class Task:
         self.ended = self.is_ending = self.abandoned = False
         self.points_of_turn = 0
         self.points_since_end = 0
+        self.access = NOTHING
         self.baton = threading.Lock()
         self.baton.acquire()
         self.thread = threading.Thread(target=run.live, args=(self,), name=f"stepped-{number}", daemon=True)
@@ -74,6 +80,10 @@ class Task:
     def point(self, where: str) -> None:
         """Pass a yield point of this name."""
         self.run.point(self, where)
+
+    def touch(self, access: Access) -> None:
+        """Add to what the current step may have touched."""
+        self.run.touch(self, access)
 
     def wait_for(self, waited: Waited) -> None:
         """Let others run until something is free."""

@@ -6,7 +6,9 @@ Equal runs have equal traces. A trace is bounded: it keeps the last turns and co
 from collections import deque
 from dataclasses import dataclass, field
 
-__all__ = ["TURNS_MAX", "StepTrace", "Turn"]
+from tornpage.properties.scheduler.accesses import NOTHING, Access
+
+__all__ = ["TURNS_MAX", "Step", "StepTrace", "Turn"]
 
 TURNS_MAX = 200
 _TURNS_IN_TEXT = 20
@@ -25,11 +27,21 @@ class Turn:
 
 
 @dataclass(slots=True)
+class Step:
+    """What one task did between two decisions, and the locations that it may have touched."""
+
+    task: int
+    access: Access = NOTHING
+
+
+@dataclass(slots=True)
 class StepTrace:
     """Filled by a run, also by one that fails; a run first clears a used trace.
 
     `options` has the number of runnable tasks at each decision, `chosen` the number that was taken there, including
-    decisions past the end of the schedule. `integers_used` is the number of integers taken from the schedule.
+    decisions past the end of the schedule. `integers_used` is the number of integers taken from the schedule. `forced`
+    is 1 for each decision at which the current task could not continue. With
+    `records_accesses` each part of the run between two yield points is in `accesses`.
     """
 
     turns_max: int = TURNS_MAX
@@ -39,6 +51,9 @@ class StepTrace:
     options: bytearray = field(default_factory=bytearray)
     chosen: bytearray = field(default_factory=bytearray)
     integers_used: int = 0
+    forced: bytearray = field(default_factory=bytearray)
+    records_accesses: bool = False
+    accesses: list[Step] = field(default_factory=list)
 
     def clear(self) -> None:
         """Forget everything but the bound."""
@@ -46,6 +61,14 @@ class StepTrace:
         self.turns.clear()
         self.options.clear()
         self.chosen.clear()
+        self.forced.clear()
+        self.accesses.clear()
+
+    def decided(self, options: int, number: int, *, is_forced: bool) -> None:
+        """Record a decision between several runnable tasks."""
+        self.options.append(options)
+        self.chosen.append(number)
+        self.forced.append(is_forced)
 
     def add(self, turn: Turn) -> None:
         """Append a turn; the oldest one is dropped if there are too many."""

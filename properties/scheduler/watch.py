@@ -5,15 +5,24 @@ which is one step. Another trace function (a debugger's or coverage's) sees noth
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Literal
 
+from tornpage.properties.scheduler.accesses import NOTHING, Access, access_of_code, access_of_line, access_of_opcode
+
 __all__ = ["Granularity", "TraceFunction", "Watch", "location"]
 
-Granularity = Literal["line", "opcode"]
-"""What a yield point is in watched code: the begin of a line, or of a bytecode."""
+Granularity = Literal["line", "opcode", "shared"]
+"""What a yield point is in watched code.
+
+`line` is the begin of a line, `opcode` that of a bytecode. `shared` is the begin of a line that may touch shared state.
+"""
+
+_UNRECORDED = "tornpage.properties.scheduler"
+"""The package whose own accesses are part of no step."""
 
 TraceFunction = Callable[[FrameType, str, Any], Any]
 
@@ -47,15 +56,23 @@ class Watch:
         below = any(name == watched or name.startswith(f"{watched}.") for watched in self._names)
         return below or (bool(self._files) and os.path.realpath(file) in self._files)
 
-    def tracer(self, point: Callable[[FrameType], None]) -> TraceFunction:
-        """Return a trace function that calls `point` at each line or bytecode of watched code."""
+    def tracer(self, point: Callable[[FrameType], None], touch: Callable[[Access], None] | None = None) -> TraceFunction:
+        """Return a trace function that calls `point` at each yield point of watched code.
+
+        `touch` receives what a step may touch after the return of a watched function and in code without yield points.
+        """
         by_opcode = self._granularity == "opcode"
-        wanted = self._granularity
+        wanted = "opcode" if by_opcode else "line"
+        is_shared_only = self._granularity == "shared"
         decided: dict[CodeType, bool] = {}  # by code object: most calls of a run are of code that was called before
 
         def inside(frame: FrameType, event: str, _argument: Any) -> Any:
             if event == wanted:
+                if is_shared_only and access_of_line(frame.f_code, frame.f_lineno) is NOTHING:
+                    return inside
                 point(frame)
+            elif event == "return" and touch is not None:
+                touch(self._access_after(frame.f_back))
             return inside
 
         def enter(frame: FrameType, _event: str, _argument: Any) -> Any:
@@ -64,6 +81,8 @@ class Watch:
             if is_covered is None:
                 is_covered = decided[code] = self.covers(frame)
             if not is_covered:
+                if touch is not None and not frame.f_globals.get("__name__", "").startswith(_UNRECORDED):
+                    touch(access_of_code(code))
                 return None
             if by_opcode:
                 frame.f_trace_opcodes = True
@@ -71,6 +90,30 @@ class Watch:
             return inside
 
         return enter
+
+    def access_at(self, frame: FrameType) -> Access:
+        """Return what the step that begins at a yield point may touch in its own function."""
+        if self._granularity == "opcode":
+            return access_of_opcode(frame.f_code, frame.f_lasti)
+        return access_of_line(frame.f_code, frame.f_lineno)
+
+    def _access_after(self, frame: FrameType | None) -> Access:
+        """Return what the callers of a function may touch before their next yield point."""
+        access = NOTHING
+        while frame is not None and not frame.f_globals.get("__name__", "").startswith(_UNRECORDED):
+            if self.covers(frame):
+                rest = NOTHING if self._granularity == "opcode" else access_of_line(frame.f_code, frame.f_lineno)
+                return access.joined(rest)
+            access = access.joined(access_of_code(frame.f_code))
+            frame = frame.f_back
+        return access
+
+    def access_of_stack(self) -> Access:
+        """Return what the current functions may touch before their next yield point, after a wait or a lock."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_globals.get("__name__", "").startswith(_UNRECORDED):
+            frame = frame.f_back
+        return self._access_after(frame)
 
 
 def location(where: FrameType | str) -> str:
