@@ -12,7 +12,7 @@ from tornpage.properties.contract import HarnessError
 from tornpage.properties.scheduler.accesses import Access, location_bit
 from tornpage.properties.scheduler.task import Task, current_task
 
-__all__ = ["OUTSIDE", "CooperativeLock"]
+__all__ = ["OUTSIDE", "CooperativeCondition", "CooperativeLock"]
 
 OUTSIDE: Final = -1
 """The holder of a lock that was acquired outside a stepped run, or by an action at a step."""
@@ -131,3 +131,70 @@ class CooperativeLock:
 
     def __str__(self) -> str:
         return f"{self.name} (held by {self._holder_text()})"
+
+
+class CooperativeCondition:
+    """A condition of a stepped run, with the methods of `threading.Condition`.
+
+    A notification ends the wait of the tasks that wait at that time. A wait never times out.
+    """
+
+    def __init__(self, lock: CooperativeLock) -> None:
+        self._lock = lock
+        self._waiting: list[_Notice] = []
+
+    def __enter__(self) -> bool:
+        return self._lock.acquire()
+
+    def __exit__(self, *_exception: object) -> None:
+        self._lock.release()
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take the lock of the condition."""
+        return self._lock.acquire(blocking)
+
+    def release(self) -> None:
+        """Release the lock of the condition."""
+        self._lock.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Release the lock, wait for a notification, and take the lock again.
+
+        Raises RuntimeError if the caller does not hold the lock, and HarnessError outside a run.
+        """
+        self._require_held()
+        task = current_task()
+        if task is None:
+            raise HarnessError(f"a condition of {self._lock.name} is waited for outside a stepped run")
+        notice = _Notice()
+        self._waiting.append(notice)
+        self._lock.release()
+        if not notice.is_free:
+            task.wait_for(notice)
+        return self._lock.acquire()
+
+    def notify(self, n: int = 1) -> None:
+        """End the wait of up to `n` tasks. Raises RuntimeError if the caller does not hold the lock."""
+        self._require_held()
+        for notice in self._waiting[:n]:
+            notice.is_free = True
+        del self._waiting[:n]
+
+    def notify_all(self) -> None:
+        """End the wait of all tasks. Raises RuntimeError if the caller does not hold the lock."""
+        self.notify(len(self._waiting))
+
+    def _require_held(self) -> None:
+        task = current_task()
+        if self._lock.holder != (OUTSIDE if task is None else task.number):
+            raise RuntimeError("cannot wait on or notify an un-acquired lock")
+
+
+class _Notice:
+    """A notification that a task waits for."""
+
+    def __init__(self) -> None:
+        self.is_free = False
+
+    def __str__(self) -> str:
+        return "a notification"

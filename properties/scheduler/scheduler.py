@@ -110,9 +110,11 @@ class Scheduler:
                 self._switch(task, chosen, where)
             return
         count = 0
+        self.is_quiet = True  # what a task waits for may be a method of watched code
         for other in self.tasks:
             if other is not task and not other.ended and (other.waits_for is None or other.waits_for.is_free):
                 count += 1
+        self.is_quiet = False
         if count:
             number = self._choose(count + 1, is_forced=False)
             if number:
@@ -147,7 +149,11 @@ class Scheduler:
     # ---- turns ---------------------------------------------------------------------------------------------------
 
     def _runnable(self) -> list[Task]:
-        return [task for task in self.tasks if not task.ended and (task.waits_for is None or task.waits_for.is_free)]
+        before, self.is_quiet = self.is_quiet, True
+        try:
+            return [task for task in self.tasks if not task.ended and (task.waits_for is None or task.waits_for.is_free)]
+        finally:
+            self.is_quiet = before
 
     def _decide(self, tasks: Sequence[Task], *, is_forced: bool) -> Task:
         """Return the task that runs next.

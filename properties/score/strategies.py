@@ -187,7 +187,7 @@ class Interleaved:
         interleaving = next(drawn)
         for number in count(1):
             ran = run_interleaving(interleaving, tracker=tracker)
-            failure = None if ran.broken is None else BrokenInterleaving(interleaving, ran.broken, ran)
+            failure = None if ran.broken is None else BrokenInterleaving(interleaving.as_run(ran.trace), ran.broken, ran)
             yield number, None if failure is None else InterleavingDetection(failure)
             interleaving = drawn.send(ran)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import count
+from itertools import count, islice
 from random import Random
 
 from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore
@@ -20,8 +20,9 @@ from tornpage.properties.campaign.shrink import Watch
 from tornpage.properties.campaign.workers import Control, Died, Launcher
 from tornpage.properties.contract import HarnessError, Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.explore.interleavings.draws import draw_interleaving, draw_modules, sequential
+from tornpage.properties.explore.interleavings.draws import draw_interleaving, draw_modules, draw_priorities, sequential
 from tornpage.properties.explore.interleavings.families import FAMILIES, SMALLEST, Family, topic_deletion
+from tornpage.properties.explore.interleavings.part_searches import PartTally, part_searches
 from tornpage.properties.explore.interleavings.run import Ran, run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving, shrink
@@ -51,6 +52,7 @@ EFFECTS = (
 _MODULES_OF_EACH = 3
 _DRAWN_OF_EACH = 5
 _REPEAT_EVERY = 20
+_SEARCHES_BESIDE_A_SCENARIO = 8
 _CANARY_MAX = 400
 _EXHAUSTED_MAX = 200
 """The number of interleavings of one small scenario tried in order, switching only at locks."""
@@ -61,7 +63,8 @@ class InterleavingTally:
     """Count what was run.
 
     `distinct` has the key of each interleaving, `outcomes` what callers could distinguish. `exhausted` has, for the
-    small scenario, the number of interleavings at its locks that were tried, and whether that was all.
+    small scenario, the number of interleavings at its locks that were tried, and whether that was all. `parts` counts
+    the searches of part programs, and the runs by priorities.
     """
 
     interleavings: int = 0
@@ -73,6 +76,7 @@ class InterleavingTally:
     effects: Counter[str] = field(default_factory=Counter)
     families: Counter[str] = field(default_factory=Counter)
     exhausted: tuple[int, bool] = (0, False)
+    parts: PartTally = field(default_factory=PartTally)
 
     def add(self, ran: Ran) -> None:
         """Count an interleaving."""
@@ -171,10 +175,10 @@ class _Explorer:
         self._last = made
         result.tally.add(made)
         if made.broken is not None:
-            result.meet(signature(made.broken), BrokenInterleaving(part, made.broken, made))
+            result.meet(signature(made.broken), BrokenInterleaving(part.as_run(made.trace), made.broken, made))
             return False
         if result.tally.interleavings % _REPEAT_EVERY == 0:
-            _repeat(part, made, self._tracker)
+            _repeat(part.as_run(made.trace), made, self._tracker)
             result.repeated += 1
         return True
 
@@ -211,19 +215,35 @@ def interleavings(
 ) -> Generator[Interleaving, Ran, None]:
     """Yield interleavings without end, and receive the result of each.
 
-    The first `most` of them are those of a small scenario in order.
+    The first `most` of them are those of a small scenario in order. Afterwards a scenario of a family and some programs
+    of single parts take turns. A planted bug changes the parts of a store, so there are no part programs then.
     """
     yield from _in_order(_planted(SMALLEST, bug), most, tally)
+    searches = part_searches(Random(f"parts {seed}"), tally.parts) if not bug and families is FAMILIES else iter(())
     for number in count():
-        rng = Random(f"interleaving {seed}:{number}")
-        scenario = _planted(families[number % len(families)](rng), bug)
-        tally.scenarios += 1
-        tally.families[scenario.name] += 1
-        for _ in range(_MODULES_OF_EACH):
-            modules = draw_modules(rng)
-            ran = yield sequential(scenario, modules)
-            for _ in range(_DRAWN_OF_EACH):
-                ran = yield draw_interleaving(scenario, rng, modules=modules, points=len(ran.trace.options))
+        for search in islice(searches, _SEARCHES_BESIDE_A_SCENARIO):
+            yield from search
+        drawn = families[number % len(families)](Random(f"interleaving {seed}:{number}"))
+        yield from _of_scenario(_planted(drawn, bug), tally, seed, number)
+
+
+def _of_scenario(
+    scenario: Scenario, tally: InterleavingTally, seed: int, number: int
+) -> Generator[Interleaving, Ran, None]:
+    """Yield interleavings of one scenario in the ways that are drawn, in turns."""
+    rng = Random(f"ways {seed}:{number}")
+    tally.scenarios += 1
+    tally.families[scenario.name] += 1
+    for _ in range(_MODULES_OF_EACH):
+        modules = draw_modules(rng)
+        ran = yield sequential(scenario, modules)
+        for way in range(_DRAWN_OF_EACH):
+            if way % 2 and scenario.task_count > 1:
+                drawn = draw_priorities(scenario, rng, modules=modules, steps=ran.trace.steps)
+                tally.parts.drawn(scenario.task_count, ran.trace.steps, len(drawn.changes or ()) + 1)
+                yield drawn
+            else:
+                yield draw_interleaving(scenario, rng, modules=modules, points=len(ran.trace.options))
 
 
 def _planted(scenario: Scenario, bug: str) -> Scenario:

@@ -1,22 +1,26 @@
 """Draw interleavings: yield points, the order of tasks, and the switches between them.
 
-There are two ways, used in a mix. With few switches a task runs on except at one to five points, drawn uniformly
-(probabilistic concurrency testing). A bug that needs d switches at certain points is found with a chance that falls
-with the d-th power of the number of points. In a random walk each yield point is a switch with some chance. Mostly only
-some of the watched modules have yield points. Then there are fewer points, and each is hit more often.
+There are three ways, chosen in turns. With few switches a task runs on except at one to five points, drawn uniformly.
+In a random walk each yield point is a switch with some chance. With priorities the runnable task with the highest
+random priority runs, and one to three drawn yield points lower the priority of the running task (probabilistic
+concurrency testing). A bug of depth d is then found by one run with a probability of at least 1/(n k^(d-1)), with n
+tasks and k yield points. Mostly only some of the watched modules have yield points. Then there are fewer points, and
+each is hit more often.
 """
 
 from random import Random
 
 from tornpage.properties.explore.interleavings.parts import WATCHED
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
+from tornpage.properties.scheduler import Granularity
 
-__all__ = ["draw_interleaving", "draw_modules", "sequential"]
+__all__ = ["draw_interleaving", "draw_modules", "draw_priorities", "sequential"]
 
 _ALL_SHARE = 0.2
 _WALK_SHARE = 0.25
 _SWITCH_CHANCES = (0.02, 0.08, 0.3)
 _SWITCHES_MAX = 5
+_CHANGES_MAX = 3
 _ALWAYS = "tornpage.properties.planted.races"
 
 
@@ -52,3 +56,23 @@ def draw_interleaving(scenario: Scenario, rng: Random, *, modules: tuple[str, ..
         for _ in range(rng.randint(1, _SWITCHES_MAX)):
             schedule[rng.randrange(len(schedule))] = rng.randint(1, others)
     return Interleaving(scenario, tuple(order), tuple(schedule), modules)
+
+
+def draw_priorities(
+    scenario: Scenario,
+    rng: Random,
+    *,
+    modules: tuple[str, ...],
+    steps: int,
+    depth: int | None = None,
+    granularity: Granularity = "line",
+) -> Interleaving:
+    """Return an interleaving by priorities. `steps` is the approximate number of yield points.
+
+    Its depth, the number of change points and one more, is drawn if it is not given.
+    """
+    order = list(range(scenario.task_count))
+    rng.shuffle(order)
+    count = rng.randint(1, _CHANGES_MAX) if depth is None else depth - 1
+    changes = tuple(rng.randint(1, max(1, steps)) for _ in range(count))
+    return Interleaving(scenario, tuple(order), (), modules, granularity, changes)

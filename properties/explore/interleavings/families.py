@@ -94,6 +94,16 @@ def pool(rng: Random) -> Scenario:
     return Scenario("transient store pool", settings, _written(rng, 1), (*_producers(rng, 2), steps, reader))
 
 
+def preallocated(rng: Random) -> Scenario:
+    """Combine puts that roll over with the service that creates log files ahead, and with saves of progress."""
+    settings = Settings(file_bytes=1024, queue_units=3, index=False, files_ahead=1, pool_buffers=rng.choice((0, 6)))
+    large = tuple(Put(topic="T", body_bytes=_LARGE_BYTES, fill=10 + number) for number in range(rng.randint(1, 2)))
+    menu: tuple[Operation, ...] = (Flush(), Step("commit"), Step("progress")) if settings.pool_buffers else (Flush(),)
+    others = (rng.choice(menu), Commit(offset=rng.randint(0, 2)))
+    tasks = (large, *_producers(rng, 1), others, _reader(rng, count=2))
+    return Scenario("preallocated files", settings, _written(rng, 1), tasks, ("reput", "allocate"))
+
+
 def flushes(rng: Random) -> Scenario:
     """Combine puts with flushes of log and queues: by hand, by timer, by two at once."""
     menu: tuple[Operation, ...] = (Flush(), Step("flush"), Step("flush-queues"))
@@ -185,6 +195,7 @@ FAMILIES: tuple[Family, ...] = (
     producers_and_readers,
     sync_producers,
     pool,
+    preallocated,
     flushes,
     clean_up,
     topic_deletion,

@@ -1,6 +1,7 @@
 """Replace the locks and services of a store by those of the stepped scheduler.
 
-Locks that remain the store's own are held over no yield point, because the code under them is in no watched module.
+The modules that hold a lock create those of the scheduler (`locks.controlled_locks`). Locks that a part gets from its
+constructor are replaced here. Locks of other modules are held over no yield point.
 """
 
 from collections.abc import Callable
@@ -19,38 +20,32 @@ from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.queue.queue_files import QueueFiles
 from tornpage.impl.read.read_buffer import ReadBuffers
 from tornpage.impl.service.runner import Runner, Service, ThreadRunner
+from tornpage.properties.explore.interleavings.locks import UNWATCHED, modules_with_locks
 from tornpage.properties.scheduler import CooperativeLock
 
 __all__ = ["WATCHED", "stepped_parts"]
 
-WATCHED = (
+_WITHOUT_LOCKS = (
     "tornpage.impl.queue.consume_queue",
     "tornpage.impl.retention.clean_commit_log",
     "tornpage.impl.retention.clean_consume_queues",
-    "tornpage.impl.log.commit_log",
-    "tornpage.impl.queue.consume_queues",
-    "tornpage.impl.groups.consumer_offsets",
     "tornpage.impl.dispatch.deleted_topics",
     "tornpage.impl.dispatch.derived",
-    "tornpage.impl.store",
-    "tornpage.impl.durability",
-    "tornpage.impl.put.group_commit",
-    "tornpage.impl.index.index_service",
     "tornpage.impl.index.index_entries",
-    "tornpage.impl.index.index_file",
     "tornpage.impl.read.log_reader",
-    "tornpage.impl.io.mapped_file",
-    "tornpage.impl.log.mapped_file_queue",
     "tornpage.impl.read.message_query",
-    "tornpage.impl.queue.queue_files",
     "tornpage.impl.read.queue_pull",
     "tornpage.impl.read.queue_reads",
-    "tornpage.impl.dispatch.reput",
     "tornpage.impl.retention.topic_cleaning",
     "tornpage.impl.queue.units",
-    "tornpage.properties.planted.races",
 )
-"""The modules whose lines are yield points. They write, publish, read or delete what several threads use."""
+_PLANTED = "tornpage.properties.planted.races"
+
+WATCHED = (*sorted({*_WITHOUT_LOCKS, *modules_with_locks()} - set(UNWATCHED)), _PLANTED)
+"""The modules whose lines are yield points. They write, publish, read or delete what several threads use.
+
+Each module with a lock is one of them, unless `UNWATCHED` has it with a reason.
+"""
 
 
 def stepped_parts(parts: Parts, *, runner: Callable[[Service], Runner]) -> Parts:

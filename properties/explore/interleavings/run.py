@@ -15,6 +15,8 @@ from tornpage.impl.parts import Parts
 from tornpage.properties.contract import GuaranteeBroken, HarnessError, Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.interleavings import judges
+from tornpage.properties.explore.interleavings.locks import controlled_locks
+from tornpage.properties.explore.interleavings.programs.running import run_program
 from tornpage.properties.explore.interleavings.scenario import Interleaving
 from tornpage.properties.explore.interleavings.stage import Stage
 from tornpage.properties.judge.linearizability.calls import Call, answer_text, request_text
@@ -22,7 +24,7 @@ from tornpage.properties.judge.linearizability.linearise import linearise
 from tornpage.properties.judge.linearizability.specification import points_of, shared_at
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.planted import parts_of
-from tornpage.properties.scheduler import StepTrace, run_stepped
+from tornpage.properties.scheduler import Chooser, Priorities, SleepSets, StepTrace, run_stepped
 
 __all__ = ["Ran", "run_interleaving"]
 
@@ -34,7 +36,7 @@ _TURNS_KEPT_MAX = 4_000
 class Ran:
     """Hold the result of an interleaving: verdict, broken promise, `trace` and `calls`.
 
-    `effects` counts what happened in it. `key` identifies it by the yield points at which each task was interrupted.
+    `result` has what the callers of a part program observe. `effects` counts what happened in it. `key` identifies it by the yield points at which each task was interrupted.
     """
 
     verdict: Verdict
@@ -44,26 +46,36 @@ class Ran:
     effects: Counter[str] = field(default_factory=Counter)
     key: bytes = b""
 
+    result: tuple[str, ...] = ()
+
     @property
     def outcome(self) -> tuple[str, ...]:
         """Return the answers in the order of the calls, which is all that callers can observe."""
-        return tuple(f"{call.task} {request_text(call.request)} {answer_text(call.answer)}" for call in self.calls)
+        return self.result or tuple(f"{call.task} {request_text(call.request)} {answer_text(call.answer)}" for call in self.calls)
 
 
 def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Parts | None = None) -> Ran:
-    """Run an interleaving on a new disk.
+    """Run an interleaving on a new disk, or on a new part of the store.
 
     `parts` replace those of the bug that the settings name.
     """
     scenario = interleaving.scenario
+    if scenario.part:
+        return _run_part(interleaving)
+    with controlled_locks():
+        return _run_scenario(interleaving, tracker, parts)
+
+
+def _run_scenario(interleaving: Interleaving, tracker: DirtyTracker, parts: Parts | None) -> Ran:
+    scenario = interleaving.scenario
     stage = Stage(scenario.settings, tracker=tracker, parts=parts or parts_of(scenario.settings.bug))
-    trace = StepTrace(turns_max=_TURNS_KEPT_MAX)
+    trace = _trace(interleaving)
     ran = Ran(Verdict.HOLDS, None, trace, stage.history.calls)
     try:
         for operation in scenario.before:
             stage.do(-1, operation)
         stage.use_disk(scenario.percent)
-        _run(interleaving, stage, trace)
+        _run(interleaving, stage, trace, _schedule(interleaving))
         ran.verdict = _judge(stage, ran.effects)
     except GuaranteeBroken as broken:
         ran.verdict, ran.broken = Verdict.BROKEN, broken
@@ -71,7 +83,27 @@ def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts
     return ran
 
 
-def _run(interleaving: Interleaving, stage: Stage, trace: StepTrace) -> None:
+def _trace(interleaving: Interleaving) -> StepTrace:
+    return StepTrace(turns_max=_TURNS_KEPT_MAX, records_accesses=isinstance(interleaving.chooser, SleepSets))
+
+
+def _schedule(interleaving: Interleaving) -> "Sequence[int] | Chooser":
+    if interleaving.chooser is not None:
+        return interleaving.chooser
+    return interleaving.schedule if interleaving.changes is None else Priorities(interleaving.changes)
+
+
+def _run_part(interleaving: Interleaving) -> Ran:
+    """Run an interleaving of a part program. A planted bug replaces no part there."""
+    trace = _trace(interleaving)
+    broken, result = run_program(interleaving, _schedule(interleaving), trace)
+    verdict = Verdict.HOLDS if broken is None else Verdict.BROKEN
+    effects = Counter({"part_programs": 1})
+    lines = (*(" ".join(answers) for answers in result.answers), result.state)
+    return Ran(verdict, broken, trace, (), effects, _key(interleaving, trace), lines)
+
+
+def _run(interleaving: Interleaving, stage: Stage, trace: StepTrace, schedule: "Sequence[int] | Chooser") -> None:
     """Run the tasks as the schedule says. Raises the error in which one of them ended."""
     scenario = interleaving.scenario
     left = [len(scenario.tasks)]
@@ -83,8 +115,9 @@ def _run(interleaving: Interleaving, stage: Stage, trace: StepTrace) -> None:
     tasks: list[Callable[[], None]] = [*clients, *services]
     outcomes = run_stepped(
         [tasks[number] for number in interleaving.order],
-        interleaving.schedule,
+        schedule,
         modules=interleaving.modules,
+        granularity=interleaving.granularity,
         points_max=POINTS_MAX,
         trace=trace,
     )
@@ -129,5 +162,7 @@ def _key(interleaving: Interleaving, trace: StepTrace) -> bytes:
 
     Two of a scenario are equal if each task was interrupted at the same places.
     """
-    text = repr((interleaving.scenario, [(interleaving.order[t.task], t.points, t.left_at) for t in trace.turns]))
+    order = interleaving.order
+    places = [(order[t.task] if t.task < len(order) else t.task, t.points, t.left_at) for t in trace.turns]
+    text = repr((interleaving.scenario, interleaving.granularity, places))
     return blake2b(text.encode(), digest_size=16).digest()

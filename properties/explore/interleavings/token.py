@@ -16,9 +16,10 @@ from typing import Any
 from tornpage.model.operations import INTERLEAVED_OPERATIONS as OPERATIONS
 from tornpage.model.operations import InterleavedOperation as Operation
 from tornpage.model.operations import Member
-from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
+from tornpage.properties.explore.interleavings.scenario import Interleaving, PartCall, Scenario
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.packing import BadToken, packed, unpacked
+from tornpage.properties.scheduler import Granularity
 
 __all__ = [
     "RENAMED",
@@ -34,6 +35,7 @@ __all__ = [
 FORMAT = 1
 TOKEN_PREFIX = "ti1-"
 _YIELD_POINTS_MAX = 1 << 20
+_KINDS: Mapping[str, Any] = {**OPERATIONS, PartCall().op: PartCall}
 RENAMED = {
     "impl.appended_queue": "tornpage.impl.queue.consume_queue",
     "impl.clean_commit_log": "tornpage.impl.retention.clean_commit_log",
@@ -81,9 +83,12 @@ def document_of(interleaving: Interleaving) -> dict[str, Any]:
         "tasks": [[_written(operation) for operation in task] for task in scenario.tasks],
         "services": list(scenario.services),
         "percent": scenario.percent,
+        **({"part": scenario.part} if scenario.part else {}),
         "order": list(interleaving.order),
         "switches": [[at, number] for at, number in enumerate(interleaving.schedule) if number],
         "modules": list(interleaving.modules),
+        **({"granularity": interleaving.granularity} if interleaving.granularity != "line" else {}),
+        **({"changes": list(interleaving.changes)} if interleaving.changes is not None else {}),
         "source": fingerprint(interleaving.modules),
     }
 
@@ -114,17 +119,28 @@ def from_text(text: str) -> tuple[Interleaving, str]:
             tuple(_read_all(task) for task in document["tasks"]),
             tuple(map(str, document["services"])),
             int(document["percent"]),
+            str(document.get("part", "")),
         )
         order = tuple(map(int, document["order"]))
         switches = {int(at): int(number) for at, number in document["switches"]}
         schedule = _schedule_of(switches)
         modules = tuple(dict.fromkeys(map(_present_name, map(str, document["modules"]))))
-        read = Interleaving(scenario, order, schedule, modules)
+        granularity = _granularity(document.get("granularity", "line"))
+        changes = document.get("changes")
+        changed = None if changes is None else tuple(map(int, changes))
+        read = Interleaving(scenario, order, schedule, modules, granularity, changed)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadToken(f"the interleaving cannot be read: {error}") from error
     if sorted(order) != list(range(scenario.task_count)):
         raise BadToken(f"the order {order} is not one of {scenario.task_count} tasks")
     return read, str(document.get("source", ""))
+
+
+def _granularity(name: object) -> Granularity:
+    match name:
+        case "line" | "opcode" | "shared":
+            return name
+    raise ValueError(f"{name!r} is no kind of yield point")
 
 
 def _schedule_of(switches: Mapping[int, int]) -> tuple[int, ...]:
@@ -171,9 +187,11 @@ def described(interleaving: Interleaving) -> list[str]:
     return lines + [f"task {first + n}: the service {name}" for n, name in enumerate(scenario.services)]
 
 
-def _program(operations: Sequence[Operation]) -> str:
+def _program(operations: Sequence[Operation | PartCall]) -> str:
     return ", ".join(
-        f"{operation.op}({', '.join(f'{name}={value}' for name, value in _changed(operation).items())})"
+        f"{operation.call}{operation.args}"
+        if isinstance(operation, PartCall)
+        else f"{operation.op}({', '.join(f'{name}={value}' for name, value in _changed(operation).items())})"
         for operation in operations
     )
 
@@ -191,16 +209,18 @@ def _plain(value: Any) -> Any:
     return _changed(value) if isinstance(value, Member) else value
 
 
-def _written(operation: Operation) -> dict[str, Any]:
+def _written(operation: Operation | PartCall) -> dict[str, Any]:
     return {"op": operation.op, **_changed(operation)}
 
 
-def _read_all(items: Sequence[Any]) -> tuple[Operation, ...]:
+def _read_all(items: Sequence[Any]) -> tuple[Operation | PartCall, ...]:
     return tuple(_read(dict(item)) for item in items)
 
 
-def _read(item: dict[str, Any]) -> Operation:
-    kind = OPERATIONS[item.pop("op")]
+def _read(item: dict[str, Any]) -> Operation | PartCall:
+    kind: Any = _KINDS[item.pop("op")]
+    if kind is PartCall:
+        return PartCall(str(item["call"]), tuple(map(int, item.get("args", ()))))
     if "members" in item:
         item["members"] = tuple(Member(**member) for member in item["members"])
     if "in_use" in item:

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,6 +26,7 @@ from tornpage.properties.scheduler import (
     Granularity,
     StepTrace,
     Turn,
+    current_task,
     every_schedule,
     run_stepped,
     yield_point,
@@ -241,6 +243,41 @@ def test_who_waits_is_not_runnable_until_the_release() -> None:
     # 0 takes the lock and is left in the middle; 1 runs and waits: nothing can be chosen before the release
     run_stepped([hold, wait], [0, 0, 1, 0, 1])
     assert order == ["still held", "waited", "released"]
+
+
+class Answer:
+    """Something that a task waits for, in watched code."""
+
+    def __init__(self) -> None:
+        self.is_there = False
+
+    @property
+    def is_free(self) -> bool:
+        is_there = self.is_there
+        return is_there
+
+    def wait(self) -> None:
+        task = current_task()
+        assert task is not None
+        if not self.is_there:
+            task.wait_for(self)
+        assert self.is_there
+
+    def set(self) -> None:
+        self.is_there = True
+
+
+def test_what_a_task_waits_for_may_be_watched_code() -> None:
+    """A yield point inside the question let another task run, and a waiting task continued too early."""
+
+    def options(schedule: tuple[int, ...]) -> bytearray:
+        answer, trace = Answer(), StepTrace()
+        tasks = [answer.wait, PlainCounter().add, answer.set]
+        for outcome in run_stepped(tasks, schedule, modules=HERE, trace=trace):
+            outcome.unwrap()
+        return trace.options
+
+    assert sum(1 for _ in islice(every_schedule(options), 200)) == 200
 
 
 def test_a_lock_knows_its_holder_and_its_acquisitions() -> None:

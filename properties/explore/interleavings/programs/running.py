@@ -1,0 +1,90 @@
+"""Run an interleaving of a part program and judge it; list the programs of all parts."""
+
+from functools import partial
+
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.explore.interleavings.locks import ThreadTask, controlled_locks
+from tornpage.properties.explore.interleavings.programs import tables, waiting
+from tornpage.properties.explore.interleavings.programs.bench import Bench, Result, differs, run_calls, sequential_results
+from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
+from tornpage.properties.scheduler import Chooser, StepTrace, run_stepped
+
+__all__ = ["BENCHES", "PROGRAMS", "bench_of", "modules_of", "run_program"]
+
+POINTS_MAX = 20_000
+BENCHES = {**tables.BENCHES, **waiting.BENCHES}
+"""The benches by name."""
+
+PROGRAMS: tuple[Scenario, ...] = tuple(
+    scenario for bench in BENCHES.values() for scenario in bench.programs  # type: ignore[attr-defined]
+)
+"""The programs of all benches."""
+
+
+def bench_of(scenario: Scenario) -> type[Bench]:
+    """Return the bench of a program. Raises HarnessError for an unknown name."""
+    found = BENCHES.get(scenario.part)
+    if found is None:
+        raise HarnessError(f"the store has no part program {scenario.part!r}")
+    return found  # type: ignore[return-value]
+
+
+def modules_of(scenario: Scenario) -> tuple[str, ...]:
+    """Return the modules whose lines are yield points in a program."""
+    return bench_of(scenario).modules
+
+
+def run_program(
+    interleaving: Interleaving, schedule: "tuple[int, ...] | Chooser", trace: StepTrace
+) -> tuple[GuaranteeBroken | None, Result]:
+    """Run a program on a new part; return the broken guarantee, if there is one, and the result."""
+    scenario = interleaving.scenario
+    make = bench_of(scenario)
+    answers: list[list[str]] = [[] for _ in scenario.tasks]
+    result = Result((), "")
+    wanted = sequential_results(make, scenario) if not make.threads else None
+    try:
+        with controlled_locks():
+            bench = make()
+            run_calls(bench, 0, scenario.before, [[]])
+            _run(bench, interleaving, schedule, answers, trace)
+            result = Result(tuple(map(tuple, answers)), repr(bench.state()))
+    except GuaranteeBroken as broken:
+        return broken, result
+    return (None if wanted is None else differs(result, wanted, scenario)), result
+
+
+def _run(
+    bench: Bench,
+    interleaving: Interleaving,
+    schedule: "tuple[int, ...] | Chooser",
+    answers: list[list[str]],
+    trace: StepTrace,
+) -> None:
+    tasks = interleaving.scenario.tasks
+    left = [len(tasks)]
+    threads = [ThreadTask() for _ in range(bench.threads)]
+
+    def client(number: int) -> None:
+        try:
+            run_calls(bench, number, tasks[number], answers)
+        finally:
+            left[0] -= 1
+            if not left[0]:
+                for thread in threads:
+                    thread.give_up()
+
+    clients = [partial(client, number) for number in range(len(tasks))]
+    outcomes = run_stepped(
+        [*(clients[number] for number in interleaving.order), *(thread.run for thread in threads)],
+        schedule,
+        modules=interleaving.modules,
+        granularity=interleaving.granularity,
+        points_max=POINTS_MAX,
+        trace=trace,
+    )
+    for outcome in outcomes:
+        if isinstance(outcome.error, GuaranteeBroken | HarnessError | KeyboardInterrupt):
+            raise outcome.error
+        if outcome.error is not None:
+            raise GuaranteeBroken(8, f"a task ends with {type(outcome.error).__name__}: {outcome.error}")
