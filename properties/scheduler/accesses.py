@@ -1,4 +1,4 @@
-"""Find what each step of a task may read and write, from the bytecode of the code that runs.
+"""Find what each step of a task may read and write, from the bytecode that runs.
 
 An access is a pair of bit sets of locations. A location is the name of an attribute, of a variable of an enclosing
 function, of a lock, or `ITEMS` for the content of any container, file or mapping. Attributes of different objects with
@@ -15,15 +15,24 @@ from mmap import mmap
 from types import CodeType
 from typing import Final, NamedTuple
 
-__all__ = ["ANYTHING", "ITEMS", "NOTHING", "Access", "access_of_code", "access_of_line", "access_of_opcode", "location_bit",
-           "prepare"]
+__all__ = [
+    "ANYTHING",
+    "ITEMS",
+    "NOTHING",
+    "Access",
+    "access_of_code",
+    "access_of_line",
+    "access_of_opcode",
+    "location_bit",
+    "prepare",
+]
 
 ITEMS: Final = "[items]"
 """The content of containers, files and mappings."""
 
 
 class Access(NamedTuple):
-    """Hold the locations that a step may read and those that it may write, each as bits of an integer."""
+    """Hold the locations that a step may read and write, each as bits of an integer."""
 
     reads: int
     writes: int
@@ -44,16 +53,67 @@ ANYTHING: Final = Access(-1, -1)
 _BITS: dict[str, int] = {}
 
 _READS_OF_ITEMS = frozenset(
-    ("BINARY_SUBSCR", "BINARY_SLICE", "CONTAINS_OP", "COMPARE_OP", "GET_ITER", "FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX")
-    + ("LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE", "CALL", "CALL_FUNCTION_EX", "CALL_KW", "TO_BOOL")
-    + ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "BINARY_OP", "GET_LEN", "MATCH_KEYS", "MATCH_SEQUENCE", "SEND")
-    + ("POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE", "UNARY_NOT", "FORMAT_VALUE", "FORMAT_SIMPLE")
-    + ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE")
+    (
+        "BINARY_SUBSCR",
+        "BINARY_SLICE",
+        "CONTAINS_OP",
+        "COMPARE_OP",
+        "GET_ITER",
+        "FOR_ITER",
+        "UNPACK_SEQUENCE",
+        "UNPACK_EX",
+        "LIST_EXTEND",
+        "SET_UPDATE",
+        "DICT_UPDATE",
+        "DICT_MERGE",
+        "CALL",
+        "CALL_FUNCTION_EX",
+        "CALL_KW",
+        "TO_BOOL",
+        "POP_JUMP_IF_TRUE",
+        "POP_JUMP_IF_FALSE",
+        "BINARY_OP",
+        "GET_LEN",
+        "MATCH_KEYS",
+        "MATCH_SEQUENCE",
+        "SEND",
+        "POP_JUMP_FORWARD_IF_TRUE",
+        "POP_JUMP_FORWARD_IF_FALSE",
+        "UNARY_NOT",
+        "FORMAT_VALUE",
+        "FORMAT_SIMPLE",
+        "JUMP_IF_TRUE_OR_POP",
+        "JUMP_IF_FALSE_OR_POP",
+        "POP_JUMP_BACKWARD_IF_TRUE",
+        "POP_JUMP_BACKWARD_IF_FALSE",
+    )
 )
 _WRITES_OF_ITEMS = frozenset(("STORE_SUBSCR", "STORE_SLICE", "DELETE_SUBSCR"))
 _READING_METHODS = frozenset(
-    ("get", "keys", "values", "items", "copy", "count", "index", "startswith", "endswith", "encode", "decode", "join")
-    + ("format", "split", "partition", "rpartition", "removeprefix", "done", "tobytes", "union", "difference", "lower")
+    (
+        "get",
+        "keys",
+        "values",
+        "items",
+        "copy",
+        "count",
+        "index",
+        "startswith",
+        "endswith",
+        "encode",
+        "decode",
+        "join",
+        "format",
+        "split",
+        "partition",
+        "rpartition",
+        "removeprefix",
+        "done",
+        "tobytes",
+        "union",
+        "difference",
+        "lower",
+    )
 )
 _UNKNOWN_FUNCTIONS = frozenset(("setattr", "delattr", "exec", "eval", "vars", "globals"))
 _WRITING_FUNCTIONS = frozenset(("next", "insort", "heappush", "heappop", "heapify", "pack_into"))
@@ -152,7 +212,10 @@ def _access_of(instruction: dis.Instruction, cells: set[str]) -> Access:
 
 
 def _method(name: str, items: int) -> Access:
-    """Return the access of a method call. An unknown method may change the content of its object."""
+    """Return the access of a method call.
+
+    An unknown method may change the content of its object.
+    """
     writes = 0 if name in _READING_METHODS or name in _TRACED else items
     return Access(_attribute(name) | (0 if name in _TRACED else items), writes)
 

@@ -1,4 +1,4 @@
-"""Choose the next task while a run goes on, where a list of integers cannot say it in advance.
+"""Choose the next task during a run.
 
 `Priorities` is probabilistic concurrency testing. Each task has a priority, and the runnable task with the highest one
 runs. At each of `d - 1` change points the running task gets a priority below all others. If a bug needs d ordered

@@ -174,14 +174,17 @@ class CooperativeCondition:
         return self._lock.acquire()
 
     def notify(self, n: int = 1) -> None:
-        """End the wait of up to `n` tasks. Raises RuntimeError if the caller does not hold the lock."""
+        """End the wait of up to `n` tasks.
+
+        Raises RuntimeError if the caller does not hold the lock.
+        """
         self._require_held()
         for notice in self._waiting[:n]:
             notice.is_free = True
         del self._waiting[:n]
 
     def notify_all(self) -> None:
-        """End the wait of all tasks. Raises RuntimeError if the caller does not hold the lock."""
+        """End the wait of all tasks. Raises RuntimeError as `notify` does."""
         self.notify(len(self._waiting))
 
     def _require_held(self) -> None:

@@ -1,9 +1,9 @@
-"""Search the schedules of a small program by their number of preemptions: first none, then one, then two.
+"""Search the schedules of a small program by their number of preemptions.
 
 A preemption is a switch away from a task that could continue. Switches at waits and ends are not counted, and all of
 them are tried. Most races need one or two preemptions, so a search in this order meets them early, and it can name the
-bound up to which the program has no failure. Source: M. Musuvathi, S. Qadeer, "Iterative context bounding for systematic
-testing of multithreaded programs", PLDI 2007.
+bound up to which the program has no failure. Source: M. Musuvathi, S. Qadeer, "Iterative context bounding for
+systematic testing of multithreaded programs", PLDI 2007.
 """
 
 from collections import deque

@@ -151,7 +151,9 @@ class Scheduler:
     def _runnable(self) -> list[Task]:
         before, self.is_quiet = self.is_quiet, True
         try:
-            return [task for task in self.tasks if not task.ended and (task.waits_for is None or task.waits_for.is_free)]
+            return [
+                task for task in self.tasks if not task.ended and (task.waits_for is None or task.waits_for.is_free)
+            ]
         finally:
             self.is_quiet = before
 

@@ -1,4 +1,4 @@
-"""Enumerate the orders of a small program, and skip those that are equivalent to one that was run.
+"""Enumerate the orders of a small program without equivalent ones.
 
 Two orders are equivalent if one becomes the other by exchanging neighbouring steps of two tasks that conflict in no
 location. They end in the same state. The search keeps a sleep set at each decision: the tasks whose next step was tried
@@ -6,7 +6,7 @@ there, and conflicts with no step since. A run in which only such tasks could co
 Source: P. Godefroid, "Partial-order methods for the verification of concurrent systems", 1996, section 5.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tornpage.properties.scheduler.accesses import NOTHING, Access
@@ -17,7 +17,7 @@ __all__ = ["SleepSets"]
 
 @dataclass(slots=True)
 class _Node:
-    """A decision: the tasks that could continue, those asleep, the chosen one, and those tried before it."""
+    """A decision: the tasks that could continue, those asleep, and those tried."""
 
     runnable: tuple[int, ...]
     asleep: dict[int, Access]
@@ -55,7 +55,10 @@ class SleepSets:
         self.redundant += self.is_redundant
 
     def choose(self, current: int | None, runnable: Sequence[int], trace: StepTrace) -> int:
-        """Return the task to run: as in the last run up to the decision to change, then the first one not asleep."""
+        """Return the task to run.
+
+        Up to the decision to change it is that of the last run, and afterwards the first task that is not asleep.
+        """
         access = self._note(trace)
         depth, self._depth = self._depth, self._depth + 1
         if depth < len(self._nodes):

@@ -56,7 +56,9 @@ class Watch:
         below = any(name == watched or name.startswith(f"{watched}.") for watched in self._names)
         return below or (bool(self._files) and os.path.realpath(file) in self._files)
 
-    def tracer(self, point: Callable[[FrameType], None], touch: Callable[[Access], None] | None = None) -> TraceFunction:
+    def tracer(
+        self, point: Callable[[FrameType], None], touch: Callable[[Access], None] | None = None
+    ) -> TraceFunction:
         """Return a trace function that calls `point` at each yield point of watched code.
 
         `touch` receives what a step may touch after the return of a watched function and in code without yield points.
@@ -109,7 +111,7 @@ class Watch:
         return access
 
     def access_of_stack(self) -> Access:
-        """Return what the current functions may touch before their next yield point, after a wait or a lock."""
+        """Return what the current functions may touch after a wait or a lock."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__", "").startswith(_UNRECORDED):
             frame = frame.f_back

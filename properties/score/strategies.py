@@ -45,6 +45,9 @@ Sought = Iterator[tuple[int, Detection | None]]
 
 _EXAMPLES_MAX = 1_000_000
 _SEEDS_APART = 1_000
+_PART_SEARCHES = 8
+"""The searches of part programs beside each scenario of a store: they cost about half of the time."""
+
 _EXHAUSTED_FIRST = 200
 _SHORT_TURN = 4
 """With ten examples a turn, the last of eight machines would start after some 2,000 operations, or more than six
@@ -183,11 +186,13 @@ class Interleaved:
     is_seeded = True
 
     def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
-        drawn = interleavings(seed, settings.bug, _EXHAUSTED_FIRST, InterleavingTally())
+        drawn = interleavings(seed, settings.bug, _EXHAUSTED_FIRST, InterleavingTally(), searches=_PART_SEARCHES)
         interleaving = next(drawn)
         for number in count(1):
             ran = run_interleaving(interleaving, tracker=tracker)
-            failure = None if ran.broken is None else BrokenInterleaving(interleaving.as_run(ran.trace), ran.broken, ran)
+            failure = (
+                None if ran.broken is None else BrokenInterleaving(interleaving.as_run(ran.trace), ran.broken, ran)
+            )
             yield number, None if failure is None else InterleavingDetection(failure)
             interleaving = drawn.send(ran)
 

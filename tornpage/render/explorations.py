@@ -73,6 +73,11 @@ def interleavings_outcome(
         "interleavings_per_s": tally.interleavings / seconds,
         "distinct_interleavings_per_s": len(tally.distinct) / seconds,
         "points_per_s": tally.points / seconds,
+        "part_runs": tally.effects["part_programs"],
+        "parts_complete_1_preemption": tally.parts.completed[1],
+        "parts_complete_2_preemptions": tally.parts.completed[2],
+        "parts_exhausted": tally.parts.exhausted,
+        "equivalent_interleavings": tally.parts.equivalent,
         **{f"happened_{effect}": count for effect, count in sorted(tally.effects.items())},
     }
     findings: list[dict[str, Any]] = [
@@ -101,7 +106,10 @@ def interleavings_outcome(
         findings,
         seed=seed,
         interrupted=result.interrupted,
-        tables={"interleavings": {"rows": families, "caption": caption}},
+        tables={
+            "interleavings": {"rows": families, "caption": caption},
+            "priorities": {"rows": tally.parts.bounds(), "caption": caption},
+        },
     )
     return outcome, _interleavings_text(result)
 
@@ -116,7 +124,7 @@ def interleaving_finding(interleaving: Interleaving, broken: GuaranteeBroken, ra
         found=broken.found.strip(),
         program=described(interleaving),
         history=[str(call) for call in ran.calls],
-        turns=[f"task {interleaving.order[t.task]} x{t.points} to {t.left_at}" for t in ran.trace.turns],
+        turns=[f"task {interleaving.task_of(t.task)} x{t.points} to {t.left_at}" for t in ran.trace.turns],
         switches=interleaving.switches,
         token=token_of(interleaving),
     ).document()
@@ -150,6 +158,13 @@ def _interleavings_text(result: InterleavingResult) -> str:
         f"{len(tally.outcomes):,} distinct outcomes, {tally.points:,} yield points, "
         f"{result.repeated} interleavings repeated with equal results",
         f"switching only at locks: {tried:,} interleavings of the smallest scenario, {'all' if is_all else 'not all'}",
+        f"single parts: {tally.effects['part_programs']:,} runs; {tally.parts.completed[1]} programs hold with at most "
+        f"1 preemption, {tally.parts.completed[2]} with at most 2, {tally.parts.exhausted} in every order",
+        *(
+            f"by priorities: {each['runs']:,.0f} runs of {each['tasks']:.0f} tasks, depth {each['depth']:.0f}, up to "
+            f"{each['steps']:,.0f} steps: at least {each['bound']:.1e} each, {each['bound_of_all']:.1e} together"
+            for each in tally.parts.bounds()
+        ),
         "",
         *(f"{effect:<20}{tally.effects[effect]:>10,}" for effect in sorted(tally.effects)),
         "",

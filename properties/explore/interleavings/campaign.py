@@ -52,7 +52,7 @@ EFFECTS = (
 _MODULES_OF_EACH = 3
 _DRAWN_OF_EACH = 5
 _REPEAT_EVERY = 20
-_SEARCHES_BESIDE_A_SCENARIO = 8
+_SEARCHES_BESIDE_A_SCENARIO = 1
 _CANARY_MAX = 400
 _EXHAUSTED_MAX = 200
 """The number of interleavings of one small scenario tried in order, switching only at locks."""
@@ -211,17 +211,23 @@ class _Explorer:
 
 
 def interleavings(
-    seed: int, bug: str, most: int, tally: InterleavingTally, families: Sequence[Family] = FAMILIES
+    seed: int,
+    bug: str,
+    most: int,
+    tally: InterleavingTally,
+    families: Sequence[Family] = FAMILIES,
+    *,
+    searches: int = _SEARCHES_BESIDE_A_SCENARIO,
 ) -> Generator[Interleaving, Ran, None]:
     """Yield interleavings without end, and receive the result of each.
 
-    The first `most` of them are those of a small scenario in order. Afterwards a scenario of a family and some programs
-    of single parts take turns. A planted bug changes the parts of a store, so there are no part programs then.
+    The first `most` of them are those of a small scenario in order. Afterwards a scenario of a family and `searches` of
+    programs of single parts take turns. A planted bug changes the parts of a store, so there are no part programs then.
     """
     yield from _in_order(_planted(SMALLEST, bug), most, tally)
-    searches = part_searches(Random(f"parts {seed}"), tally.parts) if not bug and families is FAMILIES else iter(())
+    of_parts = part_searches(Random(f"parts {seed}"), tally.parts) if not bug and families is FAMILIES else iter(())
     for number in count():
-        for search in islice(searches, _SEARCHES_BESIDE_A_SCENARIO):
+        for search in islice(of_parts, searches):
             yield from search
         drawn = families[number % len(families)](Random(f"interleaving {seed}:{number}"))
         yield from _of_scenario(_planted(drawn, bug), tally, seed, number)

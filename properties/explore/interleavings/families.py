@@ -95,7 +95,10 @@ def pool(rng: Random) -> Scenario:
 
 
 def preallocated(rng: Random) -> Scenario:
-    """Combine puts that roll over with the service that creates log files ahead, and with saves of progress."""
+    """Combine puts that roll over with the service that creates log files ahead.
+
+    Commits and saves of progress run beside them.
+    """
     settings = Settings(file_bytes=1024, queue_units=3, index=False, files_ahead=1, pool_buffers=rng.choice((0, 6)))
     large = tuple(Put(topic="T", body_bytes=_LARGE_BYTES, fill=10 + number) for number in range(rng.randint(1, 2)))
     menu: tuple[Operation, ...] = (Flush(), Step("commit"), Step("progress")) if settings.pool_buffers else (Flush(),)

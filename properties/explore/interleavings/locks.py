@@ -1,7 +1,7 @@
-"""Find the modules of the store that hold a lock, and give them locks that the scheduler controls.
+"""Find the modules of the store with a lock, and give them locks of the scheduler.
 
-A module holds a lock if a `with` statement or a call in it names one, or if it creates one. The modules are found in the
-syntax, so a new one is watched without further steps.
+A module holds a lock if a `with` statement names one, or if it creates one. The modules are found in the syntax, so a
+new one is watched without further steps.
 """
 
 import ast
@@ -188,7 +188,10 @@ def controlled_locks() -> Iterator[None]:
 
 
 def _name_what_the_store_defines() -> None:
-    """Pass the functions of the store, and its attributes that are only assigned at creation, to the scheduler."""
+    """Pass the names of functions and of constant attributes to the scheduler.
+
+    An attribute is constant if it is only assigned at the creation of its object.
+    """
     methods: set[str] = set()
     assigned: set[str] = set()
     created: set[str] = set()

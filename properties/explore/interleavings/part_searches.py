@@ -1,6 +1,7 @@
-"""Search the programs of single parts in rounds: each round tries every program in one way, in a drawn order.
+"""Search the programs of single parts in rounds.
 
-Source of the order of ways: most races need one preemption between two lines, fewer one inside a line, and few need two.
+Each round tries every program in one way, in a drawn order. The first rounds find most races: one preemption between
+two lines, then one inside a line, then two between lines.
 """
 
 from collections import Counter
@@ -32,8 +33,9 @@ class PartTally:
     """Count the searches of part programs, and the runs by priorities.
 
     `completed` has, by number of preemptions, how many programs hold with all schedules of at most that number between
-    lines. `exhausted` counts the programs of which every order was run or is equivalent to one that was, `equivalent` the
-    runs that turned out to be so. `priorities` has, by number of tasks and depth, the runs and their most yield points.
+    lines. `exhausted` counts the programs of which every order was run, or is equivalent to one that was. `equivalent`
+    counts the runs that repeated an order. `priorities` has, by number of tasks and depth, the runs and their most
+    yield points.
     """
 
     completed: Counter[int] = field(default_factory=Counter)
@@ -47,7 +49,10 @@ class PartTally:
         self.priorities[tasks, depth] = runs + 1, max(most, steps)
 
     def bounds(self) -> list[dict[str, float]]:
-        """Return the least probability with which one of these runs finds a bug of its depth, and all of them do."""
+        """Return the least probability of finding a bug, by number of tasks and depth.
+
+        `bound` is that of one run, `bound_of_all` that of all runs together.
+        """
         found = []
         for (tasks, depth), (runs, steps) in sorted(self.priorities.items()):
             bound = bound_of(tasks, steps, depth)

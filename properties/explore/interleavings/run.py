@@ -36,7 +36,8 @@ _TURNS_KEPT_MAX = 4_000
 class Ran:
     """Hold the result of an interleaving: verdict, broken promise, `trace` and `calls`.
 
-    `result` has what the callers of a part program observe. `effects` counts what happened in it. `key` identifies it by the yield points at which each task was interrupted.
+    `result` has what the callers of a part program observe. `effects` counts what happened in it. `key` identifies it
+    by the yield points at which each task was interrupted.
     """
 
     verdict: Verdict
@@ -51,7 +52,9 @@ class Ran:
     @property
     def outcome(self) -> tuple[str, ...]:
         """Return the answers in the order of the calls, which is all that callers can observe."""
-        return self.result or tuple(f"{call.task} {request_text(call.request)} {answer_text(call.answer)}" for call in self.calls)
+        return self.result or tuple(
+            f"{call.task} {request_text(call.request)} {answer_text(call.answer)}" for call in self.calls
+        )
 
 
 def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Parts | None = None) -> Ran:
@@ -162,7 +165,6 @@ def _key(interleaving: Interleaving, trace: StepTrace) -> bytes:
 
     Two of a scenario are equal if each task was interrupted at the same places.
     """
-    order = interleaving.order
-    places = [(order[t.task] if t.task < len(order) else t.task, t.points, t.left_at) for t in trace.turns]
+    places = [(interleaving.task_of(t.task), t.points, t.left_at) for t in trace.turns]
     text = repr((interleaving.scenario, interleaving.granularity, places))
     return blake2b(text.encode(), digest_size=16).digest()

@@ -68,6 +68,10 @@ class Interleaving:
         """Return the number of switches away from a task that could have continued."""
         return sum(map(bool, self.schedule))
 
+    def task_of(self, number: int) -> int:
+        """Return the task of a number of the run. A thread that a part starts follows the tasks."""
+        return self.order[number] if number < len(self.order) else number
+
     def as_run(self, trace: StepTrace) -> "Interleaving":
         """Return the same interleaving with the schedule that a run of it followed."""
         return replace(self, schedule=trace.schedule, changes=None, chooser=None)

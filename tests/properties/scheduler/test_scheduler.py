@@ -268,7 +268,7 @@ class Answer:
 
 
 def test_what_a_task_waits_for_may_be_watched_code() -> None:
-    """A yield point inside the question let another task run, and a waiting task continued too early."""
+    """A yield point inside the question let a waiting task continue too early."""
 
     def options(schedule: tuple[int, ...]) -> bytearray:
         answer, trace = Answer(), StepTrace()

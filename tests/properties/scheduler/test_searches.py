@@ -1,4 +1,4 @@
-"""Test the searches of schedules: sleep sets, bounded preemptions, priorities and recorded accesses."""
+"""Test sleep sets, bounded preemptions, priorities and recorded accesses."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

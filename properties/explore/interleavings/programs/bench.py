@@ -1,4 +1,4 @@
-"""Run one part of the store in a small concurrent program, and judge it by its own sequential runs.
+"""Run one part of the store in a small program, and judge it by its sequential runs.
 
 A bench holds a new part with small stand-ins for what surrounds it. The methods of the bench are the calls of the
 program. A run is broken if its answers and its end state are not those of some order of whole calls (contract 17), if a
@@ -16,8 +16,18 @@ from tornpage.properties.explore.interleavings.locks import controlled_locks
 from tornpage.properties.explore.interleavings.scenario import PartCall, Scenario
 from tornpage.properties.scheduler import current_task, yield_point
 
-__all__ = ["Bench", "Result", "Until", "call", "differs", "program", "require_rule", "run_calls",
-           "sequential_results", "slow"]
+__all__ = [
+    "Bench",
+    "Result",
+    "Until",
+    "call",
+    "differs",
+    "program",
+    "require_rule",
+    "run_calls",
+    "sequential_results",
+    "slow",
+]
 
 Answers = tuple[tuple[str, ...], ...]
 
@@ -33,8 +43,8 @@ class Result:
 class Bench:
     """A part and what surrounds it. Its calls are public methods that take integers.
 
-    `modules` are watched. `programs` are the small programs to explore. `threads` is the number of threads that the part
-    itself may start.
+    `modules` are watched. `programs` are the small programs to explore. `threads` is the number of threads that the
+    part itself may start.
     """
 
     modules: ClassVar[tuple[str, ...]]
@@ -47,7 +57,10 @@ class Bench:
 
 
 class Until:
-    """Something that a call waits for. Raises HarnessError in a sequential run in which it never comes."""
+    """Something that a call waits for.
+
+    Waiting raises HarnessError in a sequential run in which it never comes.
+    """
 
     def __init__(self, what: str, is_there: Callable[[], bool]) -> None:
         self._what = what
@@ -118,7 +131,10 @@ def differs(found: Result, wanted: frozenset[Result], scenario: Scenario) -> Gua
 
 @lru_cache(maxsize=4096)
 def sequential_results(make: Callable[[], Bench], scenario: Scenario) -> frozenset[Result]:
-    """Return the results of all orders of whole calls. An order in which a call would wait forever gives none."""
+    """Return the results of all orders of whole calls.
+
+    An order in which a call would wait forever gives none.
+    """
     found = set()
     with controlled_locks():
         for order in _orders([len(task) for task in scenario.tasks]):

@@ -5,7 +5,13 @@ from functools import partial
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.explore.interleavings.locks import ThreadTask, controlled_locks
 from tornpage.properties.explore.interleavings.programs import tables, waiting
-from tornpage.properties.explore.interleavings.programs.bench import Bench, Result, differs, run_calls, sequential_results
+from tornpage.properties.explore.interleavings.programs.bench import (
+    Bench,
+    Result,
+    differs,
+    run_calls,
+    sequential_results,
+)
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.scheduler import Chooser, StepTrace, run_stepped
 
@@ -16,7 +22,9 @@ BENCHES = {**tables.BENCHES, **waiting.BENCHES}
 """The benches by name."""
 
 PROGRAMS: tuple[Scenario, ...] = tuple(
-    scenario for bench in BENCHES.values() for scenario in bench.programs  # type: ignore[attr-defined]
+    scenario
+    for bench in BENCHES.values()
+    for scenario in bench.programs  # type: ignore[attr-defined]
 )
 """The programs of all benches."""
 
@@ -37,7 +45,7 @@ def modules_of(scenario: Scenario) -> tuple[str, ...]:
 def run_program(
     interleaving: Interleaving, schedule: "tuple[int, ...] | Chooser", trace: StepTrace
 ) -> tuple[GuaranteeBroken | None, Result]:
-    """Run a program on a new part; return the broken guarantee, if there is one, and the result."""
+    """Run a program on a new part; return the broken guarantee, if any, and the result."""
     scenario = interleaving.scenario
     make = bench_of(scenario)
     answers: list[list[str]] = [[] for _ in scenario.tasks]

@@ -24,7 +24,10 @@ _END = 100
 
 
 class _File:
-    """Stand in for a state file. A failing save leaves the old content, and two saves at a time are a broken rule."""
+    """Stand in for a state file.
+
+    A failing save leaves the old content. Two saves at a time break a rule.
+    """
 
     path = "config/file.json"
     findings = ()
@@ -119,19 +122,48 @@ class OffsetsBench(Bench):
         program("offsets", [call("commit", 1, 0, 5)], [call("commit", 1, 1, 7)]),
         program("offsets", [call("commit", 1, 0, 5), call("save")], [call("commit", 1, 1, 7), call("save")]),
         program("offsets", [call("save")], [call("commit", 1, 1, 7)], before=[call("commit", 2, 0, 1)]),
-        program("offsets", [call("restart"), call("restarted", 1)], [call("commit", 1, 0, 7)], before=[call("commit", 1, 0, 3)]),
+        program(
+            "offsets",
+            [call("restart"), call("restarted", 1)],
+            [call("commit", 1, 0, 7)],
+            before=[call("commit", 1, 0, 3)],
+        ),
         program("offsets", [call("restart"), call("restarted", 1)], [call("save")], before=[call("commit", 1, 0, 3)]),
-        program("offsets", [call("restart"), call("restarted", 0)], [call("commit", 1, 1, 7), call("save")], before=[call("commit", 1, 0, 3)]),
-        program("offsets", [call("of_topic")], [call("commit", 2, 0, 7), call("remove")], before=[call("commit", 1, 0, 3)]),
+        program(
+            "offsets",
+            [call("restart"), call("restarted", 0)],
+            [call("commit", 1, 1, 7), call("save")],
+            before=[call("commit", 1, 0, 3)],
+        ),
+        program(
+            "offsets", [call("of_topic")], [call("commit", 2, 0, 7), call("remove")], before=[call("commit", 1, 0, 3)]
+        ),
         program("offsets", [call("topics_of", 1)], [call("commit", 2, 0, 7)], before=[call("commit", 1, 0, 3)]),
         program("offsets", [call("clone")], [call("commit", 1, 1, 7)], before=[call("commit", 1, 0, 3)]),
-        program("offsets", [call("clone")], [call("remove"), call("commit", 1, 3, 2)], before=[call("commit", 1, 0, 3)]),
+        program(
+            "offsets", [call("clone")], [call("remove"), call("commit", 1, 3, 2)], before=[call("commit", 1, 0, 3)]
+        ),
         program("offsets", [call("remove")], [call("commit", 3, 0, 7)], before=[call("commit", 1, 0, 3), call("save")]),
         program("offsets", [call("remove")], [call("remove")], before=[call("commit", 1, 0, 3), call("save")]),
-        program("offsets", [call("restart"), call("restarted", 1)], [call("of_topic"), call("commit", 2, 1, 4)], before=[call("commit", 1, 0, 3), call("commit", 1, 1, 2)]),
-        program("offsets", [call("fail", 1), call("save"), call("fail", 0)], [call("query", 1, 0)], before=[call("commit", 1, 0, 3)]),
-        program("offsets", [call("fail", 1), call("restart"), call("restarted", 1), call("fail", 0)], [call("query", 1, 0)], before=[call("commit", 1, 0, 3), call("save")]),
-    )  # fmt: skip
+        program(
+            "offsets",
+            [call("restart"), call("restarted", 1)],
+            [call("of_topic"), call("commit", 2, 1, 4)],
+            before=[call("commit", 1, 0, 3), call("commit", 1, 1, 2)],
+        ),
+        program(
+            "offsets",
+            [call("fail", 1), call("save"), call("fail", 0)],
+            [call("query", 1, 0)],
+            before=[call("commit", 1, 0, 3)],
+        ),
+        program(
+            "offsets",
+            [call("fail", 1), call("restart"), call("restarted", 1), call("fail", 0)],
+            [call("query", 1, 0)],
+            before=[call("commit", 1, 0, 3), call("save")],
+        ),
+    )
 
 
 _FORMAT: TableFormat[int] = TableFormat("table.json", 0, lambda document: {}, lambda entries: {"table": dict(entries)})
@@ -146,9 +178,7 @@ class TableBench(Bench):
     def __init__(self) -> None:
         self.file = _File()
         shape = TableFormat("table.json", self.interval_ms, _FORMAT.read, _FORMAT.write)
-        self.table: ConfigTable[int] = ConfigTable(
-            cast(ConfigFile, self.file), shape, clock=lambda: 1, guard=_guard
-        )
+        self.table: ConfigTable[int] = ConfigTable(cast(ConfigFile, self.file), shape, clock=lambda: 1, guard=_guard)
 
     def put(self, key: int, value: int) -> int:
         self.table.put(key, value)
@@ -172,21 +202,25 @@ class TableBench(Bench):
         self.table.save()
         entries = self.table.all()
         saved = str(self.file.content)
-        is_there = self.file.content is None and not entries or f"'table': {entries}" in saved
+        is_there = (self.file.content is None and not entries) or f"'table': {entries}" in saved
         require_rule(is_there, "a save leaves out an entry", found=f"{saved}, not {entries}")
         return left, version, sorted(entries.items())
 
     programs = (
         program("table", [call("fail", 1), call("put", 1, 5), call("fail", 0), call("save")], [call("get", 1)]),
         program("table", [call("put", 1, 5)], [call("save")], before=[call("put", 2, 1)]),
-        program("table", [call("fail", 1), call("delete", 1), call("fail", 0)], [call("get", 1)], before=[call("put", 1, 1)]),
+        program(
+            "table", [call("fail", 1), call("delete", 1), call("fail", 0)], [call("get", 1)], before=[call("put", 1, 1)]
+        ),
         program("table", [call("put", 1, 5)], [call("get", 1), call("get", 1)], before=[call("put", 2, 1)]),
-        program("table", [call("fail", 1), call("put", 1, 5), call("fail", 0)], [call("save")], before=[call("put", 2, 1)]),
-    )  # fmt: skip
+        program(
+            "table", [call("fail", 1), call("put", 1, 5), call("fail", 0)], [call("save")], before=[call("put", 2, 1)]
+        ),
+    )
 
 
 class PutsToOneTableBench(TableBench):
-    """Concurrent puts. Callers serialise them themselves, so only the file and the version are compared."""
+    """Concurrent puts. Callers serialise them, so only file and version are compared."""
 
     def state(self) -> object:
         return self.table.data_version.counter, len(self.table.all()) > 0
@@ -206,8 +240,13 @@ class SavedTableBench(TableBench):
     programs = (
         program("saved table", [call("save")], [call("put", 1, 5)], before=[call("put", 2, 1)]),
         program("saved table", [call("save")], [call("save")], before=[call("put", 2, 1)]),
-        program("saved table", [call("fail", 1), call("save"), call("fail", 0)], [call("get", 1)], before=[call("put", 2, 1)]),
-    )  # fmt: skip
+        program(
+            "saved table",
+            [call("fail", 1), call("save"), call("fail", 0)],
+            [call("get", 1)],
+            before=[call("put", 2, 1)],
+        ),
+    )
 
 
 class DelayBench(Bench):
@@ -251,8 +290,10 @@ class DelayBench(Bench):
         program("delay", [call("save")], [call("deliver", 2), call("save")], before=[call("deliver", 1)]),
         program("delay", [call("save")], [call("save")], before=[call("deliver", 1)]),
         program("delay", [call("deliver", 2), call("deliver", 3)], [call("save")], [call("save")]),
-        program("delay", [call("fail", 1), call("save"), call("fail", 0)], [call("deliver", 2)], before=[call("deliver", 1)]),
-    )  # fmt: skip
+        program(
+            "delay", [call("fail", 1), call("save"), call("fail", 0)], [call("deliver", 2)], before=[call("deliver", 1)]
+        ),
+    )
 
 
 class FiltersBench(Bench):
@@ -279,9 +320,19 @@ class FiltersBench(Bench):
         program("filters", [call("register", 1, 0)], [call("register", 2, 0)]),
         program("filters", [call("register", 1, 0)], [call("unregister", 2, 0)], before=[call("register", 2, 0)]),
         program("filters", [call("unregister", 1, 0)], [call("register", 2, 1)], before=[call("register", 1, 0)]),
-        program("filters", [call("unregister", 1, 0)], [call("unregister", 2, 0)], before=[call("register", 1, 0), call("register", 2, 0)]),
-        program("filters", [call("unregister", 1, 0)], [call("bit_map", 0), call("bit_map", 0)], before=[call("register", 1, 0), call("register", 2, 0)]),
-    )  # fmt: skip
+        program(
+            "filters",
+            [call("unregister", 1, 0)],
+            [call("unregister", 2, 0)],
+            before=[call("register", 1, 0), call("register", 2, 0)],
+        ),
+        program(
+            "filters",
+            [call("unregister", 1, 0)],
+            [call("bit_map", 0), call("bit_map", 0)],
+            before=[call("register", 1, 0), call("register", 2, 0)],
+        ),
+    )
 
 
 class FlagsBench(Bench):

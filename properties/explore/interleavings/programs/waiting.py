@@ -1,4 +1,4 @@
-"""Benches of parts in which callers wait: pulls, flushes, replicas, time-outs, files and threads."""
+"""Benches of parts with waiting callers: pulls, flushes, replicas, files and threads."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -137,7 +137,10 @@ class _Maker:
 
 
 class AllocationBench(Bench):
-    """Log files that a service creates ahead. One task takes them, as a put does under the put lock."""
+    """Log files that a service creates ahead.
+
+    One task takes them, as a put does under the put lock.
+    """
 
     modules = ("tornpage.impl.log.allocation",)
 
@@ -188,9 +191,14 @@ class AllocationBench(Bench):
 
     programs = (
         program("allocation", [call("take", 0), call("take", 1)], [call("serve", 2)]),
-        program("allocation", [call("take", 1), call("give_back", 1), call("take", 1)], [call("serve", 3)], before=[call("take", 0)]),
+        program(
+            "allocation",
+            [call("take", 1), call("give_back", 1), call("take", 1)],
+            [call("serve", 3)],
+            before=[call("take", 0)],
+        ),
         program("allocation", [call("fail", 1), call("take", 0), call("take", 0)], [call("serve", 2)]),
-    )  # fmt: skip
+    )
 
 
 class TimeOutsBench(Bench):
@@ -244,9 +252,13 @@ class TimeOutsBench(Bench):
         program("time-outs", [call("watch", 1, 10)], [call("watch", 2, 20)]),
         program("time-outs", [call("watch", 1, 10)], [call("step", 5)], before=[call("watch", 2, 20)]),
         program("time-outs", [call("step", 10)], [call("finish")], before=[call("watch", 1, 10), call("watch", 2, 20)]),
-        program("time-outs", [call("watch", 3, 30)], [call("step", 15)], before=[call("watch", 1, 10), call("watch", 2, 20)]),
-        program("time-outs", [call("watch", 3, 10)], [call("step", 10)], before=[call("watch", 1, 10), call("answer", 1)]),
-    )  # fmt: skip
+        program(
+            "time-outs", [call("watch", 3, 30)], [call("step", 15)], before=[call("watch", 1, 10), call("watch", 2, 20)]
+        ),
+        program(
+            "time-outs", [call("watch", 3, 10)], [call("step", 10)], before=[call("watch", 1, 10), call("answer", 1)]
+        ),
+    )
 
 
 class ReplicasBench(Bench):
@@ -277,7 +289,9 @@ class ReplicasBench(Bench):
         self.replicas.close()
 
     def state(self) -> object:
-        answers = {offset: answer.result(0) if answer.done() else None for offset, answer in sorted(self.answers.items())}
+        answers = {
+            offset: answer.result(0) if answer.done() else None for offset, answer in sorted(self.answers.items())
+        }
         acknowledged = self.replicas.acknowledged_offset
         self.replicas.step(1_000)
         left = [offset for offset, answer in self.answers.items() if not answer.done()]
@@ -290,12 +304,16 @@ class ReplicasBench(Bench):
         program("replicas", [call("request", 5)], [call("request", 3)]),
         program("replicas", [call("note", 1, 5)], [call("note", 2, 9)], before=[call("request", 5)]),
         program("replicas", [call("note", 1, 5)], [call("forget", 2)], before=[call("note", 2, 9)]),
-        program("replicas", [call("forget", 1)], [call("note", 2, 7)], before=[call("note", 1, 9), call("request", 20)]),
+        program(
+            "replicas", [call("forget", 1)], [call("note", 2, 7)], before=[call("note", 1, 9), call("request", 20)]
+        ),
         program("replicas", [call("step", 10)], [call("request", 6)], before=[call("request", 5)]),
         program("replicas", [call("step", 10)], [call("note", 1, 5)], before=[call("request", 5)]),
         program("replicas", [call("step", 10)], [call("close")], before=[call("request", 5)]),
         program("replicas", [call("forgo", 6)], [call("note", 1, 5)], before=[call("request", 5), call("request", 7)]),
-        program("replicas", [call("note", 1, 5)], [call("note", 2, 5)], before=[call("request", 4), call("request", 5)]),
+        program(
+            "replicas", [call("note", 1, 5)], [call("note", 2, 5)], before=[call("request", 4), call("request", 5)]
+        ),
         program("replicas", [call("note", 1, 5)], [call("close")], before=[call("request", 4)]),
     )
 
@@ -443,9 +461,7 @@ class GroupCommitBench(Bench):
     def submit(self, number: int) -> None:
         self.written = max(self.written, number)
         answers = self.answers.setdefault(number, [])
-        request = Awaited(
-            answers.append, end_offset=number, deadline_ms=0, timeout_status=PutStatus.FLUSH_DISK_TIMEOUT
-        )
+        request = Awaited(answers.append, end_offset=number, deadline_ms=0, timeout_status=PutStatus.FLUSH_DISK_TIMEOUT)
         self.commit.submit(request)
 
     def step(self) -> None:
@@ -558,7 +574,7 @@ class RunnerBench(Bench):
 
 
 class _Mapped:
-    """Stand in for a disk with one mapped file. Unmapping while a view exists raises BufferError."""
+    """Stand in for a disk with one mapped file."""
 
     def __init__(self) -> None:
         self.unmapped = self.closed = 0
@@ -586,9 +602,7 @@ class MappedFileBench(Bench):
 
     def __init__(self) -> None:
         self.disk = _Mapped()
-        self.file = MappedFile(
-            cast(Files, self.disk), cast(Any, None), base_offset=0, written_position=8, guard=_guard
-        )
+        self.file = MappedFile(cast(Files, self.disk), cast(Any, None), base_offset=0, written_position=8, guard=_guard)
 
     def read(self) -> bool:
         if not self.file.hold():
@@ -681,7 +695,9 @@ class BuffersBench(Bench):
     def state(self) -> object:
         is_shut = self.buffers.is_shut
         held = [file.references - 1 for file in self.files]
-        require_rule(not is_shut or not any(held), "a buffer is held after all were taken back", contract=11, found=held)
+        require_rule(
+            not is_shut or not any(held), "a buffer is held after all were taken back", contract=11, found=held
+        )
         ended = sorted(name for name, lease in self.leases.items() if lease.ended)
         lent = sorted(self.files.index(cast(_Held, file)) for file in self.buffers._lent)
         return held, ended, is_shut, lent
