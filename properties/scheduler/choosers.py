@@ -51,4 +51,4 @@ class Priorities:
 
 def bound_of(tasks: int, steps: int, depth: int) -> float:
     """Return the least probability with which one run finds a bug of a depth."""
-    return 1.0 / (max(1, tasks) * max(1, steps) ** (depth - 1))
+    return 1.0 / float(max(1, tasks) * max(1, steps) ** (depth - 1))

@@ -74,7 +74,7 @@ PROGRAMS: dict[str, Callable[[Account], Tasks]] = {
 
 def run(tasks: Callable[[Account], Tasks], schedule: object, trace: StepTrace) -> tuple[object, ...]:
     account = Account()
-    for outcome in run_stepped(tasks(account), schedule, modules=[HERE], trace=trace):  # type: ignore[arg-type,type-var]
+    for outcome in run_stepped(tasks(account), schedule, modules=[HERE], trace=trace):  # type: ignore[arg-type]
         outcome.unwrap()
     return account.state
 

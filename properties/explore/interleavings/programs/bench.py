@@ -97,7 +97,7 @@ def program(part: str, *tasks: Sequence[PartCall], before: Sequence[PartCall] = 
 def require_rule(holds: bool, sentence: str, *, contract: int = 17, found: object = None) -> None:
     """Raise GuaranteeBroken unless a rule of the bench holds."""
     if not holds:
-        raise GuaranteeBroken(contract, sentence, found=found)
+        raise GuaranteeBroken(contract, sentence, found="" if found is None else str(found))
 
 
 def slow(what: str) -> None:

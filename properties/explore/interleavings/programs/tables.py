@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from tornpage.impl.config.retention_policy import RetentionPolicy
 from tornpage.impl.delay.delay_offsets import DelayOffsets
@@ -16,6 +16,7 @@ from tornpage.impl.retention.clean_files import CleanFiles
 from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
 from tornpage.impl.statistics.read_statistics import ReadStatistics
 from tornpage.properties.explore.interleavings.programs.bench import Bench, call, program, require_rule, slow
+from tornpage.properties.explore.interleavings.scenario import Scenario
 from tornpage.properties.scheduler import CooperativeLock
 
 __all__ = ["BENCHES"]
@@ -118,7 +119,7 @@ class OffsetsBench(Bench):
         require_rule(saved == repr({"offsetTable": named}), "a save leaves out offsets", found=f"{saved}, not {named}")
         return left, table
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("offsets", [call("commit", 1, 0, 5)], [call("commit", 1, 1, 7)]),
         program("offsets", [call("commit", 1, 0, 5), call("save")], [call("commit", 1, 1, 7), call("save")]),
         program("offsets", [call("save")], [call("commit", 1, 1, 7)], before=[call("commit", 2, 0, 1)]),
@@ -206,7 +207,7 @@ class TableBench(Bench):
         require_rule(is_there, "a save leaves out an entry", found=f"{saved}, not {entries}")
         return left, version, sorted(entries.items())
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("table", [call("fail", 1), call("put", 1, 5), call("fail", 0), call("save")], [call("get", 1)]),
         program("table", [call("put", 1, 5)], [call("save")], before=[call("put", 2, 1)]),
         program(
@@ -229,7 +230,7 @@ class PutsToOneTableBench(TableBench):
         self.table.put(key, value)
         return 0
 
-    programs = (program("puts to one table", [call("put", 1, 5)], [call("put", 2, 6)]),)
+    programs: ClassVar[tuple[Scenario, ...]] = (program("puts to one table", [call("put", 1, 5)], [call("put", 2, 6)]),)
 
 
 class SavedTableBench(TableBench):
@@ -237,7 +238,7 @@ class SavedTableBench(TableBench):
 
     interval_ms = 10
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("saved table", [call("save")], [call("put", 1, 5)], before=[call("put", 2, 1)]),
         program("saved table", [call("save")], [call("save")], before=[call("put", 2, 1)]),
         program(
@@ -286,7 +287,7 @@ class DelayBench(Bench):
         require_rule(self.durable >= self.copies, "a saved number covers a copy that is not durable", contract=2)
         return left
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("delay", [call("save")], [call("deliver", 2), call("save")], before=[call("deliver", 1)]),
         program("delay", [call("save")], [call("save")], before=[call("deliver", 1)]),
         program("delay", [call("deliver", 2), call("deliver", 3)], [call("save")], [call("save")]),
@@ -316,7 +317,7 @@ class FiltersBench(Bench):
     def state(self) -> object:
         return [self.bit_map(topic) for topic in range(2)]
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("filters", [call("register", 1, 0)], [call("register", 2, 0)]),
         program("filters", [call("register", 1, 0)], [call("unregister", 2, 0)], before=[call("register", 2, 0)]),
         program("filters", [call("unregister", 1, 0)], [call("register", 2, 1)], before=[call("register", 1, 0)]),
@@ -353,7 +354,7 @@ class FlagsBench(Bench):
         flags = self.flags
         return int(flags.bits), flags.readable, flags.writeable, flags.queue_writeable
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("flags", [call("set", 0)], [call("set", 1)]),
         program("flags", [call("set", 0)], [call("clear", 1)], before=[call("set", 1)]),
         program("flags", [call("set", 1)], [call("set", 1)]),
@@ -402,7 +403,7 @@ class TreeBench(Bench):
         require_rule(self.disk.durable >= self.disk.there, "a synced directory is lost after a power loss", contract=2)
         return sorted(self.disk.there)
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("tree", [call("make", 0, 0), call("sync", 0, 0)], [call("make", 1, 1), call("sync", 1, 1)]),
         program("tree", [call("make", 0, 0), call("sync", 0, 0)], [call("sync", 0, 1)], before=[call("make", 0, 1)]),
         program("tree", [call("make", 0, 0)], [call("make", 0, 1)]),
@@ -431,7 +432,7 @@ class ReadsBench(Bench):
     def state(self) -> object:
         return self.statistics.snapshot(9_000)
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("reads", [call("count", 1, 5)], [call("count", 2, 6)]),
         program("reads", [call("count", 0, 5)], [call("count", 0, 6)]),
         program("reads", [call("count", 2, 5)], [call("snapshot", 6)]),
@@ -502,7 +503,9 @@ class ManualBench(Bench):
             if self.deletions.rounds == before:
                 return before
 
-    programs = (program("manual", [call("request")], [call("step")], before=[call("request")]),)
+    programs: ClassVar[tuple[Scenario, ...]] = (
+        program("manual", [call("request")], [call("step")], before=[call("request")]),
+    )
 
 
 BENCHES: Mapping[str, Callable[[], Bench]] = {

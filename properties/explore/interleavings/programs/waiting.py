@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from tornpage.impl.config.policy import AllocationPolicy
 from tornpage.impl.io.files import Files
@@ -23,6 +23,7 @@ from tornpage.impl.replication.requests import ReplicaRequests
 from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.properties.explore.interleavings.programs.bench import Bench, Until, call, program, require_rule, slow
 from tornpage.properties.explore.interleavings.runner import SteppedRunner
+from tornpage.properties.explore.interleavings.scenario import Scenario
 from tornpage.properties.scheduler import CooperativeLock
 
 __all__ = ["BENCHES"]
@@ -85,7 +86,7 @@ class PoolBench(Bench):
         require_rule(total == self.count, "buffers are lost", contract=11, found=f"{total} of {self.count}")
         return free, released, self.pool.close(), sum(memory.released for memory in self.memories)
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("pool", [call("borrow", 1)], [call("borrow", 2)]),
         program("pool", [call("borrow", 1), call("give_back", 1)], [call("borrow", 2), call("give_back", 2)]),
         program("pool", [call("give_back", 1)], [call("close")], before=[call("borrow", 1)]),
@@ -99,7 +100,7 @@ class SmallPoolBench(PoolBench):
     """One preallocated buffer."""
 
     count = 1
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("small pool", [call("borrow", 1)], [call("borrow", 2)]),
         program("small pool", [call("give_back", 1)], [call("borrow", 2)], before=[call("borrow", 1)]),
     )
@@ -189,7 +190,7 @@ class AllocationBench(Bench):
         require_rule(not left, "a close leaves files that no put has used", found=left)
         return there
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("allocation", [call("take", 0), call("take", 1)], [call("serve", 2)]),
         program(
             "allocation",
@@ -246,7 +247,7 @@ class TimeOutsBench(Bench):
         require_rule(not left, "a request does not get one answer", contract=16, found=left)
         return answers
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("time-outs", [call("watch", 1, 10)], [call("step", 10)], before=[call("watch", 2, 10)]),
         program("time-outs", [call("watch", 1, 10)], [call("finish")]),
         program("time-outs", [call("watch", 1, 10)], [call("watch", 2, 20)]),
@@ -298,7 +299,7 @@ class ReplicasBench(Bench):
         require_rule(not left, "a request for replicas gets no answer", contract=16, found=left)
         return answers, acknowledged
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("replicas", [call("request", 5)], [call("note", 1, 5)]),
         program("replicas", [call("request", 5)], [call("close")]),
         program("replicas", [call("request", 5)], [call("request", 3)]),
@@ -407,7 +408,7 @@ class HoldBench(Bench):
         require_rule(not left, "a pull gets no answer after its deadline", contract=16, found=left)
         return answers, held
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("hold", [call("pull", 1)], [call("put")]),
         program("hold", [call("pull", 1)], [call("stop")]),
         program("hold", [call("pull", 1)], [call("pull", 2)]),
@@ -427,7 +428,7 @@ class FullHoldBench(HoldBench):
     """A hold for one pull."""
 
     held_max = 1
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("full hold", [call("pull", 1)], [call("pull", 2)]),
         program("full hold", [call("cancel", 1)], [call("pull", 2)], before=[call("pull", 1)]),
     )
@@ -478,7 +479,7 @@ class GroupCommitBench(Bench):
         require_rule(not wrong, "a put does not get one answer", contract=16, found=wrong)
         return answers
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("group commit", [call("submit", 1)], [call("step")]),
         program("group commit", [call("submit", 1)], [call("finish")]),
         program("group commit", [call("submit", 1)], [call("submit", 2)], before=[call("finish")]),
@@ -512,7 +513,7 @@ class AnswerBench(Bench):
     def state(self) -> object:
         return self.called, self.answer.done()
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("answer", [call("wait")], [call("set")]),
         program("answer", [call("add")], [call("set")]),
         program("answer", [call("wait")], [call("set")], [call("wait")]),
@@ -563,7 +564,7 @@ class RunnerBench(Bench):
         require_rule(not self.service.after_stop, "a step runs after the stop of its service", contract=16)
         return ""
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("runner", [call("wake"), call("stop")], [call("wake")]),
         program("runner", [call("wake"), call("wake"), call("stop")]),
         program("runner", [call("start"), call("stop")]),
@@ -623,7 +624,7 @@ class MappedFileBench(Bench):
         require_rule(self.disk.unmapped == 1, "a closed file stays mapped", contract=11, found=self.disk.unmapped)
         return self.disk.unmapped, self.disk.closed, self.file.is_unreferenced
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("mapped file", [call("read")], [call("close")]),
         program("mapped file", [call("read")], [call("read")]),
         program("mapped file", [call("close")], [call("close")]),
@@ -702,7 +703,7 @@ class BuffersBench(Bench):
         lent = sorted(self.files.index(cast(_Held, file)) for file in self.buffers._lent)
         return held, ended, is_shut, lent
 
-    programs = (
+    programs: ClassVar[tuple[Scenario, ...]] = (
         program("buffers", [call("lease", 1, 0)], [call("shut")]),
         program("buffers", [call("give_back", 1)], [call("shut")], before=[call("lease", 1, 0)]),
         program("buffers", [call("give_back", 1)], [call("revoke", 0)], before=[call("lease", 1, 0)]),
