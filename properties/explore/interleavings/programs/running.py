@@ -4,7 +4,7 @@ from functools import partial
 
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.explore.interleavings.locks import ThreadTask, controlled_locks
-from tornpage.properties.explore.interleavings.programs import tables, waiting
+from tornpage.properties.explore.interleavings.programs import stores, tables, waiting
 from tornpage.properties.explore.interleavings.programs.bench import (
     Bench,
     Result,
@@ -18,7 +18,7 @@ from tornpage.properties.scheduler import Chooser, StepTrace, run_stepped
 __all__ = ["BENCHES", "PROGRAMS", "bench_of", "modules_of", "run_program"]
 
 POINTS_MAX = 20_000
-BENCHES = {**tables.BENCHES, **waiting.BENCHES}
+BENCHES = {**tables.BENCHES, **waiting.BENCHES, **stores.BENCHES}
 """The benches by name."""
 
 PROGRAMS: tuple[Scenario, ...] = tuple(
@@ -56,10 +56,20 @@ def run_program(
             bench = make()
             run_calls(bench, 0, scenario.before, [[]])
             _run(bench, interleaving, schedule, answers, trace)
-            result = Result(tuple(map(tuple, answers)), repr(bench.state()))
+            result = Result(tuple(map(tuple, answers)), _state(bench))
     except GuaranteeBroken as broken:
         return broken, result
     return (None if wanted is None else differs(result, wanted, scenario)), result
+
+
+def _state(bench: Bench) -> str:
+    """Return the end state. Raises GuaranteeBroken if it cannot be observed."""
+    try:
+        return repr(bench.state())
+    except (GuaranteeBroken, HarnessError):
+        raise
+    except Exception as error:
+        raise GuaranteeBroken(8, f"the end state cannot be observed: {type(error).__name__}: {error}") from error
 
 
 def _run(
