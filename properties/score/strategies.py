@@ -45,8 +45,8 @@ Sought = Iterator[tuple[int, Detection | None]]
 
 _EXAMPLES_MAX = 1_000_000
 _SEEDS_APART = 1_000
-_PART_SEARCHES = 8
-"""The searches of part programs beside each scenario of a store: they cost about half of the time."""
+_PART_SEARCHES = 16
+"""The searches of part programs beside each scenario of a store: they cost more than half of the time."""
 
 _EXHAUSTED_FIRST = 200
 _SHORT_TURN = 4

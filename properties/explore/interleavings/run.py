@@ -76,7 +76,7 @@ def _run_scenario(interleaving: Interleaving, tracker: DirtyTracker, parts: Part
     ran = Ran(Verdict.HOLDS, None, trace, stage.history.calls)
     try:
         for operation in scenario.before:
-            stage.do(-1, operation)
+            stage.do(-1, operation)  # type: ignore[arg-type]
         stage.use_disk(scenario.percent)
         _run(interleaving, stage, trace, _schedule(interleaving))
         ran.verdict = _judge(stage, ran.effects)

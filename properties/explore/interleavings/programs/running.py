@@ -1,5 +1,6 @@
 """Run an interleaving of a part program and judge it; list the programs of all parts."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
@@ -43,14 +44,14 @@ def modules_of(scenario: Scenario) -> tuple[str, ...]:
 
 
 def run_program(
-    interleaving: Interleaving, schedule: "tuple[int, ...] | Chooser", trace: StepTrace
+    interleaving: Interleaving, schedule: "Sequence[int] | Chooser", trace: StepTrace
 ) -> tuple[GuaranteeBroken | None, Result]:
     """Run a program on a new part; return the broken guarantee, if any, and the result."""
     scenario = interleaving.scenario
     make = bench_of(scenario)
     answers: list[list[str]] = [[] for _ in scenario.tasks]
     result = Result((), "")
-    wanted = sequential_results(make, scenario) if not make.threads else None
+    wanted = sequential_results(make, scenario) if not make.threads else None  # type: ignore[arg-type]
     try:
         with controlled_locks():
             bench = make()
@@ -75,7 +76,7 @@ def _state(bench: Bench) -> str:
 def _run(
     bench: Bench,
     interleaving: Interleaving,
-    schedule: "tuple[int, ...] | Chooser",
+    schedule: "Sequence[int] | Chooser",
     answers: list[list[str]],
     trace: StepTrace,
 ) -> None:
@@ -93,8 +94,10 @@ def _run(
                     thread.give_up()
 
     clients = [partial(client, number) for number in range(len(tasks))]
+    calls: list[Callable[[], None]] = [clients[number] for number in interleaving.order]
+    calls += [thread.run for thread in threads]
     outcomes = run_stepped(
-        [*(clients[number] for number in interleaving.order), *(thread.run for thread in threads)],
+        calls,
         schedule,
         modules=interleaving.modules,
         granularity=interleaving.granularity,

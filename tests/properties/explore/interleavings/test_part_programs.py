@@ -98,7 +98,7 @@ def test_an_order_in_which_a_call_waits_forever_gives_no_result() -> None:
 
 
 def test_a_lost_wake_up_of_a_service_is_a_deadlock(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    class NotNotified(BENCHES["runner"]):  # type: ignore[misc,valid-type]
+    class NotNotified(BENCHES["runner"]):  # type: ignore[misc,valid-type,name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.runner._state.notify = lambda: None
@@ -160,7 +160,7 @@ def test_runs_by_priorities_are_counted_with_their_bound() -> None:
 
 
 def test_a_rule_of_a_bench_is_a_broken_guarantee(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Losing(BENCHES["pool"]):  # type: ignore[misc,valid-type]
+    class Losing(BENCHES["pool"]):  # type: ignore[misc,valid-type,name-defined]
         def borrow(self, name: int) -> bool:
             return self.pool.borrow() is not None
 
