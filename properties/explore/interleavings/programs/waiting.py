@@ -269,10 +269,12 @@ class ReplicasBench(Bench):
 
     def __init__(self) -> None:
         self.replicas = ReplicaRequests(lambda: 0, timeout_ms=10, in_sync_replicas=1)
-        self.answers: dict[int, Future[bool]] = {}
+        self.answers: dict[int, list[PutStatus]] = {}
 
     def request(self, offset: int) -> None:
-        self.answers[offset] = self.replicas.request(offset)
+        said = self.answers[offset] = []
+        timeout = PutStatus.FLUSH_SLAVE_TIMEOUT
+        self.replicas.request(Awaited(said.append, end_offset=offset, deadline_ms=10, timeout_status=timeout))
 
     def note(self, replica: int, offset: int) -> None:
         self.replicas.note(b"%d" % replica, offset)
@@ -290,12 +292,10 @@ class ReplicasBench(Bench):
         self.replicas.close()
 
     def state(self) -> object:
-        answers = {
-            offset: answer.result(0) if answer.done() else None for offset, answer in sorted(self.answers.items())
-        }
+        answers = {offset: list(map(str, said)) for offset, said in sorted(self.answers.items())}
         acknowledged = self.replicas.acknowledged_offset
         self.replicas.step(1_000)
-        left = [offset for offset, answer in self.answers.items() if not answer.done()]
+        left = [offset for offset, said in self.answers.items() if not said]
         require_rule(not left, "a request for replicas gets no answer", contract=16, found=left)
         return answers, acknowledged
 
