@@ -6,7 +6,8 @@ an operation names a record, a queue or a key by number, the number is taken mod
 1. Clients: `Put`, `PutBatch`, `Concurrent`, reads, pulls that wait, consumer progress, buffers, deletions.
 2. The process: `Step` of a service, `Flush`, `Close`, `Open`, `OpenTwice`.
 3. The environment: `SwitchFlag`, `DiskUsed`, `ReplicaIs`, `ClockStep`, faults of the disk.
-4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmField`, `HarmProgress`, `DelayOffsetsAre`,
+4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmField`, `HarmOpen`, `HarmProgress`,
+   `DelayOffsetsAre`,
    `ChangeRole`.
 5. Calls of other shapes of stores: `Call`.
 6. Several clients at once, by physical or queue offset: `GetAt`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`,
@@ -59,6 +60,7 @@ __all__ = [
     "GetRecord",
     "HarmDerived",
     "HarmField",
+    "HarmOpen",
     "HarmProgress",
     "HoldBuffer",
     "InterleavedOperation",
@@ -78,6 +80,7 @@ __all__ = [
     "QueryKey",
     "QueryOffsets",
     "QueryProgress",
+    "ReadBefore",
     "RefuseFile",
     "ReleaseBuffer",
     "ReplicaIs",
@@ -86,6 +89,7 @@ __all__ = [
     "ServiceName",
     "Step",
     "SwitchFlag",
+    "VerifyReads",
 ]
 
 # ---- puts ------------------------------------------------------------------------------------------------------------
@@ -499,6 +503,12 @@ FieldName = Literal[
 ]
 """What `HarmField` changes."""
 
+VerifyReads = Literal["always", "once", "never"]
+"""The setting `verify_reads`."""
+
+ReadBefore = Literal["verified", "failed_check", "other", "failed_append"]
+"""What happens in the open store before `HarmOpen` changes a record."""
+
 DerivedHarm = Literal["lost", "zeroed", "torn", "stale", "misdirected", "resized", "stray"]
 ProgressHarm = Literal["lost", "empty", "torn", "both", "stale", "misdirected"]
 
@@ -592,6 +602,29 @@ class HarmField:
     record: int = 0
     value: int = 0
     op: Literal["harm_field"] = "harm_field"
+
+
+@dataclass(frozen=True, slots=True)
+class HarmOpen:
+    """Change a byte of record `record` while the store is open, read the record, and put the byte back.
+
+    The byte comes `byte` bytes after the begin of the body. Past the end of what checksums cover, it is counted on from
+    the begin of the record, or of the body in a store without checksum trailers. The record is read through its queue,
+    by its keys and by its physical offset, both with the changed byte and after it was put back.
+    `before` says what the process did with the record before the change:
+
+    * `verified`: it read the record through its queue.
+    * `failed_check`: it did so, and then a check of the record failed.
+    * `other`: a check failed, and then it read every other message of the queue.
+    * `failed_append`: it read the record, and then a put failed because the log file refused the bytes.
+
+    Nothing happens if no queue has the record, or if the put would need another file.
+    """
+
+    before: ReadBefore = "verified"
+    record: int = 0
+    byte: int = 0
+    op: Literal["harm_open"] = "harm_open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -757,6 +790,7 @@ Operation = (
     | Damage
     | HarmDerived
     | HarmField
+    | HarmOpen
     | Clean
     | DeleteTopics
     | HoldBuffer

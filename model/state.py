@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 from tornpage.model.message import Message
-from tornpage.model.operations import AimFault, ReplicaState, Role
+from tornpage.model.operations import AimFault, ReplicaState, Role, VerifyReads
 from tornpage.model.progress import ConsumerProgress
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class Layout:
 
     `java_delays` takes delayed messages as RocketMQ 4.9.3 does, without a check of their copies. `pending_copies` is
     how many copies of a delay level may wait for their answers; 0 is delivery that waits for none. `held_pulls_max` is
-    how many pulls may wait. The disk usage is checked every `clean_interval_ms`.
+    how many pulls may wait. The disk usage is checked every `clean_interval_ms`. `verify_reads` is explained in
+    `model.verifying`.
     """
 
     file_bytes: int
@@ -124,6 +125,7 @@ class Layout:
     pending_copies: int = 0
     held_pulls_max: int = 100_000
     clean_interval_ms: int = 10_000
+    verify_reads: VerifyReads = "always"
 
     @property
     def has_pool(self) -> bool:

@@ -61,6 +61,7 @@ from tornpage.model.operations import (
     Get,
     GetAt,
     GetMessage,
+    HarmOpen,
     HoldBuffer,
     OffsetByTime,
     OpenTwice,
@@ -265,6 +266,10 @@ def applies(state: State, operation: AnyOperation, layout: Layout) -> bool:
             return state.is_open and not state.broke_off
         case GetMessage() | QueryKey() | OffsetByTime() | PullHeld() | PullWhileDispatching():
             return state.is_open and not state.broke_off
+        case HarmOpen():
+            log = state.log
+            is_sound = not log.poisoned and not state.broke_off and log.hanging is None
+            return state.is_open and is_sound and bool(step_reads.readable(log)) and not step_reads.is_unreadable(state)
         case HoldBuffer():
             return state.is_open and bool(step_reads.readable(state.log))
         case ReleaseBuffer():

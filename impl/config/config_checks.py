@@ -91,6 +91,8 @@ def _require_messages(config: "MessageStoreConfig") -> None:
         raise BadConfig("max_message_size", config.max_message_size, "use 1 byte to 2 GiB - 1")
     if config.record_checksum not in ("record", "body"):
         raise BadConfig("record_checksum", config.record_checksum, 'use "record" or "body"')
+    if config.verify_reads not in ("always", "once", "never"):
+        raise BadConfig("verify_reads", config.verify_reads, 'use "always", "once" or "never"')
     try:
         parser_of(config.rocketmq_version)
     except ValueError as error:

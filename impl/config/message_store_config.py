@@ -13,6 +13,7 @@ from tornpage.impl.config.policy import (
     FlushPolicy,
     PutLockKind,
     QueueFlushPolicy,
+    VerifyReads,
     WarmUp,
 )
 from tornpage.impl.config.retention_policy import RetentionPolicy
@@ -21,7 +22,7 @@ from tornpage.impl.message.delay_levels import DelayLevels
 from tornpage.impl.message.dispatching import UNIT_BYTES
 from tornpage.impl.message.properties_text import parse_split_pairs, parser_of
 
-__all__ = ["MessageStoreConfig", "RecordChecksum"]
+__all__ = ["MessageStoreConfig", "RecordChecksum", "VerifyReads"]
 
 RecordChecksum = Literal["record", "body"]
 
@@ -55,6 +56,11 @@ class MessageStoreConfig:
     `check_whole_log_on_recover` (not in RocketMQ) verifies every record when the store opens. Without it an open begins
     at the offset up to which log, queues and index were durable, and damage before that offset is found when it is
     read.
+
+    `verify_reads` (not in RocketMQ, which verifies no read) says which reads verify the checksums of a record:
+    `"always"` all of them, `"once"` those of records that this process has neither appended nor verified, `"never"`
+    none. With `"once"` a failed check, or a failed operation on a log file, makes the store verify everything again. A
+    get by physical offset and the delivery of a delayed message always verify.
 
     With `deliver_delayed_messages` (not in RocketMQ, whose masters always deliver) a master delivers delayed messages
     when they are due; without it they stay in their queues. With `enable_schedule_async_deliver` the answer to a
@@ -176,6 +182,8 @@ class MessageStoreConfig:
     """`offsetCheckInSlave`: whether a slave corrects offsets outside a queue."""
     check_whole_log_on_recover: bool = False
     """Not in RocketMQ: whether an open verifies every record of the log."""
+    verify_reads: VerifyReads = "always"
+    """Not in RocketMQ: which reads verify the checksums of a record."""
     deliver_delayed_messages: bool = True
     """Not in RocketMQ: whether a master delivers delayed messages when they are due."""
     enable_schedule_async_deliver: bool = False

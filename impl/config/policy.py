@@ -7,6 +7,7 @@ pages have 4,096 bytes.
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
 __all__ = [
     "PAGE_BYTES",
@@ -18,11 +19,16 @@ __all__ = [
     "ImpossiblePolicy",
     "PutLockKind",
     "QueueFlushPolicy",
+    "VerifyReads",
     "WarmUp",
 ]
 
 PAGE_BYTES = 4096
 """`MappedFile.OS_PAGE_SIZE`: bytes in the page rules, whatever the page size of the machine."""
+
+
+VerifyReads = Literal["always", "once", "never"]
+"""When reads verify the checksums of a record."""
 
 
 class ImpossiblePolicy(ValueError):

@@ -203,7 +203,7 @@ class DeliveryRounds(ABC):
         return tags_code_of(_TOPIC, record.properties, record.store_timestamp, self._levels)
 
     def _record(self, queue: ReadableQueue, number: int, offset: int) -> StoredMessage | None:
-        with self._reader.session() as session:
+        with self._reader.session(verifies=True) as session:
             if self._records.find(session, queue.key, number, offset):
                 return session.message()
         return None

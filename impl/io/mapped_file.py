@@ -14,6 +14,7 @@ from typing import TypeVar
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.files import Files, OpenFile
+from tornpage.impl.io.read_marks import ReadMarks
 from tornpage.impl.io.warm_up import warm_up
 from tornpage.impl.io.zeros import CHUNK_BYTES, first_nonzero
 from tornpage.impl.message.codec import BLANK_BYTES, encode_blank
@@ -54,6 +55,7 @@ class MappedFile:
         self.flushed_position = 0
         self.failure: OSError | None = None
         self.blank_position: int | None = None
+        self.marks: ReadMarks | None = None
         self._buffer: memoryview | None = None
         self._committed_position = 0
         self._ask_for_pages: Callable[[], object] | None = None

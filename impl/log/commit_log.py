@@ -142,6 +142,7 @@ class CommitLog:
                 assert isinstance(draft, bytearray)
                 return self._append(incoming, draft, store_timestamp)
             except OSError:
+                self.log.verified.note_failure()
                 return PutResult(PutStatus.UNKNOWN_ERROR)
             except BaseException as error:
                 self._stopped, self.interruption = True, error
@@ -266,6 +267,7 @@ class CommitLog:
             except OSError:
                 file.blank_position = None
                 file.erase_failed_append(len(data))
+                self.log.verified.note_failure()
                 raise
             self._last_store_timestamp = store_timestamp or self._last_store_timestamp
 
@@ -311,7 +313,9 @@ class CommitLog:
             return GetResult(GetStatus.OFFSET_TOO_SMALL if is_gone else GetStatus.OFFSET_FOUND_NULL)
         try:
             position = offset - file.base_offset
-            size, _ = self._check(file.view, position, limit=self.log.file_bytes, offset=offset)
+            size, defect = self._check(file.view, position, limit=self.log.file_bytes, offset=offset)
+            if defect is not None:
+                self.log.verified.note_bad_record()
             if not size or not file.may_hold_record(position):
                 return GetResult(GetStatus.OFFSET_FOUND_NULL)
             return GetResult(GetStatus.FOUND, codec.decode_record(file.view, position, self._parse))

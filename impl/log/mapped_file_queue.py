@@ -16,6 +16,7 @@ from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.log.allocation import AllocateMappedFiles
 from tornpage.impl.log.log_files import LogFileMaker
 from tornpage.impl.log.transient_store_pool import TransientStorePool
+from tornpage.impl.log.verified_records import VerifiedRecords
 
 __all__ = ["MappedFileQueue"]
 
@@ -28,7 +29,8 @@ class MappedFileQueue:
 
     With `fast_fail` a new file of a log with a pool must get a buffer. `guard` creates the locks that serialise commits
     and flushes. `want_pages` is called when pages are to be populated ahead of the records. At least
-    `populate_ahead_bytes` are populated; 0 disables that.
+    `populate_ahead_bytes` are populated; 0 disables that. `verified` says which records a read has to verify; None
+    means all of them.
     """
 
     def __init__(
@@ -38,8 +40,10 @@ class MappedFileQueue:
         *,
         fast_fail: bool = False,
         populate_ahead_bytes: int = 0,
+        verified: VerifiedRecords | None = None,
         guard: MakeGuard = threading.Lock,
     ) -> None:
+        self.verified = VerifiedRecords("always") if verified is None else verified
         self._maker = maker
         self._allocation = allocation
         self._pool: TransientStorePool | None = None
@@ -112,6 +116,7 @@ class MappedFileQueue:
         try:
             mapped = self._allocation.take(base_offset)
         except BaseException:
+            self.verified.note_failure()
             self._return(buffer)
             raise
         if buffer is not None:
@@ -132,6 +137,7 @@ class MappedFileQueue:
 
     def add(self, mapped: MappedFile) -> None:
         """Append a new file to the log. The previous file must be full."""
+        self.verified.begin(mapped)
         if mapped.has_buffer:
             self._buffered.append(mapped)
         with self._list_lock:
@@ -213,6 +219,13 @@ class MappedFileQueue:
 
         A full file returns its buffer. Raises OSError if a write fails; earlier writes stay committed.
         """
+        try:
+            return self._commit(least_pages)
+        except OSError:
+            self.verified.note_failure()
+            raise
+
+    def _commit(self, least_pages: int) -> bool:
         moved = False
         with self._commit_lock:
             while self._buffered:
@@ -238,6 +251,13 @@ class MappedFileQueue:
         file before it writes the blank. Raises OSError if a sync fails; `flushed_where` then covers the files before
         it.
         """
+        try:
+            return self._flush(least_pages)
+        except OSError:
+            self.verified.note_failure()
+            raise
+
+    def _flush(self, least_pages: int) -> int:
         with self._flush_lock:
             start, files = self.find(self.flushed_where), self.mapped
             for mapped in files[files.index(start) :] if start is not None else []:

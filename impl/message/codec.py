@@ -31,6 +31,7 @@ __all__ = [
     "decode_record",
     "encode_blank",
     "ends_like_trailer",
+    "framed_record",
     "has_consume_queue",
     "place_record",
     "properties_of_record",
@@ -57,7 +58,7 @@ _NO_QUEUE = 0x04
 """Set in the transaction types prepared (0x04) and rollback (0x0C), clear in none (0x00) and commit (0x08)."""
 
 _HEAD = struct.Struct(">iiiiiqqiq")
-_CHECKED = struct.Struct(">iiiqqi")
+_PLACE = struct.Struct(">qi")
 _QUEUE = struct.Struct(">iiqqi")
 _I64 = struct.Struct(">q")
 _I32 = struct.Struct(">i")
@@ -111,6 +112,43 @@ RecordCheck = tuple[int, str | None]
 """Size in bytes and None for a record, 0 and None for a blank, or 0 and the defect."""
 
 
+def framed_record(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
+    """Check the frame of a record: magic number, position and lengths, but no checksum.
+
+    Arguments and results are those of `check_record`. A record with this frame can be decoded.
+    """
+    size, _, _, defect = _frame(view, position, limit, offset)
+    return size, defect
+
+
+def _frame(view: memoryview, position: int, limit: int, offset: int) -> tuple[int, int, int, str | None]:
+    """Return size of a record, positions of its body and of its topic, and None, or zeros and the defect."""
+    available = len(view)
+    if position + BLANK_BYTES > available:
+        return 0, 0, 0, "past_end"
+    total, magic = _BLANK.unpack_from(view, position)
+    if magic != MESSAGE_MAGIC:
+        return 0, 0, 0, None if magic == BLANK_MAGIC and total == limit - position else "bad_magic"
+    if total < SMALLEST_RECORD_BYTES or position + total + BLANK_BYTES > limit or position + total > available:
+        return 0, 0, 0, "bad_length"
+    physical_offset, sys_flag = _PLACE.unpack_from(view, position + 28)
+    if physical_offset != offset:
+        return 0, 0, 0, "bad_position"
+    start = position + 88 + (12 if sys_flag & BORN_HOST_V6 else 0) + (12 if sys_flag & STORE_HOST_V6 else 0)
+    end = position + total
+    if start + 3 > end:
+        return 0, 0, 0, "bad_length"
+    topic_at = start + _I32.unpack_from(view, start - 4)[0]
+    if not start <= topic_at <= end - 3:
+        return 0, 0, 0, "bad_length"
+    properties_at = topic_at + 3 + view[topic_at]
+    if properties_at > end or end - properties_at > PROPERTIES_BYTES_MAX:
+        return 0, 0, 0, "bad_length"
+    if (view[properties_at - 2] << 8) + view[properties_at - 1] != end - properties_at:
+        return 0, 0, 0, "bad_length"
+    return total, start, topic_at, None
+
+
 def check_record(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
     """Check the bytes at `position` of a file: a valid record, a blank, or neither.
 
@@ -119,30 +157,11 @@ def check_record(view: memoryview, position: int, *, limit: int, offset: int) ->
     the physical offset of `position`. Source: `CommitLog.checkMessageAndReturnSize`, made complete (docs/format.md,
     "Valid record").
     """
-    available = len(view)
-    if position + BLANK_BYTES > available:
-        return 0, "past_end"
-    total, magic = _BLANK.unpack_from(view, position)
-    if magic != MESSAGE_MAGIC:
-        return (0, None) if magic == BLANK_MAGIC and total == limit - position else (0, "bad_magic")
-    if total < SMALLEST_RECORD_BYTES or position + total + BLANK_BYTES > limit or position + total > available:
-        return 0, "bad_length"
-    body_crc, _, _, _, physical_offset, sys_flag = _CHECKED.unpack_from(view, position + 8)
-    if physical_offset != offset:
-        return 0, "bad_position"
-    start = position + 88 + (12 if sys_flag & BORN_HOST_V6 else 0) + (12 if sys_flag & STORE_HOST_V6 else 0)
+    total, start, topic_at, defect = _frame(view, position, limit, offset)
+    if not total:
+        return 0, defect
     end = position + total
-    if start + 3 > end:
-        return 0, "bad_length"
-    topic_at = start + _I32.unpack_from(view, start - 4)[0]
-    if not start <= topic_at <= end - 3:
-        return 0, "bad_length"
-    properties_at = topic_at + 3 + view[topic_at]
-    if properties_at > end or end - properties_at > PROPERTIES_BYTES_MAX:
-        return 0, "bad_length"
-    if (view[properties_at - 2] << 8) + view[properties_at - 1] != end - properties_at:
-        return 0, "bad_length"
-    if crc32(view[start:topic_at]) & 0x7FFFFFFF != body_crc:
+    if crc32(view[start:topic_at]) & 0x7FFFFFFF != _I32.unpack_from(view, position + 8)[0]:
         return 0, "bad_body_crc"
     text = bytes(view[topic_at + 1 : end])
     topic_bytes = view[topic_at]

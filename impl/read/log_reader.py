@@ -1,8 +1,9 @@
 """Checked reads of the commit log, one session for each read by physical offset.
 
 A record is returned only if it is valid at its offset, lies below the readable end, and not after the blank of its
-file. A session reads the readable end once, so that all parts of an answer are consistent. Source:
-`CommitLog.getMessage`, `CommitLog.getData`, with the checks of docs/format.md, "Valid record".
+file. The setting `verify_reads` says whether its checksums are verified (`impl.log.verified_records`). A session reads
+the readable end once, so that all parts of an answer are consistent. Source: `CommitLog.getMessage`,
+`CommitLog.getData`, with the checks of docs/format.md, "Valid record".
 """
 
 import struct
@@ -10,9 +11,11 @@ from types import TracebackType
 from typing import Self
 
 from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.read_marks import ReadMarks
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.scan import RecordChecker
-from tornpage.impl.message.codec import BORN_HOST_V6, decode_record, properties_of_record
+from tornpage.impl.log.verified_records import VerifiedRecords
+from tornpage.impl.message.codec import BORN_HOST_V6, RecordCheck, decode_record, framed_record, properties_of_record
 from tornpage.impl.message.message import StoredMessage
 from tornpage.impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer
 
@@ -37,9 +40,12 @@ class LogReader:
         """The physical offset up to which readers may read now."""
         return self.log.readable_end
 
-    def session(self) -> "LogSession":
-        """Begin a session; to be used in a `with` statement."""
-        return LogSession(self)
+    def session(self, *, verifies: bool = False) -> "LogSession":
+        """Begin a session; to be used in a `with` statement.
+
+        With `verifies` every record is verified, whatever the setting `verify_reads` is.
+        """
+        return LogSession(self, verifies=verifies)
 
 
 class LogSession:
@@ -48,13 +54,16 @@ class LogSession:
     After `find` has returned a size, `view` and `position` say where the record is, until the next `find`.
     """
 
-    __slots__ = ("_buffers", "_check", "_file", "_file_bytes", "_lease", "_leases", "_log", "_taken", "never_grows",
-                 "position", "readable_end", "view")  # fmt: skip
+    __slots__ = ("_buffers", "_check", "_file", "_file_bytes", "_lease", "_leases", "_log", "_marks", "_setting",
+                 "_taken", "_verified", "never_grows", "position", "readable_end", "view")  # fmt: skip
 
     view: memoryview
 
-    def __init__(self, reader: LogReader) -> None:
+    def __init__(self, reader: LogReader, *, verifies: bool) -> None:
         self._log = reader.log
+        self._verified: VerifiedRecords = reader.log.verified
+        self._setting = "always" if verifies else self._verified.setting
+        self._marks: ReadMarks | None = None
         self._check = reader.check
         self._buffers = reader.buffers
         self._file_bytes = reader.log.file_bytes
@@ -88,10 +97,30 @@ class LogSession:
             if lease is None:
                 return 0
         self.position = position = offset - lease.base_offset
-        size, _ = self._check(lease.view, position, limit=self._file_bytes, offset=offset)
+        if self._setting == "always":
+            size, defect = self._check(lease.view, position, limit=self._file_bytes, offset=offset)
+        else:
+            size, defect = self._found(lease, position, offset)
+        if defect is not None:
+            self._verified.note_bad_record()
+            self._marks = None
         if offset + size > self.readable_end or not lease.mapped.may_hold_record(position):
             return 0
         return size
+
+    def _found(self, lease: BufferLease, position: int, offset: int) -> RecordCheck:
+        """Check a record, without its checksums if the setting `verify_reads` permits that."""
+        if self._setting == "never":
+            return framed_record(lease.view, position, limit=self._file_bytes, offset=offset)
+        marks = self._marks
+        if marks is None:
+            self._marks = marks = self._verified.marks_of(lease.mapped)
+        if marks.trusts(position):
+            return framed_record(lease.view, position, limit=self._file_bytes, offset=offset)
+        size, defect = self._check(lease.view, position, limit=self._file_bytes, offset=offset)
+        if size:
+            self._verified.note_verified(marks, position)
+        return size, defect
 
     def _turn_to(self, offset: int) -> BufferLease | None:
         """Hold the file of an offset.
@@ -109,6 +138,7 @@ class LogSession:
             lease = found
             self._leases.append(lease)
         self._lease, self.view = lease, lease.view
+        self._marks = None
         return lease
 
     def store_timestamp(self) -> int:

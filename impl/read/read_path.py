@@ -66,6 +66,8 @@ class ReadPath:
         self._files = files
         self._records_disk_fall = config.disk_fall_recorded
         self._statistics = ReadStatistics(started_ms=clock())
+        for file in log.mapped:
+            log.verified.marks_of(file)  # what is appended from now on counts as appended by this process
         self.reader = LogReader(log, check=parts.of(check_record), buffers=self.buffers, never_grows=is_damaged)
         self.queues = parts.of(QueueReads)(
             queues,

@@ -33,6 +33,7 @@ from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.queue_offsets import QueueOffsetTable
 from tornpage.impl.log.scan import walk_log
 from tornpage.impl.log.transient_store_pool import TransientStorePool
+from tornpage.impl.log.verified_records import VerifiedRecords
 from tornpage.impl.message.codec import check_record
 from tornpage.impl.message.dispatching import UNIT_BYTES, DispatchRules, FilterBitMap
 from tornpage.impl.message.multi_dispatch import MultiDispatch
@@ -169,6 +170,7 @@ class OpenDirectory:
             self._allocation,
             fast_fail=config.fast_fail_if_no_buffer_in_store_pool,
             populate_ahead_bytes=config.populate_ahead_bytes if asynchronous and not config.pool_buffers else 0,
+            verified=parts.of(VerifiedRecords)(config.verify_reads),
         )
 
     def _refuse_early(self) -> None:

@@ -32,6 +32,7 @@ from tornpage.model.operations import (
     GetMessage,
     HarmDerived,
     HarmField,
+    HarmOpen,
     HarmProgress,
     HoldBuffer,
     OffsetByTime,
@@ -76,6 +77,7 @@ from tornpage.properties.lockstep.environment import Environment
 from tornpage.properties.lockstep.field_harm import harm_field
 from tornpage.properties.lockstep.io_faults import enable_rule, run_under_fault
 from tornpage.properties.lockstep.memory import Memory
+from tornpage.properties.lockstep.open_harm import harm_open
 from tornpage.properties.lockstep.pair import Pair, Span
 from tornpage.properties.lockstep.puts import put, put_concurrently
 from tornpage.properties.lockstep.reads import get, get_message, offset_by_time, query_key
@@ -218,6 +220,8 @@ class Lockstep:
                 cancel_pull(pair, operation)
             case PullWhileDispatching():
                 pull_while_dispatching(pair, operation)
+            case HarmOpen():
+                harm_open(pair, operation)
             case CommitOffset():
                 commit_offset(pair, operation)
             case QueryOffsets():

@@ -6,7 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tornpage.impl.config.policy import VerifyReads
 from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.io.read_marks import ReadMarks
+from tornpage.impl.log.verified_records import VerifiedRecords
 from tornpage.impl.message import codec
 from tornpage.impl.message.codec import RecordCheck, check_record
 from tornpage.impl.message.dispatching import UNIT_BYTES
@@ -28,6 +31,7 @@ from tornpage.model.operations import (
     Flush,
     Get,
     GetMessage,
+    HarmOpen,
     HoldBuffer,
     Member,
     OffsetByTime,
@@ -275,11 +279,45 @@ class _BuffersKept(ReadBuffers):
         return 0
 
 
+# ---- marks of verified records ---------------------------------------------------------------------------------------
+
+
+class _KeptAfterBadRecord(VerifiedRecords):
+    """Keep the marks after the check of a record has failed."""
+
+    def note_bad_record(self) -> None:
+        pass
+
+
+class _KeptAfterFailure(VerifiedRecords):
+    """Keep the marks after an operation on a log file has failed."""
+
+    def note_failure(self) -> None:
+        pass
+
+
+class _MarkedToPosition(VerifiedRecords):
+    """Mark everything in the file up to a verified record."""
+
+    def note_verified(self, marks: ReadMarks, position: int) -> None:
+        for before in range(0, position + 1, 64):
+            marks.add(before)
+
+
+class _NeverVerified(VerifiedRecords):
+    """Treat the setting `always` as `never`."""
+
+    def __init__(self, setting: VerifyReads) -> None:
+        super().__init__("never" if setting == "always" else setting)
+
+
 # ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
 
 TORN_INSIDE = Crash(survived={page_of(FIRST_LOG_FILE): (0, 1, 0b1001)}, others="kept")
 """The first sector survives, and the fourth, in which a record of 1,712 bytes ends."""
 POISONED = (Put(), Flush(), Put(), REPUT, FailSync(), Flush())
+ONCE = Settings(verify_reads="once")
+BODY = Put(body_bytes=8)
 MANY = PutBatch(members=(Member(),) * 401)
 MANY_FIT = Settings(file_bytes=65536, queue_units=60, index=False)
 
@@ -351,6 +389,18 @@ BUGS = (
     PlantedBug("units-believed", "a pull returns any record that a unit points to, without checking topic and queue", 4,
         Parts({QueuedRecords: _UnitsTrusted}), machine="commit-log",
         program=(Settings(), (Put(), Put(topic="U"), Damage(record=1, beside="queue")))),
+    PlantedBug("verified-after-failed-check", "records count as verified after the check of a record has failed", 7,
+        Parts({VerifiedRecords: _KeptAfterBadRecord}), machine="queue",
+        program=(ONCE, (BODY, REPUT, HarmOpen("failed_check")))),
+    PlantedBug("verified-after-failure",
+        "records count as verified after an operation on a log file has failed", 7,
+        Parts({VerifiedRecords: _KeptAfterFailure}), machine="queue",
+        program=(ONCE, (BODY, REPUT, HarmOpen("failed_append")))),
+    PlantedBug("verified-past-the-check", "all records up to a verified one count as verified", 7,
+        Parts({VerifiedRecords: _MarkedToPosition}), machine="queue",
+        program=(ONCE, (BODY, PUT, REPUT, HarmOpen("other")))),
+    PlantedBug("reads-unverified", "reads verify nothing although they are configured to verify everything", 7,
+        Parts({VerifiedRecords: _NeverVerified}), machine="queue", program=(Settings(), (BODY, REPUT, HarmOpen()))),
     PlantedBug("never-taken-back", "a buffer that a reader holds stays mapped after the store is closed", 11,
         Parts({ReadBuffers: _BuffersKept}), machine="retention", program=(SMALL, (PUT, HoldBuffer(), Open()))),
 )  # fmt: skip

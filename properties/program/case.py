@@ -22,6 +22,7 @@ from tornpage.model.operations import (
     PullWhileDispatching,
     Put,
     PutBatch,
+    VerifyReads,
 )
 from tornpage.properties.program.fault_language import parse_fault
 from tornpage.properties.program.packing import BadToken, packed, unpacked
@@ -55,7 +56,7 @@ class Settings:
     queues have an extension, whose bit maps are empty without `bit_maps`. An index file has `index_slots` slots and
     room for `index_entries` - 1 entries. `java_delays` is a store that accepts delayed messages as RocketMQ 4.9.3 does,
     for logs that RocketMQ wrote. `pending_copies` is the number of copies of a delay level that may wait for their
-    answers in asynchronous delivery; 0 is synchronous delivery.
+    answers in asynchronous delivery; 0 is synchronous delivery. `verify_reads` says which reads verify checksums.
 
     `target` names a foreign store (foreign/spec.py), which may take `answer_seconds` for an answer. Of the other
     settings only `disk` and `bug` apply to it.
@@ -85,6 +86,7 @@ class Settings:
     index_entries: int = 24
     java_delays: bool = False
     pending_copies: int = 0
+    verify_reads: VerifyReads = "always"
     bug: str = ""
     target: str = ""
     answer_seconds: float = 10.0
@@ -136,6 +138,8 @@ class Case:
             raise BadToken(f"unknown disk {settings.disk!r}: {', '.join(DISKS)}")
         if settings.log_paths not in (1, 2):
             raise BadToken(f"log_paths is {settings.log_paths!r}: 1 or 2")
+        if settings.verify_reads not in get_args(VerifyReads):
+            raise BadToken(f"verify_reads is {settings.verify_reads!r}: {', '.join(get_args(VerifyReads))}")
         for name, default in asdict(Settings()).items():
             value = getattr(settings, name)
             if type(value) is not type(default) and not (type(default) is float and type(value) is int):

@@ -55,6 +55,7 @@ def store_config(settings: Settings) -> MessageStoreConfig:
         max_index_num=settings.index_entries,
         enable_schedule_async_deliver=settings.pending_copies > 0,
         schedule_async_deliver_max_pending_limit=max(1, settings.pending_copies),
+        verify_reads=settings.verify_reads,
         time_zone="UTC",
         max_held_pulls=HELD_PULLS_MAX,
     )
@@ -83,6 +84,7 @@ def layout_of(settings: Settings) -> Layout:
         java_delays=settings.java_delays,
         pending_copies=settings.pending_copies,
         held_pulls_max=HELD_PULLS_MAX,
+        verify_reads=settings.verify_reads,
         clean_interval_ms=CLEAN_RESOURCE_INTERVAL_MS,
     )
 

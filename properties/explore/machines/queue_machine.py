@@ -21,6 +21,7 @@ from tornpage.model.operations import (
     GetMessage,
     HarmDerived,
     HarmField,
+    HarmOpen,
     Member,
     OffsetByTime,
     Open,
@@ -36,6 +37,7 @@ from tornpage.properties.explore.machines.put_strategies import batches
 from tornpage.properties.explore.machines.queue_strategies import (
     field_harms,
     key_queries,
+    open_harms,
     pulls,
     queued_puts,
     settings_of_queues,
@@ -90,6 +92,7 @@ class QueueMachine(TrialMachine):
         ("found_by_key",),
         ("found_several_by_key",),
         ("window_left_some_out",),
+        *((f"harmed_open_{before}_{setting}",) for before in ("verified", "other") for setting in ("always", "once")),
         ("looked_up_by_time",),
         ("checkpoints_written",),
         *(tuple(f"{file}_{harm}" for file in _FILES) for harm in _HARMS),
@@ -124,6 +127,13 @@ class QueueMachine(TrialMachine):
     @rule(harm=field_harms())
     def a_field_is_harmed(self, harm: HarmField) -> None:
         """Harm a field of a record in a copy of the store."""
+        self.carry_out(harm)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(harm=open_harms())
+    def a_record_changes_while_open(self, harm: HarmOpen) -> None:
+        """Change a byte of a record of the open store, and read it."""
+        self._bring_into_queues()
         self.carry_out(harm)
 
     @precondition(lambda self: not self.trial.closed)

@@ -4,11 +4,20 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from tornpage.model.operations import FieldName, GetMessage, HarmField, OffsetByTime, Put, QueryKey
+from tornpage.model.operations import (
+    FieldName,
+    GetMessage,
+    HarmField,
+    HarmOpen,
+    OffsetByTime,
+    Put,
+    QueryKey,
+    ReadBefore,
+)
 from tornpage.properties.explore.machines.strategies import one_of
 from tornpage.properties.program.case import Settings
 
-__all__ = ["field_harms", "key_queries", "pulls", "queued_puts", "settings_of_queues", "time_look_ups"]
+__all__ = ["field_harms", "key_queries", "open_harms", "pulls", "queued_puts", "settings_of_queues", "time_look_ups"]
 
 _TOPICS = ("T", "U", "%RETRY%group", "SCHEDULE_TOPIC_XXXX", "%LMQ%a", "订单")
 _PROPERTIES = (
@@ -49,6 +58,7 @@ def settings_of_queues() -> st.SearchStrategy[Settings]:
         index=st.sampled_from((True, True, True, False)),
         index_slots=st.sampled_from((3, 1, 50)),
         index_entries=st.sampled_from((6, 2, 24, 300)),
+        verify_reads=st.sampled_from(("always", "once", "once", "never")),
     )
 
 
@@ -107,4 +117,14 @@ def field_harms() -> st.SearchStrategy[HarmField]:
         field=st.sampled_from(get_args(FieldName)),
         record=st.integers(-1, 8),
         value=one_of((0, 1, 2, 3, 5, 40, 1 << 20, 1 << 40, (1 << 63) - 1, (1 << 63) - 2, -1, -(1 << 63))),
+    )
+
+
+def open_harms() -> st.SearchStrategy[HarmOpen]:
+    """Draw changes of any byte of any record of the open store."""
+    return st.builds(
+        HarmOpen,
+        before=st.sampled_from(get_args(ReadBefore)),
+        record=st.integers(0, 8),
+        byte=st.integers(0, 200),
     )
