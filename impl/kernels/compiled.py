@@ -21,12 +21,14 @@ from tornpage.impl.message.batch_encoder import BatchEncoder
 from tornpage.impl.message.dispatching import Dispatched, DispatchRules
 from tornpage.impl.message.message import PutStatus
 from tornpage.impl.parts import Parts
+from tornpage.impl.read import confirming
+from tornpage.impl.read.confirming import Confirmed, Wanted
 
 __all__ = ["CompiledParts", "compiled_batch_encoder", "compiled_parts", "load_compiled_parts"]
 
 _LOG = logging.getLogger("tornpage.store")
 
-_PLAIN = {"batch": batch, "walk": scan, "dispatch": dispatch_records, "index": index_entries}
+_PLAIN = {"batch": batch, "walk": scan, "dispatch": dispatch_records, "index": index_entries, "confirm": confirming}
 
 _RECORDS_WORTH_LOADING = 20_000
 """The plain parts take a quarter of a second for so many records; loading the compiled ones takes a second."""
@@ -111,6 +113,12 @@ class CompiledParts:
         self._count_records(dispatched.records)
         return dispatched
 
+    def confirm_units(self, wanted: Wanted) -> Confirmed:
+        """Confirm as `impl.read.confirming.confirm_units` does."""
+        confirmed: Confirmed = self._part("confirm").confirm_units(wanted)
+        self._count_records(confirmed.count)
+        return confirmed
+
     def _put_entries(self, *arguments: Any) -> tuple[int, int, int]:
         put: tuple[int, int, int] = self._part("index").put_entries(*arguments)
         return put
@@ -135,6 +143,7 @@ def compiled_parts() -> Parts:
             BatchEncoder: compiled_batch_encoder,
             scan.walk_log: compiled.walk_log,
             dispatch_records.dispatch_records: compiled.dispatch_records,
+            confirming.confirm_units: compiled.confirm_units,
             PLAIN_ENTRIES: compiled.index_entries,
         }
     )

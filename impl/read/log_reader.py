@@ -17,11 +17,15 @@ from tornpage.impl.log.scan import RecordChecker
 from tornpage.impl.log.verified_records import VerifiedRecords
 from tornpage.impl.message.codec import BORN_HOST_V6, RecordCheck, decode_record, framed_record, properties_of_record
 from tornpage.impl.message.message import StoredMessage
-from tornpage.impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.read.confirming import Confirmed, ConfirmUnits, Wanted
+from tornpage.impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer, RecordWindow
 
 __all__ = ["LogReader", "LogSession"]
 
 _I64 = struct.Struct(">q")
+_OFFSET = _I64
+_new_tuple = tuple.__new__  # with all fields given, half the time of a call of the class
 
 
 class LogReader:
@@ -70,7 +74,7 @@ class LogSession:
         self._file: MappedFile | None = None
         self._lease: BufferLease | None = None
         self._leases: list[BufferLease] = []
-        self._taken: list[ReadBuffer] = []
+        self._taken: list[ReadBuffer | RecordWindow] = []
         self.position = 0
         self.never_grows = reader.never_grows
         self.readable_end = reader.readable_end
@@ -161,6 +165,49 @@ class LogSession:
         buffer = self._lease.record(self.position, size, queue_offset)
         self._taken.append(buffer)
         return buffer
+
+    def confirm(
+        self,
+        confirm: ConfirmUnits,
+        key: QueueKey,
+        number: int,
+        units: bytes,
+        max_msg_nums: int,
+        limits: tuple[int, int, int, int, int],
+    ) -> tuple[RecordWindow, int, bool] | None:
+        """Confirm leading units of a queue, and return a window of their records.
+
+        Return the distance from the last examined record to the readable end too, -1 without one, and whether the
+        answer is full. Return None if the file of the first record cannot be read.
+        """
+        offset = _OFFSET.unpack_from(units)[0] if units else -1
+        lease = self._turn_to(offset) if 0 <= offset < self.readable_end else None
+        if lease is None:
+            return None
+        setting, file = self._setting, lease.mapped
+        found = confirm(
+            _new_tuple(
+                Wanted,
+                (
+                    units,
+                    lease.view,
+                    self._verified.marks_of(file) if setting == "once" else None,
+                    setting == "never",
+                    key[0],
+                    key[1],
+                    number,
+                    lease.base_offset,
+                    self._file_bytes,
+                    self._file_bytes if file.blank_position is None else file.blank_position,
+                    self.readable_end,
+                    max_msg_nums,
+                    limits,
+                ),
+            )
+        )
+        window = lease.window(units, found.count, number, found.size_bytes)
+        self._taken.append(window)
+        return window, found.behind_bytes, found.is_full
 
     def rest_of_file(self, offset: int) -> ReadBuffer | None:
         """Return everything readable from an offset to the end of its file, unchecked.

@@ -5,7 +5,7 @@ stays before it. A unit whose record has expired or fails a check is skipped. A 
 that points past its end is passed too. Source: `DefaultMessageStore.getMessage`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,16 +13,19 @@ from tornpage.impl.message.message import GetStatus
 from tornpage.impl.message.properties_text import CHECKSUM_NAME
 from tornpage.impl.queue.consume_queue_ext import is_address
 from tornpage.impl.queue.units import Unit
+from tornpage.impl.read.confirming import ConfirmUnits
 from tornpage.impl.read.log_reader import LogSession
 from tornpage.impl.read.message_filter import MessageFilter
 from tornpage.impl.read.queued_records import QueuedRecords, ReadableQueue
-from tornpage.impl.read.read_buffer import RecordBuffer, RecordBuffers
+from tornpage.impl.read.read_buffer import RecordBuffer, RecordBuffers, RecordWindow
 
 __all__ = ["GetMessageResult", "Pull", "TransferLimits"]
 
 _UNITS_LEAST = 800
 """The least number of units that a pull examines, whatever the filter accepts; RocketMQ says 16,000 bytes."""
 _UNITS_AT_ONCE = 64
+_UNITS_CONFIRMED_MAX = 4096
+"""The greatest number of units that one call confirms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,17 @@ class TransferLimits:
     bytes_in_disk: int
     count_in_disk: int
     memory_bytes: int
+
+    @property
+    def numbers(self) -> tuple[int, int, int, int, int]:
+        """The limits in their order."""
+        return (
+            self.bytes_in_memory,
+            self.count_in_memory,
+            self.bytes_in_disk,
+            self.count_in_disk,
+            self.memory_bytes,
+        )
 
     def is_far(self, behind_bytes: int) -> bool:
         """Return whether a record so far before the end of the log counts as on disk only."""
@@ -64,7 +78,7 @@ class GetMessageResult(RecordBuffers):
     next_begin_offset: int
     min_offset: int = 0
     max_offset: int = 0
-    messages: tuple[RecordBuffer, ...] = ()
+    messages: Sequence[RecordBuffer] = ()
     suggest_pulling_from_slave: bool = False
     behind_bytes: int | None = None
     """Bytes from the last examined unit's record to the end of the log; None if no unit was examined."""
@@ -72,18 +86,22 @@ class GetMessageResult(RecordBuffers):
     @property
     def size_bytes(self) -> int:
         """The bytes of all messages."""
-        return sum(message.size_bytes for message in self.messages)
+        messages = self.messages
+        if isinstance(messages, RecordWindow):
+            return messages.size_bytes
+        return sum(message.size_bytes for message in messages)
 
 
 class Pull:
     """One walk over the units of a queue before `end_number`.
 
-    Units appended meanwhile are left to the next pull, since the answer names a maximum. Source: the loop of
-    `DefaultMessageStore.getMessage`.
+    Units appended meanwhile are left to the next pull, since the answer names a maximum. With `confirm`, leading units
+    are confirmed in one pass, and the walk examines the others. Source: the loop of `DefaultMessageStore.getMessage`.
     """
 
     __slots__ = (
         "_behind_bytes",
+        "_confirm",
         "_end_number",
         "_filter",
         "_limits",
@@ -92,6 +110,7 @@ class Pull:
         "_records",
         "_session",
         "_status",
+        "_window",
         "messages",
     )
 
@@ -104,7 +123,10 @@ class Pull:
         offset: int,
         end_number: int,
         message_filter: MessageFilter | None,
+        confirm: ConfirmUnits | None = None,
     ) -> None:
+        self._confirm = confirm
+        self._window: RecordWindow | None = None
         self._end_number = end_number
         self._records = records
         self._limits = limits
@@ -121,10 +143,37 @@ class Pull:
 
         A limit on examined units ends the walk too.
         """
+        if self._confirm is not None and self._filter is None and self._confirmed(self._confirm, max_msg_nums):
+            return
+        self._walk(max_msg_nums)
+
+    def _confirmed(self, confirm: ConfirmUnits, max_msg_nums: int) -> bool:
+        """Confirm the units from the current number on; return whether the pull is complete.
+
+        If it is not, the walk goes on at the first unit that was not confirmed.
+        """
+        wanted_units = min(max_msg_nums + 1, self._end_number - self._next, _UNITS_CONFIRMED_MAX)
+        units = self._queue.unit_bytes(self._next, wanted_units)
+        found = self._session.confirm(confirm, self._queue.key, self._next, units, max_msg_nums, self._limits.numbers)
+        if found is None:
+            return False
+        window, behind_bytes, is_full = found
+        if behind_bytes >= 0:
+            self._behind_bytes = behind_bytes
+        count = len(window)
+        self._next += count
+        if is_full or (count == wanted_units == self._end_number - self._next + count):
+            self._window = window
+            return True
+        self.messages = list(window)
+        return False
+
+    def _walk(self, max_msg_nums: int) -> None:
+        """Examine units one after the other."""
         session, messages, limits = self._session, self.messages, self._limits
         find, key = self._records.find, self._queue.key
         readable_end, min_offset = session.readable_end, session.min_offset
-        collected_bytes = skip_below = 0
+        skip_below, collected_bytes = 0, sum(message.size_bytes for message in messages)
         limit = min(max(_UNITS_LEAST, max_msg_nums), self._end_number - self._next)
         for unit in self._units(limit, min(max_msg_nums + 1, _UNITS_AT_ONCE)):
             offset, unit_size, code = unit
@@ -193,12 +242,13 @@ class Pull:
     def result(self, min_offset: int, max_offset: int) -> GetMessageResult:
         """Return the outcome of the walk."""
         behind_bytes = self._behind_bytes
+        messages = tuple(self.messages) if self._window is None else self._window
         return GetMessageResult(
-            GetStatus.FOUND if self.messages else self._status,
+            GetStatus.FOUND if messages else self._status,
             self._next,
             min_offset,
             max_offset,
-            tuple(self.messages),
+            messages,
             behind_bytes is not None and self._limits.is_far(behind_bytes),
             behind_bytes,
         )

@@ -5,8 +5,11 @@ A lookup creates no queue. docs/statuses.md, "get from a queue", lists the answe
 
 from collections.abc import Callable, Iterator
 
+from tornpage.impl.log.verified_records import VerifiedRecords
+from tornpage.impl.message.codec import check_record
 from tornpage.impl.message.message import GetStatus
 from tornpage.impl.queue.units import Unit
+from tornpage.impl.read.confirming import ConfirmUnits, confirm_units
 from tornpage.impl.read.log_reader import LogReader
 from tornpage.impl.read.message_filter import MessageFilter
 from tornpage.impl.read.queue_pull import GetMessageResult, Pull, TransferLimits
@@ -20,7 +23,8 @@ __all__ = ["QueueReads"]
 class QueueReads:
     """Reads queues of one store.
 
-    `corrects_offsets` is False on a slave that leaves corrections to its master.
+    `corrects_offsets` is False on a slave that leaves corrections to its master. `confirm` is used unless another part
+    that checks records is replaced.
     """
 
     def __init__(
@@ -32,7 +36,11 @@ class QueueReads:
         limits: TransferLimits,
         corrects_offsets: bool = True,
         pull: Callable[..., Pull] = Pull,
+        confirm: ConfirmUnits = confirm_units,
     ) -> None:
+        checks = (pull, type(records), type(reader), reader.check, type(reader.log.verified))
+        is_usual = checks == (Pull, QueuedRecords, LogReader, check_record, VerifiedRecords)
+        self._confirm = confirm if is_usual and confirm is not confirm_units else None
         self._queues = queues
         self._reader = reader
         self._limits = limits
@@ -80,7 +88,9 @@ class QueueReads:
             elif max_msg_nums <= 0:
                 status, next_offset = GetStatus.NO_MATCHED_MESSAGE, offset
             else:
-                pull = self._pull(self._records, self._limits, session, queue, offset, max_offset, message_filter)
+                pull = self._pull(
+                    self._records, self._limits, session, queue, offset, max_offset, message_filter, self._confirm
+                )
                 pull.run(max_msg_nums)
                 return pull.result(min_offset, max_offset)
             return GetMessageResult(status, next_offset, min_offset, max_offset)

@@ -9,22 +9,28 @@ All buffers of one answer in one file share a lease, which is one reference on t
 """
 
 import logging
+import struct
 import threading
 import weakref
 from collections import deque
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, overload
 
 from tornpage.impl.errors import BufferReleased
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.message import codec
+from tornpage.impl.message.dispatching import UNIT_BYTES
 from tornpage.impl.message.message import StoredMessage
 from tornpage.impl.message.properties_text import PropertiesParser, parse_pairs
 
-__all__ = ["BufferLease", "ReadBuffer", "ReadBuffers", "RecordBuffer", "RecordBuffers"]
+__all__ = ["BufferLease", "ReadBuffer", "ReadBuffers", "RecordBuffer", "RecordBuffers", "RecordWindow"]
 
 _LOG = logging.getLogger("tornpage.store")
+_PLACE = struct.Struct(">qi8x")
+"""Physical offset and size in a unit of a queue."""
+assert _PLACE.size == UNIT_BYTES
 
 
 class ReadBuffer:
@@ -100,16 +106,84 @@ class RecordBuffer(ReadBuffer):
         return codec.decode_record(self.view, 0, self._lease.parse)
 
 
+class RecordWindow(Sequence[RecordBuffer]):
+    """The records of consecutive units of a queue in one log file, as buffers that are created when they are looked at.
+
+    `size_bytes` is the sum of their sizes. The window holds one reference of the lease for each record.
+    """
+
+    __slots__ = ("_count", "_lease", "_made", "_number", "_released", "_units", "size_bytes")
+
+    def __init__(self, lease: "BufferLease", units: bytes, count: int, number: int, size_bytes: int) -> None:
+        self._lease = lease
+        self._units = units
+        self._count = count
+        self._number = number
+        self._made: dict[int, RecordBuffer] = {}
+        self._released = False
+        self.size_bytes = size_bytes
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> RecordBuffer: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[RecordBuffer]: ...
+    def __getitem__(self, index: int | slice) -> RecordBuffer | Sequence[RecordBuffer]:
+        places = range(self._count)[index]
+        if isinstance(places, int):
+            return self._buffers((places,))[0]
+        return tuple(self._buffers(places))
+
+    def __iter__(self) -> Iterator[RecordBuffer]:
+        return iter(self._buffers(range(self._count)))
+
+    def _buffers(self, places: Sequence[int]) -> list[RecordBuffer]:
+        """Return the buffers of some records, and create those that do not exist yet."""
+        lease, made, units = self._lease, self._made, self._units
+        found = []
+        with lease.guard:
+            for place in places:
+                buffer = made.get(place)
+                if buffer is None:
+                    offset, size_bytes = _PLACE.unpack_from(units, place * UNIT_BYTES)
+                    buffer = RecordBuffer(lease, offset - lease.base_offset, size_bytes, self._number + place)
+                    buffer._released = self._released
+                    made[place] = buffer
+                found.append(buffer)
+        return found
+
+    def release(self) -> None:
+        """Release all buffers. Idempotent."""
+        lease, made = self._lease, self._made
+        with lease.guard:
+            if self._released:
+                return
+            self._released = True
+            count = self._count
+            for buffer in made.values():
+                count -= buffer._released
+                buffer._released = True
+            last = lease.drop(count)
+        if last:
+            lease.end()
+
+
 class RecordBuffers:
     """An answer with several messages. Release it, or use it in a `with` statement."""
 
     __slots__ = ()
-    messages: tuple[RecordBuffer, ...]
+    messages: Sequence[RecordBuffer]
 
     def release(self) -> None:
         """Release all buffers. Idempotent."""
-        for message in self.messages:
-            message.release()
+        messages = self.messages
+        if isinstance(messages, RecordWindow):
+            messages.release()
+        else:
+            for message in messages:
+                message.release()
 
     def __enter__(self) -> Self:
         return self
@@ -126,10 +200,13 @@ class BufferLease:
     takes no lock, and leaves the reference for the next caller to release.
     """
 
-    __slots__ = ("__weakref__", "_count", "_file", "_owner", "base_offset", "end_offset", "ended", "mapped", "view")
+    __slots__ = (
+        "__weakref__", "_count", "_file", "_owner", "base_offset", "end_offset", "ended", "guard", "mapped", "view"
+    )  # fmt: skip
 
     def __init__(self, owner: "ReadBuffers", file: MappedFile) -> None:
         self._owner = owner
+        self.guard = owner.guard
         self._file: MappedFile | None = file
         self._count = 1
         self.mapped = file
@@ -150,6 +227,19 @@ class BufferLease:
         """Return a buffer of a checked record; as `buffer`."""
         self._count += 1
         return RecordBuffer(self, position, size_bytes, queue_offset)
+
+    def window(self, units: bytes, count: int, number: int, size_bytes: int) -> RecordWindow:
+        """Return a window of the checked records of leading units; as `buffer`.
+
+        The first unit has number `number`. The records have `size_bytes` in all.
+        """
+        self._count += count
+        return RecordWindow(self, units, count, number, size_bytes)
+
+    def drop(self, count: int) -> bool:
+        """Drop some references under the guard; return whether none is left."""
+        self._count -= count
+        return self._count == 0
 
     @property
     def parse(self) -> PropertiesParser:

@@ -16,6 +16,7 @@ from tornpage.impl.message.message import GetResult, GetStatus
 from tornpage.impl.message.multi_dispatch import MultiDispatch
 from tornpage.impl.message.properties_text import parser_of
 from tornpage.impl.parts import Parts
+from tornpage.impl.read.confirming import confirm_units
 from tornpage.impl.read.held_pulls import PullRequest, QueueName
 from tornpage.impl.read.log_reader import LogReader
 from tornpage.impl.read.message_filter import MessageFilter
@@ -75,6 +76,7 @@ class ReadPath:
             records=parts.of(QueuedRecords)(dispatch),
             limits=_limits(config, _memory_of_the_machine() if memory_bytes is None else memory_bytes),
             corrects_offsets=config.broker_role is not BrokerRole.SLAVE or config.offset_check_in_slave,
+            confirm=parts.of(confirm_units),
         )
         self.query = parts.of(MessageQuery)(index, self.reader, batch_max=config.max_msgs_num_batch)
 

@@ -1,0 +1,59 @@
+"""Confirming many units of a queue at once: the interface, and the plain function that confirms none.
+
+A confirmed unit points to a record of its queue that may be served as `impl.read.queue_pull.Pull` would serve it. The
+walk of the pull decides about every other unit, so reasons, gaps and multi-dispatched records are handled in one place.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tornpage.impl.io.read_marks import ReadMarks
+
+__all__ = ["ConfirmUnits", "Confirmed", "Wanted", "confirm_units"]
+
+
+class Wanted(NamedTuple):
+    """What a pull asks for.
+
+    `units` are whole units of 20 bytes; the first one has number `number` in queue (`topic`, `queue_id`). `view` is the
+    log file that begins at `base_offset` and is `file_bytes` long. A record has to begin before `blank_position` and to
+    end at or before `readable_end`. `marks` are None if every record is verified; with `trusts_all` none is. `limits`
+    are those of `TransferLimits`, in its order. Up to `max_msg_nums` messages are wanted.
+    """
+
+    units: bytes
+    view: memoryview
+    marks: ReadMarks | None
+    trusts_all: bool
+    topic: bytes
+    queue_id: int
+    number: int
+    base_offset: int
+    file_bytes: int
+    blank_position: int
+    readable_end: int
+    max_msg_nums: int
+    limits: tuple[int, int, int, int, int]
+
+
+class Confirmed(NamedTuple):
+    """The leading units that were confirmed: how many, and the bytes of their records.
+
+    `behind_bytes` is the distance from the record of the last examined unit to the readable end, -1 if none was
+    examined. `is_full` says that the answer takes no more messages.
+    """
+
+    count: int
+    size_bytes: int
+    behind_bytes: int
+    is_full: bool
+
+
+ConfirmUnits = Callable[[Wanted], Confirmed]
+
+_NONE = Confirmed(0, 0, -1, False)
+
+
+def confirm_units(_wanted: Wanted) -> Confirmed:
+    """Confirm nothing; a compiled twin may replace this function."""
+    return _NONE
