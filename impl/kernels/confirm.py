@@ -68,9 +68,7 @@ def _mark(bits: Bytes, position: int) -> None:
 
 
 @kernel_part
-def _belongs(
-    data: Bytes, position: int, size: int, base_offset: int, topic: Bytes, queue_id: int, number: int
-) -> bool:
+def _belongs(data: Bytes, position: int, size: int, base_offset: int, topic: Bytes, queue_id: int, number: int) -> bool:
     """Return whether a record has this size and is the message of this number in the queue."""
     found, topic_at, topic_bytes = read_record(data, position, len(data), base_offset)
     if found != size or topic_bytes != len(topic) or data[position + 39] & _NO_QUEUE:

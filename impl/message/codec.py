@@ -8,11 +8,14 @@ docs/format.md, "Commit log record", draws a record field by field. All integers
 """
 
 import struct
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
 
 from isal.isal_zlib import crc32
 
 from tornpage.impl.message.hosts import host_text, message_id
-from tornpage.impl.message.message import StoredMessage
+from tornpage.impl.message.message import StoredMessage, message_of_record
 from tornpage.impl.message.properties_text import CHECKSUM_NAME, PropertiesParser, parse_pairs
 
 __all__ = [
@@ -26,9 +29,12 @@ __all__ = [
     "TOPIC_BYTES_MAX",
     "TRAILER_BYTES",
     "TRANSACTION_MASK",
+    "FieldDecoder",
     "RecordCheck",
     "check_record",
+    "copied_record",
     "decode_record",
+    "decoder_of",
     "encode_blank",
     "ends_like_trailer",
     "framed_record",
@@ -69,6 +75,13 @@ assert _AFTER_STORE_HOST.size == 16
 
 _place_offsets = struct.Struct(">qq").pack_into
 _place_time = _I64.pack_into
+_unpack_i32 = _I32.unpack_from
+_message_of = message_of_record
+_BODY_AT = {0: 88, BORN_HOST_V6: 100, STORE_HOST_V6: 100, BORN_HOST_V6 | STORE_HOST_V6: 112}
+"""Where the body of a record begins, by the host bits of sysFlag."""
+
+FieldDecoder = Callable[[bytes, bytes], dict[str, Any]]
+"""Returns the fields of a record but its body by name, from the bytes before and after the body."""
 
 
 def has_consume_queue(sys_flag: int) -> bool:
@@ -210,31 +223,41 @@ def properties_of_record(view: memoryview, position: int) -> str:
 
 
 def decode_record(view: memoryview, position: int, parse: PropertiesParser = parse_pairs) -> StoredMessage:
-    """Decode the record at `position`, which `check_record` has found valid."""
-    total, _, body_crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born = _HEAD.unpack_from(
-        view, position
-    )
-    at = position + 48
-    born_host_bytes = 20 if sys_flag & BORN_HOST_V6 else 8
-    born_host = host_text(bytes(view[at : at + born_host_bytes]))
-    at += born_host_bytes
-    store_timestamp = _I64.unpack_from(view, at)[0]
-    at += 8
-    store_host_bytes = 20 if sys_flag & STORE_HOST_V6 else 8
-    store_host = host_text(bytes(view[at : at + store_host_bytes]))
-    at += store_host_bytes
-    reconsume_times, prepared_transaction_offset, body_bytes = _AFTER_STORE_HOST.unpack_from(view, at)
-    at += 16
-    body = bytes(view[at : at + body_bytes])
-    at += body_bytes
-    topic = bytes(view[at + 1 : at + 1 + view[at]]).decode(errors="replace")
-    at += 3 + view[at]
-    properties = parse(bytes(view[at : position + total]).decode(errors="replace"))
+    """Copy the record at `position`, which `check_record` has found valid.
+
+    Its fields but the body are decoded when one of them is looked at.
+    """
+    return copied_record(view, position, _unpack_i32(view, position)[0], decoder_of(parse))
+
+
+def copied_record(view: memoryview, position: int, size_bytes: int, decode: FieldDecoder) -> StoredMessage:
+    """Copy the valid record of `size_bytes` bytes at `position`; `decode` is from `decoder_of`."""
+    record = bytes(view[position : position + size_bytes])
+    body_at = _BODY_AT[record[39] & (BORN_HOST_V6 | STORE_HOST_V6)]
+    topic_at = body_at + _unpack_i32(record, body_at - 4)[0]
+    return _message_of(record[:body_at], record[body_at:topic_at], record[topic_at:], decode)
+
+
+@cache
+def decoder_of(parse: PropertiesParser) -> FieldDecoder:
+    """Return the function that decodes the bytes before and after a body."""
+    return partial(_decoded, parse)
+
+
+def _decoded(parse: PropertiesParser, head: bytes, tail: bytes) -> dict[str, Any]:
+    """Return the fields in the bytes before and after the body, by their names."""
+    store_host_at = 76 if head[39] & BORN_HOST_V6 else 64
+    total, _, body_crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born = _HEAD.unpack_from(head)
+    reconsume_times, prepared_transaction_offset, _ = _AFTER_STORE_HOST.unpack_from(head, len(head) - 16)
+    store_host = host_text(head[store_host_at:-16])
+    topic_end = 1 + tail[0]
+    properties = parse(tail[topic_end + 2 :].decode(errors="replace"))
     properties.pop(CHECKSUM_NAME, None)
-    return StoredMessage(
-        offset=physical_offset, size_bytes=total, topic=topic, queue_id=queue_id, queue_offset=queue_offset, body=body,
-        properties=properties, flag=flag, sys_flag=sys_flag, born_timestamp=born, born_host=born_host,
-        store_timestamp=store_timestamp, store_host=store_host, reconsume_times=reconsume_times,
-        prepared_transaction_offset=prepared_transaction_offset, body_crc=body_crc,
-        message_id=message_id(store_host, physical_offset),
-    )  # fmt: skip
+    return {
+        "offset": physical_offset, "size_bytes": total, "topic": tail[1:topic_end].decode(errors="replace"),
+        "queue_id": queue_id, "queue_offset": queue_offset, "properties": properties, "flag": flag,
+        "sys_flag": sys_flag, "born_timestamp": born, "born_host": host_text(head[48 : store_host_at - 8]),
+        "store_timestamp": _I64.unpack_from(head, store_host_at - 8)[0], "store_host": store_host,
+        "reconsume_times": reconsume_times, "prepared_transaction_offset": prepared_transaction_offset,
+        "body_crc": body_crc, "message_id": message_id(store_host, physical_offset),
+    }  # fmt: skip

@@ -1,9 +1,9 @@
 """Messages as producers pass them, and the answers of the store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tornpage.impl.message.hosts import Host, message_id
 
@@ -17,6 +17,7 @@ __all__ = [
     "PutResult",
     "PutStatus",
     "StoredMessage",
+    "message_of_record",
 ]
 
 
@@ -149,12 +150,21 @@ class GetStatus(Enum):
     OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
-    """One record of the log, every field decoded; `properties` omits the checksum trailer.
+class _Undecoded:
+    """What a stored message has of its record until its fields are decoded."""
 
-    Timestamps are milliseconds, `offset` is physical, `size_bytes` is the whole record. Source: docs/format.md,
-    "Commit log record".
+    __slots__ = ("_undecoded",)
+
+    _undecoded: tuple[bytes, bytes, Callable[[bytes, bytes], dict[str, Any]]]
+    """The bytes before and after the body, and the function that decodes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage(_Undecoded):
+    """One record of the log; `properties` omits the checksum trailer.
+
+    Timestamps are milliseconds, `offset` is physical, `size_bytes` is the whole record. A message that was read has its
+    body; its other fields are decoded when the first of them is looked at. Source: docs/format.md, "Commit log record".
     """
 
     offset: int
@@ -174,6 +184,38 @@ class StoredMessage:
     prepared_transaction_offset: int
     body_crc: int
     message_id: str
+
+    if not TYPE_CHECKING:  # a checker would allow any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Decode all fields but the body; called for a field that has no value yet."""
+            if name == "_undecoded":
+                raise AttributeError(name)
+            head, tail, decode = self._undecoded
+            fields = decode(head, tail)
+            for field, value in fields.items():
+                object.__setattr__(self, field, value)
+            if name not in fields:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return fields[name]
+
+
+_new: Callable[[type[StoredMessage]], StoredMessage] = object.__new__
+_set_body: Callable[[StoredMessage, bytes], None] = vars(StoredMessage)["body"].__set__
+_set_undecoded: Callable[..., None] = vars(_Undecoded)["_undecoded"].__set__
+
+
+def message_of_record(
+    head: bytes, body: bytes, tail: bytes, decode: Callable[[bytes, bytes], dict[str, Any]]
+) -> StoredMessage:
+    """Return the message of a record that is split at its body.
+
+    `decode(head, tail)` returns all other fields by name.
+    """
+    message = _new(StoredMessage)
+    _set_body(message, body)
+    _set_undecoded(message, (head, tail, decode))
+    return message
 
 
 @dataclass(frozen=True, slots=True)

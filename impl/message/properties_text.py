@@ -41,8 +41,12 @@ def parse_pairs(text: str) -> dict[str, str]:
 
     Short pairs, empty names and empty values are dropped; the last value of a name wins.
     """
-    pairs = (segment.partition("\x01") for segment in text.split("\x02") if len(segment) >= 3)
-    return {name: value for name, separator, value in pairs if name and separator and value}
+    pairs: dict[str, str] = {}
+    for segment in text.split("\x02"):
+        name, _, value = segment.partition("\x01")
+        if name and value:  # there is no value without a separator
+            pairs[name] = value
+    return pairs
 
 
 def parse_split_pairs(text: str) -> dict[str, str]:

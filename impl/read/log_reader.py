@@ -18,7 +18,7 @@ from tornpage.impl.log.verified_records import VerifiedRecords
 from tornpage.impl.message.codec import BORN_HOST_V6, RecordCheck, decode_record, framed_record, properties_of_record
 from tornpage.impl.message.message import StoredMessage
 from tornpage.impl.message.multi_dispatch import QueueKey
-from tornpage.impl.read.confirming import Confirmed, ConfirmUnits, Wanted
+from tornpage.impl.read.confirming import ConfirmUnits, Wanted
 from tornpage.impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer, RecordWindow
 
 __all__ = ["LogReader", "LogSession"]

@@ -20,7 +20,7 @@ from typing import Self, overload
 from tornpage.impl.errors import BufferReleased
 from tornpage.impl.guards import MakeGuard
 from tornpage.impl.io.mapped_file import MappedFile
-from tornpage.impl.message import codec
+from tornpage.impl.message.codec import copied_record, decoder_of
 from tornpage.impl.message.dispatching import UNIT_BYTES
 from tornpage.impl.message.message import StoredMessage
 from tornpage.impl.message.properties_text import PropertiesParser, parse_pairs
@@ -98,12 +98,22 @@ class RecordBuffer(ReadBuffer):
     __slots__ = ("queue_offset",)
 
     def __init__(self, lease: "BufferLease", position: int, size_bytes: int, queue_offset: int) -> None:
-        super().__init__(lease, position, size_bytes)
+        self.offset = lease.base_offset + position  # as the base class, without a call of it
+        self.size_bytes = size_bytes
+        self._lease = lease
+        self._position = position
+        self._released = False
         self.queue_offset = queue_offset
 
     def message(self) -> StoredMessage:
         """Decode the record: a copy, valid after a release. Raises BufferReleased after a release."""
-        return codec.decode_record(self.view, 0, self._lease.parse)
+        if not self._released:
+            lease = self._lease
+            try:
+                return copied_record(lease.view, self._position, self.size_bytes, lease.decode)
+            except ValueError:  # taken back by the store
+                pass
+        raise BufferReleased(self.offset)
 
 
 class RecordWindow(Sequence[RecordBuffer]):
@@ -137,7 +147,19 @@ class RecordWindow(Sequence[RecordBuffer]):
         return tuple(self._buffers(places))
 
     def __iter__(self) -> Iterator[RecordBuffer]:
-        return iter(self._buffers(range(self._count)))
+        if self._made or self._released:
+            return iter(self._buffers(range(self._count)))
+        lease = self._lease
+        base_offset, units = lease.base_offset, self._units[: self._count * UNIT_BYTES]
+        buffers = [
+            RecordBuffer(lease, place[0] - base_offset, place[1], number)
+            for number, place in enumerate(_PLACE.iter_unpack(units), self._number)
+        ]
+        with lease.guard:
+            if not self._made and not self._released:
+                self._made = dict(enumerate(buffers))
+                return iter(buffers)
+        return iter(self._buffers(range(self._count)))  # another thread was faster
 
     def _buffers(self, places: Sequence[int]) -> list[RecordBuffer]:
         """Return the buffers of some records, and create those that do not exist yet."""
@@ -201,12 +223,14 @@ class BufferLease:
     """
 
     __slots__ = (
-        "__weakref__", "_count", "_file", "_owner", "base_offset", "end_offset", "ended", "guard", "mapped", "view"
+        "__weakref__", "_count", "_file", "_owner", "base_offset", "decode", "end_offset", "ended", "guard", "mapped",
+        "view",
     )  # fmt: skip
 
     def __init__(self, owner: "ReadBuffers", file: MappedFile) -> None:
         self._owner = owner
         self.guard = owner.guard
+        self.decode = owner.decode
         self._file: MappedFile | None = file
         self._count = 1
         self.mapped = file
@@ -240,11 +264,6 @@ class BufferLease:
         """Drop some references under the guard; return whether none is left."""
         self._count -= count
         return self._count == 0
-
-    @property
-    def parse(self) -> PropertiesParser:
-        """The rule for properties."""
-        return self._owner.parse
 
     @property
     def buffer_count(self) -> int:
@@ -292,6 +311,7 @@ class ReadBuffers:
     def __init__(self, *, parse: PropertiesParser = parse_pairs, guard: MakeGuard = threading.Lock) -> None:
         self.guard = guard()
         self.parse = parse
+        self.decode = decoder_of(parse)
         self.forgotten: deque[MappedFile] = deque()
         self._leases: dict[int, weakref.ref[BufferLease]] = {}
         self._lent: set[MappedFile] = set()
