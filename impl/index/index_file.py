@@ -30,6 +30,8 @@ _CHUNK_BYTES = 1 << 16
 _LOOK_BYTES = 1 << 20
 """This many zeros end the search for entries that a crash left after the last one; later puts overwrite them anyway."""
 
+_unpack_entry = ENTRY.unpack_from
+
 Times = tuple[int, int]
 """The least and the greatest store time, in milliseconds."""
 
@@ -210,27 +212,26 @@ class IndexFile:
         Those certainly outside the time window are left out. The mapping is held during the iteration. A closed file
         yields nothing.
         """
-        if not self.mapped.hold():
+        mapped, layout = self.mapped, self.layout
+        if not mapped.hold():
             return
         try:
-            yield from self._chain(code, begin_ms, end_ms)
+            view, entries_at = mapped.view, layout.position_of(0)
+            with self._guard:
+                header, (least, greatest) = self.header, self.times
+                if greatest < begin_ms or end_ms < least:
+                    return  # also before the first put, when blocks may be missing
+                (number,) = SLOT.unpack_from(view, HEADER_BYTES + code % layout.slots * SLOT_BYTES)
+            # without a proof the count of the header may be wrong, and only the record decides
+            proven = self.is_proven
+            limit = header.next_number if proven else layout.entries_max
+            while 0 < number < limit:
+                found, offset, difference, previous = _unpack_entry(view, entries_at + number * ENTRY_BYTES)
+                if found == code and (not proven or may_lie(header, number, difference, begin_ms, end_ms)):
+                    yield offset
+                number, limit = previous, number
         finally:
-            self.mapped.release()
-
-    def _chain(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        with self._guard:
-            header, (least, greatest) = self.header, self.times
-            if greatest < begin_ms or end_ms < least:
-                return  # also before the first put, when blocks may be missing
-            (number,) = SLOT.unpack_from(self.mapped.view, HEADER_BYTES + code % self.layout.slots * SLOT_BYTES)
-        # without a proof the count of the header may be wrong, and only the record decides
-        proven = self.is_proven
-        limit = header.next_number if proven else self.layout.entries_max
-        while 0 < number < limit:
-            found, offset, difference, previous = self.entry(number)
-            if found == code and (not proven or may_lie(header, number, difference, begin_ms, end_ms)):
-                yield offset
-            number, limit = previous, number
+            mapped.release()
 
     # ---- life ----------------------------------------------------------------------------------------------------
 

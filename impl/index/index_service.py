@@ -29,6 +29,8 @@ from tornpage.impl.message.dispatching import IndexPuts
 
 __all__ = ["IndexService"]
 
+_NO_HEADER = IndexHeader()
+
 
 class IndexService:
     """Owns the directory and its files.
@@ -78,20 +80,22 @@ class IndexService:
     @property
     def last_offset(self) -> int | None:
         """Physical offset of the record indexed last, None if there is none."""
-        header = self._last_header
-        return None if header is None else header.end_offset
+        return self.last_update[1]
 
     @property
-    def last_store_timestamp(self) -> int | None:
-        """Store time of the record indexed last in milliseconds, None if there is none."""
+    def last_update(self) -> tuple[int | None, int | None]:
+        """Store time in milliseconds and physical offset of the record indexed last, None if there is none."""
         header = self._last_header
-        return None if header is None else header.end_timestamp
+        return (None, None) if header is None else (header.end_timestamp, header.end_offset)
 
     @property
     def _last_header(self) -> IndexHeader | None:
         """The header of the last file, None if no record was ever indexed."""
         index_files = self._index_files
-        return index_files[-1].header if index_files and index_files[-1].header != IndexHeader() else None
+        if not index_files:
+            return None
+        header = index_files[-1].header  # read once, since a put replaces it
+        return None if header == _NO_HEADER else header
 
     # ---- opening -------------------------------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ __all__ = [
     "queue_of_record",
     "size_of_record",
     "store_timestamp_of_record",
+    "topic_in_record",
 ]
 
 MESSAGE_MAGIC = 0xDAA320A7 - (1 << 32)
@@ -189,6 +190,14 @@ def check_record(view: memoryview, position: int, *, limit: int, offset: int) ->
         checksum = crc32(view[position : end - TRAILER_BYTES]) & 0x7FFFFFFF
         return (total, None) if _states(trailer, checksum) else (0, "bad_checksum")
     return total, None
+
+
+def topic_in_record(view: memoryview, position: int) -> tuple[int, int, int]:
+    """Return where the topic of the valid record at `position` begins and ends, and its sysFlag."""
+    sys_flag = _unpack_i32(view, position + 36)[0]
+    body_at = position + _BODY_AT[sys_flag & (BORN_HOST_V6 | STORE_HOST_V6)]
+    topic_at = body_at + _unpack_i32(view, body_at - 4)[0] + 1
+    return topic_at, topic_at + view[topic_at - 1], sys_flag
 
 
 def queue_of_record(view: memoryview, position: int) -> tuple[bytes, int, int, int]:

@@ -151,6 +151,11 @@ class LogSession:
         timestamp: int = _I64.unpack_from(self.view, at)[0]
         return timestamp
 
+    def queue_offset(self) -> int:
+        """Return the queue offset in the record found last."""
+        queue_offset: int = _I64.unpack_from(self.view, self.position + 20)[0]
+        return queue_offset
+
     def properties(self) -> dict[str, str]:
         """Return the properties of the record found last, trailer included."""
         return self._buffers.parse(properties_of_record(self.view, self.position))

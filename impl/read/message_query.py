@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from tornpage.impl.message.codec import TRANSACTION_MASK, queue_of_record
+from tornpage.impl.message.codec import TRANSACTION_MASK, topic_in_record
 from tornpage.impl.message.hosts import Host, host_text
 from tornpage.impl.message.key_hash import key_hash
 from tornpage.impl.read.log_reader import LogReader, LogSession
@@ -19,6 +19,7 @@ from tornpage.impl.read.read_buffer import ReadBuffer, RecordBuffer, RecordBuffe
 __all__ = ["KeyIndex", "MessageQuery", "QueryMessageResult", "parse_message_id"]
 
 _ROLLBACK = 0x0C
+_UNIQUE = b"UNIQ_KEY\x01"
 _ID_CHARACTERS = (32, 56)
 
 
@@ -29,9 +30,7 @@ class KeyIndex(Protocol):
     """
 
     @property
-    def last_offset(self) -> int | None: ...
-    @property
-    def last_store_timestamp(self) -> int | None: ...
+    def last_update(self) -> tuple[int | None, int | None]: ...
     def candidates(self, code: int, begin_ms: int, end_ms: int, /) -> Iterator[int]: ...
 
 
@@ -49,6 +48,33 @@ class QueryMessageResult(RecordBuffers):
     messages: tuple[RecordBuffer, ...] = ()
     index_last_update_timestamp: int | None = None
     index_last_update_phyoffset: int | None = None
+
+
+class _Wanted:
+    """The topic and the key of one query, as they are stored."""
+
+    __slots__ = ("_key", "_pair", "_topic")
+
+    def __init__(self, topic: str, key: str) -> None:
+        self._topic = topic.encode(errors="surrogatepass")
+        self._key = key
+        stored = key.encode(errors="surrogatepass")
+        self._pair = b"" if b"\x01" in stored or b"\x02" in stored else b"\x02UNIQ_KEY\x01" + stored + b"\x02"
+
+    def is_in(self, session: LogSession, size: int) -> bool:
+        """Return whether the record found last, of `size` bytes, is indexed under the key.
+
+        Source: `IndexService.buildIndex`.
+        """
+        view, position = session.view, session.position
+        topic_at, topic_end, sys_flag = topic_in_record(view, position)
+        if view[topic_at:topic_end] != self._topic or sys_flag & TRANSACTION_MASK == _ROLLBACK:
+            return False
+        text = b"\x02" + bytes(view[topic_end + 2 : position + size]) + b"\x02"
+        if self._pair and self._pair in text and text.count(_UNIQUE) == 1:
+            return True  # the usual case, without parsing
+        properties = session.properties()
+        return self._key == properties.get("UNIQ_KEY") or self._key in properties.get("KEYS", "").split(" ")
 
 
 class MessageQuery:
@@ -82,24 +108,16 @@ class MessageQuery:
     ) -> QueryMessageResult:
         found: dict[int, RecordBuffer] = {}
         with self._reader.session() as session:
-            offsets = index.candidates(key_hash(topic, key), begin_ms, end_ms) if limit > 0 else iter(())
-            for offset in offsets:
-                size = 0 if offset in found else session.find(offset)
-                if size and begin_ms <= session.store_timestamp() <= end_ms and self._is_about(session, topic, key):
-                    found[offset] = session.take(size, queue_of_record(session.view, session.position)[2])
-                    if len(found) == limit:
-                        break
+            if limit > 0 and key:
+                wanted = _Wanted(topic, key)
+                for offset in index.candidates(key_hash(topic, key), begin_ms, end_ms):
+                    size = 0 if offset in found else session.find(offset)
+                    if size and begin_ms <= session.store_timestamp() <= end_ms and wanted.is_in(session, size):
+                        found[offset] = session.take(size, session.queue_offset())
+                        if len(found) == limit:
+                            break
             messages = tuple(found[offset] for offset in sorted(found))
-            return QueryMessageResult(messages, index.last_store_timestamp, index.last_offset)
-
-    def _is_about(self, session: LogSession, topic: str, key: str) -> bool:
-        """Whether the record found last is indexed under a key. Source: `IndexService.buildIndex`."""
-        found_topic, _, _, sys_flag = queue_of_record(session.view, session.position)
-        is_rolled_back = sys_flag & TRANSACTION_MASK == _ROLLBACK
-        if found_topic != topic.encode(errors="surrogatepass") or is_rolled_back or not key:
-            return False
-        properties = session.properties()
-        return key == properties.get("UNIQ_KEY") or key in properties.get("KEYS", "").split(" ")
+            return QueryMessageResult(messages, *index.last_update)
 
     def at(self, offset: int, size: int | None = None) -> RecordBuffer | None:
         """Return the record that begins at a physical offset, if it has that size; None otherwise."""
@@ -107,7 +125,7 @@ class MessageQuery:
             found = session.find(offset)
             if not found or size not in (None, found):
                 return None
-            return session.take(found, queue_of_record(session.view, session.position)[2])
+            return session.take(found, session.queue_offset())
 
     def rest_of_file(self, offset: int) -> ReadBuffer | None:
         """Return everything readable from an offset to the end of its log file.

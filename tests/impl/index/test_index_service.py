@@ -117,7 +117,7 @@ def test_golden_index_stays_as_it_is(tmp_path: Path, case: str) -> None:
     puts = [row for row in rows if row[1] >= log_min]
     service = proven(service_of(tmp_path, slots=slots, entries_max=entries_max), *puts, from_offset=log_min)
     assert service.findings == []
-    assert (service.last_offset, service.last_store_timestamp) == rows[-1][1:]
+    assert service.last_update == (rows[-1][2], rows[-1][1])
     for code, offset, time in puts:
         assert offset in found(service, code, time, time)
     service.close()
@@ -131,11 +131,11 @@ def test_index_is_made_with_the_first_put(tmp_path: Path) -> None:
     service = proven(service_of(tmp_path))
     service.put(puts_of())
     assert not (tmp_path / "index").exists()
-    assert (service.last_offset, service.last_store_timestamp) == (None, None)
+    assert service.last_update == (None, None)
     assert found(service, 1) == []
     service.put(puts_of((1, 10, TIME)))
     assert names(tmp_path) == ["20231114221320001"]
-    assert (service.last_offset, service.last_store_timestamp) == (10, TIME)
+    assert service.last_update == (TIME, 10)
     service.close()
 
 

@@ -31,13 +31,12 @@ class FakeIndex:
     """An index of one slot: each query gets every entry, newest first."""
 
     entries: list[int] = field(default_factory=list)
-    last_offset: int | None = None
-    last_store_timestamp: int | None = None
+    last_update: tuple[int | None, int | None] = (None, None)
     asked: list[tuple[int, int, int]] = field(default_factory=list)
 
     def put(self, offset: int, time: int) -> None:
         self.entries.append(offset)
-        self.last_offset, self.last_store_timestamp = offset, time
+        self.last_update = time, offset
 
     def candidates(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
         self.asked.append((code, begin_ms, end_ms))
