@@ -606,9 +606,9 @@ class HarmField:
 
 @dataclass(frozen=True, slots=True)
 class HarmOpen:
-    """Change a byte of record `record` while the store is open, read the record, and put the byte back.
+    """Change a byte of record `record` while the store is open, and read the record.
 
-    The byte comes `byte` bytes after the begin of the body. Past the end of what checksums cover, it is counted on from
+    Then the byte is put back.     The byte comes `byte` bytes after the begin of the body. Past the end of what checksums cover, it is counted on from
     the begin of the record, or of the body in a store without checksum trailers. The record is read through its queue,
     by its keys and by its physical offset, both with the changed byte and after it was put back.
     `before` says what the process did with the record before the change:

@@ -1,4 +1,6 @@
-"""Specify which reads may return a record whose bytes changed while the store was open (contract 7).
+"""Specify which reads may return a record that changed meanwhile (contract 7).
+
+A byte of the record changes while the store is open.
 
 The setting `verify_reads` decides:
 
@@ -24,5 +26,5 @@ def is_trusted(read_before: ReadBefore) -> bool:
 
 
 def may_return_changed(setting: VerifyReads, read_before: ReadBefore) -> bool:
-    """Return whether a read through a queue or by key may return the record with its changed bytes."""
+    """Return whether a read through a queue or by key may return the changed record."""
     return setting == "never" or (setting == "once" and is_trusted(read_before))

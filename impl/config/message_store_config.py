@@ -62,6 +62,10 @@ class MessageStoreConfig:
     none. With `"once"` a failed check, or a failed operation on a log file, makes the store verify everything again. A
     get by physical offset and the delivery of a delayed message always verify.
 
+    The first put to an empty store waits for the first log file: its blocks are allocated, and its name is synced. With
+    `first_file_at_open` (not in RocketMQ) the open waits for that instead. A file that no put has used is removed by
+    the close.
+
     With `deliver_delayed_messages` (not in RocketMQ, whose masters always deliver) a master delivers delayed messages
     when they are due; without it they stay in their queues. With `enable_schedule_async_deliver` the answer to a
     delivered copy waits for disk and replica while the next message is delivered. At most
@@ -184,6 +188,8 @@ class MessageStoreConfig:
     """Not in RocketMQ: whether an open verifies every record of the log."""
     verify_reads: VerifyReads = "always"
     """Not in RocketMQ: which reads verify the checksums of a record."""
+    first_file_at_open: bool = False
+    """Not in RocketMQ: whether the open of an empty store creates its first log file."""
     deliver_delayed_messages: bool = True
     """Not in RocketMQ: whether a master delivers delayed messages when they are due."""
     enable_schedule_async_deliver: bool = False

@@ -84,7 +84,7 @@ class IndexService:
 
     @property
     def last_update(self) -> tuple[int | None, int | None]:
-        """Store time in milliseconds and physical offset of the record indexed last, None if there is none."""
+        """Store time (ms) and physical offset of the record indexed last; None without one."""
         header = self._last_header
         return (None, None) if header is None else (header.end_timestamp, header.end_offset)
 

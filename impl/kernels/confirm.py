@@ -1,4 +1,4 @@
-"""Compiled twin of `impl.read.confirming.confirm_units`: one pass over the units of a pull."""
+"""Compiled twin of `impl.read.confirming.confirm_units`: one pass over units."""
 
 from functools import lru_cache
 
@@ -24,6 +24,7 @@ _AHEAD = 4
 """Units between the one that is confirmed and the one whose record is fetched."""
 _TAIL_BYTES = 96
 """Topic, properties and trailer of a usual record."""
+_new_tuple = tuple.__new__
 _NO_BITS = np.zeros(1, np.uint8)
 
 
@@ -47,12 +48,14 @@ def confirm_units(wanted: Wanted) -> Confirmed:
         mode, bits, appended_from = _ALWAYS, _NO_BITS, 0
     else:
         mode, bits, appended_from = _ONCE, np.frombuffer(marks.all_bits(), np.uint8), marks.appended_from
-    return Confirmed(
-        *_confirm(
+    confirmed: Confirmed = _new_tuple(
+        Confirmed,
+        _confirm(
             np.frombuffer(units, np.uint8), np.frombuffer(view, np.uint8), bits, _bytes_of(topic), _numbers_of(limits),
             mode, appended_from, queue_id, number, base_offset, file_bytes, blank_position, readable_end, max_msg_nums,
-        )
+        ),
     )  # fmt: skip
+    return confirmed
 
 
 @kernel_part

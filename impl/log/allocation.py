@@ -80,6 +80,16 @@ class AllocateMappedFiles:
             self._runner.wake()
         return request.file
 
+    def prepare(self, base_offset: int) -> None:
+        """Create the file that begins at an offset, and keep it for the put that takes it.
+
+        If that fails the put tries again.
+        """
+        try:
+            self.give_back(self._maker.make(base_offset))
+        except OSError as error:
+            _LOG.warning("allocation_failed path=%r error=%r", self._path(base_offset), error.strerror)
+
     def give_back(self, file: MappedFile) -> None:
         """Keep a file that was taken and not written to."""
         with self._guard:

@@ -90,6 +90,7 @@ class CommitLog:
 
     def put(self, message: Message, *, now_ms: int) -> PutResult:
         """Append one message received at `now_ms`; return without waiting for a flush."""
+        text = None
         if message.properties:
             text = text_of(message.properties)
             rewritten = PutStatus.MESSAGE_ILLEGAL if text is None else self._delay(message, text, self._delay_levels)
@@ -101,7 +102,7 @@ class CommitLog:
                     return self._under_lock(rewritten, None, now_ms)
             if rewritten is not message:
                 return self._put_delayed(message, rewritten, now_ms)
-        record = self._encoder.encode(message, now_ms=now_ms)
+        record = self._encoder.encode(message, now_ms=now_ms, text=text)
         if not isinstance(record, bytearray):
             return PutResult(record)
         return self._under_lock(message, record, now_ms)

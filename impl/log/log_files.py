@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import logging
+import time
 from collections.abc import Callable
 
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType
@@ -15,6 +16,9 @@ from tornpage.impl.log.log_directories import LogDirectories, directory_of
 __all__ = ["LogFileMaker", "MappedFileFactory", "file_name"]
 
 _LOG = logging.getLogger("tornpage.store")
+
+_SLOW_MS = 500
+"""As for a slow put."""
 
 MappedFileFactory = Callable[..., MappedFile]
 
@@ -55,11 +59,13 @@ class LogFileMaker:
 
     def make(self, base_offset: int) -> MappedFile:
         """Create, allocate, sync and map a file. Raises OSError if that fails; nothing stays then."""
-        path = self.path_of(base_offset)
+        path, began_ms = self.path_of(base_offset), _now_ms()
         self._require_room(path)
         file = self._whole_files.make(path, top=directory_of(path), fill=self._allocate)
+        filled_ms = _now_ms()
         try:
             self._sync_name(path)
+            _warn_if_slow(path, self.file_bytes, began_ms, filled_ms, _now_ms())
             mapped = self._mapped(file, base_offset)
         except BaseException:
             self._files.close(file)
@@ -124,3 +130,22 @@ class LogFileMaker:
         with contextlib.suppress(FileNotFoundError):
             self._files.unlink(mapped.path)
         self._files.sync_directory(directory_of(mapped.path))
+
+
+def _now_ms() -> int:
+    """Return the monotonic time in milliseconds; it only goes into the log of the program."""
+    return time.monotonic_ns() // 1_000_000
+
+
+def _warn_if_slow(path: str, file_bytes: int, began_ms: int, filled_ms: int, named_ms: int) -> None:
+    """Log what the creation of a log file has waited for, since a put may have waited for it."""
+    if named_ms - began_ms > _SLOW_MS:
+        _LOG.warning(
+            "slow_log_file elapsed_ms=%d path=%r file_bytes=%d allocation_ms=%d name_sync_ms=%d "
+            "remedy='first_file_at_open, mapped_files_ahead, or smaller files'",
+            named_ms - began_ms,
+            path,
+            file_bytes,
+            filled_ms - began_ms,
+            named_ms - filled_ms,
+        )

@@ -136,7 +136,7 @@ def framed_record(view: memoryview, position: int, *, limit: int, offset: int) -
 
 
 def _frame(view: memoryview, position: int, limit: int, offset: int) -> tuple[int, int, int, str | None]:
-    """Return size of a record, positions of its body and of its topic, and None, or zeros and the defect."""
+    """Return size, positions of body and topic, and None; or zeros and the defect."""
     available = len(view)
     if position + BLANK_BYTES > available:
         return 0, 0, 0, "past_end"
@@ -193,7 +193,7 @@ def check_record(view: memoryview, position: int, *, limit: int, offset: int) ->
 
 
 def topic_in_record(view: memoryview, position: int) -> tuple[int, int, int]:
-    """Return where the topic of the valid record at `position` begins and ends, and its sysFlag."""
+    """Return begin and end of the topic of the valid record at `position`, and sysFlag."""
     sys_flag = _unpack_i32(view, position + 36)[0]
     body_at = position + _BODY_AT[sys_flag & (BORN_HOST_V6 | STORE_HOST_V6)]
     topic_at = body_at + _unpack_i32(view, body_at - 4)[0] + 1
@@ -240,7 +240,7 @@ def decode_record(view: memoryview, position: int, parse: PropertiesParser = par
 
 
 def copied_record(view: memoryview, position: int, size_bytes: int, decode: FieldDecoder) -> StoredMessage:
-    """Copy the valid record of `size_bytes` bytes at `position`; `decode` is from `decoder_of`."""
+    """Copy the valid record of `size_bytes` bytes; `decode` is from `decoder_of`."""
     record = bytes(view[position : position + size_bytes])
     body_at = _BODY_AT[record[39] & (BORN_HOST_V6 | STORE_HOST_V6)]
     topic_at = body_at + _unpack_i32(record, body_at - 4)[0]

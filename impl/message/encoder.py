@@ -65,15 +65,16 @@ class RecordEncoder:
         self._topics: dict[str, bytes] = {}
         self._no_properties = self._trailer_bytes.to_bytes(2, "big")
 
-    def encode(self, message: Message, *, now_ms: int) -> bytearray | PutStatus:
+    def encode(self, message: Message, *, now_ms: int, text: str | None = None) -> bytearray | PutStatus:
         """Return the unplaced record up to its trailer, or the status that refuses the message.
 
-        The host bits of sysFlag follow the addresses.
+        The host bits of sysFlag follow the addresses. `text` is what `text_of` returns for the properties, if the
+        caller has it.
         """
         topic = self._topics.get(message.topic) or self._learn(message.topic)
         if topic is None:
             return PutStatus.MESSAGE_ILLEGAL
-        properties = self._properties(message) if message.properties else self._no_properties
+        properties = self._properties(message, text) if message.properties else self._no_properties
         if not isinstance(properties, bytes):
             return properties
         pair = (message.born_host, message.store_host)
@@ -131,12 +132,13 @@ class RecordEncoder:
         self._hosts[born, store] = hosts
         return hosts
 
-    def _properties(self, message: Message) -> bytes | PutStatus:
+    def _properties(self, message: Message, text: str | None) -> bytes | PutStatus:
         """Return the stored properties with their length before them.
 
         They end with the separator that the trailer needs.
         """
-        text = text_of(message.properties)
+        if text is None:
+            text = text_of(message.properties)
         if text is None:
             return PutStatus.MESSAGE_ILLEGAL
         try:

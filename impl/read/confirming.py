@@ -1,4 +1,4 @@
-"""Confirming many units of a queue at once: the interface, and the plain function that confirms none.
+"""Confirming many units of a queue at once: the interface, and the plain function.
 
 A confirmed unit points to a record of its queue that may be served as `impl.read.queue_pull.Pull` would serve it. The
 walk of the pull decides about every other unit, so reasons, gaps and multi-dispatched records are handled in one place.

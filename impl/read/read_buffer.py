@@ -117,9 +117,9 @@ class RecordBuffer(ReadBuffer):
 
 
 class RecordWindow(Sequence[RecordBuffer]):
-    """The records of consecutive units of a queue in one log file, as buffers that are created when they are looked at.
+    """The records of consecutive units of a queue in one log file.
 
-    `size_bytes` is the sum of their sizes. The window holds one reference of the lease for each record.
+    Buffers are created when they are looked at. `size_bytes` is the sum of their sizes. The window holds one reference of the lease for each record.
     """
 
     __slots__ = ("_count", "_lease", "_made", "_number", "_released", "_units", "size_bytes")

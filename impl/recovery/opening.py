@@ -234,6 +234,8 @@ class OpenDirectory:
             rewrite_unproved(derived, self.directory, proof)
         self._lower_log_time(derived.store_timestamp)
         self.findings += (*derived.findings, *self.deleted_topics.findings)
+        if self._config.first_file_at_open and not self.log.mapped and self._config.broker_role is not BrokerRole.SLAVE:
+            self._allocation.prepare(0)
 
     def _flushed_time(self, floor: Floor | None, parts: Parts) -> int:
         """Return the store time up to which a log without a floor was flushed; 0 without proof."""

@@ -1,4 +1,4 @@
-"""Change a byte of a record while the store is open, and judge what reads return (contract 7).
+"""Change a byte of a record of the open store, and judge reads (contract 7).
 
 What they may return is `model.verifying`. The byte is put back before the operation ends.
 """
