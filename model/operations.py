@@ -608,9 +608,11 @@ class HarmField:
 class HarmOpen:
     """Change a byte of record `record` while the store is open, and read the record.
 
-    Then the byte is put back.     The byte comes `byte` bytes after the begin of the body. Past the end of what checksums cover, it is counted on from
-    the begin of the record, or of the body in a store without checksum trailers. The record is read through its queue,
-    by its keys and by its physical offset, both with the changed byte and after it was put back.
+    The byte is put back after the reads. It comes `byte` bytes after the begin of the body. Past the end of what
+    checksums cover, it is counted on from the begin of the record, or of the body in a store without checksum trailers.
+    The record is read through its queue, by its keys and by its physical offset, with the changed byte and again after
+    the byte was put back.
+
     `before` says what the process did with the record before the change:
 
     * `verified`: it read the record through its queue.

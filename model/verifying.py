@@ -1,8 +1,6 @@
 """Specify which reads may return a record that changed meanwhile (contract 7).
 
-A byte of the record changes while the store is open.
-
-The setting `verify_reads` decides:
+A byte of the record changes while the store is open. The setting `verify_reads` decides:
 
 1. `always`: none. Every read verifies every record.
 2. `once`: a read may return it if this process has appended or verified the record since the last of these events: the

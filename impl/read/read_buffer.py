@@ -119,7 +119,8 @@ class RecordBuffer(ReadBuffer):
 class RecordWindow(Sequence[RecordBuffer]):
     """The records of consecutive units of a queue in one log file.
 
-    Buffers are created when they are looked at. `size_bytes` is the sum of their sizes. The window holds one reference of the lease for each record.
+    Buffers are created when they are looked at. `size_bytes` is the sum of their sizes. The window holds one reference
+    of the lease for each record.
     """
 
     __slots__ = ("_count", "_lease", "_made", "_number", "_released", "_units", "size_bytes")
