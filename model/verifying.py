@@ -12,8 +12,7 @@ Whatever the setting is, a get by physical offset verifies. No read raises an er
 record returns the records after it. When the bytes are what they were, every read returns the record again.
 """
 
-from tornpage.model.operations import ReadBefore
-from tornpage.model.state import VerifyReads
+from tornpage.model.operations import ReadBefore, VerifyReads
 
 __all__ = ["is_trusted", "may_return_changed"]
 

@@ -212,26 +212,28 @@ class IndexFile:
         Those certainly outside the time window are left out. The mapping is held during the iteration. A closed file
         yields nothing.
         """
-        mapped, layout = self.mapped, self.layout
-        if not mapped.hold():
+        if not self.mapped.hold():
             return
         try:
-            view, entries_at = mapped.view, layout.position_of(0)
-            with self._guard:
-                header, (least, greatest) = self.header, self.times
-                if greatest < begin_ms or end_ms < least:
-                    return  # also before the first put, when blocks may be missing
-                (number,) = SLOT.unpack_from(view, HEADER_BYTES + code % layout.slots * SLOT_BYTES)
-            # without a proof the count of the header may be wrong, and only the record decides
-            proven = self.is_proven
-            limit = header.next_number if proven else layout.entries_max
-            while 0 < number < limit:
-                found, offset, difference, previous = _unpack_entry(view, entries_at + number * ENTRY_BYTES)
-                if found == code and (not proven or may_lie(header, number, difference, begin_ms, end_ms)):
-                    yield offset
-                number, limit = previous, number
+            yield from self._chain(code, begin_ms, end_ms)
         finally:
-            mapped.release()
+            self.mapped.release()
+
+    def _chain(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        layout, view = self.layout, self.mapped.view
+        with self._guard:
+            header, (least, greatest) = self.header, self.times
+            if greatest < begin_ms or end_ms < least:
+                return  # also before the first put, when blocks may be missing
+            (number,) = SLOT.unpack_from(view, HEADER_BYTES + code % layout.slots * SLOT_BYTES)
+        # without a proof the count of the header may be wrong, and only the record decides
+        proven, entries_at = self.is_proven, layout.position_of(0)
+        limit = header.next_number if proven else layout.entries_max
+        while 0 < number < limit:
+            found, offset, difference, previous = _unpack_entry(view, entries_at + number * ENTRY_BYTES)
+            if found == code and (not proven or may_lie(header, number, difference, begin_ms, end_ms)):
+                yield offset
+            number, limit = previous, number
 
     # ---- life ----------------------------------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ class CompiledParts:
     def confirm_units(self, wanted: Wanted) -> Confirmed:
         """Confirm as `impl.read.confirming.confirm_units` does."""
         confirmed: Confirmed = self._part("confirm").confirm_units(wanted)
-        self._count_records(confirmed.count)
+        self._count_records(confirmed.records)
         return confirmed
 
     def _put_entries(self, *arguments: Any) -> tuple[int, int, int]:

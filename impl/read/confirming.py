@@ -37,13 +37,13 @@ class Wanted(NamedTuple):
 
 
 class Confirmed(NamedTuple):
-    """The leading units that were confirmed: how many, and the bytes of their records.
+    """The leading units that were confirmed, and the bytes of their records.
 
     `behind_bytes` is the distance from the record of the last examined unit to the readable end, -1 if none was
     examined. `is_full` says that the answer takes no more messages.
     """
 
-    count: int
+    records: int
     size_bytes: int
     behind_bytes: int
     is_full: bool

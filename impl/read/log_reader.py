@@ -210,7 +210,7 @@ class LogSession:
                 ),
             )
         )
-        window = lease.window(units, found.count, number, found.size_bytes)
+        window = lease.window(units, found.records, number, found.size_bytes)
         self._taken.append(window)
         return window, found.behind_bytes, found.is_full
 

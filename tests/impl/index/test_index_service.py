@@ -131,11 +131,11 @@ def test_index_is_made_with_the_first_put(tmp_path: Path) -> None:
     service = proven(service_of(tmp_path))
     service.put(puts_of())
     assert not (tmp_path / "index").exists()
-    assert service.last_update == (None, None)
+    assert list(service.last_update) == [None, None]
     assert found(service, 1) == []
     service.put(puts_of((1, 10, TIME)))
     assert names(tmp_path) == ["20231114221320001"]
-    assert service.last_update == (TIME, 10)
+    assert list(service.last_update) == [TIME, 10]
     service.close()
 
 

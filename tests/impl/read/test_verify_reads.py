@@ -135,7 +135,7 @@ def test_failed_operation_on_log_file_takes_marks_back(
 
 
 def test_failed_commit_takes_marks_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = {"transient_store_pool_enable": True, "transient_store_pool_size": 2}
+    pool: dict[str, Any] = {"transient_store_pool_enable": True, "transient_store_pool_size": 2}
     with filled(tmp_path, "once", fresh=True, **pool) as (store, offsets):
         assert pulled(store) == offsets
         monkeypatch.setattr(MappedFile, "commit", refused)

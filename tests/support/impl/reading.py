@@ -15,7 +15,7 @@ from tornpage.impl.message.message import Message
 from tornpage.impl.message.multi_dispatch import MultiDispatch, QueueKey
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue_ext import ExtUnit
-from tornpage.impl.queue.units import Unit
+from tornpage.impl.queue.units import UNIT, Unit
 from tornpage.impl.read.log_reader import LogReader
 from tornpage.impl.read.queue_pull import TransferLimits
 from tornpage.impl.read.queue_reads import QueueReads
@@ -64,6 +64,9 @@ class FakeQueue:
     def units(self, number: int, limit: int) -> Iterable[Unit]:
         index = number - self.min_offset
         return self.stored[index : index + limit] if index >= 0 else []
+
+    def unit_bytes(self, number: int, limit: int) -> bytes:
+        return b"".join(UNIT.pack(*unit) for unit in self.units(number, limit))
 
 
 @dataclass
