@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tornpage.bench.java.shapes import LOG_FILE_BYTES, Shape
 from tornpage.bench.put import BATCH, QUEUES, message_of, wait_for_dispatch
 from tornpage.front import MessageStore
-from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.message_store_config import MessageStoreConfig, VerifyReads
 from tornpage.impl.config.policy import FlushDiskType
 from tornpage.impl.message.batch import encode_batch_body
 from tornpage.impl.message.message import BatchMember, GetStatus, Message, MessageBatch, PutResult, PutStatus
@@ -32,12 +32,15 @@ class Stretch(NamedTuple):
     cpu_s: float
 
 
-def config_for(*, sync: bool = False, file_bytes: int = LOG_FILE_BYTES) -> MessageStoreConfig:
+def config_for(
+    *, sync: bool = False, file_bytes: int = LOG_FILE_BYTES, verify_reads: VerifyReads = "always"
+) -> MessageStoreConfig:
     """Return the settings of our side."""
     return MessageStoreConfig(
         mapped_file_size_commit_log=file_bytes,
         os_page_cache_busy_time_out_mills=_BUSY_MS,
         flush_disk_type=FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH,
+        verify_reads=verify_reads,
     )
 
 

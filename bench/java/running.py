@@ -138,7 +138,7 @@ class _Sides:
             if shape.kind in {"pull", "query"}:
                 self._open(theirs)
                 self._ask("put", shape, count)
-                self._held = MessageStore.open(ours, config_for())
+                self._held = MessageStore.open(ours, config_for(verify_reads="once"))
                 fill(self._held, shape, count)
             elif shape.kind == "open" and not (self._base / _OPENS_CLEAN).exists():
                 self._write_to_recover()
