@@ -31,6 +31,7 @@ from tornpage.model.operations import (
     RefuseFile,
     ServiceName,
     Step,
+    VerifyReads,
 )
 from tornpage.properties.explore.machines.machine import REPUT, TrialMachine
 from tornpage.properties.explore.machines.put_strategies import batches
@@ -58,6 +59,7 @@ _HARMED: tuple[DerivedFile, ...] = ("queue", "checkpoint", "index", "floor", "qu
 """The files corrupted in turn. Those with units and entries come more often, since they can be wrong in more ways. The
 marker comes last, because its only corruption is to exist when it should not."""
 _HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
+_SETTINGS: tuple[VerifyReads, ...] = get_args(VerifyReads)
 _FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
 
 
@@ -92,7 +94,7 @@ class QueueMachine(TrialMachine):
         ("found_by_key",),
         ("found_several_by_key",),
         ("window_left_some_out",),
-        *((f"harmed_open_{before}_{setting}",) for before in ("verified", "other") for setting in ("always", "once")),
+        *(tuple(f"harmed_open_{before}_{setting}" for setting in _SETTINGS) for before in ("verified", "other")),
         ("looked_up_by_time",),
         ("checkpoints_written",),
         *(tuple(f"{file}_{harm}" for file in _FILES) for harm in _HARMS),

@@ -54,6 +54,10 @@ NOT_IN_CAMPAIGNS = (
     "RMQ-B45",  # the same
     "RMQ-B52",  # needs a query for more messages than there can be
     "one-message-at-least",  # needs a pull for no message
+    "verified-after-failed-check",  # needs a record that changes while the store is open
+    "verified-after-failure",  # the same
+    "verified-past-the-check",  # the same
+    "reads-unverified",  # the same
     "never-taken-back",  # needs a reader that keeps a buffer
     "larger-than-a-file",  # needs a message that no file takes
     "prefill-is-the-furthest",  # needs a queue that lost all but its pre-fill
