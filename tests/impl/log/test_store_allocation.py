@@ -138,3 +138,39 @@ def test_close_waits_for_the_file_that_is_being_made(tmp_path: Path) -> None:
     closer.join(30)
     assert not closer.is_alive()
     assert list(log_bytes(tmp_path)) == [file_name(0)]
+
+
+# ---- the first file --------------------------------------------------------------------------------------------------
+
+
+def log_files_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.glob("commitlog/*"))
+
+
+def test_open_makes_the_first_file_on_request(tmp_path: Path) -> None:
+    config = replace(config_of(), first_file_at_open=True)
+    with open_store(tmp_path, config=config) as store:
+        assert log_files_in(tmp_path) == ["0" * 20]
+        assert store.max_offset == 0
+        assert store.put(MESSAGE).offset == 0
+        assert log_files_in(tmp_path) == ["0" * 20]
+    with open_store(tmp_path, config=config) as store:
+        assert store.get(0).message is not None
+
+
+def test_first_file_without_a_put_is_removed(tmp_path: Path) -> None:
+    with open_store(tmp_path, config=replace(config_of(), first_file_at_open=True)):
+        pass
+    assert log_files_in(tmp_path) == []
+    with open_store(tmp_path, config=config_of()) as store:
+        assert log_files_in(tmp_path) == []
+        assert store.read_only_reason is None
+
+
+def test_slow_log_file_says_what_it_waited_for(tmp_path: Path, monkeypatch: Any, caplog: Any) -> None:
+    times = iter((0, 400, 700))
+    monkeypatch.setattr("tornpage.impl.log.log_files._now_ms", lambda: next(times))
+    with open_store(tmp_path, config=config_of()) as store:
+        assert store.put(MESSAGE).stored
+    assert "slow_log_file elapsed_ms=700" in caplog.text
+    assert "allocation_ms=400 name_sync_ms=300" in caplog.text
