@@ -13,7 +13,6 @@ from tornpage.properties.planted.registry import (
     UnknownBug,
     bug_of,
     bugs_named,
-    nearest_bugs,
     parts_of,
 )
 
@@ -27,6 +26,5 @@ __all__ = [
     "UnknownBug",
     "bug_of",
     "bugs_named",
-    "nearest_bugs",
     "parts_of",
 ]

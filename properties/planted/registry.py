@@ -1,9 +1,9 @@
 """Register all planted bugs by id, with the broken parts of each."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from tornpage.impl.parts import Parts
+from tornpage.properties.bug_ids import UnknownBug
 from tornpage.properties.planted import (
     delay,
     doctor,
@@ -30,7 +30,6 @@ __all__ = [
     "UnknownBug",
     "bug_of",
     "bugs_named",
-    "nearest_bugs",
     "parts_of",
 ]
 
@@ -63,24 +62,6 @@ CLUSTER_REPRODUCERS = {bug.id: bug.cluster_reproducer for bug in PLANTED.values(
 
 GROUPS = (DURABILITY,)
 """The named sets of bugs."""
-
-
-class UnknownBug(ValueError):
-    """Raise this if no planted bug has the given id."""
-
-    def __init__(self, bug_id: str) -> None:
-        near = nearest_bugs(bug_id)
-        nearest = f"the nearest are: {', '.join(near)}" if near else "no other is like it"
-        super().__init__(f"no planted bug {bug_id!r}; {nearest} (`tornpage bugs list` has all {len(PLANTED)})")
-
-
-def nearest_bugs(bug_id: str) -> list[str]:
-    """Return the ids most similar to an unknown one, the most similar first."""
-    by_lower = {known.lower(): known for known in PLANTED}
-    wanted = bug_id.lower()
-    within = [known for known in by_lower if wanted and wanted in known]
-    near = dict.fromkeys([*within, *get_close_matches(wanted, by_lower, n=5, cutoff=0.5)])
-    return [by_lower[known] for known in near][:5]
 
 
 def parts_of(bug_id: str) -> Parts:

@@ -1,13 +1,11 @@
 """Complete arguments in a shell, without slow imports.
 
-Ids of planted bugs are read from the source text, since an import of their modules loads the store and takes a second.
 Names from a store directory are offered only if they are plain text, because a shell prints them.
 """
 
 import os
 import re
 from collections.abc import Iterable
-from importlib.resources import files
 from pathlib import Path
 
 import click
@@ -15,15 +13,15 @@ from click.shell_completion import CompletionItem
 
 __all__ = ["bug_ids", "case_files", "codes_and_case_files", "fault_names", "names_in_a_store"]
 
-_BUG_ID = re.compile(r'^    PlantedBug\(\s*"([^"]+)"', re.MULTILINE)
 _PLAIN = re.compile(r"[\w.%@/-]+", re.ASCII)
 _NAMES_MAX = 300
 
 
 def bug_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return the planted bugs whose id begins with the text."""
-    sources = [each for each in (files("tornpage.properties") / "planted").iterdir() if each.name.endswith(".py")]
-    return _beginning((bug for each in sources for bug in _BUG_ID.findall(each.read_text("utf-8"))), incomplete)
+    from tornpage.properties.bug_ids import planted_ids
+
+    return _beginning(planted_ids(), incomplete)
 
 
 def fault_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
