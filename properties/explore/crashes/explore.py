@@ -92,22 +92,34 @@ def explore_seed(
     fault_rules: Sequence[AimFault] = (),
     is_over: Callable[[], bool] = lambda: False,
     owed: Callable[[], Collection[str]] = tuple,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Failure | None]:
     """Run one seed and its crash states; yield None after each state, or the final failure.
 
     Settings in `fixed` are not drawn. In each session one of the `fault_rules` is enabled at some point, and the clock
     is set back once by `clock_back_ms` if that is not 0. Once `is_over` is true no more crash states follow, only the
     crash faults that end each run. Short last sessions try to hit what is still `owed` then; their crash states are not
-    counted.
+    counted. Once `is_stopped` is true (an interrupt), the run ends before its next operation.
     """
     rng = random.Random(f"explore {seed}")
     settings = replace(draw_settings(base, rng), **(fixed or {}))
     mix = swarm_configuration_of(strategy, seed)
     history = _Run(
-        settings, mix, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms, fault_rules=fault_rules
+        settings,
+        mix,
+        rng,
+        tracker=tracker,
+        tally=tally,
+        clock_back_ms=clock_back_ms,
+        fault_rules=fault_rules,
+        is_stopped=is_stopped,
     )
     tally.histories += 1
     yield from history.run(is_over, owed)
+
+
+class _Stopped(Exception):
+    """End a run before its next operation."""
 
 
 class _Run:
@@ -123,7 +135,9 @@ class _Run:
         tally: Tally,
         clock_back_ms: int,
         fault_rules: Sequence[AimFault],
+        is_stopped: Callable[[], bool],
     ) -> None:
+        self._is_stopped = is_stopped
         self._settings = settings
         self._mix = mix
         self._clock_back_ms = clock_back_ms
@@ -154,6 +168,8 @@ class _Run:
             harms = EndFaults(self._trial, self._carry_out, rng=self._rng, tally=self._tally, wanted=wanted)
             yield from harms.everything()
             yield from self._make_up(harms, owed)
+        except _Stopped:
+            return
         except GuaranteeBroken as broken:
             yield Failure(Case(self._settings, tuple(self._done)), broken)
         except StateBroken as failed:
@@ -177,6 +193,8 @@ class _Run:
                 return
 
     def _carry_out(self, operation: Operation) -> None:
+        if self._is_stopped():
+            raise _Stopped
         self._done.append(operation)
         started = perf_counter()
         self._trial.run(operation)

@@ -260,12 +260,14 @@ def run_shard(
         history = SeedRun(run_seed, swarm_configuration_of(run.shard.strategy, run_seed).text())
         run.histories.append(history)
         owed = partial(_owed, run.shard, merged(each.tally for each in run.histories[:-1]))
-        _explore(run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended, watch=watch)
+        _explore(
+            run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended, is_stopped=is_given_up, watch=watch
+        )
         if is_ended():
             break
         if _is_repeated(run.shard, history):
             with _stage(run, "repeat"):
-                _repeat(run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended)
+                _repeat(run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended, is_stopped=is_given_up)
         if run.is_full:
             break
 
@@ -297,6 +299,7 @@ def _explore(
     *,
     tracker: DirtyTracker,
     is_ended: Callable[[], bool],
+    is_stopped: Callable[[], bool],
     watch: Watch,
 ) -> None:
     """Run one seed into `history`; `counted` states came before it in its shard."""
@@ -313,6 +316,7 @@ def _explore(
             fault_rules=shard.fault_rules,
             is_over=lambda: counted + tally.states >= shard.states or tally.states >= most or is_ended(),
             owed=partial(owed, tally),
+            is_stopped=is_stopped,
         ):
             history.seconds = perf_counter() - started
             watch(history)
@@ -339,10 +343,20 @@ def _repeat(
     *,
     tracker: DirtyTracker,
     is_ended: Callable[[], bool],
+    is_stopped: Callable[[], bool],
 ) -> None:
     """Repeat a run and compare everything it counted and found."""
     again = SeedRun(history.seed, history.mix)
-    _explore(shard, again, counted, owed, tracker=tracker, is_ended=is_ended, watch=lambda history: None)
+    _explore(
+        shard,
+        again,
+        counted,
+        owed,
+        tracker=tracker,
+        is_ended=is_ended,
+        is_stopped=is_stopped,
+        watch=lambda history: None,
+    )
     if is_ended():
         return
     history.repeated = True

@@ -106,3 +106,17 @@ def test_every_rule_that_a_history_may_draw_fires_in_it(strategy: Strategy, trac
     assert armed == {name for name in tally.hit if name.startswith("rule_")}
     assert len(armed) == len(RULES) or strategy == "swarm"
     assert sum(len(group) for group in TABLE) == len(RULES)
+
+
+def test_an_interrupt_ends_a_run_before_its_next_operation(tracker: DirtyTracker) -> None:
+    """The rest of a run took many seconds: only crash states were left out."""
+    calls = 0
+
+    def is_stopped() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls > 5
+
+    run = explore_seed("9:0", Settings(), tracker=tracker, tally=Tally(), is_stopped=is_stopped)
+    assert list(run) == []
+    assert calls == 6
