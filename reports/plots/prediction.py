@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tornpage.reports.errors import ReportError
+from tornpage.reports.kinds import VALIDATION
 from tornpage.reports.palette import GRID, INK, MUTED, series_style
 from tornpage.reports.plots.figures import Drawing
 from tornpage.reports.plots.svg import inline_svg
@@ -24,7 +25,6 @@ from tornpage.reports.text import number, shortened, tick
 __all__ = [
     "Prediction",
     "Quantiles",
-    "has_validation",
     "plot_prediction_errors",
     "plot_quantiles",
     "prediction_figures",
@@ -37,7 +37,6 @@ SHOWN = ("p50", "p90", "p99")
 ERROR_MAX = 1.0
 """Errors beyond this are drawn at the edge."""
 _NAME_LENGTH = 34
-_FILES = ("scores", "quantiles")
 _REMEDY = "run `tornpage sim validate --out` again"
 
 
@@ -70,17 +69,12 @@ class Quantiles:
     high_us: tuple[float, ...]
 
 
-def has_validation(directory: Path) -> bool:
-    """Return whether a run directory has rows of a validation."""
-    return all((directory / f"{name}.jsonl").exists() for name in _FILES)
-
-
 def read_validation(directory: Path) -> tuple[tuple[Prediction, ...], tuple[Quantiles, ...]]:
     """Read `scores.jsonl` and `quantiles.jsonl`.
 
     Raises ReportError, which names file, line and remedy.
     """
-    scores, quantiles = (_rows(directory / f"{name}.jsonl") for name in _FILES)
+    scores, quantiles = (_rows(directory / name) for name in VALIDATION)
     try:
         predictions = tuple(_prediction(row) for row in scores)
         return predictions, summarise_quantiles(quantiles)

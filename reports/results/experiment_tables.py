@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tornpage.reports.errors import ReportError
+from tornpage.reports.kinds import EXPERIMENTS
 from tornpage.reports.results.tables import Caption
 from tornpage.reports.shape import Scalar, read_json, shaped
 
-__all__ = ["Axis", "Chart", "ExperimentTable", "Overlay", "Row", "has_experiments", "read_experiments"]
+__all__ = ["About", "Axis", "Chart", "ExperimentTable", "Overlay", "Row", "read_experiments"]
 
 KINDS = ("lines", "points", "bars", "shares", "cells")
 SCALES = ("linear", "log", "names")
-PATTERN = "experiment-*.json"
 Row = dict[str, Scalar]
 
 
@@ -60,7 +60,9 @@ class Overlay:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class About:
+    """What a table of an experiment answers, and how it is drawn."""
+
     name: str
     title: str
     question: str
@@ -78,17 +80,12 @@ class ExperimentTable:
 
     rows: tuple[Row, ...]
     caption: Caption
-    experiment: _About
-
-
-def has_experiments(directory: Path) -> bool:
-    """Return whether a run directory has results of experiments."""
-    return any((directory / "tables").glob(PATTERN))
+    experiment: About
 
 
 def read_experiments(directory: Path) -> tuple[ExperimentTable, ...]:
     """Return the results in a run directory, in the order of the request. Raises ReportError."""
-    tables = [_read(path) for path in sorted((directory / "tables").glob(PATTERN))]
+    tables = [_read(path) for path in sorted((directory / "tables").glob(EXPERIMENTS))]
     return tuple(sorted(tables, key=lambda table: table.experiment.place))
 
 

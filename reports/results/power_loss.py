@@ -19,7 +19,6 @@ __all__ = [
     "PeerRun",
     "PowerLoss",
     "Share",
-    "has_power_loss",
     "read_power_loss",
     "version_key",
 ]
@@ -140,11 +139,6 @@ class _Document:
 def version_key(peer: str) -> tuple[int, ...]:
     """Return a key that sorts `rocketmq:VERSION` by version."""
     return tuple(int(part) if part.isdigit() else 0 for part in peer.rpartition(":")[2].split("."))
-
-
-def has_power_loss(directory: Path) -> bool:
-    """Return whether a directory or a subdirectory has the tables of a run with a peer."""
-    return bool(_tables_of(directory))
 
 
 def read_power_loss(directory: Path) -> PowerLoss:

@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 from tornpage.cli.report import command
 from tornpage.reports.errors import ReportError
+from tornpage.reports.kinds import page_kind
 from tornpage.reports.pages.power_loss_page import CAVEATS, build_power_loss_page
-from tornpage.reports.results.power_loss import has_power_loss, read_power_loss, version_key
+from tornpage.reports.results.power_loss import read_power_loss, version_key
 
 
 def run_of(peer: str, disk: str, *, states: int = 100, own: int = 0, writer: str = "peer") -> dict[str, Any]:
@@ -130,7 +131,8 @@ def test_the_command_writes_the_page_of_one_run_or_many(
         assert done.exit_code == 0, done.stderr
         assert json.loads(done.stdout)["path"] == str(place / "index.html")
     empty = tmp_path_factory.mktemp("none")
-    assert not has_power_loss(empty)
+    with pytest.raises(ReportError, match="no run directory"):
+        page_kind(empty)
     write_tables(empty / "x", [run_of("rocketmq:4.9.3", "kill", states=0)], [], [])
     done = CliRunner().invoke(command, [str(empty)])
     assert done.exit_code == 2
