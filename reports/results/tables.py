@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from tornpage.reports.errors import ReportError
 from tornpage.reports.results.crash_images import CrashImageRow, RulingRow
 from tornpage.reports.results.findings import Finding, page_name
+from tornpage.reports.results.mutants import MutantRow
 from tornpage.reports.results.page_map_rows import FactRow, PageMapRow, PageRow, wrong_maps
 from tornpage.reports.results.policy_rows import LatencyRow, RiskRow, StallRow, wrong_curves
 from tornpage.reports.results.scoreboard import ScoreRow, SmallFailureRow, SurvivalRow, wrong_survival
@@ -24,12 +25,14 @@ __all__ = [
     "ActivationRow",
     "AuditFinding",
     "AuditRow",
+    "BudgetRecord",
     "Caption",
     "CrashImageRow",
     "DiscoveryRow",
     "FactRow",
     "Finding",
     "LatencyRow",
+    "MutantRow",
     "PageMapRow",
     "PageRow",
     "RiskRow",
@@ -70,6 +73,14 @@ class Table(Generic[Row]):
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetRecord:
+    """The limits for a policy: age of the oldest lost message (ms), and put p99 (µs)."""
+
+    loss_ms: Positive
+    put_p99_us: Positive
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """`run.json`: the document of the command, and where and when it ran.
 
@@ -90,6 +101,9 @@ class RunRecord:
     interrupted: bool = False
     settings: dict[str, Scalar] | None = None
     result_hash: str = ""
+    budget: BudgetRecord | None = None
+    how_sure: tuple[str, ...] = ()
+    broker_conf: dict[str, Scalar] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +175,7 @@ class Run:
     survival: Table[SurvivalRow] | None = None
     small: Table[SmallFailureRow] | None = None
     stages: Table[StageRow] | None = None
+    mutants: Table[MutantRow] | None = None
 
 
 def read_run(directory: Path) -> Run:
@@ -199,6 +214,7 @@ def read_run(directory: Path) -> Run:
         survival=_table(tables / "survival.json", SurvivalRow, check=wrong_survival),
         small=_table(tables / "small.json", SmallFailureRow),
         stages=_table(tables / "stages.json", StageRow),
+        mutants=_table(tables / "mutants.json", MutantRow),
     )
 
 

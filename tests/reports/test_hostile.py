@@ -82,7 +82,7 @@ def simulation_page(text_of: Callable[[str], str]) -> str:
     caption = Caption(text_of("source"), 7, text_of("sim experiment"))
     shown = Shown(
         name=text_of("knee"), title=text_of("title"), question=text_of("question"), setting=text_of("setting"),
-        answer=text_of("answer"), axes=(text_of("x"), text_of("y")), svg="", columns=(text_of("column"),),
+        see=text_of("see"), answer=text_of("answer"), svg="", columns=(text_of("column"),),
         cells=((text_of("cell"),),), rows_left_out=3, is_measured=True, caption=caption,
     )  # fmt: skip
     record = shaped(RunRecord, with_texts(run_document(), text_of, keep=KEPT), path=Path("run"), place="run")
