@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from tornpage.reports.activation_names import shown_name
 from tornpage.reports.results.summaries import Activation
 from tornpage.reports.results.tables import ActivationRow
 
@@ -47,10 +48,10 @@ def matrix_of(activation: Activation) -> tuple[MatrixGroup, ...]:
     groups: dict[str, list[MatrixRow]] = {_OTHERS: [], **{name: [] for _, name in _PREFIXES}}
     for row in activation.rows:
         kind = next(((prefix, name) for prefix, name in _PREFIXES if row.fault.startswith(prefix)), ("", _OTHERS))
-        groups[kind[1]].append(_cells(row, row.fault.removeprefix(kind[0]), largest))
+        groups[kind[1]].append(_cells(row, shown_name(row.fault).removeprefix("check: "), largest))
     return tuple(MatrixGroup(name, tuple(rows)) for name, rows in groups.items() if rows)
 
 
 def _cells(row: ActivationRow, name: str, largest: int) -> MatrixRow:
     bars = [round(BAR * math.log1p(count) / math.log1p(largest or 1)) for count in (row.armed, row.fired, row.mattered)]
-    return MatrixRow(name.replace("_", " "), row.armed, row.fired, row.mattered, *bars)
+    return MatrixRow(name, row.armed, row.fired, row.mattered, *bars)

@@ -14,6 +14,7 @@ from tornpage.reports.pages.templating import rendered
 from tornpage.reports.plots.figures import Drawing
 from tornpage.reports.plots.nodes import NodesLine, plot_nodes
 from tornpage.reports.plots.svg import inline_svg
+from tornpage.reports.promises import promise_of
 from tornpage.reports.results.tables import Caption
 from tornpage.reports.shape import Count, Scalar, shaped
 
@@ -115,6 +116,7 @@ def render_cluster_example(example: ClusterExample) -> str:
         "cluster.html",
         ("copy.js",),
         it=example,
+        promise=promise_of(example.contract),
         timeline=_timeline(example),
         settings=sorted(example.settings.items()),
     )

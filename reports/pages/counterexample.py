@@ -14,11 +14,12 @@ from tornpage.reports.pages.templating import rendered
 from tornpage.reports.palette import FATES
 from tornpage.reports.plots.figures import Drawing, page_map_figure
 from tornpage.reports.plots.lanes import LANE_IN, Lanes, plot_lanes, summarise_lanes
-from tornpage.reports.plots.svg import inline_svg
+from tornpage.reports.plots.svg import WIDE_IN, inline_svg
+from tornpage.reports.promises import promise_of
 from tornpage.reports.results.tables import Caption, FactRow, PageMapRow, PageRow
 from tornpage.reports.shape import Count, Scalar, shaped
 
-__all__ = ["Counterexample", "read_counterexample", "render_counterexample"]
+__all__ = ["Counterexample", "headline_of", "read_counterexample", "render_counterexample"]
 
 _SCRIPTS = ("copy.js", "anomalies.js", "stepper.js")
 
@@ -191,6 +192,20 @@ class CellRow:
     cells: tuple[Cell, ...]
 
 
+def headline_of(example: Counterexample) -> str:
+    """Return the failure in words.
+
+    These are the messages that did not come back, or else the sentence of the judge.
+    """
+    promised = [row for row in example.records if row.promised]
+    missing = sum(not row.recovered for row in promised)
+    if not missing:
+        return example.sentence
+    count = len(promised)
+    said = "1 message was acknowledged" if count == 1 else f"{count} messages were acknowledged"
+    return f"{said} as safe, {count - missing} came back"
+
+
 def read_counterexample(document: Mapping[str, Any]) -> Counterexample:
     """Return the account of a counterexample as frozen values.
 
@@ -205,6 +220,8 @@ def render_counterexample(example: Counterexample) -> str:
         "counterexample.html",
         _SCRIPTS,
         it=example,
+        headline=headline_of(example),
+        promise=promise_of(example.contract),
         lanes=_lanes_figure(example),
         pages=_map_figure(example) if example.pages else None,
         grid=_grid(example),
@@ -250,7 +267,11 @@ def _lanes_figure(example: Counterexample) -> Drawing:
         "lanes",
         title,
         inline_svg(
-            lambda ax: plot_lanes(drawn, ax=ax), prefix="lanes", title=title, height_in=1.1 + LANE_IN * drawn.lanes
+            lambda ax: plot_lanes(drawn, ax=ax),
+            prefix="lanes",
+            title=title,
+            height_in=1.1 + LANE_IN * drawn.lanes,
+            width_in=WIDE_IN,
         ),
         sentence + left_out,
         ("entry", "kind", "file or directory", "what"),

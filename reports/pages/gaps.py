@@ -1,29 +1,60 @@
 """The verdict of a run in words, and what the run did not check."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tornpage.reports.activation_names import shown_names
+from tornpage.reports.promises import promise_of
+from tornpage.reports.results.causes import Cause, causes_of
+from tornpage.reports.results.mutants import summarise_mutants
 from tornpage.reports.results.summaries import summarise_activation
 from tornpage.reports.results.tables import Run, StepRow
 from tornpage.reports.text import listed
 
-__all__ = ["Headline", "gaps_of", "headline_of"]
+__all__ = ["BrokenPromise", "Headline", "gaps_of", "headline_of", "planted_bug"]
+
+
+_BUG_OPTION = re.compile(r"--bug[= ](\S+)")
+_OPERATIONS_MAX = 8
+"""The operations of a program in the banner."""
+_PROMISES_MAX = 3
+"""The broken promises in the banner; the findings have all."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPromise:
+    """A promise that the run found broken.
+
+    It has the sentence of the contract, what was found, the number of the cause, and the smallest program.
+    """
+
+    number: int
+    name: str
+    promise: str
+    seen: str
+    cause: int
+    page: str
+    program: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """One word, one sentence, and the tone of the banner: good, bad or unsure."""
+    """One word, one sentence, and the tone of the banner: good, bad or unsure.
+
+    `planted` is the bug that the run was given, or empty.
+    """
 
     word: str
     sentence: str
     tone: str
+    planted: str = ""
+    broken: tuple[BrokenPromise, ...] = ()
 
 
 _HEADLINES: dict[str | None, Headline] = {
     "holds": Headline("holds", "Every promise that this run checked was kept.", "good"),
-    "broken": Headline(
-        "broken", "The store broke a promise. The findings below name it and show how to replay it.", "bad"
-    ),
+    "broken": Headline("broken", "The store broke a promise.", "bad"),
     "vacuous": Headline(
         "vacuous", "Part of the test had no effect, so this run shows nothing about that part.", "unsure"
     ),
@@ -41,6 +72,8 @@ _SCOREBOARD: dict[str | None, Headline] = {
 """The banner of a run that searched for planted bugs: it judges the tester, not the store."""
 _NAMED_MAX = 8
 """The number of names in a sentence."""
+_JOB = "prove"
+"""The command that does everything: a part that is missing there is a gap. Other commands do one thing."""
 _NOT_RUN = (
     ("steps", "Single steps were not recorded."),
     ("activation", "No crash campaign was run, so no fault was injected."),
@@ -53,34 +86,84 @@ _NOT_RUN = (
 )
 
 
+def planted_bug(run: Run) -> str:
+    """Return the bug that the run was given on purpose, or nothing."""
+    named = (run.record.settings or {}).get("bug")
+    found = _BUG_OPTION.search(run.record.arguments)
+    return str(named) if named else found[1] if found else ""
+
+
 def headline_of(run: Run) -> Headline:
     """Return the banner of a run."""
     verdict = run.record.verdict
     if run.record.interrupted:
         said = f"; the verdict until then: {verdict}" if verdict else ""
         return Headline("interrupted", f"The run was interrupted{said}.", "unsure")
+    if run.mutants is not None and run.mutants.rows and run.scoreboard is None:
+        found = summarise_mutants(run.mutants.rows)
+        return Headline(f"{found.countable.said} of the mutants killed", found.sentence, "")
     unfamiliar = Headline(
         f"{verdict}", "This version of tornpage does not know this verdict; use the version that wrote it.", "unsure"
     )
     headlines = _HEADLINES if run.scoreboard is None else {**_HEADLINES, **_SCOREBOARD}
-    return headlines.get(verdict, unfamiliar)
+    headline = headlines.get(verdict, unfamiliar)
+    if run.scoreboard is not None:
+        return headline
+    broken = tuple(filter(None, map(_broken_promise, causes_of(run.record.findings))))[:_PROMISES_MAX]
+    said_before = {each.number: each.cause for each in reversed(broken)}
+    broken = tuple(
+        each if said_before[each.number] == each.cause else replace(each, promise="the same promise") for each in broken
+    )
+    bug = planted_bug(run)
+    if bug and verdict == "broken":
+        sentence = f"The bug {bug} was planted on purpose, and the search found it. The store itself is not at fault."
+        return replace(headline, word="broken by a planted bug", sentence=sentence, planted=bug, broken=broken)
+    if bug and verdict == "holds":
+        sentence = f"The bug {bug} was planted on purpose, and the search did not find it."
+        return Headline("planted bug not found", sentence, "unsure", planted=bug)
+    return replace(headline, broken=broken)
+
+
+def _broken_promise(cause: Cause) -> BrokenPromise | None:
+    promise = promise_of(cause.contract)
+    if promise is None or cause.contract is None or cause.severity != "broken":
+        return None
+    first = cause.findings[0]
+    seen = cause.sentence
+    if first.expected or first.found:
+        seen += f" (expected {first.expected or 'nothing'}; found {first.found or 'nothing'})"
+    program = next((finding.program for finding in cause.findings if finding.program), ())
+    shown = program if len(program) <= _OPERATIONS_MAX else ()
+    return BrokenPromise(
+        cause.contract, promise.name, promise.sentence, seen, cause.number, next(iter(cause.pages), ""), shown
+    )
 
 
 def gaps_of(run: Run) -> list[str]:
-    """Return what the run did not check, one sentence each, the most serious first."""
+    """Return what the run did not check, one sentence each, the most serious first.
+
+    What another command checks is no gap, except in the main job.
+    """
     gaps = [f"The step “{row.step}” judged nothing: {row.sentence}" for row in _steps(run, None)]
     gaps += [f"The step “{row.step}” was vacuous: {row.sentence}" for row in _steps(run, "vacuous")]
     gaps += [f"The step “{row.step}” is undecided: {row.sentence}" for row in _steps(run, "unknown")]
-    if run.activation is not None:
-        activation = summarise_activation(run.activation.rows)
-        if activation.never_fired:
-            gaps.append(f"These faults, rules and judges never fired: {_some(activation.never_fired)}.")
-        if activation.never_mattered:
-            gaps.append(f"Exercised without effect (proves nothing): {_some(activation.never_mattered)}.")
+    if run.activation is not None and run.activation.rows:
+        gaps += _activation_gaps(run)
     if run.audit is not None:
         undecided = [row.store for row in run.audit.rows if row.verdict not in ("holds", "broken")]
         gaps += [f"The audit of {store} has no verdict." for store in undecided]
-    for name, sentence in _NOT_RUN if run.scoreboard is None else ():
+    if run.scoreboard is not None:
+        never = dict.fromkeys(row.bug for row in run.scoreboard.rows)
+        for row in run.scoreboard.rows:
+            if row.kills:
+                never.pop(row.bug, None)
+        if never:
+            gaps.append(f"No strategy found these planted bugs: {_some(list(never), 'Scoreboard')}.")
+        lost = sum(row.lost for row in run.scoreboard.rows)
+        gaps += [f"{lost} trials have no result."] if lost else []
+    if run.mutants is not None:
+        gaps += _mutant_gaps(run)
+    for name, sentence in _NOT_RUN if run.record.command == _JOB and run.scoreboard is None else ():
         table = getattr(run, name)
         if table is None:
             gaps.append(sentence)
@@ -91,11 +174,42 @@ def gaps_of(run: Run) -> list[str]:
     return gaps
 
 
-def _some(names: Sequence[str]) -> str:
-    """Return names as a list; only the first of many, since the table of activation has all."""
+def _activation_gaps(run: Run) -> list[str]:
+    assert run.activation is not None
+    found = summarise_activation(run.activation.rows)
+    idle = len(found.never_fired) + len(found.never_mattered)
+    if idle and run.record.verdict == "broken":
+        count = f"{idle} of {len(found.rows)}"
+        return [f"The search ended at its failures; {count} faults, rules and judges had no effect until then."]
+    gaps = []
+    if found.never_fired:
+        gaps.append(f"Never happened: {_some(shown_names(found.never_fired), 'Crash exploration')}.")
+    if found.never_mattered:
+        names = _some(shown_names(found.never_mattered), "Crash exploration")
+        gaps.append(f"Happened without effect, which shows nothing: {names}.")
+    return gaps
+
+
+def _mutant_gaps(run: Run) -> list[str]:
+    assert run.mutants is not None
+    found = summarise_mutants(run.mutants.rows)
+    counts = dict(found.survivors)
+    gaps = []
+    if counts.get("difference not judged"):
+        gaps.append(f"{counts['difference not judged']} mutants change crash states, and no judge objects.")
+    if counts.get("not reached"):
+        gaps.append(f"{counts['not reached']} mutants change code that no trial runs.")
+    if found.weakest:
+        gaps.append(f"The lowest kill rates by package: {listed(list(found.weakest))}.")
+    missing = found.mutants - found.all.total
+    return gaps + ([f"{missing} mutants have no result yet."] if missing else [])
+
+
+def _some(names: Sequence[str], section: str) -> str:
+    """Return names as a list; only the first of many, since a section of the page has all."""
     if len(names) <= _NAMED_MAX:
         return listed(list(names))
-    return f"{', '.join(names[:_NAMED_MAX])} and {len(names) - _NAMED_MAX} more (all are in “Crash exploration”)"
+    return f"{', '.join(names[:_NAMED_MAX])} and {len(names) - _NAMED_MAX} more (all are in “{section}”)"
 
 
 def _steps(run: Run, verdict: str | None) -> list[StepRow]:

@@ -6,9 +6,10 @@ time except that of the run.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from tornpage.reports.errors import ReportError
 from tornpage.reports.pages.activation import matrix_of
 from tornpage.reports.pages.downloads import Download, downloads_of
 from tornpage.reports.pages.gaps import gaps_of, headline_of
@@ -24,7 +25,15 @@ from tornpage.reports.plots.figures import (
     stalls_figure,
     survival_figure,
 )
+from tornpage.reports.promises import promise_of
 from tornpage.reports.results.causes import causes_of, codes_of
+from tornpage.reports.results.mutants import (
+    RATE_COLUMNS,
+    SURVIVOR_COLUMNS,
+    rate_rows,
+    summarise_mutants,
+    survivor_rows,
+)
 from tornpage.reports.results.scoreboard import (
     SCORE_COLUMNS,
     SMALL_COLUMNS,
@@ -41,6 +50,8 @@ from tornpage.reports.text import number
 __all__ = ["PAGE", "build_report", "render"]
 
 PAGE = "index.html"
+DISCOVERY_MIN = 3
+"""The points from which a discovery curve is drawn."""
 MAPS_MAX = 6
 """The number of counterexamples with a figure; further ones are described in words."""
 TOLD_MAX = 50
@@ -51,6 +62,7 @@ _SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("steps", "Steps", ("steps",)),
     ("images", "Crash images", ("rulings", "crash_images")),
     ("scoreboard", "Scoreboard", ("scoreboard", "survival")),
+    ("mutants", "Mutants", ("mutants",)),
     ("exploration", "Crash exploration", ("discovery", "activation")),
     ("counterexamples", "Counterexamples", ("page_map",)),
     ("policies", "Policies", ("put_latency", "at_risk", "stalls")),
@@ -59,6 +71,7 @@ _SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("provenance", "Provenance", ()),
 )
 """Id and name of each section, and the tables of which it needs at least one."""
+_ABSENT_FROM = "prove"
 _ABSENT = {
     "steps": "Single steps of this run were not recorded.",
     "activation": "No crash campaign was run, so there is no activation table.",
@@ -85,9 +98,18 @@ class Counterexample:
         return tuple((name, str(value)) for name, value in sorted((self.row.settings or {}).items()))
 
 
-def build_report(directory: Path) -> Path:
-    """Write the page of a run directory and return its path. Raises ReportError."""
-    return write_page(directory / PAGE, render(read_run(directory), downloads=downloads_of(directory)))
+def build_report(directory: Path, *, mutants: Path | None = None) -> Path:
+    """Write the page of a run directory and return its path.
+
+    `mutants` is the directory of a `bugs mutate`, whose rates the page shows as well. Raises ReportError.
+    """
+    run = read_run(directory)
+    if mutants is not None:
+        table = read_run(mutants).mutants
+        if table is None:
+            raise ReportError(str(mutants), "has no mutants", "name the --out directory of `bugs mutate`")
+        run = replace(run, mutants=table)
+    return write_page(directory / PAGE, render(run, downloads=downloads_of(directory)))
 
 
 def render(run: Run, *, downloads: Sequence[Download] = ()) -> str:
@@ -103,7 +125,10 @@ def render(run: Run, *, downloads: Sequence[Download] = ()) -> str:
         record=run.record,
         headline=headline_of(run),
         sections=[(id, name) for id, name, tables in _SECTIONS if not tables or any(map(there.get, tables))],
-        absent=[sentence for table, sentence in _ABSENT.items() if not there[table]],
+        absent=[sentence for table, sentence in _ABSENT.items() if not there[table]]
+        if run.record.command == _ABSENT_FROM
+        else [],
+        promises={cause.number: promise_of(cause.contract) for cause in causes},
         gaps=gaps_of(run),
         tiles=tiles_of(run, causes),
         causes=causes,
@@ -111,7 +136,7 @@ def render(run: Run, *, downloads: Sequence[Download] = ()) -> str:
         findings_count=len(run.record.findings),
         activation=activation,
         matrix=matrix_of(activation) if activation else (),
-        discovery=discovery_figure(run.discovery) if run.discovery else None,
+        discovery=_discovery(run),
         policies=[
             put_latency_figure(run.put_latency) if run.put_latency and run.put_latency.rows else None,
             frontier_figure(run.at_risk) if run.at_risk and run.at_risk.rows else None,
@@ -127,11 +152,32 @@ def render(run: Run, *, downloads: Sequence[Download] = ()) -> str:
         small_columns=SMALL_COLUMNS,
         small_rows=[small_cells(row) for row in run.small.rows] if run.small else [],
         small_sentence=small_sentence(run.small.rows) if run.small else "",
+        **_mutants(run),
         stages=bars_of(stages.rows) if stages else (),
         stages_caption=stages.caption if stages else None,
         rates=_rates(run),
         downloads=downloads,
     )
+
+
+def _discovery(run: Run) -> Drawing | None:
+    """Return the discovery curve if it has enough points to be one."""
+    table = run.discovery
+    return discovery_figure(table) if table is not None and len(table.rows) >= DISCOVERY_MIN else None
+
+
+def _mutants(run: Run) -> dict[str, object]:
+    """Return the values of the section of mutants."""
+    rows = run.mutants.rows if run.mutants else ()
+    return {
+        "mutants": summarise_mutants(rows) if rows else None,
+        "rate_columns": RATE_COLUMNS,
+        "package_rates": rate_rows(rows, lambda row: row.package),
+        "operator_rates": rate_rows(rows, lambda row: row.operator),
+        "survivor_columns": SURVIVOR_COLUMNS,
+        "survivors": survivor_rows(rows),
+        "mutants_caption": run.mutants.caption if run.mutants else None,
+    }
 
 
 def _there(run: Run) -> dict[str, bool]:

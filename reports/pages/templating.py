@@ -1,14 +1,16 @@
 """The common parts of pages: templates, style sheet, content security policy, writing."""
 
 import base64
+import errno
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tornpage.reports.errors import ReportError
 from tornpage.reports.palette import css_rules, css_values
@@ -16,6 +18,7 @@ from tornpage.reports.text import number, visible
 
 __all__ = ["rendered", "style_sheet", "write_page"]
 
+_CODE = re.compile(r"`([^`\n]+)`")
 _TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
@@ -35,7 +38,9 @@ def write_page(path: Path, text: str) -> Path:
     except OSError as error:
         beside.unlink(missing_ok=True)
         what = f"cannot be written: {error.strerror or error}"
-        raise ReportError(str(path), what, "make the directory writable, or copy it elsewhere") from error
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "make room there" if is_full else "make the directory writable"
+        raise ReportError(str(path), what, f"{remedy}, or copy it elsewhere") from error
     return path
 
 
@@ -52,7 +57,13 @@ def _environment() -> jinja2.Environment:
     )
     made.filters["number"] = number
     made.filters["drawn"] = Markup
+    made.filters["coded"] = _coded
     return made
+
+
+def _coded(text: str) -> Markup:
+    """Return escaped text in which what stands between backticks is code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(visible(text)))))
 
 
 def _finalize(value: object) -> object:

@@ -11,6 +11,11 @@ from tornpage.reports.text import number
 __all__ = ["Tile", "tiles_of"]
 
 
+_BUGS_MIN = 5
+"""The number of bugs from which their median time is shown."""
+_SEARCHES = ("explore", "campaign")
+
+
 @dataclass(frozen=True, slots=True)
 class Tile:
     """A number, what it counts, and a note; `tone` is good, bad, unsure or empty."""
@@ -57,7 +62,7 @@ def _killed(run: Run) -> Tile | None:
     if run.scoreboard is None or killed is None or bugs is None:
         return None
     median = _figure(run, "median_kill_s")
-    said = "" if median is None else f"half of the bugs within {number(median)} s"
+    said = "" if median is None or bugs < _BUGS_MIN else f"half of the bugs within {number(median)} s"
     return Tile(f"{number(killed)} of {number(bugs)}", "planted bugs killed", said, "good" if killed == bugs else "bad")
 
 
@@ -124,4 +129,8 @@ def _against(run: Run) -> Tile | None:
 
 def _seconds(run: Run) -> Tile | None:
     seconds = run.record.figures.get("seconds")
-    return None if seconds is None else Tile(f"{number(seconds)} s", "run time")
+    if seconds is None:
+        return None
+    if run.record.command in _SEARCHES:
+        return Tile(f"{number(seconds)} s", "search time", "without start and shrinking")
+    return Tile(f"{number(seconds)} s", "run time")

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from tornpage.reports.errors import ReportError
 from tornpage.reports.pages.downloads import inlined
+from tornpage.reports.pages.gaps import Headline
 from tornpage.reports.pages.templating import rendered
 from tornpage.reports.pages.tiles import Tile
 from tornpage.reports.palette import series_style
@@ -35,6 +36,8 @@ _MEASURES = (
     ("median_kill_s", "Kills of planted bugs", "median seconds to a kill"),
 )
 _NAME_LENGTH = 40
+_SHOW_NOTHING = ("vacuous", "unknown")
+"""The verdicts of runs that show nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +86,39 @@ def build_trends(directory: Path, out: Path | None) -> Path:
     return path
 
 
+def headline_of(rows: Sequence[HistoryRow]) -> Headline:
+    """Return the banner: the verdicts of the newest run of each kind.
+
+    A run with a planted bug is expected to be broken, and is counted apart.
+    """
+    newest = [row for row in {row.kind: row for row in rows}.values() if not _is_planted(row)]
+    if not newest:
+        return Headline("no runs", "The history has no run without a planted bug.", "unsure")
+    counts = dict(_counts([row.verdict or "not judged" for row in newest]))
+    kinds = f"{len(newest)} kind{'' if len(newest) == 1 else 's'} of runs"
+    said = ", ".join(f"{count} {word}" for word, count in counts.items())
+    sentence = f"The newest run of each of {kinds}: {said}."
+    vacuous = [row for row in rows if row.verdict in _SHOW_NOTHING]
+    if vacuous:
+        sentence += f" {len(vacuous)} of all {len(rows)} runs were vacuous or undecided, and show nothing."
+    if counts.get("broken") or counts.get("harness"):
+        return Headline("broken", sentence, "bad")
+    if set(counts) - {"holds", "not judged"}:
+        return Headline("not everything was shown", sentence, "unsure")
+    return Headline("holds", sentence, "unsure" if vacuous else "good")
+
+
+def _is_planted(row: HistoryRow) -> bool:
+    return " bug " in f" {row.series} "
+
+
 def render_trends(rows: Sequence[HistoryRow]) -> str:
     """Return the page of some runs, the oldest first."""
     data = json.dumps([asdict(row) for row in rows], indent=1).encode()
     return rendered(
         "trends.html",
         ("copy.js", "filter.js"),
+        headline=headline_of(rows),
         tiles=_tiles(rows),
         figures=[_figure(rows, *measure) for measure in _MEASURES if trend_of(rows, measure[0])],
         causes=causes_over_time(rows),
@@ -180,11 +210,29 @@ def _tiles(rows: Sequence[HistoryRow]) -> tuple[Tile, ...]:
     if not rows:
         return (Tile("0", "runs"),)
     broken = sum(row.verdict == "broken" for row in rows)
-    open_causes = sum(cause.is_open for cause in causes_over_time(rows))
+    planted = sum(row.verdict == "broken" and _is_planted(row) for row in rows)
+    vacuous = sum(row.verdict in _SHOW_NOTHING for row in rows)
+    open_causes = sum(cause.is_open and not _is_planted(cause.last) for cause in causes_over_time(rows))
     return (
         Tile(number(len(rows)), "runs", f"{rows[0].started[:10]} to {rows[-1].started[:10]}"),
-        Tile(number(broken), "broken runs", tone="bad" if rows[-1].verdict == "broken" else ""),
-        Tile(number(open_causes), "causes open", "the newest runs still have them", "bad" if open_causes else "good"),
+        Tile(
+            number(broken),
+            "broken runs",
+            f"{number(planted)} of them with a planted bug" if planted else "",
+            "bad" if broken > planted else "",
+        ),
+        Tile(
+            number(vacuous),
+            "vacuous or undecided runs",
+            "they show nothing" if vacuous else "",
+            "unsure" if vacuous else "",
+        ),
+        Tile(
+            number(open_causes),
+            "causes open",
+            "newest runs still have them" if open_causes else "no newest run without a planted bug has one",
+            "bad" if open_causes else "" if vacuous else "good",
+        ),
         Tile(number(sum(row.states or 0 for row in rows)), "crash states judged"),
         Tile(number(len({row.version for row in rows})), "versions", f"newest {rows[-1].version}"),
     )

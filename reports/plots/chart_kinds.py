@@ -19,11 +19,15 @@ from tornpage.reports.results.experiment_tables import Axis, Chart, Overlay, Row
 from tornpage.reports.results.summaries import zero_floor
 from tornpage.reports.text import number, shortened
 
-__all__ = ["DRAWERS", "NAME_LENGTH", "Panel", "distinct"]
+__all__ = ["DRAWERS", "MORE_BELOW", "NAME_LENGTH", "Panel", "distinct"]
 
 NAME_LENGTH = 26
 _DARKEST = 0.55
 """Opacity of the cell with the greatest value; text in it is still legible."""
+_BAR_STEPS = 20
+"""The shades of the scale beside cells."""
+MORE_BELOW = 0.9
+"""How much wider (points) each series is than the one drawn over it, so that equal curves are all seen."""
 _LABEL_STEP = 0.065
 """Least distance of two labels, as a share of the height of a panel."""
 _CLUSTER = 0.2
@@ -54,7 +58,8 @@ def _lines(panel: Panel, ax: Axes) -> None:
     floors = _scaled(panel, ax)
     for curve in panel.overlays:
         ax.plot(curve.x, curve.y, color=MUTED.light, linestyle=":", linewidth=1.2, zorder=1)
-    for place, (_, rows) in enumerate(_series(panel)):
+    series = list(_series(panel))
+    for place, (_, rows) in enumerate(series):
         style = series_style(place)
         points = [(row[chart.x.column], _number(row[panel.y.column])) for row in rows]
         shown = [(x, max(y, floors[1])) for x, y in points if y is not None]
@@ -64,8 +69,8 @@ def _lines(panel: Panel, ax: Axes) -> None:
             color=style.colour,
             linestyle=style.line if chart.series else "-",
             marker=style.marker if len(shown) < 40 else "",
-            markersize=4,
-            linewidth=1.3,
+            markersize=4 + MORE_BELOW * (len(series) - 1 - place),
+            linewidth=1.3 + MORE_BELOW * (len(series) - 1 - place),
         )
     ax.set(xlabel=chart.x.title, ylabel=_wrapped(panel.y))
 
@@ -164,7 +169,7 @@ def _shares(panel: Panel, ax: Axes) -> None:
             begin += share
         ax.annotate(number(total), (100, place), xytext=(5, 0), textcoords="offset points", fontsize=7.5, va="center")
     ax.set_yticks(range(len(names)), [shortened(name, length=NAME_LENGTH) for name in names])
-    ax.set(xlim=(0, 120), ylim=(len(names) - 0.5, -0.5), xlabel=chart.x.title, xticks=range(0, 101, 20))
+    ax.set(xlim=(0, 120), ylim=(len(names) - 0.5, -0.5), xlabel=_wrapped(chart.x), xticks=range(0, 101, 20))
     ax.grid(visible=False, axis="y")
 
 
@@ -199,6 +204,22 @@ def _cells(panel: Panel, ax: Axes) -> None:
         ticks(list(edges), [number(at) for at in edges])
     ax.minorticks_off()
     ax.grid(visible=False)
+    _colour_bar(ax, top, chart.value)
+
+
+def _colour_bar(ax: Axes, top: float, value: Axis) -> None:
+    """Draw the scale of the cells beside them: shades, values, name and unit."""
+    bar = ax.inset_axes((1.04, 0.0, 0.05, 1.0))
+    for step in range(_BAR_STEPS):
+        middle = (step + 0.5) / _BAR_STEPS
+        shade = Rectangle((0, step), 1, 1, facecolor=SERIES[0].light, alpha=_DARKEST * middle**0.5, linewidth=0)
+        bar.add_patch(shade)
+    marks = range(0, _BAR_STEPS + 1, _BAR_STEPS // 4)
+    bar.set(xlim=(0, 1), ylim=(0, _BAR_STEPS), xticks=(), ylabel=value.title)
+    bar.set_yticks(list(marks), [number(top * mark / _BAR_STEPS) for mark in marks])
+    bar.yaxis.tick_right()
+    bar.yaxis.set_label_position("right")
+    bar.grid(visible=False)
 
 
 DRAWERS: dict[str, Callable[[Panel, Axes], None]] = {

@@ -48,8 +48,10 @@ def draw_experiment(table: ExperimentTable) -> str:
                 below.set_title(shortened(panel.title, length=_LONG_LABEL), loc="left", fontsize=8.5)
             if shares_x and place < len(panels) - 1:
                 below.set_xlabel("")
-            if about.chart.panel_by and place != len(panels) // 2:
+            if about.chart.panel_by:
                 below.set_ylabel("")  # all panels have the same axis: labelled once
+        if about.chart.panel_by and about.chart.kind in ("lines", "points"):
+            figure.supylabel(panels[0].y.title, fontsize=9)
         if handles:
             figure.legend(handles=handles, loc="outside upper left", ncols=columns, frameon=False)
 

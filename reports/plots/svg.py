@@ -21,10 +21,12 @@ from matplotlib.figure import Figure
 from tornpage.reports.palette import COLOURS, GRID, INK, MUTED
 from tornpage.reports.text import visible
 
-__all__ = ["WIDTH_IN", "inline_svg"]
+__all__ = ["WIDE_IN", "WIDTH_IN", "inline_svg"]
 
 WIDTH_IN = 4.8
 """The width of figures (inches); their text can still be read on a telephone."""
+WIDE_IN = 9.6
+"""The width of figures with a long time axis."""
 
 _STYLE: dict[str, object] = {
     "axes.axisbelow": True,
@@ -64,7 +66,9 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _LONG_FRACTION = re.compile(r"-?\d+\.\d{3,}")
 
 
-def inline_svg(draw: Callable[[Axes], object], *, prefix: str, title: str, height_in: float) -> str:
+def inline_svg(
+    draw: Callable[[Axes], object], *, prefix: str, title: str, height_in: float, width_in: float = WIDTH_IN
+) -> str:
     """Return the figure that `draw` makes as an `svg` element for an HTML page.
 
     `prefix` begins all its ids.
@@ -74,7 +78,7 @@ def inline_svg(draw: Callable[[Axes], object], *, prefix: str, title: str, heigh
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)  # type: ignore[arg-type]
-        figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+        figure = Figure(figsize=(width_in, height_in), layout="constrained")
         draw(figure.add_subplot())
         written = BytesIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
@@ -82,7 +86,11 @@ def inline_svg(draw: Callable[[Axes], object], *, prefix: str, title: str, heigh
     referred = {name for element in root.iter() for name in _references(element)}
     ids = {name: f"{prefix}-{number}" for number, name in enumerate(sorted(referred))}
     head = {"role": "img", "aria-labelledby": f"{prefix}-title", "viewBox": root.attrib["viewBox"]}
-    head |= {"class": "figure", "stroke-linejoin": "round", "stroke-linecap": "butt"}
+    head |= {
+        "class": "figure wide" if width_in > WIDTH_IN else "figure",
+        "stroke-linejoin": "round",
+        "stroke-linecap": "butt",
+    }
     inside = "".join(_written(child, ids) for child in root)
     return f'<svg{_attributes(head)}><title id="{prefix}-title">{escape(visible(title))}</title>{inside}</svg>'
 

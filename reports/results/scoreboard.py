@@ -36,6 +36,8 @@ SCORE_COLUMNS = (
 )  # fmt: skip
 SMALL_COLUMNS = ("bug", "strategy", "operations as met", "operations", "lost facts", "lost pages", "how small")
 _NAME_LENGTH = 26
+_MORE_BELOW = 0.9
+"""How much wider (points) each curve is than the one drawn over it, so that equal curves are all seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ def plot_survival(curves: Sequence[SurvivalCurve], *, ax: Axes) -> Axes:
             linestyle=style.line,
             marker=style.marker,
             markevery=max(1, len(curve.seconds) // 8),
+            linewidth=1.3 + _MORE_BELOW * (len(curves) - 1 - place),
             label=shortened(curve.strategy, length=_NAME_LENGTH),
         )
     ax.set(xlabel="seconds of a trial", ylabel="share of trials, bug alive", ylim=(-0.02, 1.04), xlim=(0, None))
