@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from tests.reports.accounts import account, hostile_account
 from tests.reports.documents import HOSTILE
 from tornpage.reports.errors import ReportError
-from tornpage.reports.pages.counterexample import read_counterexample, render_counterexample
+from tornpage.reports.pages.counterexample import headline_of, read_counterexample, render_counterexample
 from tornpage.reports.plots.lanes import plot_lanes, summarise_lanes
 
 
@@ -130,3 +130,19 @@ def test_what_does_not_fit_into_the_drawing_is_said() -> None:
     text = page(lanes={**lanes, "entries": 400, "crash": 400, "marks": marks})
     assert "The drawing shows only the end" in text
     assert "/store/19" in text
+
+
+def test_the_headline_counts_messages_that_did_not_come_back() -> None:
+    promised = [row for row in account()["records"] if row["promised"]]
+    missing = sum(not row["recovered"] for row in promised)
+    found = headline_of(read_counterexample(account()))
+    assert missing
+    assert found.startswith(f"{len(promised)} message")
+    assert found.endswith(f"acknowledged as safe, {len(promised) - missing} came back")
+    assert f'<p class="verdict text">{found}</p>' in usual_page()
+
+
+def test_without_a_missing_message_the_headline_is_what_the_judge_found() -> None:
+    rows = [{**row, "recovered": True} for row in account()["records"]]
+    example = read_counterexample({**account(), "records": rows})
+    assert headline_of(example) == example.sentence

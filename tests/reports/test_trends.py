@@ -7,7 +7,7 @@ import pytest
 
 from tests.reports.documents import history
 from tornpage.reports.errors import ReportError
-from tornpage.reports.pages.trends import build_trends, causes_over_time, trend_of
+from tornpage.reports.pages.trends import build_trends, causes_over_time, headline_of, render_trends, trend_of
 from tornpage.reports.results.history import history_rows, read_history
 
 HERE = Path("history")
@@ -102,3 +102,32 @@ def test_values_that_python_does_not_take_are_refused_in_a_line(tmp_path: Path, 
     with pytest.raises(ReportError, match=r"cannot be read: .*take the broken file away") as caught:
         build_trends(tmp_path, None)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def _row(run: str, verdict: str | None, series: str = "random") -> dict[str, Any]:
+    return {"run": run, "started": f"2026-11-2{run}T00:00:00Z", "version": "1", "command": "explore",
+            "verdict": verdict, "series": series}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "word", "tone"),
+    [
+        (("holds", "holds"), "holds", "good"),
+        (("vacuous", "holds"), "holds", "unsure"),
+        (("holds", "vacuous"), "not everything was shown", "unsure"),
+        (("holds", "broken"), "broken", "bad"),
+        (("broken", "holds"), "holds", "good"),
+    ],
+)
+def test_the_banner_hides_no_vacuous_run(verdicts: tuple[str, ...], word: str, tone: str) -> None:
+    """Four of six runs were vacuous, and the page was green."""
+    rows = history_rows([_row(str(n), each) for n, each in enumerate(verdicts)], path=Path("history"))
+    found = headline_of(rows)
+    assert (found.word, found.tone) == (word, tone)
+    assert ("show nothing" in found.sentence) == ("vacuous" in verdicts)
+
+
+def test_a_planted_bug_that_was_found_is_not_counted_as_a_broken_store() -> None:
+    rows = history_rows([_row("1", "holds"), _row("2", "broken", "random bug lying-flush")], path=Path("history"))
+    assert headline_of(rows).word == "holds"
+    assert "1 of them with a planted bug" in render_trends(rows)
