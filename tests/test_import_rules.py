@@ -81,7 +81,7 @@ ORDERS = {
         ("serving",),
     ),
     "properties": (
-        ("contract", "decode", "interrupts", "promises"),
+        ("bug_ids", "contract", "decode", "interrupts", "promises"),
         ("findings",),
         ("damage", "scheduler", "scratch"),
         ("program",),
@@ -124,8 +124,8 @@ ORDERS = {
         ("repairing",),
     ),
     "reports": (
-        ("errors", "palette", "text"),
-        ("shape",),
+        ("activation_names", "errors", "palette", "promises", "text"),
+        ("kinds", "shape"),
         ("results",),
         ("plots",),
         ("pages",),

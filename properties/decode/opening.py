@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tornpage.properties.decode.store import StoreView, look
 
-__all__ = ["InspectError", "open_view", "shown"]
+__all__ = ["InspectError", "open_view", "shown", "store_directory"]
 
 _STORE_SIGNS = ("commitlog", "checkpoint", "abort", "lock", "consumequeue")
 
@@ -23,7 +23,7 @@ class InspectError(ValueError):
 
 def open_view(path: str | os.PathLike[str], *, file_bytes: int | None = None) -> StoreView:
     """Return the view of a store directory. Raises InspectError."""
-    directory = _store_directory(path)
+    directory = store_directory(path)
     try:
         view = look(directory, file_bytes=file_bytes)
     except PermissionError as error:
@@ -54,7 +54,7 @@ def shown(path: Path) -> str:
     return str(path) if str(path).isprintable() else repr(str(path))
 
 
-def _store_directory(path: str | os.PathLike[str]) -> Path:
+def store_directory(path: str | os.PathLike[str]) -> Path:
     """Return `path` if it can be a store directory. Raises InspectError."""
     directory = Path(path)
     try:

@@ -68,7 +68,7 @@ def test_run_speaks_for_people_and_names_the_law_it_meets() -> None:
     for word in (
         "put, us",
         "at risk, messages",
-        "exposed, us",
+        "oldest unflushed, us",
         "stall at a roll",
         "group commit formula: mean 1,667 us",
     ):

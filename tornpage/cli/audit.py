@@ -107,6 +107,8 @@ def command(
     if rebuild is not None and (len(stores) != 1 or repair_to is not None or html is not None or redact):
         refuse("--rebuild works on one STORE in place; give it without --repair-to, --html and --redact")
     show = showing(redact=redact)
+    if not given.resume:
+        options.require_stores(stores)
     if rebuild is not None:
         outcome, text = rebuild_outcome(stores[0], rebuild, given)
     elif repair_to is None:

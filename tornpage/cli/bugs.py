@@ -49,14 +49,16 @@ def show(bug_id: str, scores: Path | None, as_json: bool) -> None:
     tornpage bugs show RMQ-B13
     tornpage bugs show lying-flush --scores out/score
     """
-    from tornpage.outcomes.bugs import show_outcome
-    from tornpage.properties.planted import UnknownBug, bug_of
+    from tornpage.properties.bug_ids import UnknownBug, require_bugs
 
     try:
-        bug = bug_of(bug_id)
+        require_bugs([bug_id])
     except UnknownBug as error:
         refuse(str(error))
-    outcome, text = show_outcome(bug, scores)
+    from tornpage.outcomes.bugs import show_outcome
+    from tornpage.properties.planted import bug_of
+
+    outcome, text = show_outcome(bug_of(bug_id), scores)
     emit(outcome, as_json=as_json, text=text)
 
 
@@ -116,15 +118,21 @@ def score(
     tornpage bugs score lying-flush RMQ-B13 --trials 5
     tornpage bugs score --group durability --trials 3 --budget 20
     """
+    from tornpage.properties.bug_ids import UnknownBug, require_bugs
+
+    try:
+        require_bugs(ids)
+    except UnknownBug as error:
+        refuse(str(error))
     from tornpage.outcomes.scoring import score_outcome
-    from tornpage.properties.planted import UnknownBug, bugs_named
+    from tornpage.properties.planted import bugs_named
     from tornpage.properties.score.plan import Plan
     from tornpage.properties.score.strategies import UnknownStrategy, strategies_named
     from tornpage.run.directory import prepare, temporary_directory, write_run
 
     try:
         bugs, strategies = bugs_named(ids, group or ""), strategies_named(strategy)
-    except (UnknownBug, UnknownStrategy) as error:
+    except UnknownStrategy as error:
         refuse(str(error))
     directory = None if out is None else prepare(out)
     temporary_directory("name another one in TMPDIR")  # it has the socket of the process that forks trials

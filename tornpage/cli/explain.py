@@ -36,10 +36,9 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
     and the frames of their links. Its path is printed on a line of its own. Exits 1 if the failure occurs, and 0,
     without a page, if every guarantee holds.
     """
-    from tornpage.outcomes.clusters import explain_cluster_case
     from tornpage.outcomes.counterexamples import case_of, explain_outcome, text_of
     from tornpage.outcomes.targets import refusing_targets
-    from tornpage.properties.planted import UnknownBug
+    from tornpage.properties.bug_ids import UnknownBug
     from tornpage.render.finding_codes import code_of, explain_code_outcome, is_code
 
     case = code_of(case) or case
@@ -48,9 +47,11 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
             refuse("--out and --seconds apply to a failing case; leave them out for the code of a finding")
         outcome, text = explain_code_outcome(case)
         emit(outcome, as_json=as_json, text=text)
+    given = text_of(case)
+    from tornpage.outcomes.clusters import explain_cluster_case
+
     try:
         with refusing_targets():
-            given = text_of(case)
             if given.is_cluster:
                 outcome, text = explain_cluster_case(given, seconds=seconds, page=out)
             else:

@@ -15,7 +15,7 @@ __all__ = ["command"]
 
 def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names without repeats; refuse one that names no fault."""
-    if ctx.resilient_parsing:  # completion in a shell
+    if ctx.resilient_parsing or not names:  # in a shell, or without a name: nothing to check
         return names
     from tornpage.properties.explore.real_faults.run import FAULTS
 

@@ -86,6 +86,16 @@ def command(
 
     A peer recovers a copy of the image. Its rulings are results, which change neither verdict nor exit code.
     """
+    if golden and any(each is not None for each in (truth, ending, broker_config, slots, file_bytes)):
+        refuse("golden stores have their own settings and truth; give --golden without these options")
+    if ending is not None and truth is None:
+        refuse("--exit chooses the records of the truth that are due; give --truth too")
+    if golden and redact:
+        refuse("--redact applies to one image; golden stores are public")
+    if golden and peers:
+        refuse("--golden shows RocketMQ's recorded answers; give --peer with one image")
+    if not golden:
+        options.require_stores([image])
     from tornpage.outcomes.judging import (
         golden_outcome,
         golden_text,
@@ -100,14 +110,6 @@ def command(
     from tornpage.properties.inspect import InspectError
     from tornpage.properties.judge.judgement import SAMPLES
 
-    if golden and any(each is not None for each in (truth, ending, broker_config, slots, file_bytes)):
-        refuse("golden stores have their own settings and truth; give --golden without these options")
-    if ending is not None and truth is None:
-        refuse("--exit chooses the records of the truth that are due; give --truth too")
-    if golden and redact:
-        refuse("--redact applies to one image; golden stores are public")
-    if golden and peers:
-        refuse("--golden shows RocketMQ's recorded answers; give --peer with one image")
     releases = releases_named(peers)
     show = showing(redact=redact)
     samples = None if everywhere else SAMPLES if crashes is None else crashes

@@ -1,9 +1,10 @@
 """Share options, and the group that suggests commands, between commands."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from math import isfinite
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
@@ -16,6 +17,7 @@ __all__ = [
     "DISKS",
     "Commands",
     "Seconds",
+    "Span",
     "answer_option",
     "bug_option",
     "disk_option",
@@ -27,6 +29,7 @@ __all__ = [
     "peer_option",
     "peer_run_options",
     "redact_option",
+    "require_stores",
     "seed_option",
     "start_option",
     "strategy_option",
@@ -50,6 +53,23 @@ class Commands(click.Group):
             if not near or args[0].startswith("-"):
                 raise
             raise click.UsageError(f"No such command {args[0]!r}; did you mean {' or '.join(near)}?", ctx) from error
+
+
+class Span(click.ParamType[float]):
+    """A time with its unit: 10ms, 500us, 1.5s; the value is in ns."""
+
+    name = "time"
+    _UNITS: ClassVar = {"us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+    _FORM = re.compile(r"([0-9]*\.?[0-9]+)\s*(us|µs|ms|s)")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the nanoseconds. Fails without a unit, and for anything else."""
+        if isinstance(value, float):
+            return value
+        found = self._FORM.fullmatch(str(value).strip())
+        if found is None or not isfinite(float(found[1])):
+            self.fail(f"{value!r} is no time with a unit; write it like 10ms, 500us or 1.5s", param, ctx)
+        return float(found[1]) * self._UNITS[found[2]]
 
 
 class Seconds(click.FloatRange):
@@ -142,10 +162,10 @@ def bug_option(command: Command) -> Command:
 
     def known(ctx: click.Context, _: click.Parameter, value: str) -> str:
         if value and not ctx.resilient_parsing:
-            from tornpage.properties.planted import UnknownBug, parts_of
+            from tornpage.properties.bug_ids import UnknownBug, require_bugs
 
             try:
-                parts_of(value)
+                require_bugs([value])
             except UnknownBug as error:
                 raise click.BadParameter(str(error)) from error
         return value
@@ -213,3 +233,15 @@ def peer_run_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def require_stores(paths: Iterable[str]) -> None:
+    """Refuse a path that is no store directory, before a command loads what reads stores."""
+    from tornpage.cli.document import refuse
+    from tornpage.properties.decode.opening import InspectError, store_directory
+
+    for path in paths:
+        try:
+            store_directory(path)
+        except InspectError as error:
+            refuse(str(error))

@@ -30,14 +30,15 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
     Writes test_NAME.py with the case in readable form. The test asserts that the store holds and, if the case names a
     planted bug, that the bug is still caught. Exits 1 if the store does not hold yet. Never overwrites a file.
     """
-    from tornpage.outcomes.clusters import promote_cluster_case
     from tornpage.outcomes.counterexamples import case_of, new_test, promote_outcome, text_of
     from tornpage.outcomes.targets import refusing_targets
-    from tornpage.properties.planted import UnknownBug
+    from tornpage.properties.bug_ids import UnknownBug
+
+    given = text_of(case)
+    from tornpage.outcomes.clusters import promote_cluster_case
 
     try:
         with refusing_targets():
-            given = text_of(case)
             if given.is_cluster:
                 outcome, text = promote_cluster_case(given, path=new_test(name, directory))
             else:

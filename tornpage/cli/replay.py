@@ -57,10 +57,10 @@ def command(cases: tuple[str, ...], image: str | None, tries: int | None, as_jso
 
 def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_json: bool) -> NoReturn:
     from tornpage.outcomes.targets import refusing_targets
+    from tornpage.properties.bug_ids import UnknownBug
     from tornpage.properties.campaign.replay import replay_several
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explain.evidence import Witness
-    from tornpage.properties.planted import UnknownBug
     from tornpage.properties.program.case import BadToken
     from tornpage.render.counterexample import failure_text
 

@@ -30,14 +30,15 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
     Simplifies operations, crash point, lost writes and settings while the case fails in the same way. Prints whether
     the result is 1-minimal, or what ended the search. Exits 1 if the failure occurs, 0 if every guarantee holds.
     """
-    from tornpage.outcomes.clusters import shrink_cluster_case
     from tornpage.outcomes.counterexamples import case_of, shrink_outcome, text_of
     from tornpage.outcomes.targets import refusing_targets
-    from tornpage.properties.planted import UnknownBug
+    from tornpage.properties.bug_ids import UnknownBug
+
+    given = text_of(case)
+    from tornpage.outcomes.clusters import shrink_cluster_case
 
     try:
         with refusing_targets():
-            given = text_of(case)
             if given.is_cluster:
                 outcome, text = shrink_cluster_case(given, seconds=seconds, out=out)
             else:

@@ -392,8 +392,8 @@ def judged_again(cases: Sequence[GivenCase]) -> tuple[Outcome, str]:
 
 
 def _ruling(given: GivenCase, tracker: "DirtyTracker") -> _Ruling:
+    from tornpage.properties.bug_ids import UnknownBug
     from tornpage.properties.foreign.protocol import TargetUnusable
-    from tornpage.properties.planted import UnknownBug
     from tornpage.properties.program.case import BadToken
 
     try:
@@ -450,8 +450,8 @@ def write_case_pages(
     if the directory is no run directory, and OSError.
     """
     from tornpage.outcomes.clusters import cluster_page_of
+    from tornpage.properties.bug_ids import UnknownBug
     from tornpage.properties.foreign.protocol import TargetUnusable
-    from tornpage.properties.planted import UnknownBug
     from tornpage.properties.program.packing import BadToken
     from tornpage.reports.results.findings import page_name
     from tornpage.reports.results.tables import read_run

@@ -41,16 +41,16 @@ def points_of(
     **asked: Any,
 ) -> "tuple[list[Point], list[dict[str, Any]]]":
     """Return the requested grid with its notes; refuses impossible values."""
-    from tornpage.sim.distributions import Constant
-    from tornpage.sim.scenario import Replica
-    from tornpage.sim.sweep import grid
-    from tornpage.sim.workload import Sizes
-
     if seconds is not None and not isfinite(seconds * NS_PER_S):
         refuse(f"--seconds {seconds} has no end")
     if replica_us is not None and not isfinite(replica_us * NS_PER_US):
         refuse(f"--replica-us {replica_us} has no end")
     chosen, said = devices_of(devices, mode=device_mode, any_machine=any_machine)
+    from tornpage.sim.distributions import Constant
+    from tornpage.sim.scenario import Replica
+    from tornpage.sim.sweep import grid
+    from tornpage.sim.workload import Sizes
+
     broker = None if broker_config is None else _read_broker_config(broker_config)
     try:
         workloads = _workloads(Sizes(size, size if size_max is None else size_max), **asked)

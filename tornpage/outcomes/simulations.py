@@ -33,9 +33,9 @@ def sim_run_outcome(
     out: str | None = None,
 ) -> tuple[Outcome, str]:
     """Simulate one point; return its outcome and its table. `asked` is what `points_of` takes."""
+    [point], findings = points_of(**asked)
     from tornpage.sim.sweep import run_tables
 
-    [point], findings = points_of(**asked)
     point = replace(point, crashes=crashes, crash_at_ns=tuple(round(at * 1e6) for at in crash_at_ms))
     with _writer(out) as write, simulation_progress(point.scenario.expected_messages) as show:
         begin = perf_counter()
@@ -60,9 +60,9 @@ def sim_sweep_outcome(
     resume: bool = False,
 ) -> tuple[Outcome, str]:
     """Simulate a grid; return outcome and table. An interrupt keeps finished points."""
+    points, findings = points_of(**asked)
     from tornpage.pipeline.sweep.pareto import pareto
 
-    points, findings = points_of(**asked)
     rows: list[dict[str, Any]] = []
     best: list[int] | None = None
     interrupted, stopped, begin = False, "", perf_counter()
@@ -248,7 +248,10 @@ def run_text(tables: "PointTables", numbers: Mapping[str, float | int], findings
         "",
         f"{'':<22}{'mean':>14}{'p50':>14}{'p90':>14}{'p99':>14}{'max':>14}",
         _line("put, us", [numbers.get(f"put_{part}_us") for part in ("mean", "p50", "p90", "p99", "max")]),
-        _line("exposed, us", [None, *(numbers.get(f"exposed_{part}_us") for part in ("p50", "p90", "p99", "max"))]),
+        _line(
+            "oldest unflushed, us",
+            [None, *(numbers.get(f"exposed_{part}_us") for part in ("p50", "p90", "p99", "max"))],
+        ),
         *(
             _line(
                 f"at risk, {what}",

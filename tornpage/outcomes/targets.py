@@ -31,11 +31,13 @@ _EXAMPLES_MAX = 1_000_000
 @contextmanager
 def refusing_targets() -> Iterator[None]:
     """Say in one line why a target cannot be used, and leave with the exit code of misuse."""
-    from tornpage.properties.foreign.protocol import TargetUnusable
-
     try:
         yield
-    except TargetUnusable as error:
+    except Exception as error:
+        from tornpage.properties.foreign.protocol import TargetUnusable
+
+        if not isinstance(error, TargetUnusable):
+            raise
         refuse(str(error))
 
 

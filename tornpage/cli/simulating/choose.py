@@ -1,10 +1,7 @@
 """`tornpage sim choose`."""
 
 import os
-import re
 import shlex
-from math import isfinite
-from typing import Any, ClassVar
 
 import click
 
@@ -12,26 +9,9 @@ from tornpage.cli import options
 from tornpage.cli.document import emit, refuse
 from tornpage.outcomes.simulation_points import DEVICE_MODES
 
-__all__ = ["Span", "choose_command"]
+__all__ = ["choose_command"]
 
 CHECK_SECONDS = 5.0
-
-
-class Span(click.ParamType[float]):
-    """A time with its unit: 10ms, 500us, 1.5s; the value is in ns."""
-
-    name = "time"
-    _UNITS: ClassVar = {"us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-    _FORM = re.compile(r"([0-9]*\.?[0-9]+)\s*(us|µs|ms|s)")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the nanoseconds. Fails without a unit, and for anything else."""
-        if isinstance(value, float):
-            return value
-        found = self._FORM.fullmatch(str(value).strip())
-        if found is None or not isfinite(float(found[1])):
-            self.fail(f"{value!r} is no time with a unit; write it like 10ms, 500us or 1.5s", param, ctx)
-        return float(found[1]) * self._UNITS[found[2]]
 
 
 @click.command("choose")
@@ -49,9 +29,12 @@ class Span(click.ParamType[float]):
     help="Bytes of a message's body.",
 )
 @click.option(
-    "--max-loss", type=Span(), required=True, help="Longest age of an acknowledged message that a crash takes: 10ms."
+    "--max-loss",
+    type=options.Span(),
+    required=True,
+    help="Longest age of an acknowledged message that a crash takes: 10ms.",
 )
-@click.option("--max-p99", type=Span(), required=True, help="Limit of the put latency's 99th percentile: 2ms.")
+@click.option("--max-p99", type=options.Span(), required=True, help="Limit of the put latency's 99th percentile: 2ms.")
 @click.option(
     "--crash",
     type=click.Choice(["power", "kill"]),
