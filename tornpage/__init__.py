@@ -6,8 +6,8 @@ the store. Helpers for tests of your store are in `tornpage.testing`.
 
 import importlib
 import warnings
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as in `typing`, whose import takes longer than that of this module
 if TYPE_CHECKING:
     from tornpage.front import MessageStore
     from tornpage.impl.config.message_store_config import (
