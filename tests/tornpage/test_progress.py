@@ -94,8 +94,18 @@ def test_nothing_is_said_where_no_terminal_is(capsys: pytest.CaptureFixture[str]
         read(1, 2)
         sent(1, "")
         tasks("x", 1, 2, True)
-        step_lines("a", [1.0])("x")
     assert capsys.readouterr() == ("", "")
+
+
+def test_steps_are_told_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of minutes said nothing in a log of CI."""
+    tell = step_lines("proving", [2.0, 40.0])
+    tell("kills")
+    tell("check")
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "proving: 0 of 2 steps, 42 s left  kills"
+    assert second.startswith("proving: 1 of 2 steps, ")
+    assert second.endswith(" left  check")
 
 
 def on_a_terminal(program: str, **environment: str) -> str:

@@ -42,7 +42,7 @@ _COMMANDS = {
     "judge": "recover a copy of a crash image and rule on each guarantee",
     "peer": "install other implementations that open the same crash images",
     "promote": "keep a failing case as a regression test",
-    "prove": "run every kind of check once, briefly (about 5 min), and write a report",
+    "prove": "run every kind of check once, briefly (about a minute), and write a report",
     "replay": "repeat one failure, or judge all saved failures again",
     "report": "build the page of a run directory",
     "serve": "run a store as a master or a slave until a signal",

@@ -1,7 +1,7 @@
 """Show the progress of long commands: a bar on standard error with count, rate, time left.
 
 The bar has no thread, since commands fork. It is drawn when the work reports progress. Without a terminal there are
-lines for very long steps only.
+lines for the steps of `prove` and for very long steps only.
 """
 
 import sys
@@ -179,10 +179,9 @@ def trials_progress(what: str) -> Iterator[Callable[["TrialsProgress"], None]]:
 def step_lines(what: str, usual_s: Sequence[float]) -> Callable[[str], None]:
     """Return a function to call with the name of the next step; steps have their own bars.
 
-    The time left follows from the usual seconds of the steps, and from the measured time of the earlier ones.
+    It prints a line at each step, also without a terminal. The time left follows from the usual seconds of the steps,
+    and from the measured time of the earlier ones.
     """
-    if not sys.stderr.isatty():
-        return lambda name: None
     started, done = monotonic(), 0
 
     def line(name: str) -> None:
