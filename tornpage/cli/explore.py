@@ -186,6 +186,7 @@ _file_bytes_option = click.option(
     default=None,
     help="Size of a log file (16384).",
 )
+@click.option("--verbose", is_flag=True, help="Also print the times, and the counts of all faults, rules and judges.")
 @options.peer_run_options
 @options.disk_option
 @options.bug_option

@@ -60,6 +60,7 @@ class Request:
     failures: int | None = None
     start: "Start" = "open"
     states_per_shard: int | None = None
+    verbose: bool = False
     peer: str | None = None
     every: int | None = None
     nodes: int = 2
@@ -108,7 +109,7 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
     total, unit = request.progress_total
     with choose_tracker("auto") as tracker, states_progress("exploring", total=total, unit=unit) as show:
         result = run_campaign(plan, tracker=tracker, progress=show, making_small=shrinking_lines())
-    return campaign_outcome(result, plan, out=request.out, command=again)
+    return campaign_outcome(result, plan, out=request.out, command=again, verbose=request.verbose)
 
 
 def explore_crashes_with_peer(request: Request) -> tuple[Outcome, str]:
@@ -148,15 +149,15 @@ def explore_crashes_with_peer(request: Request) -> tuple[Outcome, str]:
 
 def explore_target(request: Request) -> tuple[Outcome, str]:
     """Run a crash campaign on a foreign store; return its outcome and its text."""
+    assert request.target is not None
+    settings = usable_settings(
+        request.target, bug=request.bug, disk=request.disk, answer_seconds=request.answer_seconds
+    )
     from tornpage.properties.contract import HarnessError
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explore.foreign.campaign import FAILURES_MAX, TargetPlan, run_target_campaign
     from tornpage.render.explorations import target_command, target_outcome
 
-    assert request.target is not None
-    settings = usable_settings(
-        request.target, bug=request.bug, disk=request.disk, answer_seconds=request.answer_seconds
-    )
     plan = TargetPlan(
         settings, request.seed, request.states, request.time_limit_s, request.failures or FAILURES_MAX, request.start
     )

@@ -17,6 +17,7 @@ from tornpage.properties.explore.crashes.rows import Row, is_complete
 from tornpage.properties.explore.crashes.shards import Shard
 from tornpage.properties.findings import Finding
 from tornpage.render.counterexample import failure_text, saved_finding
+from tornpage.reports.activation_names import shown_name, shown_names
 
 if TYPE_CHECKING:
     from tornpage.pipeline.campaign.aggregates import Counted
@@ -25,6 +26,8 @@ __all__ = ["campaign_outcome", "command_of", "shards_outcome"]
 
 _STAGES_MAX = 40
 """Most shards in the table of times."""
+_NAMED_MAX = 6
+"""Most faults, rules and judges that a line names."""
 
 
 def command_of(plan: Plan) -> str:
@@ -43,10 +46,13 @@ def command_of(plan: Plan) -> str:
     return " ".join(["tornpage explore crashes", *filter(None, parts)])
 
 
-def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, command: str) -> tuple[Outcome, str]:
+def campaign_outcome(
+    result: CrashResult, plan: Plan, *, out: str | None, command: str, verbose: bool = False
+) -> tuple[Outcome, str]:
     """Return outcome and text of a campaign; write case files to `out` if given.
 
-    Captions name `command` for repeating the run. The first failure is the first of the findings.
+    Captions name `command` for repeating the run. The first failure is the first of the findings. A `verbose` text has
+    the times and the table of faults, rules and judges.
     """
     tally = result.tally
     figures: dict[str, float | int] = {
@@ -93,7 +99,7 @@ def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, comman
         interrupted=result.interrupted,
         tables=_tables(result, caption),
     )
-    return outcome, _text(result)
+    return outcome, _text(result, verbose=verbose)
 
 
 def _doubts(result: CrashResult) -> list[Finding]:
@@ -136,14 +142,15 @@ def _page_map(found: Found[Failure]) -> list[dict[str, Any]]:
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
-def _text(result: CrashResult) -> str:
-    """Return the campaign as text: failures or activation, then doubts and the verdict."""
-    lines = _failure_lines(result) if result.found else _numbers(result)
-    lines += ["", *(f"the harness failed: {sentence}" for sentence in result.faults)]
+def _text(result: CrashResult, *, verbose: bool) -> str:
+    """Return the campaign as text: failures or counts, then doubts and the verdict."""
+    lines = [*_failure_lines(result), ""] if result.found else _numbers(result, verbose=verbose)
+    lines += [f"the harness failed: {sentence}" for sentence in result.faults]
     if not result.found:
         lines += _gates(result)
     cut = " (partial: stopped by a time limit or an interrupt)" if result.is_cut else ""
-    lines.append(f"result hash: {result.result_hash}{cut}")
+    hashed = f"result hash: {result.result_hash}{cut}"
+    lines = [*lines, hashed] if result.found else [*lines[:-1], f"{lines[-1]}; {hashed}"]
     return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
 
 
@@ -160,37 +167,66 @@ def _failure_lines(result: CrashResult) -> list[str]:
     return [*lines, "", f"{result.tally.all_states:,} crash states, {broken_histories} broken runs"]
 
 
-def _numbers(result: CrashResult) -> list[str]:
+def _numbers(result: CrashResult, *, verbose: bool) -> list[str]:
     tally = result.tally
+    if not verbose:
+        return [*_counts(result), _activation_line(tally)]
     stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in sorted(tally.seconds.items()))
     return [
-        f"{tally.states:,} crash states counted ({tally.all_states:,} in all) from {tally.histories:,} runs in "
-        f"{result.shards:,} shards, {result.seconds:.1f} s: {tally.states / max(result.seconds, 1e-9):,.0f} states/s",
-        f"{len(tally.images):,} distinct images, {len(tally.recovered):,} distinct recovered logs, "
-        f"{result.repeated} runs repeated with equal results, {tally.proven_legal:,} images proved legal",
+        *_counts(result),
         f"time: {stages}",
         f"{tally.work['recoveries']:,} stores opened ({tally.work['recoveries'] / max(result.seconds, 1e-9):,.0f}/s), "
         f"{tally.work['viewed']:,} of them with the result of an earlier one; "
         f"{tally.work['known']:,} states judged from the cache",
         "",
         *_activation(tally),
+        "",
     ]
 
 
+def _counts(result: CrashResult) -> list[str]:
+    tally = result.tally
+    return [
+        f"{tally.states:,} crash states counted ({tally.all_states:,} in all) from {tally.histories:,} runs in "
+        f"{result.shards:,} shards, {result.seconds:.1f} s: {tally.states / max(result.seconds, 1e-9):,.0f} states/s",
+        f"{len(tally.images):,} distinct images, {len(tally.recovered):,} distinct recovered logs, "
+        f"{result.repeated} runs repeated with equal results, {tally.proven_legal:,} images proved legal",
+    ]
+
+
+def _activation_line(tally: Tally) -> str:
+    """Return how many faults, rules and judges had an effect, and the names of the others."""
+    idle = [name for name in sorted(tally.enabled) if not tally.effective[name]]
+    without = f"; without effect: {_some(idle)}" if idle else ""
+    count = len(tally.enabled)
+    return f"{count - len(idle)} of {count} faults, rules and judges had an effect{without} (--verbose lists all)"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return names in words; of many only the first, and the number of the others."""
+    more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+    return ", ".join(shown_names(names[:_NAMED_MAX])) + more
+
+
 def _activation(tally: Tally) -> list[str]:
-    lines = [f"{'fault, rule or judge':<44}{'enabled':>10}{'hit':>10}{'effective':>10}"]
-    for name in sorted(tally.enabled):
-        lines.append(f"{name:<44}{tally.enabled[name]:>10,}{tally.hit[name]:>10,}{tally.effective[name]:>10,}")
+    lines = [f"{'fault, rule or judge':<48}{'enabled':>10}{'hit':>10}{'effective':>10}"]
+    for name in sorted(tally.enabled, key=shown_name):
+        counts = f"{tally.enabled[name]:>10,}{tally.hit[name]:>10,}{tally.effective[name]:>10,}"
+        lines.append(f"{shown_name(name):<48}{counts}")
     return lines
 
 
 def _gates(result: CrashResult) -> list[str]:
-    lines = [f"vacuous: {', '.join(result.silent)} never hit; explore longer"] if result.silent else []
+    silent, names = len(result.silent), _some(result.silent)
+    plural = "" if silent == 1 else "s"
+    lines = [f"vacuous: {silent} required name{plural} never hit: {names}; explore longer"] if silent else []
     if result.without_canary:
         shards = ", ".join(map(str, result.without_canary))
         lines.append(f"canary: no planted bug was caught in shard {shards}")
-    else:
+    elif result.canary:
         lines.append(f"canary: {result.canary} caught in each shard")
+    else:
+        lines.append("canary: not tried")
     return lines
 
 
@@ -269,7 +305,7 @@ def _shard_findings(
 
 
 def _never_fired(names: Iterable[str]) -> list[Finding]:
-    return [Finding("never-fired", "vacuous", f"{name} was never hit") for name in names]
+    return [Finding("never-fired", "vacuous", f"{shown_name(name)}: never hit", {"name": name}) for name in names]
 
 
 def _without_canary(shards: Iterable[int]) -> list[Finding]:
