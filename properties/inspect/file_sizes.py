@@ -20,7 +20,7 @@ _REBUILD = (
     "close the store cleanly and move the whole consumequeue directory away: all queues are built again from the log "
     "(RocketMQ 4.9.3 never builds a single one)"
 )
-_NEW_INDEX = "move the directory index away: our store builds it again from the log"
+_NEW_INDEX = "move the directory index away: tornpage rebuilds it from the log when it opens the store"
 
 
 def usual_size(sizes: Iterable[int]) -> int:
