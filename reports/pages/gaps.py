@@ -196,13 +196,17 @@ def _mutant_gaps(run: Run) -> list[str]:
     counts = dict(found.survivors)
     gaps = []
     if counts.get("difference not judged"):
-        gaps.append(f"{counts['difference not judged']} mutants change crash states, and no judge objects.")
+        gaps.append(f"No judge objects to {_mutants(counts['difference not judged'])} with other crash states.")
     if counts.get("not reached"):
-        gaps.append(f"{counts['not reached']} mutants change code that no trial runs.")
+        gaps.append(f"No trial runs the changed code of {_mutants(counts['not reached'])}.")
     if found.weakest:
         gaps.append(f"The lowest kill rates by package: {listed(list(found.weakest))}.")
     missing = found.mutants - found.all.total
-    return gaps + ([f"{missing} mutants have no result yet."] if missing else [])
+    return gaps + ([f"There is no result yet of {_mutants(missing)}."] if missing else [])
+
+
+def _mutants(count: int) -> str:
+    return "1 mutant" if count == 1 else f"{count} mutants"
 
 
 def _some(names: Sequence[str], section: str) -> str:

@@ -56,8 +56,8 @@ def test_the_page_names_what_the_tester_is_blind_to(make_run: MakeRun) -> None:
     run = read_run(make_run(record={"command": "bugs mutate"}, without=OTHERS, mutants={"rows": rows}))
     assert headline_of(run).word == "30 % of the mutants killed"
     assert gaps_of(run) == [
-        "1 mutants change crash states, and no judge objects.",
-        "6 mutants change code that no trial runs.",
+        "No judge objects to 1 mutant with other crash states.",
+        "No trial runs the changed code of 6 mutants.",
         "The lowest kill rates by package: log (33 %).",
     ]
     page = render(run)
