@@ -1,6 +1,12 @@
-"""Draw single operations of the standard workload: their numbers and words."""
+"""Draw single operations of the standard workload: their numbers and words.
+
+`Words` has what a run draws from. The standard ones are those of the strategy `random`. A row of a covering array
+(explore/crashes/factors.py) chooses others.
+"""
 
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tornpage.model.operations import (
     Clean,
@@ -15,10 +21,14 @@ from tornpage.model.operations import (
     PutBatch,
     QueryKey,
     QueryOffsets,
+    ServiceName,
 )
 
 __all__ = [
+    "PROPERTIES",
     "TOPICS",
+    "WORDS",
+    "Words",
     "draw_batch",
     "draw_clean_for_room",
     "draw_clean_on_request",
@@ -33,7 +43,7 @@ __all__ = [
     "draw_query_offsets",
 ]
 
-_PROPERTIES = (
+PROPERTIES = (
     "",
     "KEYS\x01k1 k2\x02TAGS\x01TagA",
     "TAGS\x01TagB",
@@ -49,6 +59,28 @@ _PROPERTIES = (
 TOPICS = ("TopicA", "TopicB", "%RETRY%group")
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the operations of a run are drawn from.
+
+    A put goes to one of `topics` and one of `queues` queues, with `body_bytes` bytes and one of the `properties`. A
+    member of a batch has one of the first three properties. A pull asks for one of `pulls` messages. A step of one of
+    the `services` comes after one of `pauses_ms`. An element that is listed twice is twice as likely.
+    """
+
+    services: Sequence[ServiceName] = ("group-commit",)
+    topics: tuple[str, ...] = TOPICS
+    queues: int = 2
+    body_bytes: tuple[int, ...] = (40, 400, 900, 900, 900, 1400, 1900)
+    properties: tuple[str, ...] = PROPERTIES
+    pulls: tuple[int, ...] = (32, 3, 1)
+    pauses_ms: tuple[int, ...] = (0, 200, 500, 1_000, 10_000)
+
+
+WORDS = Words()
+"""Those of the standard workload."""
+
+
 def draw_clean_for_room(rng: random.Random) -> Clean:
     """Draw a clean-up of a disk that is too full."""
     return Clean(percent=rng.choice((88, 95)))
@@ -59,9 +91,9 @@ def draw_clean_on_request(rng: random.Random) -> Clean:
     return Clean(after_hours=rng.choice((0, 1, 73)), manual=True, percent=10)
 
 
-def draw_delete_topics(rng: random.Random) -> DeleteTopics:
+def draw_delete_topics(rng: random.Random, words: Words = WORDS) -> DeleteTopics:
     """Draw which topics are still in use; the others are deleted."""
-    return DeleteTopics(in_use=tuple(topic for topic in TOPICS if rng.random() < 0.6))
+    return DeleteTopics(in_use=tuple(topic for topic in words.topics if rng.random() < 0.6))
 
 
 def draw_hold_buffer(rng: random.Random) -> HoldBuffer:
@@ -90,12 +122,12 @@ def draw_get(rng: random.Random) -> Get:
     return Get(record=rng.randrange(64), shift=rng.choice((0, 0, 1, -1, 88, 104, 112, 180)))
 
 
-def draw_get_message(rng: random.Random) -> GetMessage:
+def draw_get_message(rng: random.Random, words: Words = WORDS) -> GetMessage:
     """Draw a pull."""
     return GetMessage(
         queue=rng.randrange(-1, 8),
         shift=rng.choice((0, 0, 1, 5, -1, 30)),
-        max_msg_nums=rng.choice((32, 3, 1)),
+        max_msg_nums=rng.choice(words.pulls),
         tags=rng.choice(("", "", "TagA", "TagA||TagB")),
     )
 
@@ -115,20 +147,20 @@ def draw_offset_by_time(rng: random.Random) -> OffsetByTime:
     return OffsetByTime(queue=rng.randrange(-1, 8), record=rng.randrange(20), shift_ms=rng.choice((0, 1, -1)))
 
 
-def draw_put(rng: random.Random) -> Put:
-    """Draw a put of 40 to 1,900 body bytes.
+def draw_put(rng: random.Random, words: Words = WORDS) -> Put:
+    """Draw a put, in the standard workload of 40 to 1,900 body bytes.
 
     A few have whole records as bodies, properties, transactions or IPv6 hosts, are delayed, go to light queues, or wait
     for their answer.
     """
     rare = rng.random()
     return Put(
-        topic=rng.choice(TOPICS),
-        queue_id=rng.randrange(2),
-        body_bytes=rng.choice((40, 400, 900, 900, 900, 1400, 1900)),
+        topic=rng.choice(words.topics),
+        queue_id=rng.randrange(words.queues),
+        body_bytes=rng.choice(words.body_bytes),
         fill=rng.randrange(1 << 16),
         body_kind="record" if rare < 0.1 else "zeros" if rare < 0.15 else "random",
-        properties=rng.choice(_PROPERTIES),
+        properties=rng.choice(words.properties),
         sys_flag=0x04 if rare > 0.95 else 0x0C if rare > 0.9 else 0,
         born_v6=0.8 < rare < 0.85,
         store_v6=0.83 < rare < 0.88,
@@ -136,19 +168,19 @@ def draw_put(rng: random.Random) -> Put:
     )
 
 
-def draw_batch(rng: random.Random) -> PutBatch:
+def draw_batch(rng: random.Random, words: Words = WORDS) -> PutBatch:
     """Draw a batch of two to four messages; a few wait for their answer."""
     members = tuple(
         Member(
             body_bytes=rng.choice((400, 900, 1400)),
             fill=rng.randrange(1 << 16),
-            properties=rng.choice(_PROPERTIES[:3]),
+            properties=rng.choice(words.properties[:3]),
         )
         for _ in range(rng.randrange(2, 5))
     )
     return PutBatch(
-        topic=rng.choice(TOPICS),
-        queue_id=rng.randrange(2),
+        topic=rng.choice(words.topics),
+        queue_id=rng.randrange(words.queues),
         members=members,
         properties=rng.choice(("", "WAIT\x01true\x02CLUSTER\x01C")),
         later=rng.random() < 0.1,

@@ -24,6 +24,7 @@ from tornpage.model.operations import (
 )
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.drawing import (
+    Words,
     draw_batch,
     draw_clean_for_room,
     draw_clean_on_request,
@@ -64,23 +65,23 @@ class Rule:
 
     name: str
     weight: int
-    draw: Callable[[random.Random, Sequence[ServiceName]], Operation]
+    draw: Callable[[random.Random, Words], Operation]
     needs: ServiceName | None = None
 
 
-def _drawn(draw: Callable[[random.Random], Operation]) -> Callable[[random.Random, Sequence[ServiceName]], Operation]:
-    return lambda rng, services: draw(rng)
+def _drawn(draw: Callable[[random.Random], Operation]) -> Callable[[random.Random, Words], Operation]:
+    return lambda rng, words: draw(rng)
 
 
-def _always(operation: Operation) -> Callable[[random.Random, Sequence[ServiceName]], Operation]:
-    return lambda rng, services: operation
+def _always(operation: Operation) -> Callable[[random.Random, Words], Operation]:
+    return lambda rng, words: operation
 
 
-def _draw_step(rng: random.Random, services: Sequence[ServiceName]) -> Operation:
-    return Step(service=rng.choice(services), after_ms=rng.choice((0, 200, 500, 1_000, 10_000)))
+def _draw_step(rng: random.Random, words: Words) -> Operation:
+    return Step(service=rng.choice(words.services), after_ms=rng.choice(words.pauses_ms))
 
 
-def _draw_delivery(rng: random.Random, services: Sequence[ServiceName]) -> Operation:
+def _draw_delivery(rng: random.Random, words: Words) -> Operation:
     return Step(service="schedule", after_ms=rng.choice((1_000, 3_000, 3_000)))
 
 
@@ -88,14 +89,14 @@ TABLE: tuple[tuple[Rule, ...], ...] = (
     (
         Rule("clean_for_room", 6, _drawn(draw_clean_for_room)),
         Rule("clean_on_request", 4, _drawn(draw_clean_on_request)),
-        Rule("delete_topics", 5, _drawn(draw_delete_topics)),
+        Rule("delete_topics", 5, draw_delete_topics),
         Rule("hold_buffer", 3, _drawn(draw_hold_buffer)),
         Rule("release_buffer", 2, _always(ReleaseBuffer())),
     ),
     (Rule("flush", 30, _always(Flush())),),
     (Rule("get", 40, _drawn(draw_get)),),
     (
-        Rule("get_message", 15, _drawn(draw_get_message)),
+        Rule("get_message", 15, draw_get_message),
         Rule("query_key", 9, _drawn(draw_query_key)),
         Rule("offset_by_time", 6, _drawn(draw_offset_by_time)),
     ),
@@ -111,8 +112,8 @@ TABLE: tuple[tuple[Rule, ...], ...] = (
         Rule("commit_offset", 18, _drawn(draw_commit_offset)),
         Rule("query_offsets", 3, _drawn(draw_query_offsets)),
     ),
-    (Rule("put_batch", 50, _drawn(draw_batch)),),
-    (Rule("put", 630, _drawn(draw_put)),),
+    (Rule("put_batch", 50, draw_batch),),
+    (Rule("put", 630, draw_put),),
 )
 """Rules in groups; a group is drawn first. A group that a store cannot draw leaves its share to the next one."""
 
@@ -168,7 +169,7 @@ def draw_operation(
     weights: Mapping[str, int] = UNDELETED,
 ) -> Operation:
     """Draw the next operation of a store with these services, open or closed."""
-    return Open() if closed else draw_rule(rng, services=services, weights=weights).draw(rng, services)
+    return Open() if closed else draw_rule(rng, services=services, weights=weights).draw(rng, Words(services=services))
 
 
 def draw_rule(rng: random.Random, *, services: Sequence[ServiceName], weights: Mapping[str, int]) -> Rule:

@@ -42,6 +42,7 @@ from tornpage.properties.explore.crashes.scheduling import (
 )
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, Settings
+from tornpage.properties.program.drawing import Words
 from tornpage.properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
 
 __all__ = ["explore_seed"]
@@ -222,7 +223,7 @@ class _Run:
     def _draw(self, rule: Rule) -> None:
         """Draw an operation by a rule and carry it out."""
         services = [name for name in self._trial.services if name in self._mix.services]
-        operation = rule.draw(self._rng, services or self._trial.services)
+        operation = rule.draw(self._rng, Words(services=services or self._trial.services))
         self._rules.carry_out(rule, operation, self._carry_out)
 
     def _possible_rules(self) -> list[Rule]:
