@@ -21,6 +21,7 @@ HISTORY_COLUMNS: dict[str, str] = {
     "seed": "string",
     "verdict": "string",
     "mix": "string",
+    "levels": "string",
     "states": "bigint",
     "all_states": "bigint",
     "images": "bigint",

@@ -62,7 +62,8 @@ class Tally:
     examined, because another one with the same result had been judged. `evaluations` counts the evaluations of each
     judge.
 
-    `discovery` holds (all states, distinct images, distinct recovered logs) every 256 states.
+    `discovery` holds (all states, distinct images, distinct recovered logs) every 256 states. `levels` has the levels
+    that each ended run had, as text (explore/crashes/factors.py).
     """
 
     states: int = 0
@@ -75,6 +76,7 @@ class Tally:
     hit: Counter[str] = field(default_factory=Counter)
     effective: Counter[str] = field(default_factory=Counter)
     discovery: list[tuple[int, int, int]] = field(default_factory=list)
+    levels: list[str] = field(default_factory=list)
     evaluations: Counter[str] = field(default_factory=Counter)
     work: Counter[str] = field(default_factory=Counter)
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -103,6 +105,7 @@ def merged(tallies: Iterable[Tally]) -> Tally:
             setattr(total, name, getattr(total, name) + getattr(tally, name))
         for counted, more in _counters(total, tally):
             counted.update(more)
+        total.levels += tally.levels
         for stage, seconds in tally.seconds.items():
             total.seconds[stage] += seconds
     return total

@@ -53,6 +53,7 @@ class RecordingFiles(Recording):
     `budget_bytes` is the total that `allocate` may reserve. Requested faults count down: `failing_syncs` of files;
     `failing_writes` to mapped files, which write the first half of the bytes and raise EIO; `failing_allocations`,
     which reserve nothing and raise `allocation_code`. `scripted_usage` replaces the size and free space of the disk.
+    `full_directory` is on another disk, which is nearly full.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class RecordingFiles(Recording):
         self.failing_allocations = 0
         self.allocation_code = errno.EIO
         self.scripted_usage: DiskUsage | None = None
+        self.full_directory = ""
         self._budget_bytes = budget_bytes
 
     # ---- names ---------------------------------------------------------------------------------------------------
@@ -271,6 +273,8 @@ class RecordingFiles(Recording):
         """Return the budget and what is left of it, or the scripted values."""
         if path not in self._names.directories:
             self._names.find(path)
+        if self.full_directory and path.startswith(self.full_directory):
+            return DiskUsage(100 << 20, 3 << 20)
         if self.scripted_usage is not None:
             return self.scripted_usage
         return DiskUsage(self._budget_bytes, self._budget_bytes - self._names.allocated_bytes())

@@ -85,6 +85,7 @@ class Environment:
         self.set_forward_ms = 0
         self.replica: Literal["confirms", "silent", "hangs", "behind", "none"] = "none"
         self.append_fails = False
+        self.most_percent_used = 0
         self.read_in_lock: set[int] = set()
         self.interruption: Callable[[], None] | None = None
         self._in_lock: tuple[int | None, int] | None = None
@@ -232,9 +233,9 @@ class Environment:
             tuple(store.delay_offsets().items()),
         )
 
-    @staticmethod
-    def use_disk(files: RecordingFiles, percent: int) -> None:
+    def use_disk(self, files: RecordingFiles, percent: int) -> None:
         """Set the usage that the disk reports; this does not change what can be allocated."""
+        self.most_percent_used = max(self.most_percent_used, percent)
         free_bytes = _TOTAL_BYTES * (100 - percent) // 100
         files.scripted_usage = DiskUsage(_TOTAL_BYTES, free_bytes)
 

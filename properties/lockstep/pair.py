@@ -35,7 +35,7 @@ from tornpage.properties.lockstep.environment import taking_delays_as_java
 from tornpage.properties.lockstep.memory import Memory
 from tornpage.properties.program.bit_maps import filters_of
 from tornpage.properties.program.case import Settings
-from tornpage.properties.program.log_places import ROOT, file_at, log_files
+from tornpage.properties.program.log_places import ROOT, file_at, log_directories, log_files
 from tornpage.properties.program.translation import layout_of, store_config
 
 __all__ = ["UNKNOWN_QUEUE", "Clients", "HeldBuffer", "Pair", "Span"]
@@ -186,7 +186,7 @@ class Pair:
     def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FaultRuleDisk:
         """Return a disk with an image, and the journal of the process killed on it."""
         files = FaultRuleDisk(base, tracker=self._tracker, journal=journal, budget_bytes=self._room_bytes)
-        self.environment.use_disk(files, 0)
+        self._use_disks(files)
         return files
 
     def last_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
@@ -199,8 +199,14 @@ class Pair:
         if any(isinstance(entry, PagesDropped) for entry in journal):
             return self.new_disk(base, journal)
         files = LastDisk(base, disk=self.settings.disk, journal=journal, budget_bytes=self._room_bytes)
-        self.environment.use_disk(files, 0)
+        self._use_disks(files)
         return files
+
+    def _use_disks(self, files: RecordingFiles) -> None:
+        """Set the usage of the disks of a store that was just closed or crashed."""
+        self.environment.use_disk(files, 0)
+        if self.settings.second_disk_full:
+            files.full_directory = f"{ROOT}/{log_directories(2)[1]}"
 
     @property
     def _room_bytes(self) -> int:
@@ -250,8 +256,17 @@ class Pair:
         return self.files.peek(here[0], position, size_bytes)
 
     def log_file(self, base: int) -> str:
-        """Return the path that the log file with this begin has to have."""
-        return file_at(base, file_bytes=self.settings.file_bytes, log_paths=self.settings.log_paths)
+        """Return the path that the log file with this begin has to have.
+
+        While the disk of the second directory alone is full, each file is in the first one. Once both were full, a file
+        may be in either.
+        """
+        settings = self.settings
+        if not settings.second_disk_full:
+            return file_at(base, file_bytes=settings.file_bytes, log_paths=settings.log_paths)
+        first, second = (f"{ROOT}/{name}/{base:020d}" for name in log_directories(2))
+        may_be_second = self.environment.most_percent_used > self.layout.disk_forcibly_percent
+        return second if may_be_second and second in self.files.paths() else first
 
     # ---- queues --------------------------------------------------------------------------------------------------
 

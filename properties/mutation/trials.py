@@ -167,7 +167,8 @@ def trace_of_original() -> str:
     tally, digest, number = Tally(), hashlib.sha256(), 0
     with choose_tracker("auto") as tracker:
         while tally.all_states < TRACED_STATES:
-            for failure in explore_seed(f"trace:{number}", Settings(), tracker=tracker, tally=tally, strategy="swarm"):
+            run = explore_seed(f"trace:{number}", Settings(), tracker=tracker, tally=tally, strategy="covering")
+            for failure in run:
                 if failure is not None:
                     digest.update(f"{failure.broken.contract} {failure.broken.sentence}".encode())
                 if tally.all_states >= TRACED_STATES:

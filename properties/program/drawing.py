@@ -6,7 +6,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tornpage.model.operations import (
     Clean,
@@ -65,7 +65,8 @@ class Words:
 
     A put goes to one of `topics` and one of `queues` queues, with `body_bytes` bytes and one of the `properties`. A
     member of a batch has one of the first three properties. A pull asks for one of `pulls` messages. A step of one of
-    the `services` comes after one of `pauses_ms`. An element that is listed twice is twice as likely.
+    the `services` comes after one of `pauses_ms`. An element that is listed twice is twice as likely. With
+    `topics_move` each session has topics of its own, so that the queues of earlier ones expire.
     """
 
     services: Sequence[ServiceName] = ("group-commit",)
@@ -75,6 +76,13 @@ class Words:
     properties: tuple[str, ...] = PROPERTIES
     pulls: tuple[int, ...] = (32, 3, 1)
     pauses_ms: tuple[int, ...] = (0, 200, 500, 1_000, 10_000)
+    topics_move: bool = False
+
+    def in_session(self, number: int) -> "Words":
+        """Return the words of a session, counted from 0."""
+        if not (self.topics_move and number):
+            return self
+        return replace(self, topics=tuple(f"{topic}{number}" for topic in self.topics))
 
 
 WORDS = Words()

@@ -6,24 +6,46 @@ The caller adds the end, a crash or an open.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tornpage.model.operations import AimFault, Clean, Close, CommitOffset, DeleteTopics, Flush, Operation, Put, Step
 
-__all__ = ["draw_fault_rule", "story"]
+__all__ = ["CALLS", "PLACES", "draw_fault_rule", "fault_rule_at", "story"]
 
-_WHERE: dict[str, tuple[str, ...]] = {
-    "sync-error": ("kind=log", "kind=queue", "kind=index", "kind=checkpoint", "kind=progress", "kind=floor"),
-    "sync-lost": ("kind=log", "kind=log", "kind=queue", "kind=index", "kind=checkpoint", "kind=progress"),
-    "short-write": ("kind=checkpoint", "kind=progress", "kind=derived-floor", "kind=log", "op=zero"),
-    "no-space": ("kind=log", "kind=queue", "kind=progress", "kind=derived-floor", "kind=checkpoint", "op=allocate"),
-    "read-error": ("kind=floor", "kind=progress", "kind=queue", "kind=derived-floor", "kind=checkpoint", "kind=index"),
-    "directory-sync-error": ("path=config", "path=commitlog", "path=store", "path=consumequeue/*"),
-    "rename-error": ("kind=progress", "kind=derived-floor", "path=*.bak"),
-    "unlink-error": ("kind=marker", "kind=log", "kind=queue", "kind=progress"),
+_NAMED_DIRECTORIES = ("path=config", "path=commitlog", "path=store", "path=consumequeue/*")
+
+PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "log": dict.fromkeys(("sync-error", "sync-lost", "short-write", "no-space", "unlink-error"), ("kind=log",)),
+    "queue": dict.fromkeys(("sync-error", "sync-lost", "no-space", "read-error", "unlink-error"), ("kind=queue",)),
+    "extension": dict.fromkeys(("sync-error", "sync-lost", "no-space"), ("kind=extension",)),
+    "index": dict.fromkeys(("sync-error", "sync-lost", "read-error"), ("kind=index",)),
+    "checkpoint": dict.fromkeys(
+        ("sync-error", "sync-lost", "short-write", "no-space", "read-error"), ("kind=checkpoint",)
+    ),
+    "progress": dict.fromkeys(
+        ("sync-error", "sync-lost", "short-write", "no-space", "read-error", "rename-error", "unlink-error"),
+        ("kind=progress",),
+    ),
+    "backup": {"rename-error": ("path=*.bak",)},
+    "floor": dict.fromkeys(("sync-error", "read-error"), ("kind=floor",)),
+    "derived-floor": dict.fromkeys(("short-write", "no-space", "read-error", "rename-error"), ("kind=derived-floor",)),
+    "marker": {"unlink-error": ("kind=marker",)},
+    "new_file": {"short-write": ("op=zero",), "no-space": ("op=allocate",)},
+    "directory": {"directory-sync-error": _NAMED_DIRECTORIES},
 }
-"""Where a fault rule may hit; each of these occurs in the program."""
+"""Where a fault rule may hit, by place and effect. Each of these occurs in the program, apart from the extension, which
+few stores have."""
 
+CALLS: Mapping[str, str] = {
+    "first": "nth=1",
+    "second": "nth=2",
+    "every_second": "every=2",
+    "half": "probability=0.5",
+    "all": "",
+}
+"""Which of the calls a fault rule hits. The last one lasts until the next open, over new files too."""
+
+_CALLS_DRAWN = ("", "nth=1", "nth=1", "nth=2", "every=2", "probability=0.5")
 _FAR_MS = 60_000
 
 
@@ -32,21 +54,28 @@ def draw_fault_rule(effect: str, rng: random.Random, *, anywhere: bool = False) 
 
     With `anywhere` it hits the first calls that it can hit.
     """
-    where = "" if anywhere else rng.choice(_WHERE[effect])
-    count = rng.choice(("", "nth=1", "nth=1", "nth=2", "every=2", "probability=0.5"))
-    if where and count:
-        where = f"{where} and {count}"
-    return AimFault(effect, where or "nth=1", seed=rng.randrange(1 << 16))
+    places = [text for name, effects in PLACES.items() if name != "extension" for text in effects.get(effect, ())]
+    where, count = rng.choice(places), rng.choice(_CALLS_DRAWN)
+    return AimFault(effect, "nth=1" if anywhere else _both(where, count), seed=rng.randrange(1 << 16))
 
 
-def story(effect: str, rng: random.Random, *, anywhere: bool) -> Iterator[Operation]:
-    """Yield the operations of a program.
+def fault_rule_at(effect: str, place: str, calls: str, rng: random.Random) -> AimFault:
+    """Return the fault rule of a place and of some of its calls, by their names in `PLACES` and `CALLS`."""
+    return AimFault(effect, _both(rng.choice(PLACES[place][effect]), CALLS[calls]), seed=rng.randrange(1 << 16))
 
-    With `anywhere` the rule hits the first possible call, and no operation is left out.
+
+def _both(where: str, count: str) -> str:
+    return f"{where} and {count}" if count else where
+
+
+def story(rule: AimFault, rng: random.Random, *, whole: bool) -> Iterator[Operation]:
+    """Yield the operations of a program with a fault rule.
+
+    Some are left out, unless it is the `whole` program.
     """
     yield Put(body_bytes=rng.choice((100, 900)), properties="KEYS\x01k1")
     yield CommitOffset(queue=rng.randrange(8))
-    yield draw_fault_rule(effect, rng, anywhere=anywhere)
+    yield rule
     for operation in (
         Put(body_bytes=rng.choice((100, 2_000))),
         Put(topic="TopicC", queue_id=rng.randrange(4), properties="KEYS\x01k2\x02WAIT\x01false"),
@@ -62,7 +91,7 @@ def story(effect: str, rng: random.Random, *, anywhere: bool) -> Iterator[Operat
         Step("allocate"),
         Clean(after_hours=73, manual=True),
     ):
-        if anywhere or rng.random() < 0.75:
+        if whole or rng.random() < 0.75:
             yield operation
-    if anywhere or rng.random() < 0.4:
+    if whole or rng.random() < 0.4:
         yield Close()

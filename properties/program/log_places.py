@@ -1,7 +1,7 @@
 """The places of log files in a run: one directory, or two in turn.
 
 This states again, without the store's code, where RocketMQ puts a file: the file number modulo the number of
-directories, in the order of their text. The disk of a run is full for both of them or for none.
+directories, in the order of their text. Directories on a full disk are left out, unless all are full.
 """
 
 from collections.abc import Iterable

@@ -215,7 +215,7 @@ class Clusters:
 
 STRATEGIES: dict[str, Strategy] = {
     "random": RandomRuns(),
-    "swarm": RandomRuns(mix="swarm"),
+    "covering": RandomRuns(mix="covering"),
     "exhaustive": Exhaustive(),
     "machine": Machines(turn_examples=_SHORT_TURN),
     "interleavings": Interleaved(),

@@ -32,7 +32,6 @@ from tornpage.properties.explore.crashes.rows import Row, result_hash, rows_of
 from tornpage.properties.explore.crashes.scheduling import Strategy, silent
 from tornpage.properties.explore.crashes.shards import (
     FAILURES_MAX,
-    FIRST_STATES,
     SHARD_STATES,
     SeedRun,
     Shard,
@@ -69,7 +68,6 @@ class Plan:
         The last one has the rest of `states`. The iterator is endless if only time ends the campaign.
         """
         many = self.states if self.states is not None else self.shard_states * 10**9
-        first_states = None if self.seconds is None else FIRST_STATES
         for number, start in enumerate(range(0, many, self.shard_states)):
             states = min(self.shard_states, many - start)
             yield Shard(
@@ -80,7 +78,6 @@ class Plan:
                 self.strategy,
                 self.failures_max,
                 self.fault_rules,
-                first_states,
             )
 
 

@@ -89,6 +89,8 @@ DISCOVERY_EVERY = 256
 AGAIN_SHARE = 0.1
 _UNCOUNTED_SHARE = 0.1
 """Share of the events without counted states at which the power is lost all the same."""
+_AT_REST_SHARE = 0.2
+"""Share of the operations that are crashed after their answer, at least."""
 _SMALL = ("checkpoint", "config/deletedTopics", "config/durableFloor", "config/derivedFloor")
 _LEADING = (*LOG_PATHS, *(f"{ROOT}/{name}" for name in _SMALL))
 """The files that decide a recovery. Where disks differ only in other files, recovery does the same."""
@@ -130,12 +132,15 @@ class CrashStates:
         self._verified: set[Hashable] = set()
         self._known = VerdictCache(random.Random(rng.random()), tally.work, tally.evaluations)
 
-    def everywhere(self, *, share: float | None = None) -> Iterator[Failure | None]:
-        """Crash at every event of the session; yield None after each state.
+    def everywhere(self, *, states_max: int = 1 << 62, share: float | None = None) -> Iterator[Failure | None]:
+        """Crash at every event of the session, or at drawn ones; yield None after each state.
 
-        Raises StateBroken if one fails. With a `share` of events no state is counted, whatever the log holds.
+        So many events are drawn that about `states_max` states count. Raises StateBroken if one fails. With a `share`
+        of events no state is counted, whatever the log holds.
         """
         trial = self._trial
+        counted_share, other_share = self._shares(states_max)
+        chosen = random.Random(self._rng.random())
         state = DiskState(trial.files.base, disk=self._settings.disk)
         applied = 0
         for number, span in enumerate(trial.spans):
@@ -145,12 +150,21 @@ class CrashStates:
                 position = trial.files.events[event]
                 state.apply_all(trial.files.journal[applied:position])
                 applied = position
-                if counted or self._rng.random() < (_UNCOUNTED_SHARE if share is None else share):
+                if chosen.random() < (counted_share if counted else other_share if share is None else share):
                     place = CrashPoint(state, number, span, event, position)
                     for _ in range(STATES_PER_EVENT):
                         yield self._crash(place, counted=counted)
-            if counted:
+            if counted and chosen.random() < max(counted_share, _AT_REST_SHARE):
                 yield self._crash(CrashPoint(state, number, span, span.last, applied), counted=counted)
+
+    def _shares(self, states_max: int) -> tuple[float, float]:
+        """Return the shares of events at which crash states are drawn: where they count, and elsewhere."""
+        events = [0, 0]
+        for span in self._trial.spans:
+            is_counted = counts(span.after, file_bytes=self._settings.file_bytes)
+            events[is_counted] += span.last - span.first
+        most = states_max / STATES_PER_EVENT
+        return min(1.0, most / max(1, events[True])), min(_UNCOUNTED_SHARE, most / 2 / max(1, events[False]))
 
     def _crash(self, place: CrashPoint, *, counted: bool) -> Failure | None:
         trial, tally, span, back = self._trial, self._tally, place.span, place.back

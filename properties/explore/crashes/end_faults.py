@@ -6,6 +6,7 @@ never hit is vacuous.
 
 import random
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
@@ -37,15 +38,16 @@ from tornpage.properties.disk.sampling import draw
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.program.case import Disk
 from tornpage.properties.program.fault_effects import EFFECTS
-from tornpage.properties.program.fault_stories import story
+from tornpage.properties.program.fault_stories import draw_fault_rule, story
 
-__all__ = ["EndFaults", "count_fault_rules", "end_fault_classes"]
+__all__ = ["ANY_END", "EndChoices", "EndFaults", "count_fault_rules", "end_fault_classes"]
 
 DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
 HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
 HARMED: tuple[DerivedFile, ...] = get_args(DerivedFile)
 PROGRESS_HARMS: tuple[ProgressHarm, ...] = get_args(ProgressHarm)
-_BESIDE: tuple[Literal["", "queue", "index"], ...] = ("", "", "queue", "index")
+Beside = Literal["", "queue", "index"]
+_BESIDE: tuple[Beside, ...] = ("", "", "queue", "index")
 """The file corrupted together with the log. If there is none, everything that verifies must be served."""
 _DELAY_HARMS: tuple[Literal["lost", "garbage"], ...] = ("lost", "garbage")
 _AIMED = {name: f"aimed_{name.replace('-', '_')}" for name in EFFECTS}
@@ -80,6 +82,23 @@ def count_fault_rules(
                 counter[name] += more
 
 
+@dataclass(frozen=True, slots=True)
+class EndChoices:
+    """What the faults at the end of a run choose instead of drawing it.
+
+    `fault_rule` is the I/O fault rule of its effect, `file` the derived file that is corrupted if the store has one,
+    `beside` the file that is corrupted together with the log. A field that is None is drawn.
+    """
+
+    fault_rule: AimFault | None = None
+    file: DerivedFile | None = None
+    beside: Beside | None = None
+
+
+ANY_END = EndChoices()
+"""Everything is drawn."""
+
+
 class EndFaults:
     """Inject one fault of each class that is `wanted`, in turn.
 
@@ -94,12 +113,14 @@ class EndFaults:
         rng: random.Random,
         tally: Tally,
         wanted: Callable[[str], bool] = lambda name: True,
+        choices: EndChoices = ANY_END,
     ) -> None:
         self._trial = trial
         self._carry_out = carry_out
         self._rng = rng
         self._tally = tally
         self._wanted = wanted
+        self._choices = choices
 
     def everything(self) -> Iterator[None]:
         """Inject all of them; yield after each. Raises GuaranteeBroken."""
@@ -114,7 +135,7 @@ class EndFaults:
         Raises GuaranteeBroken.
         """
         for name, harm in self._fault_functions():
-            if name in names and self._wanted(name):
+            if name in names:
                 self._opened()
                 room = self._trial.settings.file_bytes // 3
                 puts = [Put(body_bytes=room, fill=number) for number in range(5)]
@@ -156,10 +177,15 @@ class EndFaults:
 
     def _fail_calls(self, effect: str) -> None:
         """Make drawn calls fail, or any call if the drawn ones do not occur."""
+        chosen = self._choices.fault_rule
         for number in range(_TRIES):
             before = dict(self._trial.coverage)
             self._opened()
-            for operation in story(effect, random.Random(self._rng.random()), anywhere=number == _TRIES - 1):
+            rng, is_last = random.Random(self._rng.random()), number == _TRIES - 1
+            rule = draw_fault_rule(effect, rng, anywhere=is_last)
+            if chosen is not None and chosen.effect == effect and not is_last:
+                rule = replace(chosen, seed=rule.seed)
+            for operation in story(rule, rng, whole=is_last):
                 self._carry_out(operation)
             self._carry_out(self._ending(effect))
             count_fault_rules(self._trial, before, self._tally)
@@ -208,7 +234,10 @@ class EndFaults:
     def _corrupt(self, harm: DerivedHarm) -> None:
         """Corrupt files in turn until one has changed."""
         number, happened = self._rng.randrange(64), False
-        for index, file in enumerate(self._rng.sample(HARMED, len(HARMED)) * 2):
+        order = self._rng.sample(HARMED, len(HARMED))
+        if self._choices.file is not None:
+            order.sort(key=lambda file: file != self._choices.file)
+        for index, file in enumerate(order * 2):
             amount = self._rng.randrange(1 << 12) if index < len(HARMED) else 0
             operation = HarmDerived(file, harm, number=number, amount=amount)
             if self._tried([operation], f"{file}_{harm}"):
@@ -238,6 +267,7 @@ class EndFaults:
             if number or kind == "stale_page":
                 record, puts = -1, (Open(), Put(body_bytes=700), Put(body_bytes=700))
             beside, harm = self._rng.choice(_BESIDE), self._rng.choice(HARMS)
+            beside = beside if self._choices.beside is None else self._choices.beside
             damage = Damage(kind, record=record, amount=amount, beside=beside, beside_harm=harm)
             happened = self._tried((*puts, damage), f"damaged_{kind}")
             if happened:

@@ -1,12 +1,14 @@
 """Explore seeded random programs without Hypothesis.
 
-Record a run, then crash it at every event. One seed is one run of a few sessions. After each session every event is
-revisited, and crash states are drawn there (properties/explore/crashes/crash_states.py). A short last session, the rule
+Record a run, then crash it at every event. One seed is one run of a few sessions. After each session its events are
+revisited, and crash states are drawn there (properties/explore/crashes/crash_states.py). A run has about
+`STATES_PER_RUN` crash states, because many short runs find more than one long run. A short last session, the rule
 epilogue, carries out rules that no session has drawn (properties/explore/crashes/scheduling.py). Then files are
 corrupted (properties/explore/crashes/end_faults.py).
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -14,6 +16,7 @@ from typing import Any
 
 from tornpage.model.operations import (
     AimFault,
+    ClockStep,
     CommitOffset,
     Crash,
     DiskUsed,
@@ -33,19 +36,19 @@ from tornpage.properties.disk.images import in_flight_writes
 from tornpage.properties.disk.sampling import draw
 from tornpage.properties.explore.crashes.crash_states import CrashStates, StateBroken
 from tornpage.properties.explore.crashes.end_faults import EndFaults, count_fault_rules
+from tornpage.properties.explore.crashes.factors import Happened, levels_of, text_of_levels
 from tornpage.properties.explore.crashes.scheduling import (
-    DAMAGES,
+    RunConfiguration,
     Strategy,
-    SwarmConfiguration,
+    configuration_of,
     rule_epilogue,
-    swarm_configuration_of,
 )
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, Settings
-from tornpage.properties.program.drawing import Words
-from tornpage.properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
+from tornpage.properties.program.drawing import WORDS
+from tornpage.properties.program.workload import RULES, WEIGHTS, Rule, draw_rule, possible
 
-__all__ = ["explore_seed"]
+__all__ = ["STATES_PER_RUN", "explore_seed"]
 
 _PROGRESS_EFFECTS = {
     "progress_recovered": "progress_saved",
@@ -53,6 +56,12 @@ _PROGRESS_EFFECTS = {
     "progress_corrected": "progress_corrected",
 }
 """Coverage points of a crash fault in a lockstep run, and their fault classes in a campaign."""
+
+STATES_PER_RUN = 160
+"""Crash states of one run, about. Its sessions and the epilogue have equal shares."""
+
+_SESSIONS_DRAWN = (40, 10, 10)
+"""Operations of each session of a run that draws the number of its sessions."""
 
 _OF_SAVES = frozenset(_PROGRESS_EFFECTS.values())
 _MAKE_UP_SESSIONS = 3
@@ -103,8 +112,8 @@ def explore_seed(
     counted. Once `is_stopped` is true (an interrupt), the run ends before its next operation.
     """
     rng = random.Random(f"explore {seed}")
-    settings = replace(draw_settings(base, rng), **(fixed or {}))
-    mix = swarm_configuration_of(strategy, seed)
+    mix = configuration_of(strategy, seed)
+    settings = replace(mix.settings(base, rng), **(fixed or {}))
     history = _Run(
         settings,
         mix,
@@ -129,7 +138,7 @@ class _Run:
     def __init__(
         self,
         settings: Settings,
-        mix: SwarmConfiguration,
+        mix: RunConfiguration,
         rng: random.Random,
         *,
         tracker: DirtyTracker,
@@ -148,25 +157,43 @@ class _Run:
         self._tracker = tracker
         self._done: list[Operation] = []
         self._session_start = 0
+        self._session = 0
+        self._sessions_ended: list[int] = []
+        self._steps: set[str] = set()
+        self._fault_in_session = False
+        self._moved_clock = False
 
     def run(self, is_over: Callable[[], bool], owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
+        before = self._tally.hit.copy()
         try:
             observer = judge_counter(self._tally)
             self._trial = lockstep_of(self._settings, tracker=self._tracker, observer=observer)
             self._rules = RuleCounts(self._tally, self._trial)
             for rule in self._possible_rules():
                 self._rules.arm(rule)
-            for life in range(1 + self._rng.randrange(3)):
-                self._run_session(40 if life == 0 else 10)
-                yield from self._crash_everywhere(is_over)
-                self._end_in_a_save()
+            sessions = self._mix.sessions or _SESSIONS_DRAWN[: 1 + self._rng.randrange(3)]
+            states = STATES_PER_RUN // (len(sessions) + 1)
+            for self._session, operations in enumerate(sessions):
+                is_last = self._session == len(sessions) - 1
+                coverage = self._trial.coverage.copy()
+                self._run_session(operations, self._fault_rules_of_session(is_last=is_last))
+                yield from self._crash_everywhere(is_over, states)
+                self._end_in_a_save(coverage)
+                self._sessions_ended.append(operations)
                 if is_over():
                     break
             self._run_epilogue()
-            yield from self._crash_everywhere(is_over)
+            yield from self._crash_everywhere(is_over, states)
             self._end_in_a_power_loss()
             wanted = self._mix.damages.__contains__
-            harms = EndFaults(self._trial, self._carry_out, rng=self._rng, tally=self._tally, wanted=wanted)
+            harms = EndFaults(
+                self._trial,
+                self._carry_out,
+                rng=self._rng,
+                tally=self._tally,
+                wanted=wanted,
+                choices=self._mix.choices,
+            )
             yield from harms.everything()
             yield from self._make_up(harms, owed)
         except _Stopped:
@@ -175,9 +202,26 @@ class _Run:
             yield Failure(Case(self._settings, tuple(self._done)), broken)
         except StateBroken as failed:
             yield failed.failure
+        finally:
+            self._tally.levels.append(text_of_levels(levels_of(self._happened(before))))
 
-    def _crash_everywhere(self, is_over: Callable[[], bool]) -> Iterator[Failure | None]:
-        """Crash at every event of the session so far, until the time is over."""
+    def _happened(self, before: Counter[str]) -> Happened:
+        """Return what happened since the counts `before`."""
+        rules = [each for each in self._done if isinstance(each, AimFault)]
+        return Happened(
+            settings=self._settings,
+            words=replace(self._mix.words, services=WORDS.services),
+            operations=self._done,
+            hit=self._tally.hit - before,
+            steps=self._steps,
+            fault_rules=[each for each in rules if self._trial.coverage[f"{each.text}_fired"]],
+            fault_in_session=self._fault_in_session,
+            sessions=tuple(self._sessions_ended),
+            clock_ms=self._mix.clock_ms if self._moved_clock else 0,
+        )
+
+    def _crash_everywhere(self, is_over: Callable[[], bool], states_max: int) -> Iterator[Failure | None]:
+        """Crash at events of the session so far, until the time is over."""
         if is_over():
             return
         states = CrashStates(
@@ -188,7 +232,7 @@ class _Run:
             tally=self._tally,
             chances=self._mix.chances,
         )
-        for failure in states.everywhere():
+        for failure in states.everywhere(states_max=states_max):
             yield failure
             if is_over():
                 return
@@ -203,13 +247,24 @@ class _Run:
         if isinstance(operation, Open):
             self._session_start = len(self._done)  # an open starts a new sequence of spans
 
-    def _run_session(self, operations: int) -> None:
+    def _fault_rules_of_session(self, *, is_last: bool) -> Sequence[AimFault]:
+        """Return the fault rules of which a session enables one."""
+        chosen = self._mix.choices.fault_rule
+        if self._fault_rules or chosen is None:
+            return self._fault_rules
+        return (chosen,) if self._mix.fault_in_session and is_last else ()
+
+    def _run_session(self, operations: int, fault_rules: Sequence[AimFault]) -> None:
         self._session_start = len(self._done)
-        enabled_at = self._rng.randrange(operations) if self._fault_rules else -1
+        enabled_at = self._rng.randrange(operations) if fault_rules else -1
+        clock_at = self._rng.randrange(operations) if self._mix.clock_ms else -1
         for number in range(operations + self._rng.randrange(operations // 2)):
             trial = self._trial
             if number == enabled_at:
-                self._carry_out(replace(self._rng.choice(self._fault_rules), seed=self._rng.randrange(1 << 16)))
+                self._carry_out(replace(self._rng.choice(fault_rules), seed=self._rng.randrange(1 << 16)))
+            if number == clock_at:
+                self._carry_out(ClockStep(by_ms=self._mix.clock_ms))
+                self._moved_clock = True
             if number == operations // 3 and self._clock_back_ms and not trial.closed:
                 self._set_clock_back()
             if trial.closed:
@@ -222,8 +277,11 @@ class _Run:
 
     def _draw(self, rule: Rule) -> None:
         """Draw an operation by a rule and carry it out."""
-        services = [name for name in self._trial.services if name in self._mix.services]
-        operation = rule.draw(self._rng, Words(services=services or self._trial.services))
+        words = self._mix.words.in_session(self._session)
+        services = [name for name in self._trial.services if name in words.services]
+        operation = rule.draw(self._rng, replace(words, services=services or self._trial.services))
+        if rule.name == "step" and isinstance(operation, Step):
+            self._steps.add(operation.service)
         self._rules.carry_out(rule, operation, self._carry_out)
 
     def _possible_rules(self) -> list[Rule]:
@@ -232,7 +290,10 @@ class _Run:
     def _run_epilogue(self) -> None:
         """Run one more session, so that no rule of the configuration is left out."""
         self._session_start = len(self._done)
-        for rule, operation in rule_epilogue(self._possible_rules(), self._rules.done):
+        self._carry_out_rules(self._possible_rules())
+
+    def _carry_out_rules(self, rules: Sequence[Rule]) -> None:
+        for rule, operation in rule_epilogue(rules, self._rules.done):
             if self._trial.closed or self._trial.log.poisoned:
                 self._carry_out(Open())
             if operation is None:
@@ -246,9 +307,10 @@ class _Run:
             names = self._reachable(owed())
             if not names:
                 return
+            self._carry_out_rules(self._rules_named(names))
             yield from harms.make_up(names)
             if not _OF_SAVES.isdisjoint(names):
-                self._end_in_a_save()
+                self._end_in_a_save(self._trial.coverage.copy())
             if not self._reachable(owed()):
                 return
             for operation in _MAKE_UP:
@@ -267,9 +329,14 @@ class _Run:
                     return
 
     def _reachable(self, names: Collection[str]) -> list[str]:
-        """Return the names that the configuration has not switched off. Rules had their epilogue."""
-        off = set(DAMAGES).difference(self._mix.damages)
-        return [name for name in names if name not in off and not name.startswith("rule_")]
+        """Return the names that a make-up session can hit. Rules of the configuration had their epilogue."""
+        rules = {f"rule_{rule.name}" for rule in self._rules_named(names)}
+        return [name for name in names if name in rules or not name.startswith("rule_")]
+
+    def _rules_named(self, names: Collection[str]) -> list[Rule]:
+        """Return the rules that the configuration has switched off and the store can do."""
+        off = [rule for name, rule in RULES.items() if f"rule_{name}" in names and not self._mix.weights[name]]
+        return possible(off, services=self._trial.services, weights=WEIGHTS)
 
     def _save_progress(self) -> None:
         """Let a group consume the latest messages, durable or not, and save its progress durably."""
@@ -286,14 +353,19 @@ class _Run:
 
     # ---- ends of a session -------------------------------------------------------------------------------------------
 
-    def _end_in_a_save(self) -> None:
-        """End a session with a crash fault, at rest or inside a save of progress."""
+    def _end_in_a_save(self, session: Counter[str]) -> None:
+        """End a session with a crash fault, at rest or inside a save of progress.
+
+        `session` has the coverage points from before the session.
+        """
         if self._trial.closed or self._trial.log.poisoned:
             self._carry_out(Open())
         self._save_progress()
         before = self._trial.coverage.copy()
         self._carry_out(self._closing_crash())
-        count_fault_rules(self._trial, before, self._tally, fault_rules=self._fault_rules)
+        chosen = self._mix.choices.fault_rule
+        count_fault_rules(self._trial, session, self._tally, fault_rules=self._fault_rules)
+        self._fault_in_session |= chosen is not None and self._trial.coverage[f"{chosen.text}_fired"] > 0
         happened = self._trial.coverage - before
         for effect, fault in _PROGRESS_EFFECTS.items():
             if happened[effect]:

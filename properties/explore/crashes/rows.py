@@ -95,6 +95,7 @@ def _history(run: ShardRun, history: SeedRun) -> Row:
         history.seed,
         history.verdict,
         mix=history.mix,
+        levels="".join(tally.levels),
         states=tally.states,
         all_states=tally.all_states,
         images=len(tally.images),
@@ -113,7 +114,8 @@ def _history(run: ShardRun, history: SeedRun) -> Row:
 
 def _row(run: ShardRun, kind: str, run_seed: str, verdict: str, **told: Any) -> Row:
     nothing: Row = {
-        "mix": "", "images": None, "images_hash": None, "recovered": None, "recovered_hash": None, "proven_legal": None,
+        "mix": "", "levels": "", "images": None,
+        "images_hash": None, "recovered": None, "recovered_hash": None, "proven_legal": None,
         "repeated": False, "contract": None, "sentence": None, "token": None, "canary": None, "armed": {}, "fired": {},
         "mattered": {},
     }  # fmt: skip

@@ -1,9 +1,9 @@
-"""Draw the swarm configuration and rule epilogue of a run, and list what must be hit.
+"""Configure a run and its rule epilogue, and list what must be hit.
 
 The standard configuration has all operations, services, faults and corruptions, always with the same weights. The
-strategy `random` uses it. With the strategy `swarm` each run draws its own configuration, in which about half of
-everything is off. What is off leaves room for the rest, and some bugs show only without an operation that would hide
-them.
+strategy `random` uses it, and draws the settings of the store. With the strategy `covering` the configuration of a run,
+its settings too, is a row of a covering array (explore/crashes/factors.py). About half of the rules are off in a row.
+What is off leaves room for the rest, and some bugs show only without an operation that would hide them.
 
 The epilogue is a short last session in which no rule of the configuration is left out. Rare rules are drawn once in a
 hundred operations or less. Rules that inject a failure or delete need a prepared store to act on; `_SCENES` prepares
@@ -15,99 +15,116 @@ Source: Groce, Zhang, Eide, Chen and Regehr, "Swarm Testing", ISSTA 2012.
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from tornpage.model.operations import AimFault, DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
+from tornpage.model.operations import AimFault, DeleteTopics, DiskUsed, Flush, Operation, Put, Step
 from tornpage.properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally
 from tornpage.properties.disk.rules import DISK_RULES
 from tornpage.properties.disk.sampling import CHANCES, Chances
-from tornpage.properties.explore.crashes.end_faults import end_fault_classes
+from tornpage.properties.explore.crashes.end_faults import ANY_END, EndChoices, end_fault_classes
+from tornpage.properties.explore.crashes.factors import (
+    CLOCKS_MS,
+    SESSIONS,
+    damages_of_row,
+    end_choices_of_row,
+    row_of,
+    services_of_row,
+    settings_of_row,
+    words_of_row,
+)
 from tornpage.properties.judge.queues import MADE_GOOD
-from tornpage.properties.program.case import Disk
-from tornpage.properties.program.drawing import TOPICS
-from tornpage.properties.program.workload import RULES, WEIGHTS, Rule
+from tornpage.properties.program.case import Disk, Settings
+from tornpage.properties.program.covering import Row
+from tornpage.properties.program.drawing import TOPICS, WORDS, Words
+from tornpage.properties.program.fault_stories import fault_rule_at
+from tornpage.properties.program.workload import RULES, WEIGHTS, Rule, draw_settings
 
 __all__ = [
     "DAMAGES",
     "STANDARD",
     "STRATEGIES",
+    "RunConfiguration",
     "Strategy",
-    "SwarmConfiguration",
+    "configuration_of",
     "required",
     "rule_epilogue",
     "silent",
-    "swarm_configuration_of",
 ]
 
 
-Strategy = Literal["random", "swarm"]
+Strategy = Literal["random", "covering"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 DAMAGES: tuple[str, ...] = end_fault_classes("posix-strict")
 """Fault classes at the end of a run, named as in activation tables; the same on each disk."""
 
-SERVICES: tuple[ServiceName, ...] = get_args(ServiceName)
-_ON_SHARE = 0.5
 _FACTORS = (1, 1, 2, 4)
-_ALWAYS_ON = frozenset({"put", "dispatch"})
-"""Without messages nothing can be lost, and without dispatch only the log can."""
+_NO_SERVICES = replace(WORDS, services=())
 
 
 @dataclass(frozen=True, slots=True)
-class SwarmConfiguration:
-    """Hold the swarm configuration of one run: what it may draw.
+class RunConfiguration:
+    """Hold what one run may draw.
 
-    `weights` has a weight for each rule of the workload, 0 for a rule that is off. The rule `step` draws from
-    `services`. `damages` are the fault classes at the end of the run. `chances` control how crash states are drawn.
+    `weights` has a weight for each rule of the workload, 0 for a rule that is off. Its operations are drawn from
+    `words`, whose services are those of the rule `step`, or all if there are none. `sessions` are the numbers of
+    operations of each session, at least; () draws them. The wall clock is moved by `clock_ms` once in each session.
+    `damages` are the fault classes at the end of the run, with the `choices` of what they hit. With `fault_in_session`
+    the fault rule of those choices is also enabled in the last session. `chances` control how crash states are drawn.
+
+    `row` is the row of the covering array, or None for the standard configuration.
     """
 
     weights: Mapping[str, int] = field(default_factory=lambda: MappingProxyType(dict(WEIGHTS)))
-    services: tuple[ServiceName, ...] = SERVICES
+    words: Words = _NO_SERVICES
+    sessions: tuple[int, ...] = ()
+    clock_ms: int = 0
     damages: tuple[str, ...] = DAMAGES
+    choices: EndChoices = ANY_END
+    fault_in_session: bool = False
     chances: Chances = CHANCES
+    row: Row | None = None
 
-    def document(self) -> dict[str, Any]:
-        """Return the departures from the standard configuration as plain lists and numbers."""
-        said: dict[str, Any] = {}
-        if dict(self.weights) != dict(WEIGHTS):
-            said["rules"] = {name: weight for name, weight in self.weights.items() if weight}
-        for name in ("services", "damages"):
-            if getattr(self, name) != getattr(STANDARD, name):
-                said[name] = list(getattr(self, name))
-        if self.chances != CHANCES:
-            said["chances"] = self.chances.document()
-        return said
+    def settings(self, base: Settings, rng: random.Random) -> Settings:
+        """Return the settings of the run: those of the row, or drawn ones."""
+        return draw_settings(base, rng) if self.row is None else settings_of_row(self.row, base)
 
     def text(self) -> str:
-        """Return the document as one line of JSON, or "" for the standard configuration."""
-        said = self.document()
-        return json.dumps(said, sort_keys=True) if said else ""
+        """Return the row as one line of JSON, or "" for the standard configuration."""
+        return "" if self.row is None else json.dumps(self.row, sort_keys=True)
 
 
-STANDARD = SwarmConfiguration()
+STANDARD = RunConfiguration()
 
 
-def swarm_configuration_of(strategy: Strategy, seed: str) -> SwarmConfiguration:
+def configuration_of(strategy: Strategy, seed: str) -> RunConfiguration:
     """Return the configuration of a run.
 
-    It is drawn independently of all other draws of the seed.
+    What a row leaves open is drawn independently of all other draws of the seed.
     """
-    return STANDARD if strategy == "random" else _swarm(random.Random(f"swarm {seed}"))
+    return STANDARD if strategy == "random" else _of_row(row_of(seed), random.Random(f"configuration {seed}"))
 
 
-def _swarm(rng: random.Random) -> SwarmConfiguration:
+def _of_row(row: Row, rng: random.Random) -> RunConfiguration:
+    services = services_of_row(row)
     weights = {
-        name: weight * rng.choice(_FACTORS) if name in _ALWAYS_ON or rng.random() < _ON_SHARE else 0
+        name: weight * rng.choice(_FACTORS) if row[f"rule_{name}"] == "on" and (name != "step" or services) else 0
         for name, weight in WEIGHTS.items()
     }
-    services = tuple(service for service in SERVICES if rng.random() < _ON_SHARE)
-    return SwarmConfiguration(
+    weights["put"] = max(weights["put"], sum(weights.values()) - weights["put"])  # a full log file takes many puts
+    rule = fault_rule_at(row["fault_effect"], row["fault_place"], row["fault_calls"], rng)
+    return RunConfiguration(
         weights=MappingProxyType(weights),
-        services=services or ("group-commit",),
-        damages=tuple(damage for damage in DAMAGES if rng.random() < _ON_SHARE),
+        words=replace(words_of_row(row), services=services),
+        sessions=SESSIONS[row["sessions"]],
+        clock_ms=CLOCKS_MS[row["clock"]],
+        damages=damages_of_row(row),
+        choices=end_choices_of_row(row, rule),
+        fault_in_session=row["fault_in_session"] == "on",
         chances=CHANCES.varied(rng),
+        row=row,
     )
 
 
@@ -160,8 +177,8 @@ _POWER_FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_n
 def required(disk: Disk) -> tuple[str, ...]:
     """Return the faults, rules and judges that a campaign on a disk must hit.
 
-    Their names are those of activation tables. A rule that every swarm configuration switched off was not hit, and the
-    campaign reports it.
+    Their names are those of activation tables. A rule that every run had switched off was not hit, and the campaign
+    reports it.
     """
     power: tuple[str, ...] = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
     if not DISK_RULES[disk].tears:

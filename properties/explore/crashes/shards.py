@@ -20,14 +20,14 @@ from tornpage.properties.campaign.coverage import Tally, merged
 from tornpage.properties.campaign.replay import Failure, signature
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.crashes.explore import explore_seed
-from tornpage.properties.explore.crashes.scheduling import Strategy, silent, swarm_configuration_of
+from tornpage.properties.explore.crashes.factors import SEEDS_PER_SHARD
+from tornpage.properties.explore.crashes.scheduling import Strategy, configuration_of, silent
 from tornpage.properties.explore.crashes.violations import judges_that_go_red
 from tornpage.properties.program.case import Disk, Settings
 
 __all__ = [
     "BROKEN_MAX",
     "FAILURES_MAX",
-    "FIRST_STATES",
     "SHARD_STATES",
     "SeedRun",
     "Shard",
@@ -107,13 +107,9 @@ SHARD_STATES = 1_000
 FAILURES_MAX = 3
 """Different failures after which a shard, and a campaign, ends."""
 
-FIRST_STATES = 100
-"""Counted states of the first run of a shard if a time limit may end the campaign."""
-
 BROKEN_MAX = 10
 """Runs with any failure or fault after which a shard, and a campaign, ends."""
 
-SEEDS_PER_SHARD = 1_000_000
 _REPEATED_SHARE = 20
 
 
@@ -122,8 +118,7 @@ class Shard:
     """Describe a range of runs: seeds `seed:n` with n from `number * 1000000` on.
 
     It ends when `states` states are counted. A shard with failures ends earlier, after `failures_max` different ones.
-    In each session one of the `fault_rules` is enabled. If `first_states` is given, the first run ends after that many,
-    so that the faults at the end of a run come soon.
+    In each session one of the `fault_rules` is enabled.
     """
 
     number: int
@@ -133,7 +128,6 @@ class Shard:
     strategy: Strategy = "random"
     failures_max: int = FAILURES_MAX
     fault_rules: tuple[AimFault, ...] = ()
-    first_states: int | None = None
 
     def run_seeds(self) -> Iterator[str]:
         """Yield the seeds of the shard's runs."""
@@ -257,7 +251,7 @@ def run_shard(
         return
     for run_seed in run.shard.run_seeds():
         counted = run.states
-        history = SeedRun(run_seed, swarm_configuration_of(run.shard.strategy, run_seed).text())
+        history = SeedRun(run_seed, configuration_of(run.shard.strategy, run_seed).text())
         run.histories.append(history)
         owed = partial(_owed, run.shard, merged(each.tally for each in run.histories[:-1]))
         _explore(
@@ -305,7 +299,6 @@ def _explore(
     """Run one seed into `history`; `counted` states came before it in its shard."""
     started = perf_counter()
     tally = history.tally
-    most = shard.states if counted or shard.first_states is None else shard.first_states
     try:
         for failure in explore_seed(
             history.seed,
@@ -314,7 +307,7 @@ def _explore(
             tally=tally,
             strategy=shard.strategy,
             fault_rules=shard.fault_rules,
-            is_over=lambda: counted + tally.states >= shard.states or tally.states >= most or is_ended(),
+            is_over=lambda: counted + tally.states >= shard.states or is_ended(),
             owed=partial(owed, tally),
             is_stopped=is_stopped,
         ):
