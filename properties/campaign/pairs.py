@@ -16,12 +16,12 @@ __all__ = ["Exercised", "exercised_by"]
 
 @dataclass(frozen=True, slots=True)
 class Exercised:
-    """Hold which pairs runs have exercised, of those that are possible, in the order of the factors.
+    """Hold which pairs of `levels` runs have exercised, of those that are possible, in the order of the levels.
 
     `threes_exercised` counts sets of three levels, of `threes` that contain only possible pairs.
     """
 
-    factors: tuple[str, ...]
+    levels: tuple[Level, ...]
     pairs: tuple[Pair, ...]
     missing: tuple[Pair, ...]
     threes: int
@@ -37,12 +37,14 @@ class Exercised:
         possible = Counter(level for pair in self.pairs for level in pair)
         missing = Counter(level for pair in self.missing for level in pair)
         return [
-            {"factor": factor, "level": level, "pairs": count, "exercised": count - missing[factor, level]}
-            for (factor, level), count in sorted(possible.items(), key=lambda item: self._place(item[0]))
+            {
+                "factor": factor,
+                "level": level,
+                "pairs": (pairs := possible[factor, level]),
+                "exercised": pairs - missing[factor, level],
+            }
+            for factor, level in self.levels
         ]
-
-    def _place(self, level: Level) -> int:
-        return self.factors.index(level[0])
 
 
 def exercised_by(
@@ -71,7 +73,7 @@ def exercised_by(
         both = allowed[first] & allowed[second] & -(1 << second)  # the third level comes after the second one
         threes += both.bit_count()
         had += (both & together.get((first, second), 0)).bit_count()
-    return Exercised(tuple(factors), pairs, missing, threes, had)
+    return Exercised(tuple(numbers), pairs, missing, threes, had)
 
 
 def _level(word: str) -> Level:

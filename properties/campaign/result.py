@@ -16,8 +16,8 @@ Broken = TypeVar("Broken")
 class Found(Generic[Broken]):
     """Hold a failure, shrunk if its explorer can shrink.
 
-    `history` is the seed of the run that first met it, `mix` the swarm configuration of that run, `times` the number of
-    runs that met the same failure.
+    `history` is the seed of the run that first met it, `mix` its row of the covering array, `times` the number of runs
+    that met the same failure.
     """
 
     failure: Broken

@@ -65,7 +65,7 @@ class Chances:
 
 
 CHANCES = Chances()
-"""Those of the standard swarm configuration."""
+"""Those of the standard configuration."""
 
 
 def draw(writes: Sequence[InFlightWrite], rng: random.Random, chances: Chances = CHANCES) -> dict[str, Choice]:

@@ -1,8 +1,8 @@
 """The standard workload of a campaign: random operations of clients and services.
 
 It has three log files of 16 KiB, 40 records or more, and three queues (docs/contract.md, "Campaigns"). A table of rules
-lists the operations. A swarm configuration (explore/crashes/scheduling.py) says how often each is drawn; the standard
-one is the table's weights.
+lists the operations. The configuration of a run (explore/crashes/scheduling.py) says how often each is drawn;
+the standard one is the table's weights.
 """
 
 import random
@@ -59,7 +59,7 @@ class Rule:
 
     Activation tables use the name after `rule_`.
 
-    The weight is its share in the standard swarm configuration, in thousandths. A rule that `needs` a service is not
+    The weight is its share in the standard configuration, in thousandths. A rule that `needs` a service is not
     drawn for a store without it.
     """
 

@@ -78,10 +78,10 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RandomRuns:
-    """Run seeded random programs one after the other, crashed at every event (`explore`).
+    """Run seeded random programs one after the other, crashed at drawn events (`explore`).
 
-    All use one `mix` of operations and faults, or swarm, in which each run draws its own. Settings in `fixed` are not
-    drawn. The clock is set back by `clock_back_ms` once in each session.
+    With the `mix` random all draw with the same weights. With covering each has a row of a covering array. Settings in
+    `fixed` are not drawn. The clock is set back by `clock_back_ms` once in each session.
     """
 
     mix: Mix = "random"

@@ -1,13 +1,14 @@
-"""The activation matrix: how often each fault, rule and judge was enabled, hit, effective."""
+"""Show how often each fault, rule and judge was enabled, hit, effective, and which pairs of levels ran."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tornpage.reports.activation_names import shown_name
 from tornpage.reports.results.summaries import Activation
-from tornpage.reports.results.tables import ActivationRow
+from tornpage.reports.results.tables import ActivationRow, PairsRow
 
-__all__ = ["BAR", "MatrixGroup", "MatrixRow", "matrix_of"]
+__all__ = ["BAR", "FactorPairs", "LevelPairs", "MatrixGroup", "MatrixRow", "matrix_of", "pairs_of"]
 
 BAR = 120
 """Length of the longest bar (units of the drawing)."""
@@ -55,3 +56,37 @@ def matrix_of(activation: Activation) -> tuple[MatrixGroup, ...]:
 def _cells(row: ActivationRow, name: str, largest: int) -> MatrixRow:
     bars = [round(BAR * math.log1p(count) / math.log1p(largest or 1)) for count in (row.armed, row.fired, row.mattered)]
     return MatrixRow(name, row.armed, row.fired, row.mattered, *bars)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPairs:
+    """One level of a factor: its pairs, those exercised, and a bar for their share."""
+
+    level: str
+    pairs: int
+    exercised: int
+    bar: int
+
+
+@dataclass(frozen=True, slots=True)
+class FactorPairs:
+    """The levels of one factor."""
+
+    factor: str
+    levels: tuple[LevelPairs, ...]
+
+    @property
+    def missing(self) -> int:
+        """The number of pairs that no run exercised."""
+        return sum(level.pairs - level.exercised for level in self.levels)
+
+
+def pairs_of(rows: Sequence[PairsRow]) -> tuple[FactorPairs, ...]:
+    """Return the factors with their levels, those with most missing pairs first."""
+    factors: dict[str, list[LevelPairs]] = {}
+    for row in rows:
+        bar = round(BAR * row.exercised / max(1, row.pairs))
+        level = LevelPairs(row.level.replace("_", " "), row.pairs, row.exercised, bar)
+        factors.setdefault(row.factor.replace("_", " "), []).append(level)
+    found = [FactorPairs(name, tuple(levels)) for name, levels in factors.items()]
+    return tuple(sorted(found, key=lambda factor: -factor.missing))

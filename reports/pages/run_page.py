@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from tornpage.reports.errors import ReportError
-from tornpage.reports.pages.activation import matrix_of
+from tornpage.reports.pages.activation import matrix_of, pairs_of
 from tornpage.reports.pages.downloads import Download, downloads_of
 from tornpage.reports.pages.gaps import gaps_of, headline_of
 from tornpage.reports.pages.templating import rendered, write_page
@@ -63,7 +63,7 @@ _SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("images", "Crash images", ("rulings", "crash_images")),
     ("scoreboard", "Scoreboard", ("scoreboard", "survival")),
     ("mutants", "Mutants", ("mutants",)),
-    ("exploration", "Crash exploration", ("discovery", "activation")),
+    ("exploration", "Crash exploration", ("discovery", "activation", "pairs")),
     ("counterexamples", "Counterexamples", ("page_map",)),
     ("policies", "Policies", ("put_latency", "at_risk", "stalls")),
     ("audit", "Audit", ("audit",)),
@@ -136,6 +136,7 @@ def render(run: Run, *, downloads: Sequence[Download] = ()) -> str:
         findings_count=len(run.record.findings),
         activation=activation,
         matrix=matrix_of(activation) if activation else (),
+        factors=pairs_of(run.pairs.rows) if run.pairs else (),
         discovery=_discovery(run),
         policies=[
             put_latency_figure(run.put_latency) if run.put_latency and run.put_latency.rows else None,

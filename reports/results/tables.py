@@ -35,6 +35,7 @@ __all__ = [
     "MutantRow",
     "PageMapRow",
     "PageRow",
+    "PairsRow",
     "RiskRow",
     "RulingRow",
     "Run",
@@ -136,6 +137,16 @@ class ActivationRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PairsRow:
+    """One level of a factor: its possible pairs with other levels, and those that runs have exercised."""
+
+    factor: str
+    level: str
+    pairs: Count
+    exercised: Count
+
+
+@dataclass(frozen=True, slots=True)
 class AuditFinding:
     """A finding of an audit: its file, and its offset in it."""
 
@@ -176,6 +187,7 @@ class Run:
     small: Table[SmallFailureRow] | None = None
     stages: Table[StageRow] | None = None
     mutants: Table[MutantRow] | None = None
+    pairs: Table[PairsRow] | None = None
 
 
 def read_run(directory: Path) -> Run:
@@ -215,6 +227,7 @@ def read_run(directory: Path) -> Run:
         small=_table(tables / "small.json", SmallFailureRow),
         stages=_table(tables / "stages.json", StageRow),
         mutants=_table(tables / "mutants.json", MutantRow),
+        pairs=_table(tables / "pairs.json", PairsRow),
     )
 
 

@@ -59,6 +59,7 @@ def table_documents(seed: int = 0) -> Tables:
         "stalls": {"rows": _stalls(draw), "caption": simulated},
         "discovery": {"rows": _discovery(), "caption": campaign},
         "activation": {"rows": _activation(), "caption": campaign},
+        "pairs": {"rows": _pairs(), "caption": campaign},
         "page_map": {"rows": [page_map()], "caption": {**campaign, "source": "canary"}},
         "audit": {"rows": _audits(), "caption": {"source": "audit on Spark", "command": "tornpage audit STORE"}},
     }
@@ -173,6 +174,14 @@ def _activation() -> list[dict[str, Any]]:
     counts = {"power loss": (10000, 10000, 7312), "torn page": (8211, 3120, 2876), "lost name": (912, 401, 388)}
     counts |= {"sync error": (1200, 0, 0), "clock step": (300, 300, 0)}
     return [{"fault": fault, "armed": a, "fired": f, "mattered": m} for fault, (a, f, m) in counts.items()]
+
+
+def _pairs() -> list[dict[str, Any]]:
+    counts = {("durability", "sync"): (90, 90), ("durability", "async"): (90, 90), ("fault_calls", "all"): (80, 31)}
+    return [
+        {"factor": factor, "level": level, "pairs": pairs, "exercised": exercised}
+        for (factor, level), (pairs, exercised) in counts.items()
+    ]
 
 
 def _audits() -> list[dict[str, Any]]:

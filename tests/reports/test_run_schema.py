@@ -25,6 +25,7 @@ READERS: dict[str, type[Any]] = {
     "fact": tables.FactRow,
     "discovery_row": tables.DiscoveryRow,
     "activation_row": tables.ActivationRow,
+    "pairs_row": tables.PairsRow,
     "stages_row": tables.StageRow,
     "account": counterexample.Counterexample,
     "lanes": lanes.Lanes,
@@ -40,7 +41,7 @@ READERS: dict[str, type[Any]] = {
     "shrinking": counterexample.Shrinking,
     "shrink_step": counterexample.ShrinkRow,
 }
-TABLES = frozenset(("page_map", "discovery", "activation", "stages"))
+TABLES = frozenset(("page_map", "discovery", "activation", "pairs", "stages"))
 FOUND_BY_THE_READER = {("page_map_row", "page")}
 """Not in any document: whether there is a page beside the report."""
 

@@ -33,7 +33,7 @@ def test_unknown_keys_are_ignored_and_captions_may_be_missing(make_run: MakeRun)
 
 
 def test_missing_tables_are_none(make_run: MakeRun) -> None:
-    names = ("steps", "put_latency", "at_risk", "stalls", "discovery", "activation", "page_map", "audit")
+    names = ("steps", "put_latency", "at_risk", "stalls", "discovery", "activation", "pairs", "page_map", "audit")
     for name in names:
         run = read_run(make_run(f"without-{name}", without=(name,)))
         assert [table for table in names if getattr(run, table) is None] == [name]

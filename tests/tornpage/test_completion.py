@@ -45,7 +45,7 @@ def test_commands_options_and_choices_are_offered() -> None:
     assert plain("repl") == ["replay"]
     assert {"run", "sweep", "validate"} <= set(plain("sim", ""))
     assert plain("explore", "--strat") == ["--strategy"]
-    assert plain("explore", "--strategy", "s") == ["swarm"]
+    assert plain("explore", "--strategy", "c") == ["covering"]
     assert plain("explore", "") == [
         "cluster",
         "crashes",

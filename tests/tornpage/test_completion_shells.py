@@ -25,7 +25,7 @@ ASKED = [
     ("tornpage repl", "tornpage replay "),
     ("tornpage sim val", "tornpage sim validate "),
     ("tornpage explore --strat", "tornpage explore --strategy "),
-    ("tornpage explore --strategy s", "tornpage explore --strategy swarm "),
+    ("tornpage explore --strategy c", "tornpage explore --strategy covering "),
     ("tornpage explore --bug lying", "tornpage explore --bug lying-flush "),
     ("tornpage explain CL_GA", "tornpage explain CL_GAP "),
     ("tornpage inspect store queue Topic", "tornpage inspect store queue TopicTest/0 "),

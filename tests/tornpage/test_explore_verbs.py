@@ -99,7 +99,7 @@ def test_former_option_runs_its_verb_with_a_notice(
         (("--kills",), "--kills needs a value"),
         (("--recovery", "--states", "3"), "--states goes with `explore crashes`, `explore target`, `explore interl"),
         (("recovery", "--states", "3"), "not with `explore recovery`"),
-        (("kills", "3", "--strategy", "swarm"), "--strategy goes with `explore crashes`, not with `explore kills`"),
+        (("kills", "3", "--strategy", "covering"), "--strategy goes with `explore crashes`, not with `explore kills`"),
         (("target", "a:b", "--bug", "lying-flush"), "not with `explore target`"),
         (("--directory", "/"), "--directory goes with `explore kills`, `explore restarts`, `explore pair`, not"),
     ],

@@ -34,7 +34,7 @@ OUTCOME = Outcome(
         {"code": "never-fired", "severity": "vacuous", "sentence": "kill never fired"},
     ],
     seed=4,
-    extra={"strategy": "swarm", "settings": {"disk": "kill", "file_bytes": 4096, "bug": ""}},
+    extra={"strategy": "covering", "settings": {"disk": "kill", "file_bytes": 4096, "bug": ""}},
 )
 
 
@@ -46,7 +46,7 @@ def test_runs_become_rows_that_trends_show(tmp_path: Path) -> None:
     assert (first.parent.name, second.parent.name) == ("day=2026-11-22", "day=2026-11-23")
     rows = read_history(tmp_path)
     assert [(row.kind, row.verdict, row.states, row.seed) for row in rows] == [
-        ("explore swarm kill 4096", "broken", 40, 4)
+        ("explore covering kill 4096", "broken", 40, 4)
     ] * 2
     assert [row.causes for row in rows] == [("contract-3: byte # of file # is cut",), ()]
     assert "byte # of file # is cut" in build_trends(tmp_path, None).read_text()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tornpage.pipeline.campaign.peers import PeerShard
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.explore.crashes.rows import Row
-    from tornpage.properties.explore.crashes.scheduling import Strategy
+    from tornpage.properties.explore.crashes.scheduling import DEFAULT_STRATEGY, Strategy
     from tornpage.properties.explore.crashes.shards import Shard
     from tornpage.properties.program.case import Disk
 
@@ -130,7 +130,7 @@ def command(
         settings,
         seed=seed,
         states=shards * states_per_shard,
-        strategy=strategy or "random",
+        strategy=strategy or DEFAULT_STRATEGY,
         shard_states=states_per_shard,
     )
     outcome, text = campaign_outcome(plan, master=master, engine=engine, out=out, resume=resume)

@@ -187,6 +187,11 @@ _file_bytes_option = click.option(
     help="Size of a log file (16384).",
 )
 @click.option("--verbose", is_flag=True, help="Also print the times, and the counts of all faults, rules and judges.")
+@click.option(
+    "--coverage-table",
+    is_flag=True,
+    help="Print the pairs of levels that runs have exercised (docs/tester/covering.md).",
+)
 @options.peer_run_options
 @options.disk_option
 @options.bug_option
@@ -201,7 +206,7 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
     \b
     tornpage explore crashes --seconds 30
     tornpage explore crashes --states 5000 --seed 7 --json
-    tornpage explore crashes --states 20000 --workers 2 --strategy swarm
+    tornpage explore crashes --states 20000 --workers 2 --coverage-table
     tornpage explore crashes --bug lying-flush        (must be broken)
     tornpage explore crashes --fault 'sync-lost: kind=log and nth=3' --fault no-space
     tornpage explore crashes --seconds 60 --history RUNS     (then: tornpage report --history RUNS)
@@ -214,7 +219,7 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
                 refuse(f"--{_OPTION_OF.get(name, name)} is for runs with a peer; give --peer too")
         _carry_out(exploring.explore_crashes, context, **asked)
         return
-    for name in ("faults", "strategy", "failures", "states_per_shard", "history"):
+    for name in ("faults", "strategy", "failures", "states_per_shard", "coverage_table", "history"):
         if asked[name]:
             refuse(f"--{_OPTION_OF.get(name, name)} is not for runs with --peer; leave it out")
     _carry_out(exploring.explore_crashes_with_peer, context, **asked)

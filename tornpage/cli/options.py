@@ -114,9 +114,9 @@ disk_option = click.option(
 )
 strategy_option = click.option(
     "--strategy",
-    type=click.Choice(["random", "swarm"]),
+    type=click.Choice(["random", "covering"]),
     default=None,
-    help="How runs are drawn: with fixed weights (random, the default), or each with its own configuration (swarm).",
+    help="How runs are drawn: from rows of a covering array (covering, the default), or by fixed weights (random).",
 )
 out_option = click.option(
     "--out", type=click.Path(file_okay=False), default=None, help="Directory for run.json, tables and case files."

@@ -61,6 +61,7 @@ class Request:
     start: "Start" = "open"
     states_per_shard: int | None = None
     verbose: bool = False
+    coverage_table: bool = False
     peer: str | None = None
     every: int | None = None
     nodes: int = 2
@@ -89,6 +90,7 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
     """Run a crash campaign with I/O fault rules; return its outcome and its text."""
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explore.crashes.campaign import Plan, run_campaign
+    from tornpage.properties.explore.crashes.scheduling import DEFAULT_STRATEGY
     from tornpage.properties.explore.crashes.shards import FAILURES_MAX, SHARD_STATES
     from tornpage.properties.program.case import Settings
     from tornpage.render.campaign import campaign_outcome, command_of
@@ -98,7 +100,7 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
         seed=request.seed,
         states=request.states,
         seconds=request.time_limit_s,
-        strategy=request.strategy or "random",
+        strategy=request.strategy or DEFAULT_STRATEGY,
         workers=request.workers or 1,
         failures_max=request.failures or FAILURES_MAX,
         shard_states=request.states_per_shard or SHARD_STATES,
@@ -109,7 +111,14 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
     total, unit = request.progress_total
     with choose_tracker("auto") as tracker, states_progress("exploring", total=total, unit=unit) as show:
         result = run_campaign(plan, tracker=tracker, progress=show, making_small=shrinking_lines())
-    return campaign_outcome(result, plan, out=request.out, command=again, verbose=request.verbose)
+    return campaign_outcome(
+        result,
+        plan,
+        out=request.out,
+        command=again,
+        verbose=request.verbose,
+        with_coverage=request.coverage_table,
+    )
 
 
 def explore_crashes_with_peer(request: Request) -> tuple[Outcome, str]:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome
 from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.campaign.pairs import Exercised, exercised_by
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.campaign.result import Found
 from tornpage.properties.explore.crashes.campaign import CrashResult, Plan
+from tornpage.properties.explore.crashes.factors import EXCLUDED, FACTORS
 from tornpage.properties.explore.crashes.rows import Row, is_complete
 from tornpage.properties.explore.crashes.shards import Shard
 from tornpage.properties.findings import Finding
@@ -28,6 +30,9 @@ _STAGES_MAX = 40
 """Most shards in the table of times."""
 _NAMED_MAX = 6
 """Most faults, rules and judges that a line names."""
+
+_MISSING_SHOWN = 20
+"""Pairs listed that no run exercised; the table has the counts of all levels."""
 
 
 def command_of(plan: Plan) -> str:
@@ -47,14 +52,21 @@ def command_of(plan: Plan) -> str:
 
 
 def campaign_outcome(
-    result: CrashResult, plan: Plan, *, out: str | None, command: str, verbose: bool = False
+    result: CrashResult,
+    plan: Plan,
+    *,
+    out: str | None,
+    command: str,
+    verbose: bool = False,
+    with_coverage: bool = False,
 ) -> tuple[Outcome, str]:
     """Return outcome and text of a campaign; write case files to `out` if given.
 
     Captions name `command` for repeating the run. The first failure is the first of the findings. A `verbose` text has
-    the times and the table of faults, rules and judges.
+    the times and the table of faults, rules and judges. The text ends with the coverage table if it is asked for.
     """
     tally = result.tally
+    exercised = exercised_by(tally.levels, FACTORS, excluded=EXCLUDED)
     figures: dict[str, float | int] = {
         "states": tally.states,
         "all_states": tally.all_states,
@@ -66,6 +78,7 @@ def campaign_outcome(
         "repeated_histories": result.repeated,
         "broken_histories": sum(found.times for found in result.found),
         **{name: tally.work[name] for name in ("recoveries", "known", "viewed", "done_again")},
+        **_pair_figures(exercised),
     }
     measured: dict[str, float | int] = {
         "seconds": result.seconds,
@@ -97,9 +110,19 @@ def campaign_outcome(
             "settings": asdict(plan.settings),
         },
         interrupted=result.interrupted,
-        tables=_tables(result, caption),
+        tables={**_tables(result, caption), "pairs": {"rows": exercised.rows(), "caption": caption}},
     )
-    return outcome, _text(result, verbose=verbose)
+    coverage = ["", *_coverage_lines(exercised)] if with_coverage else []
+    return outcome, "\n".join([_text(result, exercised, verbose=verbose), *coverage])
+
+
+def _pair_figures(exercised: Exercised) -> dict[str, float | int]:
+    return {
+        "pairs": len(exercised.pairs),
+        "pairs_exercised": exercised.exercised,
+        "threes": exercised.threes,
+        "threes_exercised": exercised.threes_exercised,
+    }
 
 
 def _doubts(result: CrashResult) -> list[Finding]:
@@ -142,9 +165,9 @@ def _page_map(found: Found[Failure]) -> list[dict[str, Any]]:
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
-def _text(result: CrashResult, *, verbose: bool) -> str:
+def _text(result: CrashResult, exercised: Exercised, *, verbose: bool) -> str:
     """Return the campaign as text: failures or counts, then doubts and the verdict."""
-    lines = [*_failure_lines(result), ""] if result.found else _numbers(result, verbose=verbose)
+    lines = [*_failure_lines(result), ""] if result.found else _numbers(result, exercised, verbose=verbose)
     lines += [f"the harness failed: {sentence}" for sentence in result.faults]
     if not result.found:
         lines += _gates(result)
@@ -158,7 +181,7 @@ def _failure_lines(result: CrashResult) -> list[str]:
     first, *others = result.found
     lines = [failure_text(first.failure)]
     if first.mix:
-        lines += ["", f"  found by run {first.history} with the swarm configuration {first.mix}"]
+        lines += ["", f"  found by run {first.history} with the levels {first.mix}"]
     for number, each in enumerate(others, 2):
         broken = each.failure.broken
         lines += ["", f"failure {number}: contract {broken.contract} is broken: {broken.sentence}"]
@@ -167,7 +190,7 @@ def _failure_lines(result: CrashResult) -> list[str]:
     return [*lines, "", f"{result.tally.all_states:,} crash states, {broken_histories} broken runs"]
 
 
-def _numbers(result: CrashResult, *, verbose: bool) -> list[str]:
+def _numbers(result: CrashResult, exercised: Exercised, *, verbose: bool) -> list[str]:
     tally = result.tally
     if not verbose:
         return [*_counts(result), _activation_line(tally)]
@@ -178,6 +201,7 @@ def _numbers(result: CrashResult, *, verbose: bool) -> list[str]:
         f"{tally.work['recoveries']:,} stores opened ({tally.work['recoveries'] / max(result.seconds, 1e-9):,.0f}/s), "
         f"{tally.work['viewed']:,} of them with the result of an earlier one; "
         f"{tally.work['known']:,} states judged from the cache",
+        f"{_pairs_sentence(exercised)} (table: --coverage-table)",
         "",
         *_activation(tally),
         "",
@@ -216,6 +240,28 @@ def _activation(tally: Tally) -> list[str]:
     return lines
 
 
+def _pairs_sentence(exercised: Exercised) -> str:
+    pairs, threes = len(exercised.pairs), exercised.threes
+    return (
+        f"{exercised.exercised:,} of {pairs:,} pairs of levels exercised "
+        f"({100 * exercised.exercised / max(1, pairs):.1f} %), {exercised.threes_exercised:,} of {threes:,} threes "
+        f"({100 * exercised.threes_exercised / max(1, threes):.1f} %)"
+    )
+
+
+def _coverage_lines(exercised: Exercised) -> list[str]:
+    """Return the coverage table: the pairs of each level, and some pairs that no run exercised."""
+    lines = [_pairs_sentence(exercised), "", f"{'factor':<28}{'level':<24}{'exercised':>10}{'pairs':>8}"]
+    lines += [
+        f"{row['factor']:<28}{row['level']:<24}{row['exercised']:>10,}{row['pairs']:>8,}" for row in exercised.rows()
+    ]
+    missing = exercised.missing
+    if missing:
+        lines += ["", f"not exercised ({min(len(missing), _MISSING_SHOWN)} of {len(missing):,}):"]
+        lines += [f"  {'='.join(one)} with {'='.join(other)}" for one, other in missing[:_MISSING_SHOWN]]
+    return lines
+
+
 def _gates(result: CrashResult) -> list[str]:
     silent, names = len(result.silent), _some(result.silent)
     plural = "" if silent == 1 else "s"
@@ -244,6 +290,7 @@ def shards_outcome(
 
     settings = shards[0].settings
     histories = [row for row in rows if row["kind"] == "history"]
+    exercised = exercised_by((row["levels"] or "" for row in histories), FACTORS, excluded=EXCLUDED)
     ends = [row for row in rows if is_complete(row)]
     deaths = [row for row in rows if row["kind"] == "shard" and not is_complete(row)]
     silent = silent_in(rows, settings.disk)
@@ -269,6 +316,7 @@ def shards_outcome(
         "repeated_histories": sum(row["repeated"] for row in histories),
         "broken_histories": sum(row["verdict"] == "broken" for row in histories),
         "canaries": sum(bool(row["canary"]) for row in ends),
+        **_pair_figures(exercised),
         "seconds": measured["seconds"],
         "start_s": measured["start_s"],
         "task_seconds": task_seconds,
@@ -285,9 +333,9 @@ def shards_outcome(
         seed=shards[0].seed,
         extra={"result_hash": result_hash(rows), "strategy": shards[0].strategy, "settings": asdict(settings)},
         interrupted=stopped == "interrupted",
-        tables=_shard_tables(counted, ends, seed=shards[0].seed),
+        tables=_shard_tables(counted, ends, exercised, seed=shards[0].seed),
     )
-    return outcome, _shards_text(outcome, stopped)
+    return outcome, _shards_text(outcome, exercised, stopped)
 
 
 def _shard_findings(
@@ -312,18 +360,21 @@ def _without_canary(shards: Iterable[int]) -> list[Finding]:
     return [Finding("no-canary", "vacuous", f"shard {number}: no planted bug was caught") for number in shards]
 
 
-def _shard_tables(counted: Counted, ends: Sequence[Row], *, seed: int) -> dict[str, dict[str, Any]]:
-    """Return activation, discovery, and seconds of each shard.
+def _shard_tables(
+    counted: Counted, ends: Sequence[Row], exercised: Exercised, *, seed: int
+) -> dict[str, dict[str, Any]]:
+    """Return activation, discovery, exercised pairs, and seconds of each shard.
 
     Distinct counts are distinct within runs only.
     """
     caption = {"source": "crash campaign in shards", "seed": seed, "command": f"tornpage {' '.join(sys.argv[1:])}"}
     stages = [{"stage": f"shard {row['shard']}", "seconds": row["seconds"]} for row in ends][:_STAGES_MAX]
-    tables = {"activation": counted.activation, "discovery": counted.discovery, "stages": stages}
+    pairs = exercised.rows() if ends else []
+    tables = {"activation": counted.activation, "discovery": counted.discovery, "stages": stages, "pairs": pairs}
     return {name: {"rows": rows, "caption": caption} for name, rows in tables.items() if rows}
 
 
-def _shards_text(outcome: Outcome, stopped: str) -> str:
+def _shards_text(outcome: Outcome, exercised: Exercised, stopped: str) -> str:
     figures = outcome.figures
     lines = [
         f"{figures['states']:,} crash states counted ({figures['all_states']:,} in all) from {figures['histories']:,} "
@@ -331,6 +382,7 @@ def _shards_text(outcome: Outcome, stopped: str) -> str:
         f"{figures['distinct_images']:,} images distinct within their runs, {figures['proven_legal']:,} proved "
         f"legal, {figures['repeated_histories']} runs repeated with equal results, "
         f"{figures['canaries']} canaries caught",
+        _pairs_sentence(exercised),
     ]
     for finding in outcome.findings[:10]:
         lines.append(f"{finding['severity']}: {finding['code']}: {finding['sentence']}")

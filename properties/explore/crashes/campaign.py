@@ -29,7 +29,7 @@ from tornpage.properties.campaign.shrink import Watch
 from tornpage.properties.campaign.workers import Control, Died, Interrupted, Launcher
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explore.crashes.rows import Row, result_hash, rows_of
-from tornpage.properties.explore.crashes.scheduling import Strategy, silent
+from tornpage.properties.explore.crashes.scheduling import DEFAULT_STRATEGY, Strategy, silent
 from tornpage.properties.explore.crashes.shards import (
     FAILURES_MAX,
     SHARD_STATES,
@@ -56,7 +56,7 @@ class Plan:
     seed: int
     states: int | None = None
     seconds: float | None = None
-    strategy: Strategy = "random"
+    strategy: Strategy = DEFAULT_STRATEGY
     workers: int = 1
     failures_max: int = FAILURES_MAX
     shard_states: int = SHARD_STATES

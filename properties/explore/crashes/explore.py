@@ -38,6 +38,7 @@ from tornpage.properties.explore.crashes.crash_states import CrashStates, StateB
 from tornpage.properties.explore.crashes.end_faults import EndFaults, count_fault_rules
 from tornpage.properties.explore.crashes.factors import Happened, levels_of, text_of_levels
 from tornpage.properties.explore.crashes.scheduling import (
+    DEFAULT_STRATEGY,
     RunConfiguration,
     Strategy,
     configuration_of,
@@ -96,7 +97,7 @@ def explore_seed(
     *,
     tracker: DirtyTracker,
     tally: Tally,
-    strategy: Strategy = "random",
+    strategy: Strategy = DEFAULT_STRATEGY,
     fixed: Mapping[str, Any] | None = None,
     clock_back_ms: int = 0,
     fault_rules: Sequence[AimFault] = (),

@@ -43,6 +43,7 @@ from tornpage.properties.program.workload import RULES, WEIGHTS, Rule, draw_sett
 
 __all__ = [
     "DAMAGES",
+    "DEFAULT_STRATEGY",
     "STANDARD",
     "STRATEGIES",
     "RunConfiguration",
@@ -56,6 +57,7 @@ __all__ = [
 
 Strategy = Literal["random", "covering"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+DEFAULT_STRATEGY: Strategy = "covering"
 
 DAMAGES: tuple[str, ...] = end_fault_classes("posix-strict")
 """Fault classes at the end of a run, named as in activation tables; the same on each disk."""

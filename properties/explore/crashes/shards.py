@@ -21,7 +21,7 @@ from tornpage.properties.campaign.replay import Failure, signature
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.crashes.explore import explore_seed
 from tornpage.properties.explore.crashes.factors import SEEDS_PER_SHARD
-from tornpage.properties.explore.crashes.scheduling import Strategy, configuration_of, silent
+from tornpage.properties.explore.crashes.scheduling import DEFAULT_STRATEGY, Strategy, configuration_of, silent
 from tornpage.properties.explore.crashes.violations import judges_that_go_red
 from tornpage.properties.program.case import Disk, Settings
 
@@ -125,7 +125,7 @@ class Shard:
     seed: int
     states: int
     settings: Settings
-    strategy: Strategy = "random"
+    strategy: Strategy = DEFAULT_STRATEGY
     failures_max: int = FAILURES_MAX
     fault_rules: tuple[AimFault, ...] = ()
 

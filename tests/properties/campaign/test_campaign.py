@@ -20,6 +20,7 @@ from tornpage.properties.explore.crashes import explore, scheduling, shards
 from tornpage.properties.explore.crashes.campaign import CrashResult, Plan, run_campaign
 from tornpage.properties.explore.crashes.explore import explore_seed
 from tornpage.properties.explore.crashes.rows import result_hash, rows_of, that_count
+from tornpage.properties.explore.crashes.scheduling import STRATEGIES, Strategy
 from tornpage.properties.explore.crashes.shards import Shard, ShardRun, run_shard
 from tornpage.properties.judge.violations import VIOLATIONS
 from tornpage.properties.program.case import Case, Disk, Settings
@@ -88,12 +89,13 @@ def test_a_short_campaign_hits_every_kind(tracker: DirtyTracker, monkeypatch: py
 
 
 @pytest.mark.slow
-def test_the_first_history_of_a_timed_campaign_is_short(tracker: DirtyTracker) -> None:
-    timed, counted = (next(Plan(Settings(), seed=4, **bound).shards()) for bound in ({"seconds": 9.0}, {"states": 9}))
-    assert (timed.first_states, counted.first_states) == (shards.FIRST_STATES, None)
-    ended = ShardRun(replace(timed, states=20, first_states=10))
-    run_shard(ended, tracker=tracker)
-    assert [history.tally.states in (10, 11) for history in ended.histories[:2]] == [True, True]
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_history_is_bounded(strategy: Strategy, tracker: DirtyTracker) -> None:
+    """A first history had up to 2,500 crash states, so that a short search never drew other settings."""
+    tally = Tally()
+    for failure in explore_seed("5:1", Settings(), tracker=tracker, tally=tally, strategy=strategy):
+        assert failure is None
+    assert 0 < tally.states < 2 * explore.STATES_PER_RUN
 
 
 @pytest.mark.slow
@@ -324,11 +326,11 @@ def test_a_discovery_curve_goes_on_from_shard_to_shard() -> None:
 
 
 def test_shards_are_made_of_the_states_asked_for() -> None:
-    plan = Plan(Settings(), seed=4, states=250, shard_states=100, strategy="swarm")
+    plan = Plan(Settings(), seed=4, states=250, shard_states=100, strategy="covering")
     assert [(shard.number, shard.states, shard.strategy) for shard in plan.shards()] == [
-        (0, 100, "swarm"),
-        (1, 100, "swarm"),
-        (2, 50, "swarm"),
+        (0, 100, "covering"),
+        (1, 100, "covering"),
+        (2, 50, "covering"),
     ]
     seeds = [next(shard.run_seeds()) for shard in plan.shards()]
     assert seeds == ["4:0", "4:1000000", "4:2000000"]

@@ -48,7 +48,7 @@ def test_the_result_is_the_same_for_any_number_of_workers(tracker: DirtyTracker)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("strategy", ["random", "swarm"])
+@pytest.mark.parametrize("strategy", ["random", "covering"])
 def test_the_result_is_the_same_for_any_hash_seed(strategy: str) -> None:
     hashes = set()
     for value, workers in (("1", "1"), ("77", "2")):
