@@ -21,7 +21,7 @@ from tornpage.properties.explore.exhaustive.search import search_exhaustively
 from tornpage.properties.explore.interleavings.campaign import InterleavingTally, interleavings
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
-from tornpage.properties.explore.machines.check import MACHINES, TURN_EXAMPLES_MAX, check
+from tornpage.properties.explore.machines.check import MACHINES, SHORT_TURNS, TURN_EXAMPLES_MAX, check
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.score.detections import CaseDetection, ClusterDetection, Detection, InterleavingDetection
@@ -49,9 +49,6 @@ _PART_SEARCHES = 16
 """The searches of part programs beside each scenario of a store: they cost more than half of the time."""
 
 _EXHAUSTED_FIRST = 200
-_SHORT_TURN = 4
-"""With ten examples a turn, the last of eight machines would start after some 2,000 operations, or more than six
-seconds."""
 
 
 class Strategy(Protocol):
@@ -133,7 +130,7 @@ class Machines:
 
     machines: tuple[str, ...] = tuple(MACHINES)
     steps: int = 25
-    turn_examples: int = TURN_EXAMPLES_MAX
+    turn_examples: int | Mapping[str, int] = TURN_EXAMPLES_MAX
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     counts = "operations"
@@ -217,7 +214,7 @@ STRATEGIES: dict[str, Strategy] = {
     "random": RandomRuns(),
     "covering": RandomRuns(mix="covering"),
     "exhaustive": Exhaustive(),
-    "machine": Machines(turn_examples=_SHORT_TURN),
+    "machine": Machines(turn_examples=SHORT_TURNS),
     "interleavings": Interleaved(),
     "cluster": Clusters(),
 }

@@ -33,7 +33,16 @@ from tornpage.properties.explore.machines.target_machine import TargetMachine
 from tornpage.properties.foreign.trial import is_in_first_open
 from tornpage.properties.foreign.zygote import zygotes
 
-__all__ = ["MACHINES", "PROFILES", "TARGET_PROFILES", "TURN_EXAMPLES_MAX", "CheckResult", "MachineTally", "check"]
+__all__ = [
+    "MACHINES",
+    "PROFILES",
+    "SHORT_TURNS",
+    "TARGET_PROFILES",
+    "TURN_EXAMPLES_MAX",
+    "CheckResult",
+    "MachineTally",
+    "check",
+]
 
 MACHINES: dict[str, type[TrialMachine]] = {
     "commit-log": CommitLogMachine,
@@ -54,6 +63,19 @@ PROFILES = {"quick": (320, 25), "deep": (5_000, 60)}
 
 TARGET_PROFILES = {"quick": (60, 15), "deep": (1_500, 40)}
 """The same for targets, where each crash fault takes a process."""
+
+SHORT_TURNS: Mapping[str, int] = {
+    "commit-log": 5,
+    "put": 6,
+    "flush": 3,
+    "queue": 1,
+    "retention": 2,
+    "delay": 2,
+    "consumer": 3,
+    "failing-disk": 2,
+}
+"""Examples of each machine in a turn, so that all turns take about the same processor time: an example of 25 steps of
+the queue machine takes about ten times as long as one of the put machine."""
 
 TURN_EXAMPLES_MAX = 10
 """Machines take turns of at most this many examples, so that failures of the last machine also show soon. Examples
@@ -123,19 +145,21 @@ def check(
     shrink_seconds: float | None = None,
     keep_evidence: bool = True,
     fixed: Mapping[str, Any] | None = None,
-    turn_examples_max: int = TURN_EXAMPLES_MAX,
+    turn_examples_max: int | Mapping[str, int] = TURN_EXAMPLES_MAX,
     seconds: float | None = None,
     from_first_answer: bool = False,
 ) -> CheckResult:
     """Compare store and model over `examples` runs of up to `steps` rules.
 
-    The machines take turns. `progress` is called with the number of finished examples, `making_small` after each replay
-    while a failure is shrunk. Settings in `fixed` are not drawn. With `keep_evidence` the failure has its evidence.
+    The machines take turns of up to `turn_examples_max` examples, a number for all or one for each machine. `progress`
+    is called with the number of finished examples, `making_small` after each replay while a failure is shrunk. Settings
+    in `fixed` are not drawn. With `keep_evidence` the failure has its evidence.
     After `seconds` no further example begins. Raises HarnessError if a failure does not replay from its own case.
     """
     use_seeds_only()
-    turn_examples = max(1, min(turn_examples_max, examples // len(machines)))
-    turns = partial(_turns, tuple(machines), examples, turn_examples, start_seed * 1_000_003)
+    most = turn_examples_max if isinstance(turn_examples_max, Mapping) else dict.fromkeys(machines, turn_examples_max)
+    turn_examples = {name: max(1, min(most[name], examples // len(machines))) for name in machines}
+    turns = partial(_turns, turn_examples, examples, start_seed * 1_000_003)
     budget = Budget(shrink_tries_max, shrink_seconds)
     job = _MachineJob(tuple(machines), bug, steps, tracker, fixed or {})
     explorer = _Explorer(job, turns, budget, keep_evidence, from_first_answer)
@@ -150,12 +174,12 @@ def check(
     return result
 
 
-def _turns(machines: Sequence[str], examples: int, turn_examples: int, first_seed: int) -> Iterator[Turn]:
+def _turns(turn_examples: Mapping[str, int], examples: int, first_seed: int) -> Iterator[Turn]:
     """Yield turns, one machine after the other, until no examples are left."""
     left, number = examples, first_seed
     while left > 0:
-        for machine in machines:
-            count = min(left, turn_examples)
+        for machine, most in turn_examples.items():
+            count = min(left, most)
             if count:
                 yield Turn(machine, count, number)
             left, number = left - count, number + 1

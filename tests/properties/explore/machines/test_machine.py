@@ -15,7 +15,7 @@ import tornpage.properties.explore.machines.check as runs
 from tornpage.model.operations import Flush, Operation, Put
 from tornpage.properties.contract import GuaranteeBroken, Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.explore.machines.check import MACHINES, PROFILES, check
+from tornpage.properties.explore.machines.check import MACHINES, PROFILES, SHORT_TURNS, check
 from tornpage.properties.explore.machines.machine import TrialMachine, planted_machine
 from tornpage.properties.explore.machines.put_machine import PutMachine
 from tornpage.properties.lockstep.lockstep import Lockstep
@@ -28,6 +28,13 @@ def test_examples_are_counted_up_to_the_last(tracker: DirtyTracker) -> None:
     assert told == sorted(told)
     assert set(told) >= set(range(20))
     assert told[-1] <= 23
+
+
+def test_each_machine_has_turns_of_its_own_length() -> None:
+    """With four examples for each machine, the queue machine took a third of the time of all eight."""
+    turns = [(turn.machine, turn.examples) for turn in runs._turns({"put": 6, "queue": 1}, 16, 7)]
+    assert turns == [("put", 6), ("queue", 1), ("put", 6), ("queue", 1), ("put", 2)]
+    assert SHORT_TURNS.keys() == MACHINES.keys()
 
 
 def test_replays_are_counted_while_a_failure_is_made_small(tracker: DirtyTracker) -> None:
