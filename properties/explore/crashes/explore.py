@@ -316,14 +316,7 @@ class _Run:
                 return
             for operation in _MAKE_UP:
                 self._carry_out(operation)
-            states = CrashStates(
-                self._trial,
-                self._done,
-                self._session_start,
-                rng=self._rng,
-                tally=self._tally,
-                chances=self._mix.chances,
-            )
+            states = CrashStates(self._trial, self._done, self._session_start, rng=self._rng, tally=self._tally)
             for failure in states.everywhere(share=_MAKE_UP_SHARE):
                 yield failure
                 if not self._reachable(owed()):

@@ -89,9 +89,11 @@ _SETTINGS: Mapping[str, Mapping[str, Fields]] = {
         "on": {"queue_ext": True, "bit_maps": False},
         "bit_maps": {"queue_ext": True, "bit_maps": True},
     },
-    "index": {"on": {"index": True}, "off": {"index": False}},
     "index_slots": {str(slots): {"index_slots": slots} for slots in (3, 1, 10)},
-    "index_entries": {str(entries - 1): {"index_entries": entries} for entries in (24, 2, 10, 64)},
+    "index_entries": {
+        **{str(entries - 1): {"index": True, "index_entries": entries} for entries in (24, 2, 10, 64)},
+        "none": {"index": False},
+    },
 }
 """By factor and level: the settings."""
 
@@ -218,13 +220,12 @@ def _excluded() -> Iterator[Pair]:
     for level in ("short", "long"):
         yield ("rule_step", "off"), ("pauses", level)
     yield ("rule_get_message", "off"), ("pulls", "above_32")
+    no_index = ("index_entries", "none")
     for level in _SETTINGS["index_slots"].keys() - {"3"}:
-        yield ("index", "off"), ("index_slots", level)
-    for level in _SETTINGS["index_entries"].keys() - {"23"}:
-        yield ("index", "off"), ("index_entries", level)
+        yield no_index, ("index_slots", level)
     for factor, level in (("fault_place", "index"), ("end_file", "index"), ("end_beside", "index")):
-        yield ("index", "off"), (factor, level)
-    yield ("index", "off"), ("crash_index_made_good", "hit")
+        yield no_index, (factor, level)
+    yield no_index, ("crash_index_made_good", "hit")
     for factor, level in (("fault_place", "extension"), ("end_file", "extension")):
         yield ("extension", "off"), (factor, level)
     for place, effects in PLACES.items():
@@ -236,8 +237,6 @@ def _excluded() -> Iterator[Pair]:
 
 
 EXCLUDED: tuple[Pair, ...] = tuple(sorted(_excluded()))
-_REFUSED = frozenset(EXCLUDED)
-_OF_THE_INDEX = ("index_slots", "index_entries")
 
 RUNS_PER_ARRAY = 256
 """Runs after which another array begins. The first half has every pair, the second half many threes."""
@@ -324,8 +323,7 @@ def levels_of(happened: Happened) -> dict[str, tuple[str, ...]]:
     for factor, levels in _SETTINGS.items():
         found[factor] += _matching(settings, levels)
     if not settings.index:
-        for factor in _OF_THE_INDEX:
-            found[factor] = [level for level in found[factor] if (("index", "off"), (factor, level)) not in _REFUSED]
+        found["index_slots"] = [level for level in found["index_slots"] if level == "3"]
     for factor, (rule, levels) in _WORDS.items():
         found[factor] += _matching(happened.words, levels) if hit[f"rule_{rule}"] else []
     found["sessions"] += [level for level, lengths in SESSIONS.items() if lengths == happened.sessions]

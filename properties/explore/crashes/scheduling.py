@@ -115,7 +115,8 @@ def _of_row(row: Row, rng: random.Random) -> RunConfiguration:
         name: weight * rng.choice(_FACTORS) if row[f"rule_{name}"] == "on" and (name != "step" or services) else 0
         for name, weight in WEIGHTS.items()
     }
-    weights["put"] = max(weights["put"], sum(weights.values()) - weights["put"])  # a full log file takes many puts
+    others = sum(weights.values()) - weights["put"]
+    weights["put"] = max(others, sum(WEIGHTS.values()) - others)  # what is off leaves room for puts, which fill files
     rule = fault_rule_at(row["fault_effect"], row["fault_place"], row["fault_calls"], rng)
     return RunConfiguration(
         weights=MappingProxyType(weights),
