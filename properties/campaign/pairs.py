@@ -16,7 +16,7 @@ __all__ = ["Exercised", "exercised_by"]
 
 @dataclass(frozen=True, slots=True)
 class Exercised:
-    """Hold which pairs of `levels` runs have exercised, of those that are possible, in the order of the levels.
+    """Hold the possible pairs of `levels`, and those that no run has exercised.
 
     `threes_exercised` counts sets of three levels, of `threes` that contain only possible pairs.
     """

@@ -1,4 +1,4 @@
-"""Draw rows of a covering array: combinations of levels that soon contain every pair, then every three.
+"""Draw rows of a covering array: soon they contain every pair of levels, then threes.
 
 A *factor* has *levels*, and a row has one level of each factor. Each row is chosen greedily: of a few candidates, the
 one that has most pairs that no earlier row has. After the last pair, rows are chosen by the threes that they add. The
@@ -213,7 +213,7 @@ def _bits(mask: int) -> list[int]:
 
 
 def possible_pairs(factors: Mapping[str, Sequence[str]], *, excluded: Iterable[Pair] = ()) -> Iterator[Pair]:
-    """Yield each pair of levels of two factors that do not exclude each other, in the order of the factors."""
+    """Yield the pairs of levels of two factors that do not exclude each other, in order."""
     refused = {frozenset(pair) for pair in excluded}
     for (first, ones), (second, others) in combinations(factors.items(), 2):
         for one in ones:

@@ -60,7 +60,10 @@ def draw_fault_rule(effect: str, rng: random.Random, *, anywhere: bool = False) 
 
 
 def fault_rule_at(effect: str, place: str, calls: str, rng: random.Random) -> AimFault:
-    """Return the fault rule of a place and of some of its calls, by their names in `PLACES` and `CALLS`."""
+    """Return the fault rule of a place and of some of its calls.
+
+    Their names are in `PLACES` and `CALLS`.
+    """
     return AimFault(effect, _both(rng.choice(PLACES[place][effect]), CALLS[calls]), seed=rng.randrange(1 << 16))
 
 

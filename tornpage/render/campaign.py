@@ -250,7 +250,7 @@ def _pairs_sentence(exercised: Exercised) -> str:
 
 
 def _coverage_lines(exercised: Exercised) -> list[str]:
-    """Return the coverage table: the pairs of each level, and some pairs that no run exercised."""
+    """Return the coverage table: the pairs of each level, and some missing pairs."""
     lines = [_pairs_sentence(exercised), "", f"{'factor':<28}{'level':<24}{'exercised':>10}{'pairs':>8}"]
     lines += [
         f"{row['factor']:<28}{row['level']:<24}{row['exercised']:>10,}{row['pairs']:>8,}" for row in exercised.rows()

@@ -133,7 +133,7 @@ class CrashStates:
         self._known = VerdictCache(random.Random(rng.random()), tally.work, tally.evaluations)
 
     def everywhere(self, *, states_max: int = 1 << 62, share: float | None = None) -> Iterator[Failure | None]:
-        """Crash at every event of the session, or at drawn ones; yield None after each state.
+        """Crash at drawn events of the session, or at all; yield None after each state.
 
         So many events are drawn that about `states_max` states count. Raises StateBroken if one fails. With a `share`
         of events no state is counted, whatever the log holds.

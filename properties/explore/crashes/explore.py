@@ -323,7 +323,10 @@ class _Run:
                     return
 
     def _reachable(self, names: Collection[str]) -> list[str]:
-        """Return the names that a make-up session can hit. Rules of the configuration had their epilogue."""
+        """Return the names that a make-up session can hit.
+
+        Rules of the configuration had their epilogue.
+        """
         rules = {f"rule_{rule.name}" for rule in self._rules_named(names)}
         return [name for name in names if name in rules or not name.startswith("rule_")]
 

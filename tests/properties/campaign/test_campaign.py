@@ -94,7 +94,7 @@ def test_a_short_campaign_hits_every_kind(tracker: DirtyTracker, monkeypatch: py
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_history_is_bounded(strategy: Strategy, tracker: DirtyTracker) -> None:
-    """A first history had up to 2,500 crash states, so that a short search never drew other settings."""
+    """A history had up to 2,500 crash states, and a short search never drew another one."""
     tally = Tally()
     for failure in explore_seed("5:1", Settings(), tracker=tracker, tally=tally, strategy=strategy):
         assert failure is None

@@ -1,4 +1,4 @@
-"""Test covering arrays: all pairs, then threes; exclusions kept; equal seeds give equal rows."""
+"""Test covering arrays: all pairs, then threes; exclusions; equal seeds, equal rows."""
 
 from itertools import combinations, islice
 

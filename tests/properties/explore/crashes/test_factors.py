@@ -1,4 +1,4 @@
-"""Test factors: rows of all pairs, settings and words of a row, and the levels that a run really had."""
+"""Test factors: rows of all pairs, what a row means, the levels that a run had."""
 
 from collections import Counter
 from dataclasses import replace
@@ -117,7 +117,7 @@ def test_a_store_without_an_index_has_no_level_of_it() -> None:
 
 @pytest.mark.slow
 def test_a_run_tells_the_levels_that_it_had(tracker: DirtyTracker) -> None:
-    """Planned levels of settings are always there. Of the rules, those that are on were carried out."""
+    """Planned settings are always there, rules if they were carried out."""
     tally = Tally()
     for failure in explore_seed("6:3", Settings(), tracker=tracker, tally=tally, strategy="covering"):
         assert failure is None

@@ -31,7 +31,7 @@ def test_examples_are_counted_up_to_the_last(tracker: DirtyTracker) -> None:
 
 
 def test_each_machine_has_turns_of_its_own_length() -> None:
-    """With four examples for each machine, the queue machine took a third of the time of all eight."""
+    """With four examples for each, the queue machine took a third of the time."""
     turns = [(turn.machine, turn.examples) for turn in runs._turns({"put": 6, "queue": 1}, 16, 7)]
     assert turns == [("put", 6), ("queue", 1), ("put", 6), ("queue", 1), ("put", 2)]
     assert SHORT_TURNS.keys() == MACHINES.keys()
