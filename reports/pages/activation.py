@@ -1,4 +1,4 @@
-"""Show how often each fault, rule and judge was enabled, hit, effective, and which pairs of levels ran."""
+"""Show how often faults, rules and judges were hit, and which pairs of levels ran."""
 
 import math
 from collections.abc import Sequence

@@ -138,7 +138,7 @@ class ActivationRow:
 
 @dataclass(frozen=True, slots=True)
 class PairsRow:
-    """One level of a factor: its possible pairs with other levels, and those that runs have exercised."""
+    """One level of a factor, with its possible pairs and those that were exercised."""
 
     factor: str
     level: str

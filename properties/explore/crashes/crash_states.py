@@ -158,7 +158,7 @@ class CrashStates:
                 yield self._crash(CrashPoint(state, number, span, span.last, applied), counted=counted)
 
     def _shares(self, states_max: int) -> tuple[float, float]:
-        """Return the shares of events at which crash states are drawn: where they count, and elsewhere."""
+        """Return the shares of events to crash at: where states count, and elsewhere."""
         events = [0, 0]
         for span in self._trial.spans:
             is_counted = counts(span.after, file_bytes=self._settings.file_bytes)
