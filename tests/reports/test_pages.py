@@ -217,6 +217,12 @@ def test_a_missing_or_empty_table_is_told_where_it_would_stand_and_in_the_banner
     assert new[1].pop() == f"{new[0].pop()} (The table is empty.)"
 
 
+def test_factors_with_missing_pairs_come_first(text: str) -> None:
+    assert "fault calls: 49 pairs missing" in text
+    assert "durability: all pairs exercised" in text
+    assert text.index("fault calls:") < text.index("durability:")
+
+
 def test_a_run_without_any_table_has_a_page(make_run: MakeRun) -> None:
     from tornpage.reports.results.tables import Run
 
