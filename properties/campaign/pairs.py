@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 from tornpage.properties.program.covering import Level, Pair, possible_pairs
 
@@ -32,7 +33,7 @@ class Exercised:
         """Return the number of exercised pairs."""
         return len(self.pairs) - len(self.missing)
 
-    def rows(self) -> list[dict[str, str | int]]:
+    def rows(self) -> list[dict[str, Any]]:
         """Return a row for each level: its possible pairs and the exercised ones."""
         possible = Counter(level for pair in self.pairs for level in pair)
         missing = Counter(level for pair in self.missing for level in pair)
@@ -57,9 +58,10 @@ def exercised_by(
     }
     pairs = tuple(possible_pairs(factors, excluded=excluded))
     allowed = [0] * len(numbers)
-    for first, second in pairs:
-        allowed[numbers[first]] |= 1 << numbers[second]
-        allowed[numbers[second]] |= 1 << numbers[first]
+    numbered = [(numbers[one], numbers[other]) for one, other in pairs]
+    for first, second in numbered:
+        allowed[first] |= 1 << second
+        allowed[second] |= 1 << first
     together: dict[tuple[int, int], int] = {}
     for text in dict.fromkeys(runs):
         levels = [numbers[level] for word in text.split() if (level := _level(word)) in numbers]
@@ -67,9 +69,9 @@ def exercised_by(
         for first, second in combinations(sorted(levels), 2):
             if allowed[first] >> second & 1:
                 together[first, second] = together.get((first, second), 0) | chosen
-    missing = tuple(pair for pair in pairs if (numbers[pair[0]], numbers[pair[1]]) not in together)
+    missing = tuple(pair for pair, number in zip(pairs, numbered, strict=True) if number not in together)
     threes = had = 0
-    for first, second in ((numbers[one], numbers[other]) for one, other in pairs):
+    for first, second in numbered:
         both = allowed[first] & allowed[second] & -(1 << second)  # the third level comes after the second one
         threes += both.bit_count()
         had += (both & together.get((first, second), 0)).bit_count()

@@ -90,7 +90,7 @@ class CoveringArray:
             number += 1
 
     def row(self, number: int) -> Row:
-        """Return a row by its number, from 0 on."""
+        """Return a row by its number, from 0 on. Raises ValueError if the exclusions leave no row."""
         while len(self._rows) <= number:
             self._add()
         return {self._names[level][0]: self._names[level][1] for level in self._rows[number]}
@@ -138,11 +138,14 @@ class CoveringArray:
                 self._take_threes(row)
         best: list[int] | None = None
         best_count = _LEAST
-        while best is None:
-            for _ in range(_CANDIDATES_OF_THREES):
-                row = self._completed([], self._threes_added)
-                if row is not None and (count := self._threes_in(row)) > best_count:
-                    best, best_count = row, count
+        for number in range(_TRIES):
+            if best is not None and number >= _CANDIDATES_OF_THREES:
+                break
+            row = self._completed([], self._threes_added)
+            if row is not None and (count := self._threes_in(row)) > best_count:
+                best, best_count = row, count
+        if best is None:
+            raise ValueError("the exclusions leave no row")
         return best
 
     def _completed(self, start: list[int], added: _Added) -> list[int] | None:
@@ -157,7 +160,7 @@ class CoveringArray:
         self._rng.shuffle(left)
         for index, place in enumerate(left):
             later = [other for other in left[index + 1 :] if other in self._bound] if place in self._bound else []
-            best: list[int] = []
+            ties: list[int] = []
             best_count = _LEAST
             for level in self._factors[place]:
                 if not allowed >> level & 1:
@@ -167,12 +170,12 @@ class CoveringArray:
                     continue
                 count = added(level, row, chosen)
                 if count > best_count:
-                    best, best_count = [level], count
+                    ties, best_count = [level], count
                 elif count == best_count:
-                    best.append(level)
-            if not best:
+                    ties.append(level)
+            if not ties:
                 return None
-            level = best[0] if len(best) == 1 else self._rng.choice(best)
+            level = ties[0] if len(ties) == 1 else self._rng.choice(ties)
             row.append(level)
             chosen |= 1 << level
             allowed &= self._allowed[level]

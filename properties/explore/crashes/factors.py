@@ -289,7 +289,7 @@ def damages_of_row(row: Row) -> tuple[str, ...]:
 
 def end_choices_of_row(row: Row, fault_rule: AimFault) -> EndChoices:
     """Return what the faults at the end of a run hit."""
-    files = {file: file for file in _HARMED}
+    files: dict[str, DerivedFile] = {file: file for file in _HARMED}
     return EndChoices(fault_rule, files[row["end_file"]], _END_BESIDE[row["end_beside"]])
 
 

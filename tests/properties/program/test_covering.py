@@ -91,3 +91,9 @@ def test_an_exclusion_names_known_levels_of_two_factors() -> None:
     for pair in ((("mode", "a"), ("mode", "b")), (("mode", "a"), ("colour", "red"))):
         with pytest.raises(ValueError, match="no two levels"):
             CoveringArray(FACTORS, excluded=[pair])
+
+
+def test_exclusions_may_leave_no_row() -> None:
+    every: list[Pair] = [(("a", one), ("b", other)) for one in "01" for other in "01"]
+    with pytest.raises(ValueError, match="no row"):
+        CoveringArray({"a": "01", "b": "01"}, excluded=every).row(0)
