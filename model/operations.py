@@ -821,6 +821,7 @@ WITHOUT_A_VERB = (
     SwitchFlag,
     DiskUsed,
     ReplicaIs,
+    ClockStep,
     FailAppend,
     FailSync,
     FailWrite,

@@ -6,7 +6,7 @@ of its operations.
 
 import errno
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import FunctionType
@@ -109,6 +109,17 @@ class Environment:
         """Set the wall clock; no part of the store is notified."""
         self.clock_ahead_ms += by_ms
         self.set_forward_ms += max(0, by_ms)
+
+    @contextmanager
+    def before_clock_steps(self, clock_ahead_ms: int) -> Iterator[None]:
+        """Give the wall clock an earlier lead over monotonic time while the context is open."""
+        kept = self.clock_ahead_ms, self.set_forward_ms
+        self.set_forward_ms = max(0, self.set_forward_ms - max(0, self.clock_ahead_ms - clock_ahead_ms))
+        self.clock_ahead_ms = clock_ahead_ms
+        try:
+            yield
+        finally:
+            self.clock_ahead_ms, self.set_forward_ms = kept
 
     # ---- stores --------------------------------------------------------------------------------------------------
 

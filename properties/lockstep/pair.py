@@ -51,8 +51,9 @@ class Span:
 
     The events are those from `first` to `last` (exclusive).
 
-    It returned at `now_ms` of monotonic time. Log files from `oldest` on may reappear after a power loss, because a
-    file may be removed without a sync of its directory while a disk fails.
+    It returned at `now_ms` of monotonic time, with the wall clock ahead of it by `clock_ahead_ms`. Log files from
+    `oldest` on may reappear after a power loss, because a file may be removed without a sync of its directory while a
+    disk fails.
     """
 
     first: int
@@ -60,6 +61,7 @@ class Span:
     before: CommitLog
     after: CommitLog
     now_ms: int
+    clock_ahead_ms: int
     oldest: int
 
     def at(self, *, at_rest: bool) -> CommitLog:
@@ -308,7 +310,17 @@ class Pair:
         memory, last, log = self.memory, len(self.files.events), after.log
         memory.versions.saved(memory.consumer_file, after.consumers.saved, first, last)
         memory.versions.saved(DELAY_OFFSETS, log.saved_delays, first, last)
-        self.spans.append(Span(first, last, self.log, log, self.environment.now_ms, self.oldest))
+        self.spans.append(
+            Span(
+                first,
+                last,
+                self.log,
+                log,
+                self.environment.now_ms,
+                self.environment.clock_ahead_ms,
+                self.oldest,
+            )
+        )
         self.model = after
         if not self.files.rules:
             self.oldest = log.oldest_offset

@@ -46,10 +46,18 @@ class CoveringArray:
     Sets of levels are bits of an integer, so that one operation counts what a level adds to the levels chosen so far.
     """
 
-    def __init__(self, factors: Mapping[str, Sequence[str]], *, excluded: Iterable[Pair] = (), seed: str = "") -> None:
-        """Take levels by factor, and the pairs of levels that exclude each other.
+    def __init__(
+        self,
+        factors: Mapping[str, Sequence[str]],
+        *,
+        excluded: Iterable[Pair] = (),
+        first: Row | None = None,
+        seed: str = "",
+    ) -> None:
+        """Take levels by factor, pairs that exclude each other, and perhaps the first row.
 
-        Raises ValueError if a factor has no level, has one twice, or if an exclusion names an unknown level.
+        Raises ValueError if a factor has no level, has one twice, if an exclusion names an unknown level, or if the
+        first row is no row.
         """
         self._rng = random.Random(f"covering array {seed}")
         self._names: list[Level] = [(factor, level) for factor, levels in factors.items() for level in levels]
@@ -61,11 +69,11 @@ class CoveringArray:
         own = [sum(1 << level for level in levels) for levels in self._factors]
         everything = (1 << len(self._names)) - 1
         self._allowed = [everything & ~own[self._factor_of[level]] for level in range(len(self._names))]
-        for first, second in excluded:
-            if first not in numbers or second not in numbers or first[0] == second[0]:
-                raise ValueError(f"no two levels of two factors: {first}, {second}")
-            self._allowed[numbers[first]] &= ~(1 << numbers[second])
-            self._allowed[numbers[second]] &= ~(1 << numbers[first])
+        for one, other in excluded:
+            if one not in numbers or other not in numbers or one[0] == other[0]:
+                raise ValueError(f"no two levels of two factors: {one}, {other}")
+            self._allowed[numbers[one]] &= ~(1 << numbers[other])
+            self._allowed[numbers[other]] &= ~(1 << numbers[one])
         self._own = own
         self._bound = [
             place
@@ -76,6 +84,12 @@ class CoveringArray:
         self._threes: dict[tuple[int, int], int] | None = None
         self._rows: list[list[int]] = []
         self.impossible: list[Pair] = []
+        if first is not None:
+            row = [numbers.get((factor, level), -1) for factor, level in first.items()]
+            both = combinations(row, 2)
+            if first.keys() != factors.keys() or -1 in row or not all(self._allowed[a] >> b & 1 for a, b in both):
+                raise ValueError("the first row is not a row of these factors")
+            self._take(row)
 
     @property
     def pairs_left(self) -> int:
@@ -101,13 +115,15 @@ class CoveringArray:
         row = self._row_of_pairs() if any(self._pairs) else None
         if row is None:
             row = self._row_of_threes()
-        row.sort()
+        self._take(row)
+
+    def _take(self, row: list[int]) -> None:
         chosen = sum(1 << level for level in row)
         for level in row:
             self._pairs[level] &= ~chosen
         if self._threes is not None:
             self._take_threes(row)
-        self._rows.append(row)
+        self._rows.append(sorted(row))
 
     def _row_of_pairs(self) -> list[int] | None:
         """Return a row with at least one new pair, or None if none is possible any more."""

@@ -153,9 +153,9 @@ class CrashStates:
                 if chosen.random() < (counted_share if counted else other_share if share is None else share):
                     place = CrashPoint(state, number, span, event, position)
                     for _ in range(STATES_PER_EVENT):
-                        yield self._crash(place, counted=counted)
+                        yield self._crash_at(place, counted=counted)
             if counted and chosen.random() < max(counted_share, _AT_REST_SHARE):
-                yield self._crash(CrashPoint(state, number, span, span.last, applied), counted=counted)
+                yield self._crash_at(CrashPoint(state, number, span, span.last, applied), counted=counted)
 
     def _shares(self, states_max: int) -> tuple[float, float]:
         """Return the shares of events to crash at: where states count, and elsewhere."""
@@ -165,6 +165,11 @@ class CrashStates:
             events[is_counted] += span.last - span.first
         most = states_max / STATES_PER_EVENT
         return min(1.0, most / max(1, events[True])), min(_UNCOUNTED_SHARE, most / 2 / max(1, events[False]))
+
+    def _crash_at(self, place: CrashPoint, *, counted: bool) -> Failure | None:
+        """Crash with the wall clock of the operation, as a replay does."""
+        with self._trial.environment.before_clock_steps(place.span.clock_ahead_ms):
+            return self._crash(place, counted=counted)
 
     def _crash(self, place: CrashPoint, *, counted: bool) -> Failure | None:
         trial, tally, span, back = self._trial, self._tally, place.span, place.back

@@ -44,6 +44,7 @@ __all__ = [
     "RUNS_PER_SHARD",
     "SEEDS_PER_SHARD",
     "SESSIONS",
+    "STANDARD_ROW",
     "Happened",
     "damages_of_row",
     "end_choices_of_row",
@@ -238,6 +239,19 @@ def _excluded() -> Iterator[Pair]:
 
 EXCLUDED: tuple[Pair, ...] = tuple(sorted(_excluded()))
 
+_STANDARD_LEVELS = {
+    "fault_in_session": "off",
+    "step_group-commit": "off",
+    "step_commit": "off",
+    "step_allocate": "off",
+}
+STANDARD_ROW: Row = {
+    factor: _STANDARD_LEVELS.get(factor, "on" if factor.startswith(("rule_", "step_")) else levels[0])
+    for factor, levels in PLANNED.items()
+}
+"""The first row of each array: the usual level of each factor, with all rules. A campaign of one run hits every fault,
+rule and judge with it."""
+
 RUNS_PER_ARRAY = 256
 """Runs after which another array begins. The first half has every pair, the second half many threes."""
 
@@ -260,7 +274,7 @@ def row_of(seed: str) -> Row:
 @lru_cache(maxsize=2)
 def _array(seed: str) -> CoveringArray:
     excluded = [pair for pair in EXCLUDED if all(factor in PLANNED for factor, _ in pair)]
-    return CoveringArray(PLANNED, excluded=excluded, seed=seed)
+    return CoveringArray(PLANNED, excluded=excluded, first=STANDARD_ROW, seed=seed)
 
 
 def settings_of_row(row: Row, base: Settings) -> Settings:

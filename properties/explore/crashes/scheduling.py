@@ -27,6 +27,7 @@ from tornpage.properties.explore.crashes.end_faults import ANY_END, EndChoices, 
 from tornpage.properties.explore.crashes.factors import (
     CLOCKS_MS,
     SESSIONS,
+    STANDARD_ROW,
     damages_of_row,
     end_choices_of_row,
     row_of,
@@ -126,7 +127,7 @@ def _of_row(row: Row, rng: random.Random) -> RunConfiguration:
         damages=damages_of_row(row),
         choices=end_choices_of_row(row, rule),
         fault_in_session=row["fault_in_session"] == "on",
-        chances=CHANCES.varied(rng),
+        chances=CHANCES if row == STANDARD_ROW else CHANCES.varied(rng),
         row=row,
     )
 

@@ -97,3 +97,13 @@ def test_exclusions_may_leave_no_row() -> None:
     every: list[Pair] = [(("a", one), ("b", other)) for one in "01" for other in "01"]
     with pytest.raises(ValueError, match="no row"):
         CoveringArray({"a": "01", "b": "01"}, excluded=every).row(0)
+
+
+def test_the_first_row_may_be_given() -> None:
+    first = {"mode": "b", "pages": "2", "index": "y", "trailer": "1", "light": "0", "disks": "0"}
+    array = CoveringArray(FACTORS, excluded=EXCLUDED, first=first)
+    assert array.row(0) == first
+    assert len(pairs_of(rows_until_all_pairs(array))) == len(list(possible_pairs(FACTORS, excluded=EXCLUDED)))
+    for wrong in ({**first, "disks": "1"}, {**first, "mode": "f"}, {"mode": "b"}):
+        with pytest.raises(ValueError, match="first row"):
+            CoveringArray(FACTORS, excluded=EXCLUDED, first=wrong)

@@ -4,13 +4,21 @@ Symptom: four of 167 searches of a scoreboard ended with "a failure does not rep
 Cause: a run is executed first and then crashed at each of its events. Judges asked for keys of messages that were put
 after the crash, which a replay does not have. All recoveries had the clock of the end of the session.
 Fix: keys are those of the recovered log. The crash of a case says how much later its recovery was.
+
+A later cause: the wall clock was moved in the session. A crash before that had a recovery with the moved clock, from
+which an index file has its name. A crash after it belonged to an earlier operation in the case, because a step of the
+clock counted as an operation with disk calls. Fix: a crash state has the wall clock of its operation, and a step of the
+clock is listed with the operations that make no disk call.
 """
 
 import pytest
 
 from tornpage.model.operations import Crash, Put
+from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.campaign.replay import replay
 from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.explore.crashes.explore import explore_seed
+from tornpage.properties.lockstep.environment import Environment
 from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.score.trials import TrialKey, run_trial
 
@@ -19,6 +27,23 @@ from tornpage.properties.score.trials import TrialKey, run_trial
 def test_what_a_campaign_finds_is_found_again(bug: str) -> None:
     row = run_trial(TrialKey(bug, "covering", 0, 0), 60.0, "cpu")
     assert (row.end, row.why) == ("killed", "")
+
+
+def test_a_crash_beside_a_step_of_the_clock_is_found_again() -> None:
+    """The row of this run moves the clock by 90 s."""
+    settings = Settings(bug="index-header-believed")
+    with choose_tracker("auto") as tracker:
+        found = explore_seed("1:3", settings, tracker=tracker, tally=Tally(), strategy="covering")
+        failure = next(each for each in found if each is not None)
+        assert replay(failure.case, tracker=tracker) is not None
+
+
+def test_an_earlier_crash_has_the_clock_of_before_its_step() -> None:
+    environment = Environment(1_000)
+    environment.set_clock(90_000)
+    with environment.before_clock_steps(0):
+        assert (environment.clock_ms, environment.set_forward_ms) == (1_000, 0)
+    assert (environment.clock_ms, environment.set_forward_ms) == (91_000, 90_000)
 
 
 def test_a_recovery_may_begin_later_than_its_crash() -> None:

@@ -20,6 +20,7 @@ from tornpage.properties.explore.crashes.factors import (
     RUNS_PER_ARRAY,
     RUNS_PER_SHARD,
     SEEDS_PER_SHARD,
+    STANDARD_ROW,
     Happened,
     levels_of,
     row_of,
@@ -61,9 +62,10 @@ def test_a_shard_goes_on_in_the_array_where_the_one_before_it_ended() -> None:
     second = [row_of(f"3:{SEEDS_PER_SHARD + number}") for number in range(RUNS_PER_SHARD)]
     array = [row_of(f"3:{number}") for number in range(2 * RUNS_PER_SHARD)]
     assert first + second == array
-    far = row_of(f"3:{SEEDS_PER_SHARD * (RUNS_PER_ARRAY // RUNS_PER_SHARD)}")
-    assert far != array[0], "another array begins"
-    assert row_of("4:0") != array[0]
+    far = SEEDS_PER_SHARD * (RUNS_PER_ARRAY // RUNS_PER_SHARD)
+    assert row_of(f"3:{far}") == array[0] == STANDARD_ROW
+    assert row_of(f"3:{far + 1}") != array[1], "another array has begun"
+    assert row_of("4:1") != array[1]
 
 
 def test_a_row_gives_the_settings_words_and_faults_that_it_names() -> None:
