@@ -150,8 +150,8 @@ class CoveringArray:
     def _row_of_threes(self) -> list[int]:
         if self._threes is None:
             self._threes = {}
-            for row in self._rows:
-                self._take_threes(row)
+            for earlier in self._rows:
+                self._take_threes(earlier)
         best: list[int] | None = None
         best_count = _LEAST
         for number in range(_TRIES):
