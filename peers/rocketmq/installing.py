@@ -38,6 +38,11 @@ REFERENCE = "4.9.3"
 """The release whose files and answers our store has."""
 
 _SOURCES = Path(__file__).resolve().parent / "java"
+"""The sources of the driver, which compile with each release."""
+
+_REFERENCE_SOURCES = _SOURCES / "replication"
+"""The sources that use the replication of the reference release, and compile with that one only."""
+
 _MAVEN_TIMEOUT_S = 900.0
 _COMPILE_TIMEOUT_S = 120.0
 _MISSING = re.compile(r"Could not find artifact|was not found in|Failure to find")
@@ -98,7 +103,7 @@ def installed(version: str, environment: Mapping[str, str] = os.environ) -> Rele
             f"RocketMQ {version} is not installed; run `tornpage peer install rocketmq {version}` first"
         )
     home = cache_directory(environment) / version
-    return Release(version, home / "lib", _compiled(home, environment), java)
+    return Release(version, home / "lib", _compiled(version, home, environment), java)
 
 
 def install(version: str, *, offline: bool = False, environment: Mapping[str, str] = os.environ) -> Release:
@@ -146,9 +151,10 @@ def _first_error(printed: str) -> str:
     return line if len(line) <= 160 else line[:159] + "…"
 
 
-def _compiled(home: Path, environment: Mapping[str, str]) -> Path:
+def _compiled(version: str, home: Path, environment: Mapping[str, str]) -> Path:
     """Return the directory of the compiled driver."""
-    sources = sorted(_SOURCES.glob("*.java"))
+    folders = [_SOURCES, *([_REFERENCE_SOURCES] if version == REFERENCE else [])]
+    sources = [source for folder in folders for source in sorted(folder.glob("*.java"))]
     digest = sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     target = home / f"driver-{digest}"
     if target.is_dir():

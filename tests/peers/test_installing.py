@@ -116,3 +116,17 @@ def test_a_cache_directory_that_takes_nothing_is_one_line(machine: Path, monkeyp
 def test_a_relative_cache_directory_is_ignored() -> None:
     assert cache_directory({"XDG_CACHE_HOME": "here", "HOME": "/h"}) == Path("/h/.cache/tornpage/peers/rocketmq")
     assert cache_directory({**os.environ, "XDG_CACHE_HOME": "/c"}) == Path("/c/tornpage/peers/rocketmq")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", VERSIONS)
+def test_driver_compiles_with_each_installed_release(version: str) -> None:
+    """A source for replication used classes of one release, and the driver compiled with no other."""
+    try:
+        release = installed(version)
+    except PeerUnavailable as missing:
+        if "does not compile" in str(missing):
+            raise
+        pytest.skip(str(missing))
+    assert (release.driver / "peer" / "Driver.class").is_file()
+    assert (release.driver / "peer" / "ReplicaNode.class").is_file() == (version == REFERENCE)
