@@ -252,7 +252,7 @@ def _load(master: ReplicatedStore, role: BrokerRole, sizes: Sizes) -> float:
 
 
 def _put_outstanding(master: ReplicatedStore, count: int) -> None:
-    """Put messages with `OUTSTANDING` answers outstanding, as java/replication/ReplicaNode.java does."""
+    """Put messages with `OUTSTANDING` answers outstanding, as ReplicaNode.java does."""
     answers: SimpleQueue[Future[PutResult]] = SimpleQueue()
     put, answered, next_answer, ok = master.store.put_async, answers.put, answers.get, PutStatus.PUT_OK
     refused = 0

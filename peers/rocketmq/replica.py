@@ -15,7 +15,7 @@ _HEAP = "-Xmx256m"
 
 
 class JavaNode:
-    """A Java store that replicates. Its commands are those of java/replication/ReplicaNode.java."""
+    """A Java store that replicates. Its commands are those of ReplicaNode.java."""
 
     def __init__(
         self, release: Release, directory: Path, role: str, *, port: int, file_bytes: int, master: str = ""

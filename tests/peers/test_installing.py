@@ -121,7 +121,7 @@ def test_a_relative_cache_directory_is_ignored() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_driver_compiles_with_each_installed_release(version: str) -> None:
-    """A source for replication used classes of one release, and the driver compiled with no other."""
+    """A source used classes of one release, and the driver compiled with no other."""
     try:
         release = installed(version)
     except PeerUnavailable as missing:
