@@ -17,6 +17,7 @@ from pathlib import Path
 from tornpage import model
 from tornpage.model import operations
 from tornpage.model.replication.operations import CLUSTER_OPERATIONS
+from tornpage.properties.explore.interleavings.operations import PART_OPERATIONS
 
 ROOT = Path(__file__).parent.parent
 ABOVE = ("step", "step_under_faults", "parts", "crash", "corruption", "answers")
@@ -79,6 +80,7 @@ def test_nothing_but_step_maps_an_operation_to_its_meaning() -> None:
 
 def test_no_operation_is_declared_twice() -> None:
     names = set(operations.OPERATIONS) | set(operations.INTERLEAVED_OPERATIONS) | set(CLUSTER_OPERATIONS)
+    names |= set(PART_OPERATIONS)
     declared: list[str] = []
     for room in ("model", "properties", "tornpage"):
         for path in sorted((ROOT / room).rglob("*.py")):
@@ -88,4 +90,5 @@ def test_no_operation_is_declared_twice() -> None:
                     declared.append(ast.literal_eval(node.value) if node.value else "")
     assert sorted(declared) == sorted(names)
     kinds = {*operations.OPERATIONS.values(), *operations.INTERLEAVED_OPERATIONS.values(), *CLUSTER_OPERATIONS.values()}
+    kinds |= {*PART_OPERATIONS.values()}
     assert len(kinds) == len(names)

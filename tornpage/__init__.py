@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         FlushPolicy,
         PutLockKind,
         QueueFlushPolicy,
+        VerifyReads,
         WarmUp,
     )
     from tornpage.impl.config.retention_policy import (
@@ -178,6 +179,7 @@ _HOMES = {
     "TooManyHeldPulls": "tornpage.impl.errors",
     "TopicConfig": "tornpage.impl.groups.broker_configs",
     "TopicCount": "tornpage.impl.statistics.store_statistics",
+    "VerifyReads": "tornpage.impl.config.policy",
     "WarmUp": "tornpage.impl.config.policy",
     "WrongFileSize": "tornpage.impl.errors",
     "encode_batch_body": "tornpage.impl.message.batch",
@@ -250,6 +252,7 @@ __all__ = [
     "TooManyHeldPulls",
     "TopicConfig",
     "TopicCount",
+    "VerifyReads",
     "WarmUp",
     "WrongFileSize",
     "__version__",

@@ -105,7 +105,8 @@ def _shares(counts: dict[str, int], size: int) -> dict[str, int]:
         return counts
     exact = {name: size * count / total for name, count in counts.items()}
     shares = {name: max(1, math.floor(share)) for name, share in exact.items()}
-    by_remainder = sorted(exact, key=lambda name: (math.floor(exact[name]) - exact[name], name))
+    rounded_down = [name for name in exact if exact[name] >= 1]
+    by_remainder = sorted(rounded_down, key=lambda name: (math.floor(exact[name]) - exact[name], name))
     for name in by_remainder[: max(0, size - sum(shares.values()))]:
         shares[name] += 1
     return shares

@@ -7,15 +7,24 @@ from itertools import islice
 from typing import Any
 
 from tornpage.impl.dispatch.derived import Derived
-from tornpage.impl.index.index_entries import PLAIN_ENTRIES, IndexEntries, match_entries, put_entries, trace_entries
+from tornpage.impl.index.index_entries import (
+    PLAIN_ENTRIES,
+    SLOT,
+    SLOT_BYTES,
+    IndexEntries,
+    match_entries,
+    put_entries,
+    trace_entries,
+)
 from tornpage.impl.index.index_file import IndexFile
-from tornpage.impl.index.index_layout import IndexFileProof, IndexHeader, may_lie
+from tornpage.impl.index.index_layout import HEADER_BYTES, IndexFileProof, IndexHeader, may_lie
 from tornpage.impl.index.index_service import IndexService
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.message.dispatching import Dispatched, IndexPuts
+from tornpage.impl.message.key_hash import key_hash
 from tornpage.impl.parts import Parts
-from tornpage.impl.read.log_reader import LogSession
-from tornpage.impl.read.message_query import MessageQuery, QueryMessageResult
+from tornpage.impl.read.message_query import KeyIndex, MessageQuery, QueryMessageResult
+from tornpage.impl.read.read_buffer import RecordBuffer
 from tornpage.model.operations import Close, Crash, OffsetByTime, Open, Put, QueryKey, RefuseFile
 from tornpage.properties.planted.programs import FIRST_LOG_FILE, KEYED, LOG_LOST, PUT, REPUT, SMALL, losing, page_of
 from tornpage.properties.planted.record import Origin, PlantedBug
@@ -23,11 +32,21 @@ from tornpage.properties.program.case import Settings
 
 __all__ = ["BUGS"]
 
-_ANY_TIME = -(1 << 62), 1 << 62
 _I64 = struct.Struct(">q")
 _POINTER_BYTES = 8
 _STORE_TIMESTAMP_AT = 56
 _TWO_MESSAGES_BYTES = 8 << 20
+
+
+def _entries_of_slot(index_file: IndexFile, code: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield number, hash, offset and time difference of the entries in a slot, newest first."""
+    layout = index_file.layout
+    (number,) = SLOT.unpack_from(index_file.mapped.view, HEADER_BYTES + code % layout.slots * SLOT_BYTES)
+    limit = index_file.header.next_number if index_file.is_proven else layout.entries_max
+    while 0 < number < limit:
+        found, offset, difference, previous = index_file.entry(number)
+        yield number, found, offset, difference
+        number, limit = previous, number
 
 
 class _OtherTimes(IndexFile):
@@ -36,18 +55,11 @@ class _OtherTimes(IndexFile):
     Subclasses define `_lies(number, difference, begin_ms, end_ms)`.
     """
 
-    _looked_at = 0, 0
-
-    def entry(self, number: int) -> tuple[int, int, int, int]:
-        found = super().entry(number)
-        self._looked_at = number, found[2]
-        return found
-
-    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+    def _chain(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
         least, greatest = self.times
         if begin_ms <= greatest and least <= end_ms:
-            for offset in super().offsets_of(code, *_ANY_TIME):
-                if not self.is_proven or self._lies(*self._looked_at, begin_ms, end_ms):
+            for number, found, offset, difference in _entries_of_slot(self, code):
+                if found == code and (not self.is_proven or self._lies(number, difference, begin_ms, end_ms)):
                     yield offset
 
     def _lies(self, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
@@ -75,16 +87,15 @@ class _WholeSeconds(_OtherTimes):
 class _ChainEndsEarly(IndexFile):
     """Give up a chain at the first entry older than the time window (4.9.3)."""
 
-    _begin_ms = 0
-
-    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        self._begin_ms = begin_ms
-        return super().offsets_of(code, begin_ms, end_ms)
-
-    def entry(self, number: int) -> tuple[int, int, int, int]:
-        code, offset, difference, previous = super().entry(number)
-        is_older = number > 1 and self.header.begin_timestamp + 1000 * difference < self._begin_ms
-        return code, offset, difference, 0 if is_older else previous
+    def _chain(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        least, greatest = self.times
+        if greatest < begin_ms or end_ms < least:
+            return
+        for number, found, offset, difference in _entries_of_slot(self, code):
+            if found == code and (not self.is_proven or may_lie(self.header, number, difference, begin_ms, end_ms)):
+                yield offset
+            if number > 1 and self.header.begin_timestamp + 1000 * difference < begin_ms:
+                return
 
 
 def _each_counts(*arguments: Any) -> tuple[int, int, int]:
@@ -189,8 +200,16 @@ class _NewestFileDropped(IndexService):
 class _EqualHashes(MessageQuery):
     """Return every record that the index names, whatever its key (4.9.3)."""
 
-    def _is_about(self, session: LogSession, topic: str, key: str) -> bool:
-        return True
+    def _found(
+        self, index: KeyIndex, topic: str, key: str, limit: int, begin_ms: int, end_ms: int
+    ) -> QueryMessageResult:
+        found: dict[int, RecordBuffer] = {}
+        with self._reader.session() as session:
+            for offset in index.candidates(key_hash(topic, key), begin_ms, end_ms) if key else ():
+                size = 0 if offset in found else session.find(offset)
+                if size and begin_ms <= session.store_timestamp() <= end_ms and len(found) < limit:
+                    found[offset] = session.take(size, session.queue_offset())
+            return QueryMessageResult(tuple(found[offset] for offset in sorted(found)), *index.last_update)
 
 
 class _FirstFew:

@@ -48,7 +48,7 @@ def test_a_finding_is_carried_out_once_from_judge_to_page(tmp_path: Path, monkey
     page.
     """
     counts, out = CarryOuts(monkeypatch), tmp_path / "out"
-    arguments = ["explore", "--bug", "lying-flush", "--states", "300", "--seed", "3", "--failures", "1"]
+    arguments = ["explore", "--bug", "lying-flush", "--states", "300", "--seed", "2", "--failures", "1"]
     explored = CliRunner().invoke(cli, [*arguments, "--out", str(out)])
     assert explored.exit_code == 1, explored.output
     assert counts.shrunk == 1

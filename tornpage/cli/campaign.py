@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tornpage.pipeline.campaign.peers import PeerShard
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.explore.crashes.rows import Row
-    from tornpage.properties.explore.crashes.scheduling import DEFAULT_STRATEGY, Strategy
+    from tornpage.properties.explore.crashes.scheduling import Strategy
     from tornpage.properties.explore.crashes.shards import Shard
     from tornpage.properties.program.case import Disk
 
@@ -100,6 +100,7 @@ def command(
     """
     from tornpage.peers.exploring import EVERY, PeerPlan
     from tornpage.properties.explore.crashes.campaign import Plan
+    from tornpage.properties.explore.crashes.scheduling import DEFAULT_STRATEGY
     from tornpage.properties.program.case import Settings
 
     if resume and out is None:

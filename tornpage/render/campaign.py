@@ -181,7 +181,7 @@ def _failure_lines(result: CrashResult) -> list[str]:
     first, *others = result.found
     lines = [failure_text(first.failure)]
     if first.mix:
-        lines += ["", f"  found by run {first.history} with the levels {first.mix}"]
+        lines += ["", f"  found by run {first.history}; the finding in the JSON document has its levels"]
     for number, each in enumerate(others, 2):
         broken = each.failure.broken
         lines += ["", f"failure {number}: contract {broken.contract} is broken: {broken.sentence}"]

@@ -292,7 +292,8 @@ class CrashStates:
         legal, versions = self._trial.recovery.after_recovery(found)
         kept = {path: content for path, content in durable.items() if path.startswith(_LEADING)}
         disk = fingerprint(kept), found.key, tuple(sorted(versions.items()))
-        if disk in self._verified and not drawn:
+        is_new = disk not in self._verified
+        if not is_new and not drawn:
             return
         self._verified.add(disk)
         number = fingerprint(durable, found.durable.directories)
@@ -305,7 +306,8 @@ class CrashStates:
             delivered = self._trial.coverage["delivered_after_recovery"] - before
             for counter in (self._tally.enabled, self._tally.hit, self._tally.effective):
                 counter["delivered_after_recovery"] += delivered
-        self._tally.count_judges(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
+        if is_new:  # a drawn repetition happens only for images without a cached verdict, and must not change counts
+            self._tally.count_judges(enabled_judges(self._settings), (*hit_by_legal(legal), *outcome.fired))
 
     def _crash_in_recovery(
         self, first: Recovered, answered: CommitLog | None, done: tuple[Operation, ...], *, counted: bool

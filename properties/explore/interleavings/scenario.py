@@ -7,19 +7,11 @@ interleaving again.
 from dataclasses import dataclass, field, replace
 
 from tornpage.model.operations import InterleavedOperation as Operation
+from tornpage.properties.explore.interleavings.operations import PartCall
 from tornpage.properties.program.case import Settings
 from tornpage.properties.scheduler import Chooser, Granularity, StepTrace
 
-__all__ = ["Interleaving", "PartCall", "Scenario"]
-
-
-@dataclass(frozen=True, slots=True)
-class PartCall:
-    """Describe one call of a part program: a method of its bench, and integers as arguments."""
-
-    call: str = ""
-    args: tuple[int, ...] = ()
-    op: str = "part"
+__all__ = ["Interleaving", "Scenario"]
 
 
 @dataclass(frozen=True, slots=True)

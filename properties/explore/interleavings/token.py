@@ -16,7 +16,8 @@ from typing import Any
 from tornpage.model.operations import INTERLEAVED_OPERATIONS as OPERATIONS
 from tornpage.model.operations import InterleavedOperation as Operation
 from tornpage.model.operations import Member
-from tornpage.properties.explore.interleavings.scenario import Interleaving, PartCall, Scenario
+from tornpage.properties.explore.interleavings.operations import PART_OPERATIONS, PartCall
+from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.packing import BadToken, packed, unpacked
 from tornpage.properties.scheduler import Granularity
@@ -35,7 +36,7 @@ __all__ = [
 FORMAT = 1
 TOKEN_PREFIX = "ti1-"
 _YIELD_POINTS_MAX = 1 << 20
-_KINDS: Mapping[str, Any] = {**OPERATIONS, PartCall().op: PartCall}
+_KINDS: Mapping[str, Any] = {**OPERATIONS, **PART_OPERATIONS}
 RENAMED = {
     "impl.appended_queue": "tornpage.impl.queue.consume_queue",
     "impl.clean_commit_log": "tornpage.impl.retention.clean_commit_log",

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.explore.interleavings.locks import controlled_locks
-from tornpage.properties.explore.interleavings.scenario import PartCall, Scenario
+from tornpage.properties.explore.interleavings.operations import PartCall
+from tornpage.properties.explore.interleavings.scenario import Scenario
 from tornpage.properties.scheduler import current_task, yield_point
 
 __all__ = [

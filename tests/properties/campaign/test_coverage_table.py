@@ -15,7 +15,7 @@ def result_of(*levels: str) -> CrashResult:
 
 def test_figures_and_rows_count_what_runs_had() -> None:
     result = result_of("durability=sync pulls=above_32 rule_flush=off", "durability=sync pulls=above_32")
-    outcome, text = campaign_outcome(result, PLAN, out=None, command="tornpage explore crashes")
+    outcome, text = campaign_outcome(result, PLAN, out=None, command="tornpage explore crashes", verbose=True)
     assert outcome.figures["pairs_exercised"] == 3
     assert outcome.figures["threes_exercised"] == 1
     assert outcome.figures["pairs"] > 10_000
