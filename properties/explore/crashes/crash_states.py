@@ -228,8 +228,9 @@ class CrashStates:
 
         A store that `goes_on` is always needed itself.
         """
-        known, number = self._known, fingerprint(image.files, image.directories)
-        self._tally.images.add(number)
+        known, image_number = self._known, fingerprint(image.files, image.directories)
+        self._tally.images.add(image_number)
+        number = self._at_this_clock(image_number)
         outcome = known.outcome(number, legal, versions)
         if outcome is not None and not goes_on:
             if not known.is_done_again():
@@ -239,6 +240,11 @@ class CrashStates:
         disk = self._trial.pair.new_disk if goes_on else self._trial.pair.last_disk
         found = self._trial.recovery.judged(disk(image), legal, versions, cache=known)
         return known.note(number, _outcome(found)), found
+
+    def _at_this_clock(self, image: bytes) -> bytes:
+        """Return the key of the verdict on an image: a recovery also depends on the wall clock."""
+        environment = self._trial.environment
+        return b"%b %d %d" % (image, environment.clock_ahead_ms, environment.set_forward_ms)
 
     def _legal_at(self, span: Span, *, at_rest: bool, kill: bool) -> LegalLogs:
         """Return the legal logs of the running operation, which all its states share."""
@@ -291,12 +297,12 @@ class CrashStates:
         self._tally.recovered.add(fingerprint({path: durable[path] for path in log_files(durable)}))
         legal, versions = self._trial.recovery.after_recovery(found)
         kept = {path: content for path, content in durable.items() if path.startswith(_LEADING)}
-        disk = fingerprint(kept), found.key, tuple(sorted(versions.items()))
+        disk = self._at_this_clock(fingerprint(kept)), found.key, tuple(sorted(versions.items()))
         is_new = disk not in self._verified
         if not is_new and not drawn:
             return
         self._verified.add(disk)
-        number = fingerprint(durable, found.durable.directories)
+        number = self._at_this_clock(fingerprint(durable, found.durable.directories))
         outcome = self._known.outcome(number, legal, versions)
         if outcome is None or self._known.is_done_again():
             before = self._trial.coverage["delivered_after_recovery"]
