@@ -55,7 +55,7 @@ def test_a_recovery_may_begin_later_than_its_crash() -> None:
 
 
 def test_equal_images_before_and_after_a_step_of_the_clock_have_verdicts_of_their_own() -> None:
-    """The second verdict was a fault of the harness: an index file that a recovery makes is named by the wall clock."""
+    """A recovery names its index file by the wall clock, and verdicts were cached without it."""
     with choose_tracker("auto") as tracker:
         found = list(explore_seed("0:8", Settings(), tracker=tracker, tally=Tally(), strategy="covering"))
     assert found
