@@ -26,7 +26,7 @@ _PAGES = 3
 @options.seed_option
 @options.json_option
 def command(seed: int, out: str, as_json: bool) -> None:
-    """Run every kind of check once, briefly (about a minute), and write a report.
+    """Run every kind of check once, briefly (1.5 minutes), and write a report.
 
     Real kills, lockstep runs with the model, a crash campaign, a canary, logs of tornpage and RocketMQ read back, a
     simulation, an audit, and a campaign on Spark. Ends with a summary table, the verdict, and the path of the page.
