@@ -96,8 +96,17 @@ def test_kernel(system: str, release: str, state: str) -> None:
 
 
 def test_python_before_3_11_is_too_old() -> None:
-    assert doctor.check_python((3, 10, 14)).state == "absent"
-    assert doctor.check_python((3, 11, 0)) == Check("python", "ok", "Python 3.11.0")
+    assert doctor.check_python((3, 10, 14), {}).state == "absent"
+    assert doctor.check_python((3, 11, 0), {}) == Check("python", "ok", "Python 3.11.0")
+
+
+def test_python_without_optimizations_is_limited() -> None:
+    build = {"PGO_PROF_USE_FLAG": "-fprofile-use", "CONFIG_ARGS": "'--prefix=/usr/local' '--enable-shared'"}
+    found = doctor.check_python((3, 11, 7), build)
+    assert (found.state, found.detail) == ("limited", "Python 3.11.7, built without optimizations")
+    assert "--enable-optimizations" in found.remedy
+    optimized = build | {"CONFIG_ARGS": "'--enable-optimizations' '--with-lto'"}
+    assert doctor.check_python((3, 11, 7), optimized).state == "ok"
 
 
 def test_write_protect_passes_the_reason_on() -> None:

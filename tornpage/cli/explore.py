@@ -283,6 +283,12 @@ def _recovery(context: click.Context, /, **asked: Any) -> None:
     help="When to kill: at the start of a file operation (default), or at a bytecode of the store.",
 )
 @click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
+@click.option(
+    "--together",
+    type=click.IntRange(1, 25),
+    default=None,
+    help="Number of writers that one process runs and one SIGKILL ends (9). Steps only; each tenth program runs alone.",
+)
 @_directory_option
 @_file_bytes_option
 @options.bug_option

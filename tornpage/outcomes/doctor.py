@@ -14,6 +14,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,7 @@ def examine(directory: str) -> list[Check]:
     """Examine this machine and the file system of `directory`, which may be missing."""
     probes: list[tuple[str, Callable[[], Check]]] = [
         ("kernel", lambda: check_kernel(os.uname().sysname, os.uname().release)),
-        ("python", lambda: check_python(sys.version_info[:3])),
+        ("python", lambda: check_python(sys.version_info[:3], sysconfig.get_config_vars())),
         ("write-protect", lambda: check_write_protect(_write_protect_reason)),
         ("file system", lambda: check_file_system(directory, _read("/proc/self/mountinfo"))),
         ("disk space", lambda: _disk_space(directory)),
@@ -94,11 +95,19 @@ def check_kernel(system: str, release: str) -> Check:
     return Check("kernel", "ok", f"Linux {release}")
 
 
-def check_python(version: Sequence[int]) -> Check:
-    """Python 3.11 is the oldest supported."""
+def check_python(version: Sequence[int], build: Mapping[str, object]) -> Check:
+    """Python 3.11 is the oldest supported. `build` has the variables of sysconfig.
+
+    An interpreter without profile-guided optimization explores about 5 % fewer states per second (CPython 3.11). Its
+    Makefile has the flags for a profile, and its configure options do not ask for them. Distributions that optimize in
+    another way remove the flags from the variables.
+    """
     text = ".".join(map(str, version))
     if tuple(version[:2]) < PYTHON_MIN:
         return Check("python", "absent", f"Python {text} is too old", "Install Python 3.11 or newer.")
+    if build.get("PGO_PROF_USE_FLAG") and "--enable-optimizations" not in str(build.get("CONFIG_ARGS")):
+        remedy = "A Python configured with --enable-optimizations --with-lto explores about 5 % more states per second."
+        return Check("python", "limited", f"Python {text}, built without optimizations", remedy)
     return Check("python", "ok", f"Python {text}")
 
 

@@ -47,6 +47,7 @@ class Request:
     seconds: float | None = None
     kills: int | None = None
     kill_at: "KillMode | None" = None
+    together: int | None = None
     restarts: int | None = None
     directory: str | None = None
     file_bytes: int | None = None
@@ -188,6 +189,7 @@ def explore_target(request: Request) -> tuple[Outcome, str]:
 def explore_kills(request: Request) -> tuple[Outcome, str]:
     """Kill writers in a new directory, several in parallel; return outcome and text."""
     from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.kills.program import TOGETHER
     from tornpage.properties.explore.kills.run import KILL_SETTINGS, run_kills
     from tornpage.render.explorations import kills_outcome
 
@@ -203,6 +205,7 @@ def explore_kills(request: Request) -> tuple[Outcome, str]:
                 directory=request.directory,
                 settings=replace(KILL_SETTINGS, file_bytes=request.file_bytes or 4096, bug=request.bug),
                 workers=request.workers or 1,
+                together=request.together or TOGETHER,
                 progress=lambda cycles: show(cycles, ""),
             )
     except HarnessError as error:

@@ -4,13 +4,17 @@ It is forked by the zygote and reports its progress in a page shared with the ju
 as returned after it returned. So the page may lag behind the truth, but never claims more than was acknowledged. The
 program steps the services of the store in its single thread.
 
+One process can run several sessions, each in a directory of its own. A session that comes to the step at which it dies
+stays in the middle of that call, and the next session runs on top of its stack. After the last session one SIGKILL ends
+all of them. A fork, which costs more than a session, is then paid once for all.
+
 Kills inside one system call or one copy of bytes are left out, because the signal is sent between them.
 """
 
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import FrameType
@@ -46,6 +50,8 @@ from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.translation import store_batch, store_config, store_message
 
 __all__ = [
+    "EXIT_COMPLETED",
+    "EXIT_FAILED",
     "HANG_SECONDS",
     "OPERATIONS_MAX",
     "KillMode",
@@ -82,30 +88,57 @@ class Session:
     kill_step: int = 0
 
 
-def run_child(life: Session, components: Parts, progress: Progress) -> NoReturn:
-    """Run a process to its death, with a store made of `components`.
+def run_child(sessions: Sequence[Session], components: Parts, pages: Sequence[Progress]) -> NoReturn:
+    """Run sessions to their death, with stores made of `components`, each with a page for its progress.
 
     Called right after fork, with garbage collection off and interrupts ignored. Never returns and cleans up nothing of
-    the parent.
+    the parent. The exit code without a kill is EXIT_COMPLETED if every session completed, else EXIT_FAILED. With the
+    mode "bytecode" there is one session, because Python does not trace inside a trace function.
     """
     status = EXIT_FAILED
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(HANG_SECONDS)
-        _Child(life, components, progress).run()
-        status = EXIT_COMPLETED
-    except BaseException as error:
-        progress.fail(error)
+        sys.setrecursionlimit(sys.getrecursionlimit() * len(sessions))
+        status = _Sessions(sessions, components, pages).run()
     finally:
         sys.settrace(None)
         os._exit(status)
 
 
+class _Sessions:
+    """Run sessions in order. Those that die wait in the middle of a call for the signal that ends all."""
+
+    def __init__(self, sessions: Sequence[Session], components: Parts, pages: Sequence[Progress]) -> None:
+        self._remaining = iter(zip(sessions, pages, strict=True))
+        self._components = components
+        self._status = EXIT_COMPLETED
+
+    def run(self) -> int:
+        """Run every remaining session and return the exit code. Does not return if one of them dies."""
+        for session, page in self._remaining:
+            signal.alarm(HANG_SECONDS)
+            try:
+                _Child(session, self._components, page, self).run()
+            except BaseException as error:
+                page.fail(error)
+                self._status = EXIT_FAILED
+            sys.settrace(None)
+            page.note_end()
+        return self._status
+
+    def die(self) -> NoReturn:
+        """Run the sessions that remain, then send SIGKILL to this process."""
+        self.run()
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("a process outlived its SIGKILL")
+
+
 class _Child:
     """Carry out the operations, each between two marks in the shared page."""
 
-    def __init__(self, life: Session, components: Parts, progress: Progress) -> None:
+    def __init__(self, life: Session, components: Parts, progress: Progress, sessions: _Sessions) -> None:
         self._life = life
+        self._sessions = sessions
         self._progress = progress
         self._config = store_config(life.settings)
         self._now_ms = life.start_ms
@@ -122,7 +155,8 @@ class _Child:
     def _step(self) -> None:
         self._count += 1
         if self._count == self._kill_at:
-            self._progress.kill()
+            self._progress.note_kill()
+            self._sessions.die()
 
     def run(self) -> None:
         """Open the store and carry out everything."""

@@ -4,7 +4,9 @@ import os
 import shutil
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
+from typing import NamedTuple
 
 import mmh3
 
@@ -12,19 +14,20 @@ from tornpage.model.operations import Operation
 from tornpage.model.payloads import BORN_TIMESTAMP
 from tornpage.model.state import CommitLog
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
-from tornpage.properties.explore.kills.child import HANG_SECONDS, KillMode, Progress, Session
+from tornpage.properties.explore.kills.child import EXIT_COMPLETED, EXIT_FAILED, HANG_SECONDS, KillMode, Session
 from tornpage.properties.explore.kills.judge import (
     LegalLogs,
     legal_after,
     marker_is_right,
 )
 from tornpage.properties.explore.kills.judged import Judged
+from tornpage.properties.explore.kills.progress import Progress
 from tornpage.properties.explore.kills.snapshot import Snapshot, digest_of, snapshot_of
 from tornpage.properties.explore.kills.zygote import Zygote
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.program.case import Settings
 
-__all__ = ["Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedSession"]
+__all__ = ["Cycle", "FirstSessions", "KillPoint", "KillReport", "KillViolation", "PlannedSession"]
 
 SESSION_MS = 1_000_000
 
@@ -118,7 +121,7 @@ class PlannedSession:
 
 
 class Cycle:
-    """Run processes that live and die on one directory, one after the other.
+    """Run sessions that live and die on one directory, one after the other.
 
     `number` is -1 for a rehearsal.
     """
@@ -149,19 +152,25 @@ class Cycle:
         self._life = 0
         self._left = Snapshot({})
 
-    def start(self) -> None:
-        """Start the first process; it runs while other cycles are judged."""
+    def prepare(self) -> Session:
+        """Make the empty directory and return the first session."""
         os.mkdir(self._directory)
-        self._begin_session()
+        return self._session()
 
-    def finish(self) -> None:
-        """Run the other processes, then judge what is left. A broken promise goes into the report."""
+    def finish(self, first: "_Ended | None") -> None:
+        """Judge the end of the first session, run the other ones, then judge what is left.
+
+        Without an end the first session is repeated in a process of its own. A broken promise goes into the report.
+        """
         try:
-            legal = self._end_session({0: CommitLog()})
+            if first is None:
+                shutil.rmtree(self._directory)
+                os.mkdir(self._directory)
+                first = self._run_alone()
+            legal = self._end_session({0: CommitLog()}, first)
             for life in range(1, len(self._lives)):
                 self._life = life
-                self._begin_session()
-                legal = self._end_session(legal)
+                legal = self._end_session(legal, self._run_alone())
             now_ms = self._start_ms() + SESSION_MS
             self._judged.judge(self._directory, self._left, legal, settings=self._settings, now_ms=now_ms)
         except GuaranteeBroken as broken:
@@ -172,9 +181,9 @@ class Cycle:
     def _start_ms(self) -> int:
         return BORN_TIMESTAMP + self._life * SESSION_MS
 
-    def _begin_session(self) -> None:
+    def _session(self) -> Session:
         planned = self._lives[self._life]
-        life = Session(
+        return Session(
             directory=self._directory,
             settings=self._settings,
             operations=planned.operations,
@@ -183,12 +192,15 @@ class Cycle:
             kill_verb=planned.verb,
             kill_step=planned.step,
         )
-        self._zygote.start(life)
 
-    def _end_session(self, legal: LegalLogs) -> LegalLogs:
-        """Wait for the process and return the legal logs of what it left."""
-        progress, operations = self._zygote.progress, self._lives[self._life].operations
-        status = self._zygote.wait()
+    def _run_alone(self) -> "_Ended":
+        self._zygote.start([self._session()])
+        return _Ended(self._zygote.wait(), self._zygote.progress)
+
+    def _end_session(self, legal: LegalLogs, ended: "_Ended") -> LegalLogs:
+        """Return the legal logs of what a session left."""
+        status, progress = ended
+        operations = self._lives[self._life].operations
         before, self._left = self._left, snapshot_of(self._directory)
         verb = _verb_in_flight(progress, operations)
         killed = _was_killed(status, progress, where=f"verb {progress.begun} ({verb})")
@@ -235,6 +247,41 @@ class Cycle:
             with open(target, "wb") as file:
                 file.write(data)
         return kept
+
+
+class _Ended(NamedTuple):
+    """The end of a session: the wait status that it would have in a process of its own, and its progress."""
+
+    status: int
+    progress: Progress
+
+
+class FirstSessions:
+    """The first sessions of cycles of one program, which one process runs and one SIGKILL ends."""
+
+    def __init__(self, cycles: Sequence[Cycle], zygote: Zygote) -> None:
+        self._cycles = cycles
+        self._zygote = zygote
+        zygote.start([cycle.prepare() for cycle in cycles])
+
+    def finish(self) -> None:
+        """Wait for the end of the process, then finish each cycle."""
+        status = self._zygote.wait()
+        for cycle, progress in zip(self._cycles, self._zygote.pages_of(len(self._cycles)), strict=True):
+            cycle.finish(self._end_of(status, progress))
+
+    def _end_of(self, status: int, progress: Progress) -> _Ended | None:
+        """Return the end of a session, or None if the process ended some other way than by the planned signal.
+
+        Then the session that ended it is unknown, and each session has to be repeated alone.
+        """
+        if len(self._cycles) == 1:
+            return _Ended(status, progress)
+        planned = not os.WIFSIGNALED(status) or os.WTERMSIG(status) == signal.SIGKILL
+        if not planned or not (progress.kills or progress.has_ended):
+            return None
+        own = signal.SIGKILL if progress.kills else (EXIT_FAILED if progress.error else EXIT_COMPLETED) << 8
+        return _Ended(own, progress)
 
 
 def _was_killed(status: int, progress: Progress, *, where: str) -> bool:

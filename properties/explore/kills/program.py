@@ -12,16 +12,20 @@ from dataclasses import dataclass, replace
 from tornpage.impl.parts import Parts
 from tornpage.model.operations import Close, CommitOffset, FailSync, FailWrite, Operation, QueryOffsets, RefuseFile
 from tornpage.model.step import services_of
-from tornpage.properties.explore.kills.cycle import Cycle, KillReport, PlannedSession
+from tornpage.properties.explore.kills.cycle import Cycle, FirstSessions, KillReport, PlannedSession
 from tornpage.properties.explore.kills.judged import AGAIN_EVERY, Judged
 from tornpage.properties.explore.kills.zygote import Zygote
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.translation import layout_of
 from tornpage.properties.program.workload import draw_operation, draw_settings
 
-__all__ = ["CYCLES_PER_PROGRAM", "VIOLATIONS_MAX", "ProgramRunner"]
+__all__ = ["CYCLES_PER_PROGRAM", "TOGETHER", "VIOLATIONS_MAX", "ProgramRunner"]
 
 CYCLES_PER_PROGRAM = 25
+TOGETHER = 9
+"""The default number of first sessions that one process runs. Three processes run those of a program."""
+_ALONE_EVERY = 10
+"""The last of so many programs runs each session in a process of its own."""
 VIOLATIONS_MAX = 10
 _OPERATIONS_MIN, _OPERATIONS_SPREAD = 10, 8
 _LATER_OPERATIONS = 5
@@ -56,26 +60,30 @@ class _Program:
 class ProgramRunner:
     """Run programs one at a time, in directories below `base` named after `name`.
 
-    The first process of a cycle runs while the previous cycle is judged.
+    One process runs the first sessions of up to `together` cycles while the previous ones are judged.
     """
 
-    def __init__(self, base: str, name: str, settings: Settings, components: Parts) -> None:
+    def __init__(
+        self, base: str, name: str, settings: Settings, components: Parts, *, together: int = TOGETHER
+    ) -> None:
         self._base = base
         self._settings = settings
         self._components = components
+        self._together = together
         self._workplaces = (f"{name}-even", f"{name}-odd")
         self._zygotes: list[Zygote] = []
 
     def __enter__(self) -> "ProgramRunner":
         for _ in self._workplaces:
-            self._zygotes.append(Zygote(self._components))
+            self._zygotes.append(Zygote(self._components, together_max=self._together))
         return self
 
     def __exit__(self, *_: object) -> None:
         for zygote in self._zygotes:
             zygote.end()
         for name in self._workplaces:
-            shutil.rmtree(f"{self._base}/{name}", ignore_errors=True)
+            for place in range(self._together):
+                shutil.rmtree(f"{self._base}/{name}-{place}", ignore_errors=True)
 
     def run(self, cycles: Sequence[int], report: KillReport, is_given_up: Callable[[], bool]) -> None:
         """Run cycles of one program in order, until stopped or enough promises are broken."""
@@ -85,18 +93,22 @@ class ProgramRunner:
         operations = _draw_operations(rng, _OPERATIONS_MIN + rng.randrange(_OPERATIONS_SPREAD), settings)
         judged = Judged(self._components, passed_over=rng.randrange(AGAIN_EVERY))
         program = self._rehearse(_Program(number, settings, operations), report, judged)
-        started: Cycle | None = None
-        for cycle_number in cycles if any(program.steps) else ():
-            cycle = self._cycle(cycle_number, program, _draw_sessions(cycle_number, program, report), report, judged)
-            cycle.start()
-            if started is not None:
-                started.finish()
-            started = cycle
-            report.cycles += 1
+        together = 1 if report.mode == "bytecode" or number % _ALONE_EVERY == _ALONE_EVERY - 1 else self._together
+        running: FirstSessions | None = None
+        for turn, at in enumerate(range(0, len(cycles), together) if any(program.steps) else ()):
+            several = [
+                self._cycle(each, program, _draw_sessions(each, program, report), report, judged, turn, place)
+                for place, each in enumerate(cycles[at : at + together])
+            ]
+            following = FirstSessions(several, self._zygotes[turn % 2])
+            if running is not None:
+                running.finish()
+            running = following
+            report.cycles += len(several)
             if is_given_up() or len(report.violations) >= VIOLATIONS_MAX:
                 break
-        if started is not None:
-            started.finish()
+        if running is not None:
+            running.finish()
         report.judged, report.recovered_twice = report.judged + judged.count, report.recovered_twice + judged.twice
 
     def _rehearse(self, program: _Program, report: KillReport, judged: Judged) -> _Program:
@@ -104,18 +116,21 @@ class ProgramRunner:
 
         They are empty if the rehearsal failed, which is reported.
         """
-        rehearsal = self._cycle(-1, program, [PlannedSession(program.operations)], report, judged)
-        rehearsal.start()
-        rehearsal.finish()
-        progress = self._zygote_of(-1).progress
+        rehearsal = self._cycle(-1, program, [PlannedSession(program.operations)], report, judged, 1, 0)
+        FirstSessions([rehearsal], self._zygotes[1]).finish()
+        progress = self._zygotes[1].progress
         steps = tuple(max(0, progress.steps_of(verb)) for verb in range(len(program.operations) + 1))
         return replace(program, steps=steps)
 
-    def _zygote_of(self, cycle_number: int) -> Zygote:
-        return self._zygotes[cycle_number % 2]
-
     def _cycle(
-        self, number: int, program: _Program, lives: list[PlannedSession], report: KillReport, judged: Judged
+        self,
+        number: int,
+        program: _Program,
+        lives: list[PlannedSession],
+        report: KillReport,
+        judged: Judged,
+        turn: int,
+        place: int,
     ) -> Cycle:
         return Cycle(
             number,
@@ -123,8 +138,8 @@ class ProgramRunner:
             lives,
             settings=program.settings,
             base=self._base,
-            workplace=self._workplaces[number % 2],
-            zygote=self._zygote_of(number),
+            workplace=f"{self._workplaces[turn % 2]}-{place}",
+            zygote=self._zygotes[turn % 2],
             judged=judged,
             report=report,
         )

@@ -1,16 +1,13 @@
-"""Share a page between a process that will be killed and its parent: progress and error."""
+"""Share a page between a session that will be killed and the judging process: progress and error."""
 
 import mmap
-import os
-import signal
 import struct
-from typing import NoReturn
 
 __all__ = ["OPERATIONS_MAX", "Progress"]
 
 OPERATIONS_MAX = 128
 _NUMBER = struct.Struct("=q")
-_BEGUN, _RETURNED, _KILLS = 0, 8, 16
+_BEGUN, _RETURNED, _KILLS, _ENDED = 0, 8, 16, 24
 _ERROR, _ERROR_BYTES = 64, 960
 _ENDS = 1024
 _STEPS = _ENDS + _NUMBER.size * (OPERATIONS_MAX + 1)
@@ -54,8 +51,13 @@ class Progress:
 
     @property
     def kills(self) -> bool:
-        """Return whether the process was about to send itself the signal."""
+        """Return whether the session came to the step at which it dies."""
         return bool(self._get(_KILLS))
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the session completed its operations or failed with an exception."""
+        return bool(self._get(_ENDED))
 
     @property
     def error(self) -> str:
@@ -88,8 +90,10 @@ class Progress:
         """Publish the number of steps before an operation began."""
         _NUMBER.pack_into(self._page, _STEPS + _NUMBER.size * verb, steps)
 
-    def kill(self) -> NoReturn:
-        """Send SIGKILL to this process."""
+    def note_kill(self) -> None:
+        """Publish that the session is at the step at which it dies."""
         _NUMBER.pack_into(self._page, _KILLS, 1)
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError("a process outlived its SIGKILL")
+
+    def note_end(self) -> None:
+        """Publish that the session completed its operations or failed."""
+        _NUMBER.pack_into(self._page, _ENDED, 1)

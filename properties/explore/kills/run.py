@@ -1,9 +1,9 @@
 """Kill real processes on a real disk at a chosen step, and judge their stores.
 
 A process kill loses nothing that a put had acknowledged (contract 2). It leaves a prefix (1), no cut bytes (3), and a
-store that opens read-write (7) and recovers twice alike (6). Each cycle forks a child that opens the store, carries out
-a program and kills itself when its n-th step begins. Some cycles continue on the files left by the kill, without a
-judge in between.
+store that opens read-write (7) and recovers twice alike (6). Each cycle has a session that opens the store, carries out
+a program and dies when its n-th step begins. Some cycles continue on the files left by the kill, without a judge in
+between. One process runs the first sessions of several cycles, and one SIGKILL ends them in the middle of their calls.
 
 A program is drawn from the seed and rehearsed once without a kill to count its steps. Its cycles then die at steps
 drawn from all of them: during an open, put, flush, close, or another open. Equal seeds give equal cycles.
@@ -27,7 +27,7 @@ from tornpage.properties.campaign.workers import Control, Died, Launcher
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.explore.kills.child import KillMode
 from tornpage.properties.explore.kills.cycle import KillPoint, KillReport, KillViolation
-from tornpage.properties.explore.kills.program import CYCLES_PER_PROGRAM, VIOLATIONS_MAX, ProgramRunner
+from tornpage.properties.explore.kills.program import CYCLES_PER_PROGRAM, TOGETHER, VIOLATIONS_MAX, ProgramRunner
 from tornpage.properties.planted import parts_of
 from tornpage.properties.program.case import Settings
 from tornpage.properties.scratch import memory_directory
@@ -62,17 +62,19 @@ def run_kills(
     settings: Settings = KILL_SETTINGS,
     components: Parts | None = None,
     workers: int = 1,
+    together: int = TOGETHER,
     progress: Callable[[int], None] = lambda cycles: None,
 ) -> KillResult:
     """Kill `count` processes in a new directory, which is removed unless a promise was broken.
 
     It is made below `directory`, or in memory if there is room, else in the usual place for temporary files.
-    `settings.bug` names a planted bug; `components`, if given, replace its parts. The `workers` take programs in turn,
-    and the result does not depend on their number. The run ends after the program in which VIOLATIONS_MAX violations
-    are reached, and at SIGINT after the running cycle. `progress` is called with the number of finished cycles after
+    `settings.bug` names a planted bug; `components`, if given, replace its parts. The `workers` take programs in turn.
+    One process runs the first sessions of up to `together` cycles of a program, and one SIGKILL ends them. A result
+    without violations depends on neither number. The run ends after the program in which VIOLATIONS_MAX violations
+    are reached, and at SIGINT after the running cycles. `progress` is called with the number of finished cycles after
     each program. Raises HarnessError in a process with several threads, which must not fork.
     """
-    return _run(range(count), progress, directory, seed, mode, settings, components, workers)
+    return _run(range(count), progress, directory, seed, mode, settings, components, workers, together)
 
 
 def replay_kill(
@@ -85,7 +87,7 @@ def replay_kill(
     components: Parts | None = None,
 ) -> KillResult:
     """Repeat one cycle of a run with the same seed, mode and settings, and its rehearsal."""
-    return _run(range(cycle, cycle + 1), lambda _: None, directory, seed, mode, settings, components, 1)
+    return _run(range(cycle, cycle + 1), lambda _: None, directory, seed, mode, settings, components, 1, 1)
 
 
 def _run(
@@ -97,13 +99,14 @@ def _run(
     settings: Settings,
     components: Parts | None,
     workers: int,
+    together: int,
 ) -> KillResult:
     threads = len(os.listdir("/proc/self/task"))
     if threads > 1:
         raise HarnessError(f"this process has {threads} threads; fork from one that has a single thread")
     programs = [tuple(each) for _, each in groupby(cycles, lambda number: number // CYCLES_PER_PROGRAM)]
     base = tempfile.mkdtemp(prefix="tornpage-kill-", dir=directory or memory_directory())
-    job = _ProgramJob(base, seed, mode, settings, components or parts_of(settings.bug))
+    job = _ProgramJob(base, seed, mode, settings, components or parts_of(settings.bug), together)
     explorer = _Explorer(job, programs)
     count = max(1, min(workers, len(programs)))
     try:
@@ -133,14 +136,16 @@ class _ProgramJob:
     mode: KillMode
     settings: Settings
     components: Parts
+    together: int
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Cycles, Control], KillReport]]:
         """Return the function that carries out a program here.
 
-        A stop request ends it after the running cycle.
+        A stop request ends it after the running cycles.
         """
-        with ProgramRunner(self.base, f"worker{os.getpid()}", self.settings, self.components) as runner:
+        name = f"worker{os.getpid()}"
+        with ProgramRunner(self.base, name, self.settings, self.components, together=self.together) as runner:
 
             def carry_out(cycles: Cycles, control: Control) -> KillReport:
                 report = KillReport(self.seed, self.mode)

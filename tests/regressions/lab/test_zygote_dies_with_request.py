@@ -28,7 +28,7 @@ def stopped() -> Zygote:
     zygote = Zygote(Parts())
     os.kill(zygote._pid, signal.SIGSTOP)
     os.waitpid(zygote._pid, os.WUNTRACED)
-    zygote.start(LIFE)
+    zygote.start([LIFE])
     return zygote
 
 

@@ -23,7 +23,7 @@ from tornpage.impl.parts import Parts
 from tornpage.impl.recovery.opening import AbortMarker
 from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
 from tornpage.properties.contract import HarnessError, Verdict
-from tornpage.properties.explore.kills.program import VIOLATIONS_MAX
+from tornpage.properties.explore.kills.program import TOGETHER, VIOLATIONS_MAX
 from tornpage.properties.explore.kills.run import KILL_SETTINGS, KillMode, KillResult, replay_kill, run_kills
 from tornpage.properties.planted import PLANTED
 
@@ -84,6 +84,15 @@ class DyingPut(CommitLog):
         os.abort()
 
 
+class DyingInOnePlace(MappedFile):
+    """A copy into a log ends the process, in the directory of the fifth of nine sessions."""
+
+    def append(self, record: bytearray) -> None:
+        if "-4/commitlog" in self.path:
+            os.abort()
+        super().append(record)
+
+
 class InterruptedRecovery(Recovery):
     """An open of the store sends Ctrl-C to the process that runs the kills.
 
@@ -113,6 +122,7 @@ STORES = {
     "marker-forgotten": Parts({AbortMarker: MarkerForgotten}),
     "raising-put": Parts({CommitLog: RaisingPut}),
     "dying-put": Parts({CommitLog: DyingPut}),
+    "dying-in-one-place": Parts({MappedFile: DyingInOnePlace}),
     "interrupted-recovery": Parts({Recovery: InterruptedRecovery}),
     "murdered-zygote": Parts({CommitLog: MurderedZygote}),
 }
@@ -126,7 +136,15 @@ _PATIENCE_S = 240
 
 
 def run_in_this_process(
-    count: int, seed: int, mode: KillMode, directory: str, bug: str, store: str, cycle: int | None, workers: int
+    count: int,
+    seed: int,
+    mode: KillMode,
+    directory: str,
+    bug: str,
+    store: str,
+    cycle: int | None,
+    workers: int,
+    together: int,
 ) -> KillResult:
     """Run or replay kills; `store` names one of STORES."""
     InterruptedRecovery.runner = os.getpid()
@@ -134,7 +152,14 @@ def run_in_this_process(
     if cycle is not None:
         return replay_kill(seed, cycle, mode=mode, directory=directory, settings=settings, components=components)
     return run_kills(
-        count, seed=seed, mode=mode, directory=directory, settings=settings, components=components, workers=workers
+        count,
+        seed=seed,
+        mode=mode,
+        directory=directory,
+        settings=settings,
+        components=components,
+        workers=workers,
+        together=together,
     )
 
 
@@ -157,8 +182,9 @@ def run(fresh_process: Pool, tmp_path: Path) -> Runner:
         store: str = "",
         cycle: int | None = None,
         workers: int = 1,
+        together: int = TOGETHER,
     ) -> KillResult:
-        arguments = (count, seed, mode, str(tmp_path), bug, store, cycle, workers)
+        arguments = (count, seed, mode, str(tmp_path), bug, store, cycle, workers, together)
         return fresh_process.apply_async(run_in_this_process, arguments).get(timeout=_PATIENCE_S)
 
     return run_kills_there
@@ -227,6 +253,27 @@ def test_any_number_of_workers_reports_the_same(run: Runner, tmp_path: Path) -> 
     assert [signature(report) for report in others] == [signature(alone)]
     assert {report.result_hash for report in others} == {alone.result_hash} != {run(5, seed=9).result_hash}
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("together", [1, 4, 25])
+def test_sessions_that_end_together_leave_what_they_leave_alone(run: Runner, together: int, tmp_path: Path) -> None:
+    assert signature(run(50, seed=8, together=together)) == signature(run(50, seed=8))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_session_that_ends_its_process_leaves_the_verdicts_of_the_others(run: Runner) -> None:
+    report = run(18, seed=8, store="dying-in-one-place")
+    assert {violation.cycle for violation in report.tally.violations} == {4, 13}
+    assert {violation.contract for violation in report.tally.violations} == {7}
+    assert report.tally.cycles == 18
+    others = {point for point in run(18, seed=8).tally.points if point.life == 0}
+    assert len([point for point in report.tally.points if point in others]) >= 14
+
+
+def test_a_store_that_dies_in_every_session_is_named_in_each_of_them(run: Runner) -> None:
+    alone, together = (run(9, seed=8, store="dying-put", together=number) for number in (1, 9))
+    assert signature(together) == signature(alone)
+    assert together.tally.violations
 
 
 def test_workers_keep_the_same_violations_and_nothing_else(run: Runner, tmp_path: Path) -> None:
