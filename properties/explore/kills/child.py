@@ -106,7 +106,10 @@ def run_child(sessions: Sequence[Session], components: Parts, pages: Sequence[Pr
 
 
 class _Sessions:
-    """Run sessions in order. Those that die wait in the middle of a call for the signal that ends all."""
+    """Run sessions in order.
+
+    A session that dies waits in the middle of a call for the signal that ends all.
+    """
 
     def __init__(self, sessions: Sequence[Session], components: Parts, pages: Sequence[Progress]) -> None:
         self._remaining = iter(zip(sessions, pages, strict=True))
@@ -114,7 +117,10 @@ class _Sessions:
         self._status = EXIT_COMPLETED
 
     def run(self) -> int:
-        """Run every remaining session and return the exit code. Does not return if one of them dies."""
+        """Run every remaining session and return the exit code.
+
+        Does not return if one of them dies.
+        """
         for session, page in self._remaining:
             signal.alarm(HANG_SECONDS)
             try:

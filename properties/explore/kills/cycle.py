@@ -250,14 +250,20 @@ class Cycle:
 
 
 class _Ended(NamedTuple):
-    """The end of a session: the wait status that it would have in a process of its own, and its progress."""
+    """The end of a session.
+
+    `status` is the wait status that it would have in a process of its own.
+    """
 
     status: int
     progress: Progress
 
 
 class FirstSessions:
-    """The first sessions of cycles of one program, which one process runs and one SIGKILL ends."""
+    """The first sessions of cycles of one program.
+
+    One process runs them and one SIGKILL ends them.
+    """
 
     def __init__(self, cycles: Sequence[Cycle], zygote: Zygote) -> None:
         self._cycles = cycles
@@ -271,9 +277,9 @@ class FirstSessions:
             cycle.finish(self._end_of(status, progress))
 
     def _end_of(self, status: int, progress: Progress) -> _Ended | None:
-        """Return the end of a session, or None if the process ended some other way than by the planned signal.
+        """Return the end of a session, or None if it is unknown.
 
-        Then the session that ended it is unknown, and each session has to be repeated alone.
+        It is unknown if the process ended in another way than by the planned signal. Each session is repeated alone then.
         """
         if len(self._cycles) == 1:
             return _Ended(status, progress)

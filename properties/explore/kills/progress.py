@@ -1,4 +1,4 @@
-"""Share a page between a session that will be killed and the judging process: progress and error."""
+"""Share a page between a session and the judging process: progress and error."""
 
 import mmap
 import struct

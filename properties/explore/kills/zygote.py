@@ -2,8 +2,8 @@
 
 A fork makes every page of a process read-only, and the process then pays a fault for each page that it writes. A judge
 writes to most of its pages, if only to count references. The zygote is forked once at the start of a run and does
-almost nothing between two children. It reads descriptions of sessions from a socket, forks one process for them, and answers with its
-wait status.
+almost nothing between two children. It reads descriptions of sessions from a socket, forks one process for them, and
+answers with its wait status.
 
 The zygote leads its own process group. So no interrupt of a terminal reaches it or its child, and one signal ends both.
 The socket shows when both are gone. The zygote ends by itself when the other end of the socket is closed.
@@ -52,7 +52,10 @@ class Zygote:
         os.setpgid(self._pid, self._pid)  # by both, so that neither has to wait for the other
 
     def start(self, sessions: Sequence[Session]) -> None:
-        """Start a process that runs sessions of one program. Raises HarnessError if the zygote is gone."""
+        """Start a process that runs sessions of one program.
+
+        Raises HarnessError if the zygote is gone.
+        """
         for page in self.pages_of(len(sessions)):
             page.reset()
         try:
