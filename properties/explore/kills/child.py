@@ -89,7 +89,9 @@ class Session:
 
 
 def run_child(sessions: Sequence[Session], components: Parts, pages: Sequence[Progress]) -> NoReturn:
-    """Run sessions to their death, with stores made of `components`, each with a page for its progress.
+    """Run sessions to their death, with stores made of `components`.
+
+    Each session has a page for its progress.
 
     Called right after fork, with garbage collection off and interrupts ignored. Never returns and cleans up nothing of
     the parent. The exit code without a kill is EXIT_COMPLETED if every session completed, else EXIT_FAILED. With the

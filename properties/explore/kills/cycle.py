@@ -279,7 +279,7 @@ class FirstSessions:
     def _end_of(self, status: int, progress: Progress) -> _Ended | None:
         """Return the end of a session, or None if it is unknown.
 
-        It is unknown if the process ended in another way than by the planned signal. Each session is repeated alone then.
+        It is unknown if the process ended in another way than by the planned signal. Each session is repeated then.
         """
         if len(self._cycles) == 1:
             return _Ended(status, progress)
