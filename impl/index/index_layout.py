@@ -77,10 +77,11 @@ class IndexHeader(NamedTuple):
     def agrees_with(self, right: "IndexHeader") -> bool:
         """Return whether this header is right for its entries.
 
-        Up to 4.6.1 RocketMQ counts entries, not used slots, in `hashSlotCount`. No reader uses that count. Source:
-        `IndexFile.putKey` of 4.6.1 and 4.7.1.
+        Up to 4.6.1 RocketMQ increases `hashSlotCount` with each entry, not with each used slot. If it continues a file
+        of another writer, the count lies between. No reader uses that count. Source: `IndexFile.putKey` of 4.6.1 and
+        4.7.1.
         """
-        if self.slots_used == self.next_number - 1 >= right.slots_used:
+        if right.slots_used <= self.slots_used < self.next_number:
             return self._replace(slots_used=right.slots_used) == right
         return self == right
 

@@ -67,7 +67,8 @@ IndexProblem = Literal[
 ]
 """What can be wrong. Each name is that of the field that contradicts the entries.
 
-`slots_count_entries` is right up to RocketMQ 4.6.1, which counts each entry as a slot in use.
+`slots_count_entries` is right up to RocketMQ 4.6.1, which counts each entry as a slot in use. It may do so from some
+entry on, in a file begun by a later release.
 """
 
 
@@ -187,7 +188,7 @@ def _header_problems(
     """Compare the header with entries and slots."""
     in_use = sum(map(bool, heads))
     if header.slots_in_use != in_use:
-        counts_entries = entries and header.slots_in_use == len(entries)
+        counts_entries = in_use < header.slots_in_use <= len(entries)
         yield "slots_count_entries" if counts_entries else "slots_in_use", f"{header.slots_in_use}, not {in_use}"
     if entries and header.begin_offset != entries[0].offset:
         yield "begin_is_not_the_first_entry", f"{header.begin_offset}, not {entries[0].offset}"

@@ -77,6 +77,7 @@ def entry_at(number: int) -> int:
         (changed(24, 9501, 8), "end_is_not_the_last_entry"),
         (changed(32, 4), "slots_count_entries"),
         (changed(32, 5), "slots_in_use"),
+        (changed(32, 1), "slots_in_use"),
         (changed(36, 11), "next_entry_out_of_range"),
         (changed(36, -1), "next_entry_out_of_range"),
         (changed(36, 4), "bytes_behind_the_entries"),
