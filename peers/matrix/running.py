@@ -23,10 +23,12 @@ from time import sleep
 from typing import Any, Self
 
 from tornpage.impl.errors import StoreError
+from tornpage.impl.log.loading import Finding
 from tornpage.peers.errors import PeerError, PeerFailed
 from tornpage.peers.matrix.answers import Answers, answers_of_ours, answers_of_peer, compared, keys_in
-from tornpage.peers.matrix.known import OURS, Reading, known_finding, reason_of
-from tornpage.peers.matrix.workload import SETTINGS, config_of, operations
+from tornpage.peers.matrix.held import held_in
+from tornpage.peers.matrix.known import OURS, Opening, Reading, dropped_by, known_finding, reason_of
+from tornpage.peers.matrix.workload import SETTINGS, Operation, config_of, fillers, operations
 from tornpage.peers.matrix.writing import DELIVERY_S, open_ours, settle, wait_for, write_ours
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import Limits, Process
@@ -220,9 +222,9 @@ class _Work:
             if not store.loaded:
                 raise PeerFailed(store.reason)
             for each in operations(self._plan.count, seed=self._plan.seed):
-                told = store.put(each.topic, each.queue_id, each.properties, each.body, is_batch=each.is_batch)
-                if told["status"] != "PUT_OK":
-                    raise PeerFailed(f"a put answers {told['status']}")
+                _put(store, each)
+            if ending == "expired":
+                _fill(store)
             _dispatched(store)
             sleep(DELIVERY_S)
             _dispatched(store)
@@ -322,32 +324,42 @@ class _Work:
                 if is_stock:
                     _dispatched(store)
                 found = answers_of_peer(store, keys_in(expected))
-        except PeerError as error:
+            dropped = self._dropped(cell, copies, expected)
+        except (PeerError, ValueError) as error:
             cell.error = str(error)
             return cell
-        reading = Reading(cell.writer, cell.ending, reader, is_stock, cell.again)
+        reading = Reading(cell.writer, cell.ending, reader, is_stock, cell.again, dropped)
         return _filled(cell, reading, expected, found)
+
+    def _dropped(self, cell: Cell, copies: Path, expected: Answers) -> frozenset[int]:
+        """Return the physical offsets of records that the reader dropped from the index.
+
+        Raises ValueError.
+        """
+        if cell.ending != "killed" or cell.again:
+            return frozenset()
+        written = held_in(self._place(cell.writer, cell.ending, cell.checksum) / "store")
+        return dropped_by(cell.reader, written, held_in(copies), expected)
 
     def _by_ours(self, copies: Path, cell: Cell, *, writer_version: str) -> Cell:
         """Read the copy of a store with our store; copy it first unless it is there."""
         try:
             expected = self._copied(copies, cell)
+            before = held_in(copies)
             with open_ours(copies, config_of(version=writer_version)) as store:
                 settle(store)
-                for code in sorted({finding.code for finding in store.findings}):
-                    name = known_finding(cell.writer, cell.ending, cell.reader, code)
-                    if name is None:
-                        cell.findings.append(code)
-                    else:
-                        cell.known[name] = cell.known.get(name, 0) + 1
+                findings = store.findings
                 if store.read_only_reason is not None:
                     raise PeerFailed(f"opens read-only: {store.read_only_reason}")
                 found = answers_of_ours(store, keys_in(expected))
-        except (PeerError, StoreError) as error:
+            written = held_in(self._place(cell.writer, cell.ending, cell.checksum) / "store")
+            opening = Opening(written, before, held_in(copies))
+        except (PeerError, StoreError, ValueError) as error:
             cell.error = str(error)
             return cell
         # another store may have delivered delayed messages before this one reads
         reading = Reading(cell.writer, cell.ending, cell.reader if cell.again else OURS, cell.again, cell.again)
+        _sort_findings(cell, reading, findings, opening, expected)
         return _filled(cell, reading, expected, found)
 
     def _copied(self, copies: Path, cell: Cell) -> Answers:
@@ -372,12 +384,46 @@ def _dispatched(store: PeerStore) -> None:
     wait_for(lambda: store.log().behind <= 0, "dispatch does not end")
 
 
+def _put(store: PeerStore, each: Operation) -> None:
+    told = store.put(each.topic, each.queue_id, each.properties, each.body, is_batch=each.is_batch)
+    if told["status"] != "PUT_OK":
+        raise PeerFailed(f"a put answers {told['status']}")
+
+
+def _fill(store: PeerStore) -> None:
+    """Put messages until the log has a file after those that expire.
+
+    Most workloads have one already.
+    """
+    end = _EXPIRED_FILES * int(SETTINGS["mappedFileSizeCommitLog"])
+    for each in fillers():
+        if store.log().end > end:
+            return
+        _put(store, each)
+
+
 def _expire(store: PeerStore, directory: Path) -> None:
     """Let the first two log files be old, and delete them."""
     for path in sorted((directory / "commitlog").iterdir())[:_EXPIRED_FILES]:
         os.utime(path, (1e9, 1e9))
     wait_for(lambda: store.clean() > 0, "no file is deleted")
     store.clean()
+
+
+def _sort_findings(
+    cell: Cell, reading: Reading, findings: Sequence[Finding], opening: Opening, expected: Answers
+) -> None:
+    """Count each reason for findings once, and list the codes of findings without one."""
+    reasons: set[str] = set()
+    without: set[str] = set()
+    for finding in findings:
+        names = known_finding(reading, finding, opening, expected)
+        reasons |= set(names)
+        if not names:
+            without.add(finding.code)
+    for name in sorted(reasons):
+        cell.known[name] = cell.known.get(name, 0) + 1
+    cell.findings += sorted(without)
 
 
 def _filled(cell: Cell, reading: Reading, expected: Answers, found: Answers) -> Cell:

@@ -3,13 +3,14 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count as numbers_from
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.message.batch import encode_batch_body
 from tornpage.impl.message.message import BatchMember
 from tornpage.peers.rocketmq.installing import REFERENCE
 
-__all__ = ["SETTINGS", "Operation", "config_of", "operations"]
+__all__ = ["SETTINGS", "Operation", "config_of", "fillers", "operations"]
 
 SETTINGS = {
     "mappedFileSizeCommitLog": 65536,
@@ -28,6 +29,7 @@ _LONE_NUMBER, _LONE_LEVEL = 3, 17
 
 _TOPICS = ("TopicA", "TopicB", "Täglich-日本", "%RETRY%g")
 _QUEUES = 3
+_FILLER_TOPIC, _FILLER_BYTES = "Filler", 20_000
 _BATCHES, _DELAYED, _LARGE = 0.08, 0.06, 0.03
 
 
@@ -91,3 +93,9 @@ def operations(count: int, *, seed: int) -> Iterator[Operation]:
             yield Operation(topic, queue_id, properties, rng.randbytes(rng.randrange(5000, 30000)))
         else:
             yield Operation(topic, queue_id, properties, rng.randbytes(rng.randrange(900)))
+
+
+def fillers() -> Iterator[Operation]:
+    """Yield large messages without end, all of one queue."""
+    for number in numbers_from():
+        yield Operation(_FILLER_TOPIC, 0, f"UNIQ_KEY\x01F{number:031X}", bytes(_FILLER_BYTES))

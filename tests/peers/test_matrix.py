@@ -1,6 +1,7 @@
 """Test the version matrix: comparisons, reasons, refusals, and a live run."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tornpage.cli.main import cli
+from tornpage.impl.log.loading import Finding
 from tornpage.outcomes.live_pages import write_part
 from tornpage.outcomes.peer_matrix import MatrixRequest, matrix_outcome, matrix_page
 from tornpage.peers.matrix.answers import Answers, Difference, answers_of_ours, compared, keys_in
-from tornpage.peers.matrix.known import KNOWN, OURS, Reading, known_finding, reason_of
+from tornpage.peers.matrix.held import Held, held_in
+from tornpage.peers.matrix.known import KNOWN, OURS, Opening, Reading, known_finding, reason_of
 from tornpage.peers.matrix.running import Cell, Matrix
-from tornpage.peers.matrix.workload import config_of, operations
+from tornpage.peers.matrix.workload import SETTINGS, config_of, operations
 from tornpage.peers.matrix.writing import open_ours, settle, write_ours
 from tornpage.peers.rocketmq.installing import REFERENCE, Release
 
@@ -69,17 +72,40 @@ def test_operations_have_every_kind() -> None:
 
 FIELDS = {"topic": "T", "stored": 1, "properties": {"UNIQ_KEY": "u"}}
 JOINED = {**FIELDS, "properties": {"UNIQ_KEY": "u", "KEYS": "bWAIT\x01true"}}
-LEVEL = "SCHEDULE_TOPIC_XXXX/16"
-EXPIRED = Answers(queues={LEVEL: {"begin": 0, "end": 1, "messages": {}, "gaps": [[0, "MESSAGE_WAS_REMOVING"]]}})
+REMOVING = "MESSAGE_WAS_REMOVING"
+EXPIRED = Answers(
+    queues={
+        "TopicA/1": {"begin": 0, "end": 450, "messages": {}, "gaps": [[0, REMOVING], [200, REMOVING], [400, REMOVING]]},
+        "TopicA/2": {"begin": 0, "end": 450, "messages": {"449": [900, 1, "a"]}, "gaps": []},
+        "TopicB/0": {"begin": 0, "end": 3, "messages": {"0": [900, 7, "b"]}, "gaps": [[1, REMOVING]]},
+    },
+    begin=900,
+)
+"""TopicA/1 has expired, and so has TopicB/0, which serves the first record of the log, one of TopicA/2."""
+
+KEPT, AT_END = EXPIRED.queues["TopicA/1"]["gaps"], Reading("4.9.8", "expired", "5.0.0")
+BY_493, BY_OLD = Reading("4.9.3", "killed", "4.9.3"), Reading("5.0.0", "expired", "4.9.8")
 CASES: list[tuple[str, Reading, Difference]] = [
     ("batch-joined", Reading("4.8.0", "closed", "4.9.3"), Difference("fields", "0", FIELDS, JOINED)),
-    ("indexed-again", Reading("4.9.3", "killed", "4.9.3"), Difference("query", "T k", [[0, 1]], [[0, 1], [0, 1]])),
+    ("indexed-again", BY_493, Difference("query", "T k", [[0, 1]], [[0, 1], [0, 1]])),
     ("delivered-again", Reading("4.5.2", "closed", "4.5.2", is_stock=True), Difference("log", "end", 10, 20)),
-    ("expired-begin", Reading("4.9.3", "expired", OURS), Difference("queue", f"{LEVEL} begin", 0, 1)),
+    ("indexed-again", BY_493, Difference("query", "T k", [[2, 1], [0, 1]], [[2, 1], [0, 1], [0, 1]])),
+    ("expired-begin", AT_END, Difference("queue", "TopicA/1 begin", 0, 450)),
+    ("expired-begin", AT_END, Difference("queue", "TopicA/1 begin", 200, 450)),
+    ("expired-begin", AT_END, Difference("queue", "TopicA/1 gaps", KEPT, [])),
+    ("expired-begin", Reading("4.3.2", "expired", OURS), Difference("queue", "TopicA/1 begin", 0, 450)),
+    ("expired-begin", BY_OLD, Difference("queue", "TopicA/1 begin", 450, 0)),
+    ("expired-begin", BY_OLD, Difference("queue", "TopicA/1 gaps", [], KEPT[1:])),
+    ("expired-begin", AT_END, Difference("queue", "TopicB/0 begin", 0, 3)),
+    ("expired-begin", AT_END, Difference("queue", "TopicB/0 gaps", [[1, REMOVING]], [])),
+    ("first-file-served", AT_END, Difference("message", "TopicB/0 0", [900, 7, "b"], None)),
+    ("first-file-served", BY_OLD, Difference("message", "TopicA/1 0", None, [900, 7, "b"])),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "reading", "difference"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(
+    ("name", "reading", "difference"), CASES, ids=[f"{case[0]}-{at}" for at, case in enumerate(CASES)]
+)
 def test_a_reason_explains_its_own_difference(name: str, reading: Reading, difference: Difference) -> None:
     assert reason_of(reading, difference, EXPIRED) == name
 
@@ -92,24 +118,70 @@ def test_a_reason_explains_its_own_difference(name: str, reading: Reading, diffe
         (Reading("4.8.0", "closed", OURS), Difference("message", "T/0 1", [0, 1, "a"], None)),
         (Reading("4.9.3", "closed", "4.9.3"), CASES[1][2]),
         (Reading("4.9.3", "killed", OURS), CASES[1][2]),
-        (Reading("4.9.3", "killed", "4.9.3"), Difference("query", "T k", [[0, "a"]], [])),
+        (BY_493, Difference("query", "T k", [[0, "a"]], [])),
         (Reading("4.6.1", "closed", "4.6.1", is_stock=True), CASES[2][2]),
         (Reading("4.5.2", "closed", "4.5.2", is_stock=True), Difference("log", "end", 20, 10)),
-        (Reading("4.9.3", "killed", "4.9.3"), CASES[2][2]),
-        (Reading("4.9.3", "closed", OURS), CASES[3][2]),
-        (Reading("4.9.3", "expired", OURS), Difference("queue", "TopicA/0 begin", 0, 1)),
+        (BY_493, CASES[2][2]),
+        (BY_493, Difference("query", "T k", [[0, 1]], [[0, 1], [0, 1], [0, 1]])),
+        (BY_493, Difference("query", "T k", [[2, 1], [0, 1]], [[0, 1], [2, 1], [2, 1]])),
+        (replace(AT_END, ending="closed"), Difference("queue", "TopicA/1 begin", 0, 450)),
+        (AT_END, Difference("queue", "TopicA/1 begin", 0, 449)),
+        (AT_END, Difference("queue", "TopicA/1 begin", 1, 450)),
+        (AT_END, Difference("queue", "TopicA/1 begin", 450, 0)),
+        (AT_END, Difference("queue", "TopicA/1 end", 450, 0)),
+        (AT_END, Difference("queue", "TopicA/1 gaps", KEPT, KEPT)),
+        (AT_END, Difference("queue", "TopicA/1 gaps", KEPT[:2], [])),
+        (AT_END, Difference("queue", "TopicA/1 gaps", [[0, "NO_MATCHED_MESSAGE"], *KEPT[1:]], [])),
+        (AT_END, Difference("queue", "TopicA/2 begin", 0, 450)),
+        (AT_END, Difference("queue", "TopicB/0 gaps", [[2, REMOVING]], [])),
+        (AT_END, Difference("message", "TopicB/0 0", [900, 7, "b"], [900, 7, "b"])),
+        (AT_END, Difference("message", "TopicA/2 449", [900, 1, "a"], None)),
+        (replace(AT_END, ending="closed"), Difference("message", "TopicB/0 0", [900, 7, "b"], None)),
+        (replace(AT_END, reader="4.3.2"), Difference("message", "TopicB/0 0", [900, 7, "b"], None)),
+        (BY_OLD, Difference("message", "TopicA/1 1", None, [900, 7, "b"])),
+        (BY_OLD, Difference("message", "TopicA/1 0", None, [901, 7, "b"])),
+        (Reading("5.0.0", "expired", OURS), Difference("message", "TopicA/1 0", None, [900, 7, "b"])),
+        (replace(AT_END, reader="4.9.3"), Difference("queue", "TopicA/1 begin", 0, 450)),
+        (replace(AT_END, writer="5.0.0"), Difference("queue", "TopicA/1 begin", 0, 450)),
     ],
 )
 def test_a_reason_explains_nothing_else(reading: Reading, difference: Difference) -> None:
     assert reason_of(reading, difference, EXPIRED) is None
 
 
-def test_findings_have_reasons_too() -> None:
-    assert known_finding("5.4.0", "closed", OURS, "index_rebuilt") == "tags-indexed"
-    assert known_finding(OURS, "killed", "5.4.0", "index_rebuilt") == "tags-indexed"
-    assert known_finding("5.3.3", "closed", OURS, "index_rebuilt") is None
-    assert known_finding("4.9.3", "expired", OURS, "progress_corrected") == "progress-corrected"
-    assert known_finding("4.9.3", "closed", OURS, "progress_corrected") is None
+EARLY = Answers(queues={"SCHEDULE_TOPIC_XXXX/0": {"begin": 2, "end": 5, "messages": {"4": [0, 1, "a"]}, "gaps": []}})
+CORRECTED = Finding("note", "progress_corrected", "store/config/delayOffset.json", 0, "")
+OF_OLD = Reading("4.9.8", "expired", OURS)
+
+
+def reasons_of(progress: int, reading: Reading = OF_OLD, finding: Finding = CORRECTED) -> tuple[str, ...]:
+    held = Held(progress=((1, progress),))
+    return known_finding(reading, finding, Opening(held, held, held), EARLY)
+
+
+def test_progress_before_its_expired_queue_is_a_reason() -> None:
+    assert reasons_of(1) == ("progress-corrected",)
+    assert reasons_of(2) == reasons_of(6) == ()
+    assert reasons_of(1, replace(OF_OLD, ending="closed")) == reasons_of(1, replace(OF_OLD, writer="5.0.0")) == ()
+    assert reasons_of(1, finding=replace(CORRECTED, file="store/config/consumerOffset.json")) == ()
+    assert reasons_of(1, finding=replace(CORRECTED, code="config_file_unreadable")) == ()
+
+
+def test_held_has_progress_and_problems_of_the_index(written: tuple[Path, Answers], tmp_path: Path) -> None:
+    directory = tmp_path / "store"
+    shutil.copytree(written[0], directory)
+    held = held_in(directory)
+    assert held.runs
+    assert held.problems == ()
+    (directory / "config").mkdir(exist_ok=True)
+    (directory / "config" / "delayOffset.json").write_text('{\n\t"offsetTable":{1:3,2:5\n\t}\n}')
+    [path] = (directory / "index").iterdir()
+    data = bytearray(path.read_bytes())
+    data[-SETTINGS["maxIndexNum"] * 20 + 20] ^= 1
+    path.write_bytes(bytes(data))
+    assert held_in(directory).progress == ((1, 3), (2, 5))
+    assert held_in(directory).problems
+    assert held_in(tmp_path / "none") == Held()
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
@@ -171,12 +243,16 @@ def test_misuse_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.deep
-def test_a_live_matrix_of_one_release_holds_and_resumes(release: Release, tmp_path: Path) -> None:
-    arguments = ("--versions", release.version, "--operations", "40", "--out", str(tmp_path / "out"), "--json")
+@pytest.mark.parametrize(("count", "comparisons"), [("10", 200), ("40", 1000)], ids=["less than two log files", "more"])
+def test_a_live_matrix_of_one_release_holds_and_resumes(
+    release: Release, tmp_path: Path, count: str, comparisons: int
+) -> None:
+    arguments = ("--versions", release.version, "--operations", count, "--seed", "1", "--out", str(tmp_path / "out"))
+    arguments += ("--json",)
     document: dict[str, Any] = json.loads(run(*arguments).stdout)
     assert document["verdict"] == "holds", document["findings"]
     assert document["figures"]["readings"] == 4 * 2 + 3 * 2 + 3
-    assert document["figures"]["comparisons"] > 1000
+    assert document["figures"]["comparisons"] > comparisons
     again = json.loads(run(*arguments, "--resume").stdout)
     assert again["cells"] == document["cells"]
     other = run("--versions", release.version, "--operations", "41", "--out", str(tmp_path / "out"), "--resume")
