@@ -55,13 +55,16 @@ class StoreAudit:
         return verdict_of(self.findings)
 
 
-def audit_store(store_dir: StorePath, *, file_bytes: int | None = None, slots: int | None = None) -> StoreAudit:
+def audit_store(
+    store_dir: StorePath, *, file_bytes: int | None = None, slots: int | None = None, drops_joined: bool = False
+) -> StoreAudit:
     """Audit one store in this process. Cost: memory for one row per record, unit and key.
 
     `file_bytes` is the configured size of a log file, and `slots` the number of slots of an index file. They are used
-    where the bytes do not show them. Raises properties.inspect.InspectError.
+    where the bytes do not show them. `drops_joined` is as in `parse_properties`. Raises
+    properties.inspect.InspectError.
     """
-    return audit_plan(plan_store(0, store_dir, file_bytes=file_bytes, slots=slots))
+    return audit_plan(plan_store(0, store_dir, file_bytes=file_bytes, slots=slots, drops_joined=drops_joined))
 
 
 def audit_plan(plan: StorePlan, progress: Progress = without_progress) -> StoreAudit:

@@ -90,13 +90,19 @@ class StoreFacts:
 
 
 def plan_store(
-    number: int, path: str | os.PathLike[str], *, file_bytes: int | None = None, slots: int | None = None
+    number: int,
+    path: str | os.PathLike[str],
+    *,
+    file_bytes: int | None = None,
+    slots: int | None = None,
+    drops_joined: bool = False,
 ) -> StorePlan:
     """Read the directories of a store.
 
     `file_bytes` is the configured size of a log file, and `slots` the number of slots of an index file. They are used
-    where they cannot be seen. The plan has absolute paths, because workers of Spark have working directories of their
-    own; `name` is the path as it was given. Raises properties.inspect.InspectError, in one line, if there is no store.
+    where they cannot be seen. `drops_joined` is as in `parse_properties`. The plan has absolute paths, because workers
+    of Spark have working directories of their own; `name` is the path as it was given. Raises
+    properties.inspect.InspectError, in one line, if there is no store.
     """
     inspect_store(path, limit=0, whole=False, file_bytes=file_bytes)
     directory, name = Path(os.path.abspath(path)), os.fsencode(path).decode("utf-8", "replace")
@@ -135,6 +141,7 @@ def plan_store(
                 light,
                 tuple(sorted(deleted.items())),
                 flushed_until_ms(view),
+                drops_joined,
             )
             for file in view.files
             if file.size_bytes

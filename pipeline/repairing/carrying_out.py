@@ -61,7 +61,12 @@ def carry_out(plan: RepairPlan, rows: StoreRows, *, tell: Tell = lambda _: None)
             tell("audit the copy")
             slots = None if plan.index is None else plan.index.slots
             file_bytes = plan.log_file_bytes or plan.store.view.file_bytes
-            audit = audit_store(copy, file_bytes=file_bytes, slots=slots)
+            audit = audit_store(
+                copy,
+                file_bytes=file_bytes,
+                slots=slots,
+                drops_joined=any(part.drops_joined for part in plan.store.log_parts),
+            )
             if audit.verdict != "holds":
                 worst = next(
                     each for each in audit.findings if each.severity != "note" or each.code == "IX_SLOTS_UNKNOWN"

@@ -91,6 +91,7 @@ def renamed(store: StorePlan) -> tuple[StorePlan, tuple[Misnamed, ...]]:
                 part.light_queues,
                 part.deleted,
                 part.flushed_ms,
+                part.drops_joined,
             )
         )
     return replace(store, view=replace(view, files=ordered), log_parts=tuple(parts)), tuple(wrong)

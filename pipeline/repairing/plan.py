@@ -220,7 +220,11 @@ def prepare_repair(
     """
     numbers = given.numbers
     store = plan_store(
-        0, store_dir, file_bytes=numbers.get("mappedFileSizeCommitLog"), slots=numbers.get("maxHashSlotNum")
+        0,
+        store_dir,
+        file_bytes=numbers.get("mappedFileSizeCommitLog"),
+        slots=numbers.get("maxHashSlotNum"),
+        drops_joined=given.drops_joined,
     )
     _refuse_places(store, target)
     total_bytes = bytes_to_read(store)

@@ -63,7 +63,7 @@ def rebuild(
     """
     numbers = given.numbers
     sizes = {"file_bytes": numbers.get("mappedFileSizeCommitLog"), "slots": numbers.get("maxHashSlotNum")}
-    store = plan_store(0, store_dir, **sizes)
+    store = plan_store(0, store_dir, **sizes, drops_joined=given.drops_joined)
     total_bytes = bytes_to_read(store)
     try:
         with _locked(store):
@@ -89,7 +89,7 @@ def rebuild(
     except OSError as error:
         where = error.filename or store.name
         raise RepairRefused(f"cannot rebuild {part}: {where}: {error.strerror}; check permissions and room") from error
-    return RebuildDone(before, audit_store(store_dir, **sizes), figures, backup)
+    return RebuildDone(before, audit_store(store_dir, **sizes, drops_joined=given.drops_joined), figures, backup)
 
 
 @contextmanager

@@ -188,6 +188,7 @@ def _wrongly_flagged(
     have = set(zip(mine["queue"].tolist(), mine["queue_offset"].tolist(), strict=True))
     pointing = set(zip(units["queue"].tolist(), units["offset"].tolist(), strict=True))
     light = bool(store.log_parts and store.log_parts[0].light_queues)
+    drops_joined = bool(store.log_parts and store.log_parts[0].drops_joined)
     found = []
     for offset, queue in zip(without["offset"].tolist(), without["queue"].tolist(), strict=True):
         topic, _ = rows.numbers.keys[queue]
@@ -198,7 +199,8 @@ def _wrongly_flagged(
         is_gap = (queue, number - 1) in have and (queue, number + 1) in have
         if number < 0 or (queue, number) in have or not ((number and is_gap) or (queue, offset) in pointing):
             continue
-        asked = dispatch_of(replace(record, sys_flag=record.sys_flag & ~ROLLED_BACK), light_queues=light)
+        committed = replace(record, sys_flag=record.sys_flag & ~ROLLED_BACK)
+        asked = dispatch_of(committed, light_queues=light, drops_joined=drops_joined)
         unit = (record.size_bytes, asked.tags_code, asked.is_delayed, False, record.store_timestamp)
         found.append((offset, queue, number, *unit))
     return np.array(found, WANTED)

@@ -58,9 +58,12 @@ def has_queue(name: bytes) -> bool:
     return 0 < len(name) <= _NAME_BYTES_MAX and b"/" not in name and b"\0" not in name and name not in (b".", b"..")
 
 
-def dispatch_of(record: Record, *, light_queues: bool) -> Dispatch:
-    """Return the units that `record` must have; of two in the same queue the first counts."""
-    properties = parse_properties(record.properties) if record.properties else {}
+def dispatch_of(record: Record, *, light_queues: bool, drops_joined: bool = False) -> Dispatch:
+    """Return the units that `record` must have; of two in the same queue the first counts.
+
+    `drops_joined` is as in `parse_properties`.
+    """
+    properties = parse_properties(record.properties, drops_joined=drops_joined) if record.properties else {}
     tags_code = java_hash(properties.get("TAGS", ""))
     topic = record.topic_text
     is_delayed = topic == SCHEDULE_TOPIC and delay_level(properties.get("DELAY", "")) > 0

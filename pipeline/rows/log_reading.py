@@ -37,7 +37,12 @@ def read_log(part: LogPartition, numbers: QueueNumbers) -> Iterator[LogBatch | L
     try:
         with FileSource(part.path, size_bytes_max=part.size_bytes) as source:
             for batch in walk_arrays(
-                source, base_offset=part.base_offset, file_bytes=part.size_bytes, with_keys=True, topics=asked.topics
+                source,
+                base_offset=part.base_offset,
+                file_bytes=part.size_bytes,
+                with_keys=True,
+                drops_joined=part.drops_joined,
+                topics=asked.topics,
             ):
                 if len(batch):
                     yield asked.of(batch)
@@ -182,7 +187,7 @@ class _Asked:
 
     def _special(self, records: Iterable[Record]) -> Iterator[tuple[Any, ...]]:
         for record in records:
-            dispatch = dispatch_of(record, light_queues=self._part.light_queues)
+            dispatch = dispatch_of(record, light_queues=self._part.light_queues, drops_joined=self._part.drops_joined)
             for place in dispatch.places:
                 if record.offset < self._deleted.get(place.topic, 0):
                     continue

@@ -19,7 +19,7 @@ class LogPartition:
 
     Records up to store time `settled_ms` count as settled. `light_queues` is as in `dispatch_of`. `deleted` names
     topics, each with the physical offset below which its records need no unit. `flushed_ms` is the store time up to
-    which the checkpoint proves that the log was flushed.
+    which the checkpoint proves that the log was flushed. `drops_joined` is as in `parse_properties`.
     """
 
     store: int
@@ -31,6 +31,7 @@ class LogPartition:
     light_queues: bool
     deleted: tuple[tuple[str, int], ...] = ()
     flushed_ms: int = -1
+    drops_joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

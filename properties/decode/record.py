@@ -19,6 +19,7 @@ Source: docs/format.md, sections 2 to 5 (RocketMQ's `CommitLog.checkMessageAndRe
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 import zlib
@@ -39,6 +40,7 @@ __all__ = [
     "Reason",
     "Record",
     "decode_record",
+    "drops_joined_pairs",
     "message_id",
     "parse_properties",
     "trailer_of",
@@ -89,6 +91,8 @@ _I16 = struct.Struct(">h")
 _PLACE_AT = 28
 _TRAILER_MARK = b"__CRC32#\x01"
 _TRAILER_NAME = "__CRC32#"
+_RELEASE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){2}", re.ASCII)
+_LAST_THAT_DROPS = (4, 9, 0)
 
 assert _START.size == END_RESERVE_BYTES
 assert _HEAD.size == 48
@@ -259,20 +263,35 @@ def trailer_of(properties: bytes) -> int | None:
     return int(digits[::-1]) if digits.isdigit() and properties.endswith(b"\x02") else -1
 
 
-def parse_properties(properties: bytes) -> dict[str, str]:
+def parse_properties(properties: bytes, *, drops_joined: bool = False) -> dict[str, str]:
     """Read a stored properties string as a reader does, without the checksum trailer.
 
     Pairs are separated by 0x02, name and value by the first 0x01. A pair with an empty name or value is dropped, a
-    later pair replaces an earlier one of the same name, and a value may contain further 0x01.
+    later pair replaces an earlier one of the same name, and a value may contain further 0x01. With `drops_joined`, a
+    pair with a 0x01 inside its value is dropped, as by RocketMQ up to 4.9.0 (`drops_joined_pairs`).
 
     Source: docs/format.md, section 4 (RocketMQ's `MessageDecoder.string2messageProperties`).
     """
     pairs: dict[str, str] = {}
     for segment in properties.decode("utf-8", "replace").split("\x02"):
         name, separator, value = segment.partition("\x01")
+        if drops_joined:
+            value = value.rstrip("\x01")
+            separator = "" if "\x01" in value else separator
         if name and separator and value and name != _TRAILER_NAME:
             pairs[name] = value
     return pairs
+
+
+def drops_joined_pairs(version: str) -> bool:
+    """Return whether a release of RocketMQ drops a pair with two separators.
+
+    A batch of 4.8.0 and 4.9.0 joins the last pair of a member with the first one of the batch. Raises ValueError if the
+    version is not of the form 4.9.3.
+    """
+    if not _RELEASE.fullmatch(version):
+        raise ValueError("give a release of RocketMQ, such as 4.9.3")
+    return tuple(map(int, version.split("."))) <= _LAST_THAT_DROPS
 
 
 def message_id(record: Record) -> str:

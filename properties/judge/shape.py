@@ -24,7 +24,7 @@ from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.findings import Finding
 from tornpage.properties.decode.index_files import opened_index, unsettled
 from tornpage.properties.decode.opening import InspectError
-from tornpage.properties.decode.record import Blank, Record, decode_record, parse_properties
+from tornpage.properties.decode.record import Blank, Record, decode_record, drops_joined_pairs, parse_properties
 from tornpage.properties.decode.store import Floor, read_floor
 from tornpage.properties.decode.units import decode_units
 from tornpage.properties.judge.image import OTHER_DIRECTORIES, LogRead, SeenImage, log_names, read_log
@@ -74,18 +74,37 @@ _LEVEL = re.compile(r"([0-9]{1,9})([smhd])")
 class SettingsOverride:
     """Settings under RocketMQ's names; those that are missing are found from the bytes.
 
-    `log_paths` are the directories of the log as written in the settings.
+    `log_paths` are the directories of the log as written in the settings. `rocketmq_version` is the release that wrote
+    the store, None if that does not matter.
     """
 
     numbers: Mapping[str, int] = field(default_factory=dict)
     switches: Mapping[str, bool] = field(default_factory=dict)
     delay_level: str | None = None
     log_paths: tuple[str, ...] = ()
+    rocketmq_version: str | None = None
+
+    @property
+    def drops_joined(self) -> bool:
+        """Whether the release drops properties with two separators."""
+        return self.rocketmq_version is not None and drops_joined_pairs(self.rocketmq_version)
 
     def with_numbers(self, **numbers: int | None) -> SettingsOverride:
         """Return the same settings with further numbers, those that are not None."""
         told = {name: number for name, number in numbers.items() if number is not None}
-        return SettingsOverride({**self.numbers, **told}, self.switches, self.delay_level, self.log_paths)
+        return replace(self, numbers={**self.numbers, **told})
+
+    def with_release(self, version: str | None) -> SettingsOverride:
+        """Return the same settings for a store of a release.
+
+        Raises InspectError if the version is invalid.
+        """
+        try:
+            if version is not None:
+                drops_joined_pairs(version)
+        except ValueError as error:
+            raise InspectError(f"{version!r} names no release; {error}") from error
+        return replace(self, rocketmq_version=version)
 
 
 def read_override(settings: Mapping[str, str], *, source: str) -> SettingsOverride:

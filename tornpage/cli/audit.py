@@ -26,6 +26,12 @@ __all__ = ["command"]
     default=None,
     help="Size of a log file, if unclear.",
 )
+@click.option(
+    "--rocketmq-version",
+    metavar="VERSION",
+    default=None,
+    help="The release that wrote the stores. 4.8.0 and 4.9.0 parse properties of batches by another rule.",
+)
 @click.option("--work", type=click.Path(), default=None, help="Keep the rows of engine joins in this directory.")
 @click.option("--resume", is_flag=True, help="Read again only files that changed since --work was written.")
 @click.option("--overwrite", is_flag=True, help="Replace the rows of --work, or the file of --html.")
@@ -76,6 +82,7 @@ def command(
     tornpage audit /var/rocketmq/store
     tornpage audit STORE STORE --master 'local[*]' --json
     tornpage audit STORE --engine joins --work /big/rows --master 'local-cluster[2,1,1024]'
+    tornpage audit STORE --rocketmq-version 4.8.0
     tornpage audit STORE --repair-to COPY --plan    (every intact record, at its offset)
     tornpage audit STORE --repair-to COPY --restore-quarantine
     tornpage audit STORE --repair-to COPY --log-file-bytes 1073741824    (other offsets and message ids)

@@ -44,6 +44,7 @@ class Asked:
     engine: str = "auto"
     master: str = "local[2]"
     broker_config: str | None = None
+    rocketmq_version: str | None = None
     file_bytes: int | None = None
     work: str | None = None
     resume: bool = False
@@ -65,7 +66,9 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
             "file_bytes": given.numbers.get("mappedFileSizeCommitLog"),
             "slots": given.numbers.get("maxHashSlotNum"),
         }
-        plans = [plan_store(number, store, **sizes) for number, store in enumerate(stores)]
+        plans = [
+            plan_store(number, store, **sizes, drops_joined=given.drops_joined) for number, store in enumerate(stores)
+        ]
         engine = _engine(asked, plans)
         audits, figures = _audits(plans, engine, asked)
     except JobFailed as error:
@@ -183,7 +186,7 @@ def _given(asked: Asked) -> "SettingsOverride":
     from tornpage.properties.judge.shape import SettingsOverride, read_settings_file
 
     given = SettingsOverride() if asked.broker_config is None else read_settings_file(asked.broker_config)
-    return given.with_numbers(mappedFileSizeCommitLog=asked.file_bytes)
+    return given.with_numbers(mappedFileSizeCommitLog=asked.file_bytes).with_release(asked.rocketmq_version)
 
 
 def _engine(asked: Asked, plans: Sequence["StorePlan"]) -> str:

@@ -18,8 +18,13 @@ __all__ = ["full_row", "keys_of_properties"]
 _ROLLED_BACK = 0x0C
 
 
-def full_row(record: Record, topics: Topics, *, with_properties: bool, with_keys: bool) -> tuple[list[int], list[int]]:
-    """Return the values of all columns of a record, and the index hashes of its keys."""
+def full_row(
+    record: Record, topics: Topics, *, with_properties: bool, with_keys: bool, drops_joined: bool = False
+) -> tuple[list[int], list[int]]:
+    """Return the values of all columns of a record, and the index hashes of its keys.
+
+    `drops_joined` is as in `parse_properties`.
+    """
     row = [0] * len(Column)
     row[Column.OFFSET] = record.offset
     row[Column.SIZE] = record.size_bytes
@@ -38,7 +43,7 @@ def full_row(record: Record, topics: Topics, *, with_properties: bool, with_keys
     row[Column.CHECKSUM] = -1 if record.checksum is None else record.checksum
     if not with_properties:
         return row, []
-    properties = parse_properties(record.properties)
+    properties = parse_properties(record.properties, drops_joined=drops_joined)
     row[Column.TAGS_CODE] = java_hash(properties.get("TAGS", ""))
     row[Column.DELAY_LEVEL] = max(0, delay_level(properties.get("DELAY", "")))
     named = keys_of_properties(properties, record.sys_flag) if with_keys else []

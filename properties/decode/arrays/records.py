@@ -23,12 +23,20 @@ from tornpage.properties.decode.arrays.compiling import (
 from tornpage.properties.decode.arrays.compiling import kernel_part as part
 from tornpage.properties.decode.arrays.hashing import hash_text, index_hash, wrapped
 
-__all__ = ["FULL", "STOPPED", "WITH_KEYS", "WITH_PROPERTIES", "copy_stretches", "walk_records"]
+__all__ = [
+    "DROPS_JOINED",
+    "FULL",
+    "STOPPED",
+    "WITH_KEYS",
+    "WITH_PROPERTIES",
+    "copy_stretches",
+    "walk_records",
+]
 
 FULL, STOPPED = 0, 1
 """Why the walk ended: a table is full, or the next bytes are not a record that it takes."""
 
-WITH_PROPERTIES, WITH_KEYS = 1, 2
+WITH_PROPERTIES, WITH_KEYS, DROPS_JOINED = 1, 2, 4
 
 _MAGIC = 0xDAA320A7 - (1 << 32)
 _RECORD_BYTES_MIN = 92
@@ -51,16 +59,20 @@ _POOL = types.Array(types.uint8, 1, "C")
 
 @part
 def _take_properties(
-    data: Bytes, at: int, end: int, topic_at: int, topic_end: int, with_keys: bool, keys: Table, key_count: int
+    data: Bytes, at: int, end: int, topic_at: int, topic_end: int, wants: int, keys: Table, key_count: int
 ) -> tuple[int, int, int, int]:
     """Return tags code, delay level, number of keys, and trouble.
 
-    Trouble is 0 for none, 1 for a record that the kernel does not take, and 2 for a full table.
+    Trouble is 0 for none, 1 for a record that the kernel does not take, and 2 for a full table. With DROPS_JOINED the
+    kernel takes no record with a pair of two separators.
     """
+    with_keys = wants & WITH_KEYS != 0
     tags_at = tags_end = keys_at = keys_end = unique_at = unique_end = delay_at = delay_end = 0
     while at < end:
         stop = find_byte(data, at, end, 2)
         size = stop - at
+        if wants & DROPS_JOINED and find_byte(data, find_byte(data, at, stop, 1) + 1, stop, 1) < stop:
+            return 0, 0, 0, 1
         if size > 5:  # the shortest pair of interest is TAGS=x
             word = i32_at(data, at)
             if word == _TAGS and data[at + 4] == 1:
@@ -250,9 +262,9 @@ def walk_records(
                 return row, key_count, at, STOPPED
         tags_code = delay = found = 0
         if wants & WITH_PROPERTIES:
-            with_keys = wants & WITH_KEYS != 0 and flags & _ROLLED_BACK != _ROLLED_BACK
+            asked = wants & ~WITH_KEYS if flags & _ROLLED_BACK == _ROLLED_BACK else wants
             tags_code, delay, found, trouble = _take_properties(
-                data, properties_at, end, topic_at, topic_end, with_keys, keys, key_count
+                data, properties_at, end, topic_at, topic_end, asked, keys, key_count
             )
             if trouble:
                 return row, key_count, at, STOPPED if trouble == 1 else FULL

@@ -49,6 +49,7 @@ def walk_arrays(
     texts: Collection[str] = (),
     with_properties: bool = True,
     with_keys: bool = False,
+    drops_joined: bool = False,
     topics: Topics | None = None,
     batch_rows: int = BATCH_ROWS,
     record_bytes_max: int = RECORD_BYTES_MAX,
@@ -57,10 +58,10 @@ def walk_arrays(
 
     The walk ends with the file, or before the first record at or after the position `stop`. `texts` names byte strings
     to return, `with_properties` fills the columns that need properties, and `with_keys` also the key hashes. `topics`
-    may be shared by the walks of several files.
+    may be shared by the walks of several files. `drops_joined` is as in `parse_properties`.
     """
     walk = _Walk(source, base_offset, file_bytes, record_bytes_max, topics or Topics(), batch_rows)
-    walk.ask(frozenset(texts), with_properties or with_keys, with_keys)
+    walk.ask(frozenset(texts), with_properties or with_keys, with_keys, drops_joined)
     return walk.batches(position, file_bytes if stop is None else stop)
 
 
@@ -78,11 +79,12 @@ class _Walk:
         self._batch_rows = batch_rows
         self._begin()
 
-    def ask(self, texts: frozenset[str], with_properties: bool, with_keys: bool) -> None:
+    def ask(self, texts: frozenset[str], with_properties: bool, with_keys: bool, drops_joined: bool) -> None:
         """Set what a batch has besides the columns. Raises ValueError."""
         if unknown := texts - TEXTS:
             raise ValueError(f"no such text: {', '.join(sorted(unknown))}; there are {', '.join(sorted(TEXTS))}")
         self._text_names, self._with_properties, self._with_keys = texts, with_properties, with_keys
+        self._drops_joined = drops_joined
         self._texts = TextColumns(texts)
 
     def batches(self, position: int, stop: int) -> Iterator[LogBatch]:
@@ -127,6 +129,7 @@ class _Walk:
             piece = self._source.read(position, size)
         data = np.frombuffer(piece, np.uint8)
         wants = self._with_properties * _compiled.WITH_PROPERTIES | self._with_keys * _compiled.WITH_KEYS
+        wants |= self._drops_joined * _compiled.DROPS_JOINED
         room_end = self._file_bytes - END_RESERVE_BYTES - position
         first, base = self._row, self._base + position
         self._row, self._key_count, at, status = _compiled.walk_records(
@@ -176,7 +179,13 @@ class _Walk:
         return self._source.end, True
 
     def _add(self, record: Record) -> None:
-        row, keys = full_row(record, self._topics, with_properties=self._with_properties, with_keys=self._with_keys)
+        row, keys = full_row(
+            record,
+            self._topics,
+            with_properties=self._with_properties,
+            with_keys=self._with_keys,
+            drops_joined=self._drops_joined,
+        )
         self._table[:, self._row] = row
         if self._key_count + len(keys) > len(self._keys):
             self._keys = np.concatenate((self._keys, np.empty(max(len(keys), len(self._keys)), np.int64)))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.support.properties.handmade import blank, golden_dirs, properties_of, record
 from tornpage.properties.decode.arrays import TEXTS, Column, LogBatch, Topics, is_compiled, walk_arrays, walker
 from tornpage.properties.decode.arrays.plain import full_row
+from tornpage.properties.decode.consumequeue import java_hash
 from tornpage.properties.decode.files import FileSource
 from tornpage.properties.decode.record import Record
 from tornpage.properties.decode.store import look
@@ -84,12 +85,18 @@ def expected(items: Iterator[Item], **wanted: bool) -> list[tuple[Any, ...]]:
     return found
 
 
-def check_equal(source: Source, file_bytes: int, base: int = 0, **how: Any) -> list[tuple[Any, ...]]:
+def check_equal(
+    source: Source, file_bytes: int, base: int = 0, *, drops_joined: bool = False, **how: Any
+) -> list[tuple[Any, ...]]:
     """Compare both walks of one file; return the items."""
     wanted = expected(
-        walk_source(source, base_offset=base, file_bytes=file_bytes), with_properties=True, with_keys=True
+        walk_source(source, base_offset=base, file_bytes=file_bytes),
+        with_properties=True,
+        with_keys=True,
+        drops_joined=drops_joined,
     )
-    walked = walk_arrays(source, base_offset=base, file_bytes=file_bytes, with_keys=True, texts=TEXTS, **how)
+    how |= {"with_keys": True, "drops_joined": drops_joined, "texts": TEXTS}
+    walked = walk_arrays(source, base_offset=base, file_bytes=file_bytes, **how)
     found = items_of(walked)
     assert found == wanted
     return found
@@ -145,11 +152,23 @@ def log_files(draw: st.DrawFn) -> tuple[bytes, int]:
     return bytes(data), base
 
 
-@given(log_files(), st.sampled_from([1, 2, 7, 100]), st.integers(0, 300))
-def test_any_bytes_are_equal_to_the_plain_walk(file: tuple[bytes, int], batch_rows: int, missing: int) -> None:
+@given(log_files(), st.sampled_from([1, 2, 7, 100]), st.integers(0, 300), st.booleans())
+def test_any_bytes_are_equal_to_the_plain_walk(
+    file: tuple[bytes, int], batch_rows: int, missing: int, drops_joined: bool
+) -> None:
     data, base = file
-    check_equal(Bytes(data), len(data) + 8, base, batch_rows=batch_rows)
-    check_equal(Bytes(data[: max(0, len(data) - missing)]), len(data), base)
+    check_equal(Bytes(data), len(data) + 8, base, batch_rows=batch_rows, drops_joined=drops_joined)
+    check_equal(Bytes(data[: max(0, len(data) - missing)]), len(data), base, drops_joined=drops_joined)
+
+
+@pytest.mark.parametrize(("drops_joined", "keys", "tags"), [(False, 2, "a\x01b"), (True, 1, "")])
+def test_joined_pairs_are_dropped_if_asked(drops_joined: bool, keys: int, tags: str) -> None:
+    stored = record(0, properties=b"UNIQ_KEY\x01u\x02KEYS\x01kWAIT\x01true\x02TAGS\x01a\x01b")
+    check_equal(Bytes(stored), len(stored) + 8, drops_joined=drops_joined)
+    room = {"base_offset": 0, "file_bytes": len(stored) + 8}
+    [batch] = walk_arrays(Bytes(stored), **room, with_keys=True, drops_joined=drops_joined)
+    assert batch[Column.KEY_COUNT].tolist() == [keys]
+    assert batch[Column.TAGS_CODE].tolist() == [java_hash(tags)]
 
 
 @given(log_files(), st.integers(0, 900), st.integers(0, 900))

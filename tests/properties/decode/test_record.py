@@ -17,6 +17,7 @@ from tornpage.properties.decode.record import (
     Blank,
     Record,
     decode_record,
+    drops_joined_pairs,
     message_id,
     parse_properties,
     trailer_of,
@@ -140,6 +141,32 @@ def test_properties_vector() -> None:
 )
 def test_properties_are_read_like_a_java_reader_does(stored: bytes, read: dict[str, str]) -> None:
     assert parse_properties(stored) == read
+
+
+@pytest.mark.parametrize(
+    ("stored", "read"),
+    [
+        (b"", {}),
+        (b"a\x01b\x02c\x01d", {"a": "b", "c": "d"}),
+        (b"a\x01bWAIT\x01true\x02c\x01d", {"c": "d"}),
+        (b"a\x01b\x01", {"a": "b"}),
+        (b"a\x01\x01", {}),
+        (b"a\x01b\x02__CRC32#\x010123456789\x02", {"a": "b"}),
+    ],
+)
+def test_joined_pairs_are_dropped_as_up_to_4_9_0(stored: bytes, read: dict[str, str]) -> None:
+    assert parse_properties(stored, drops_joined=True) == read
+
+
+@pytest.mark.parametrize(("version", "drops"), [("4.3.2", True), ("4.9.0", True), ("4.9.1", False), ("5.4.0", False)])
+def test_the_release_says_whether_joined_pairs_are_dropped(version: str, drops: bool) -> None:
+    assert drops_joined_pairs(version) is drops
+
+
+@pytest.mark.parametrize("version", ["", "4.9", "4.9.x", "latest", "4.9.3.1"])
+def test_what_is_no_release_is_refused(version: str) -> None:
+    with pytest.raises(ValueError, match="give a release of RocketMQ"):
+        drops_joined_pairs(version)
 
 
 @pytest.mark.parametrize("born", [("127.0.0.1", 1), ("2001:db8::1", 65535)])
