@@ -118,7 +118,12 @@ def index_checkpoint_times(log: CommitLog, *, layout: Layout) -> tuple[int, int]
 
     The earliest is that of the newest record with a key.
     """
-    return _newest(r for r in _dispatched_in_this_life(log) if layout.index and keys_of(r)), _newest(dispatched(log))
+    indexed = (
+        record
+        for record in _dispatched_in_this_life(log)
+        if layout.index and keys_of(record, drops_joined=layout.drops_joined)
+    )
+    return _newest(indexed), _newest(dispatched(log))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,23 +31,28 @@ def query(
         and record.message.topic == topic
         and begin_ms <= record.store_timestamp <= end_ms
         and record.end_offset <= log.readable_end
-        and key in keys_of(record)
+        and key in keys_of(record, drops_joined=layout.drops_joined)
     ]
     count = max(0, min(max_num, layout.query_max))
     return tuple(found[len(found) - min(count, len(found)) :])
 
 
-def keys_of(record: Record) -> tuple[str, ...]:
-    """Return the keys by which a record is indexed, in order, repeated if named repeatedly."""
+def keys_of(record: Record, *, drops_joined: bool = False) -> tuple[str, ...]:
+    """Return the keys by which a record is indexed, in order, repeated if named repeatedly.
+
+    `drops_joined` is that of the layout.
+    """
     message = record.message
     if message.sys_flag & TRANSACTION_BITS == ROLLBACK:
         return ()
-    unique = property_of(message.properties, "UNIQ_KEY")
-    tokens = (property_of(message.properties, "KEYS") or "").split(" ")
+    unique = property_of(message.properties, "UNIQ_KEY", drops_joined=drops_joined)
+    tokens = (property_of(message.properties, "KEYS", drops_joined=drops_joined) or "").split(" ")
     return (*([unique] if unique is not None else []), *filter(None, tokens))
 
 
 def last_update(log: CommitLog, layout: Layout) -> tuple[int, int] | None:
     """Return store timestamp and physical offset of the last indexed record, if any."""
-    indexed = [record for record in dispatched(log) if layout.index and keys_of(record)]
+    indexed = [
+        record for record in dispatched(log) if layout.index and keys_of(record, drops_joined=layout.drops_joined)
+    ]
     return (indexed[-1].store_timestamp, indexed[-1].offset) if indexed else None

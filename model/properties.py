@@ -8,6 +8,8 @@
    end.
 4. A property `__CRC32#` of the producer is never stored. A segment belongs to the name before its first 01.
 5. With the checksum trailer the properties end with 20 more bytes, and with a separator before these if they lack one.
+6. A reader up to RocketMQ 4.9.0 ignores the 01 at the end of a segment, and then each segment with further 01. A batch
+   of 4.8.0 or 4.9.0 joins the last pair of a member and the first one of the batch to such a segment.
 
 Source: docs/format.md, "Properties" and "Trailer"; docs/statuses.md, "What a put changes about a message".
 """
@@ -22,6 +24,7 @@ PAIR_SEPARATOR = "\x02"
 NAME_SEPARATOR = "\x01"
 TRAILER_NAME = "__CRC32#"
 TRAILER_BYTES = 20
+_PAIR = 2
 
 
 def separators_inside(properties: Mapping[str, str] | str) -> bool:
@@ -50,9 +53,13 @@ def without(text: str, name: str) -> str:
     return PAIR_SEPARATOR.join(segment for segment in segments if segment.split(NAME_SEPARATOR)[0] != name)
 
 
-def property_of(properties: Mapping[str, str] | str, name: str) -> str | None:
-    """Return the value that a reader finds under a name, None without a value."""
-    return _pairs(text_of(properties)).get(name)
+def property_of(properties: Mapping[str, str] | str, name: str, *, drops_joined: bool = False) -> str | None:
+    """Return the value that a reader finds under a name, None without a value.
+
+    `drops_joined` is rule 6.
+    """
+    text = text_of(properties)
+    return (_pairs_without_joined(text) if drops_joined else _pairs(text)).get(name)
 
 
 def changed(properties: Mapping[str, str] | str, values: Mapping[str, str], *, less: str | None = None) -> str:
@@ -83,6 +90,13 @@ def _pairs(text: str) -> Mapping[str, str]:
     """Read a string; a later value replaces an earlier one in its place, as in any dict."""
     split = [segment.partition(NAME_SEPARATOR) for segment in text.split(PAIR_SEPARATOR)]
     return MappingProxyType({name: value for name, _, value in split if name and value})
+
+
+@lru_cache(maxsize=1024)
+def _pairs_without_joined(text: str) -> Mapping[str, str]:
+    """Read a string as RocketMQ up to 4.9.0 does."""
+    split = [segment.rstrip(NAME_SEPARATOR).split(NAME_SEPARATOR) for segment in text.split(PAIR_SEPARATOR)]
+    return MappingProxyType({pair[0]: pair[1] for pair in split if len(pair) == _PAIR and pair[0]})
 
 
 def _written(pairs: Mapping[str, str]) -> str:

@@ -158,7 +158,7 @@ def tags_code(record: Record, layout: Layout) -> int:
         if level > 0:
             known = level <= len(layout.delays_ms)
             return record.store_timestamp + (layout.delays_ms[level - 1] if known else UNKNOWN_DELAY_MS)
-    return java_hash(property_of(properties, "TAGS") or "")
+    return java_hash(property_of(properties, "TAGS", drops_joined=layout.drops_joined) or "")
 
 
 @lru_cache(maxsize=1024)

@@ -80,7 +80,8 @@ class Layout:
     `java_delays` takes delayed messages as RocketMQ 4.9.3 does, without a check of their copies. `pending_copies` is
     how many copies of a delay level may wait for their answers; 0 is delivery that waits for none. `held_pulls_max` is
     how many pulls may wait. The disk usage is checked every `clean_interval_ms`. `verify_reads` is explained in
-    `model.verifying`.
+    `model.verifying`. With `drops_joined`, dispatch and index read properties as RocketMQ up to 4.9.0 does
+    (`model.properties`, rule 6).
     """
 
     file_bytes: int
@@ -126,6 +127,7 @@ class Layout:
     held_pulls_max: int = 100_000
     clean_interval_ms: int = 10_000
     verify_reads: VerifyReads = "always"
+    drops_joined: bool = False
 
     @property
     def has_pool(self) -> bool:

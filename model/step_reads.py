@@ -177,7 +177,13 @@ def keys(state: State, layout: Layout) -> list[tuple[str, str]]:
     """Return topic and key of each existing key, in the order of first records."""
     end = _page_cache_end(state)
     records = (record for record in state.log.records if layout.index and record.end_offset <= end)
-    return list(dict.fromkeys((record.message.topic, key) for record in records for key in index.keys_of(record)))
+    return list(
+        dict.fromkeys(
+            (record.message.topic, key)
+            for record in records
+            for key in index.keys_of(record, drops_joined=layout.drops_joined)
+        )
+    )
 
 
 def key_named(state: State, layout: Layout, number: int) -> tuple[str, str]:

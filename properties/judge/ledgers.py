@@ -232,7 +232,7 @@ class DerivedLedger:
 
     def _note_keys(self, record: Record) -> None:
         topic = record.message.topic
-        for key in keys_of(record):
+        for key in keys_of(record, drops_joined=self._layout.drops_joined):
             self.entries.append((_hash_of(topic, key), record.offset, record.store_timestamp))
             self._entry_ends.append(record.end_offset)
             records = self.keys.setdefault((topic, key), [])

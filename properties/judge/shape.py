@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tornpage.impl.config.broker_settings import parse_lines, problem_of
+from tornpage.impl.config.defaults import ROCKETMQ_VERSION
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.errors import BadConfig
 from tornpage.model.message import SCHEDULE_TOPIC
@@ -266,6 +267,7 @@ def store_layout_of(
         delays_ms=delays_ms,
         queue_file_bytes=settings.queue_units * UNIT_BYTES,
         index=settings.index,
+        drops_joined=override.drops_joined,
     )
     return StoreLayout(settings, layout, _config(settings, override, ext_bytes, directories), tuple(directories),
                  tuple(findings), unknown)  # fmt: skip
@@ -291,6 +293,7 @@ def _config(
             disk_space_clean_forcibly_ratio=1.0,
             transient_store_pool_enable=override.switches.get("transientStorePoolEnable", False),
             transient_store_pool_size=1,
+            rocketmq_version=override.rocketmq_version or ROCKETMQ_VERSION,
         )
         return config if override.delay_level is None else replace(config, message_delay_level=override.delay_level)
     except BadConfig as error:

@@ -116,7 +116,8 @@ def _judge(pair: Pair, harm: HarmOpen, target: _Target) -> None:
         with _asked(pair, target.queue, target.number, 32) as found:
             _compare(pair, target, found, may_return=may_return)
             _compare_rest(pair, target, found)
-        for key in dict.fromkeys(keys_of(target.record)) if pair.layout.index else ():
+        keys = keys_of(target.record, drops_joined=pair.layout.drops_joined) if pair.layout.index else ()
+        for key in dict.fromkeys(keys):
             topic = target.record.message.topic or ""
             with observed("query_message", partial(pair.store.query_message, topic, key, max_num=64)) as found_by_key:
                 _compare(pair, target, found_by_key, may_return=may_return)

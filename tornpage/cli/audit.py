@@ -26,12 +26,7 @@ __all__ = ["command"]
     default=None,
     help="Size of a log file, if unclear.",
 )
-@click.option(
-    "--rocketmq-version",
-    metavar="VERSION",
-    default=None,
-    help="The release that wrote the stores. 4.8.0 and 4.9.0 parse properties of batches by another rule.",
-)
+@options.release_option
 @click.option("--work", type=click.Path(), default=None, help="Keep the rows of engine joins in this directory.")
 @click.option("--resume", is_flag=True, help="Read again only files that changed since --work was written.")
 @click.option("--overwrite", is_flag=True, help="Replace the rows of --work, or the file of --html.")

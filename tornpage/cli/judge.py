@@ -29,6 +29,7 @@ __all__ = ["command"]
 )
 @click.option("--golden", is_flag=True, help="IMAGE_DIR holds golden stores: judge each killed one and its variants.")
 @click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
+@options.release_option
 @click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
 @click.option(
     "--file-bytes",
@@ -58,6 +59,7 @@ def command(
     ending: Literal["kill", "power-loss"] | None,
     golden: bool,
     broker_config: str | None,
+    rocketmq_version: str | None,
     slots: int | None,
     file_bytes: int | None,
     crashes: int | None,
@@ -77,6 +79,7 @@ def command(
     tornpage judge /var/crash/store
     tornpage judge STORE --truth truth.json --all
     tornpage judge STORE --broker-config broker.conf --json
+    tornpage judge STORE --rocketmq-version 4.8.0
     tornpage judge GOLDEN_STORES --golden --out out/
     tornpage judge STORE --peer rocketmq:4.9.3
     tornpage judge STORE --redact --json    (for sharing: no topics, keys, hosts)
@@ -86,7 +89,7 @@ def command(
 
     A peer recovers a copy of the image. Its rulings are results, which change neither verdict nor exit code.
     """
-    if golden and any(each is not None for each in (truth, ending, broker_config, slots, file_bytes)):
+    if golden and any(each is not None for each in (truth, ending, broker_config, rocketmq_version, slots, file_bytes)):
         refuse("golden stores have their own settings and truth; give --golden without these options")
     if ending is not None and truth is None:
         refuse("--exit chooses the records of the truth that are due; give --truth too")
@@ -122,7 +125,7 @@ def command(
             outcome = golden_outcome(rows, seed=seed, command=f"{again} --golden")
             text = f"{golden_text(rows)}\n\nverdict: {outcome.verdict}"
         else:
-            given = _given(broker_config, slots, file_bytes)
+            given = _given(broker_config, slots, file_bytes, rocketmq_version)
             power_loss = None if ending is None else ending == "power-loss"
             judgement = judged_image(
                 image,
@@ -153,9 +156,12 @@ def command(
     emit(outcome, as_json=as_json, text=text)
 
 
-def _given(broker_config: str | None, slots: int | None, file_bytes: int | None) -> "SettingsOverride":
+def _given(
+    broker_config: str | None, slots: int | None, file_bytes: int | None, rocketmq_version: str | None
+) -> "SettingsOverride":
     """Return the settings given on the command line."""
     from tornpage.properties.judge.shape import SettingsOverride, read_settings_file
 
     told = SettingsOverride() if broker_config is None else read_settings_file(broker_config)
-    return told.with_numbers(maxHashSlotNum=slots, mappedFileSizeCommitLog=file_bytes)
+    numbers = told.with_numbers(maxHashSlotNum=slots, mappedFileSizeCommitLog=file_bytes)
+    return numbers.with_release(rocketmq_version)

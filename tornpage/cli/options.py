@@ -29,6 +29,7 @@ __all__ = [
     "peer_option",
     "peer_run_options",
     "redact_option",
+    "release_option",
     "require_stores",
     "seed_option",
     "start_option",
@@ -90,6 +91,12 @@ redact_option = click.option(
     "--redact",
     is_flag=True,
     help="Replace topics, keys, tags, groups, hosts and hashes by made-up names, for sharing (docs/inspect.md).",
+)
+release_option = click.option(
+    "--rocketmq-version",
+    metavar="VERSION",
+    default=None,
+    help="The release that wrote the store. 4.8.0 and 4.9.0 parse properties of batches by another rule.",
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all random draws."
