@@ -312,11 +312,12 @@ BitMapOf = Callable[[Record], bytes]
 
 def bit_maps_of(settings: Settings) -> BitMapOf:
     """Return the bit maps of a store with these settings; they are empty without filters."""
-    return _bit_map_by_filters if settings.bit_maps else _no_bit_map
+    return partial(_bit_map_by_filters, settings.drops_joined) if settings.bit_maps else _no_bit_map
 
 
-def _bit_map_by_filters(record: Record) -> bytes:
-    values = ((name, property_of(record.message.properties, name)) for name in READ_PROPERTIES)
+def _bit_map_by_filters(drops_joined: bool, record: Record) -> bytes:
+    properties = record.message.properties
+    values = ((name, property_of(properties, name, drops_joined=drops_joined)) for name in READ_PROPERTIES)
     said = {name: value for name, value in values if value is not None}
     return bit_map_of(record.message.topic.encode(errors="surrogateescape"), said)
 

@@ -10,6 +10,7 @@ __all__ = [
     "FLUSH",
     "FLUSH_QUEUES",
     "FULL",
+    "JOINED",
     "KEYED",
     "KILL",
     "LOG_LOST",
@@ -62,6 +63,7 @@ TORN = Crash(survived={page_of(FIRST_LOG_FILE): (0, 1, 1)}, others="kept")
 ACROSS_TWO_SECTORS = Put(body_bytes=500)
 FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
 TAGGED = Put(properties="TAGS\x01TagA")
+JOINED = Put(properties="KEYS\x01kWAIT\x01true")
 KEYED = Put(properties="KEYS\x01k")
 NAMES_U = Put(properties="INNER_MULTI_DISPATCH\x01U")
 KILL = Crash(kill=True)

@@ -12,6 +12,7 @@ from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.queue_offsets import QueueOffsetTable
 from tornpage.impl.message.delay_levels import DelayLevels
 from tornpage.impl.message.dispatching import Dispatched, DispatchRules, ExtDraft, QueueRun
+from tornpage.impl.message.properties_text import parse_pairs
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
@@ -24,6 +25,7 @@ from tornpage.model.operations import Clean, Close, Flush, GetMessage, HarmDeriv
 from tornpage.properties.planted.programs import (
     FLUSH_QUEUES,
     FULL,
+    JOINED,
     KEYED,
     KILL,
     NAMES_U,
@@ -265,6 +267,11 @@ def _own_queues_only(view: memoryview, position: int, end: int, rules: DispatchR
     return given._replace(runs=[run for run in given.runs if not run.named])
 
 
+def _joined_pairs_kept(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
+    """Read properties as 4.9.3 does, whichever release wrote the store."""
+    return dispatch_records(view, position, end, replace(rules, parse=parse_pairs))
+
+
 # ---- the extension ---------------------------------------------------------------------------------------------------
 
 
@@ -426,6 +433,9 @@ BUGS = (
     PlantedBug("named-queue-forgotten", "a record gets no unit in the additional queues that it names", 17,
         Parts({dispatch_records: _own_queues_only}), machine="queue",
         program=(Settings(multi_dispatch=True), (NAMES_U, REPUT))),
+    PlantedBug("joined-pair-kept", "a property that a batch of 4.9.0 has joined is indexed, which its release drops", 5,
+        Parts({dispatch_records: _joined_pairs_kept}), machine="queue",
+        program=(Settings(drops_joined=True), (JOINED, REPUT, KILL))),
     PlantedBug("RMQ-B42", "a negative tags code is taken for an extension address and passes every filter", 17,
         Parts({QueueReads: partial(QueueReads, pull=_NegativeIsAnAddress)}),
         origin=Origin("RMQ-B42", "Negative tag hash mistaken for an extension address", "4.2.0", "no"),

@@ -57,7 +57,8 @@ class Settings:
     queues have an extension, whose bit maps are empty without `bit_maps`. An index file has `index_slots` slots and
     room for `index_entries` - 1 entries. `java_delays` is a store that accepts delayed messages as RocketMQ 4.9.3 does,
     for logs that RocketMQ wrote. `pending_copies` is the number of copies of a delay level that may wait for their
-    answers in asynchronous delivery; 0 is synchronous delivery. `verify_reads` says which reads verify checksums.
+    answers in asynchronous delivery; 0 is synchronous delivery. `verify_reads` says which reads verify checksums. With
+    `drops_joined` the store reads properties as RocketMQ 4.9.0 does.
 
     `target` names a foreign store (foreign/spec.py), which may take `answer_seconds` for an answer. Of the other
     settings only `disk` and `bug` apply to it.
@@ -89,6 +90,7 @@ class Settings:
     java_delays: bool = False
     pending_copies: int = 0
     verify_reads: VerifyReads = "always"
+    drops_joined: bool = False
     bug: str = ""
     target: str = ""
     answer_seconds: float = 10.0

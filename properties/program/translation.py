@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 
+from tornpage.impl.config.defaults import ROCKETMQ_VERSION
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole, FlushDiskType
 from tornpage.impl.message.message import Message as StoreMessage
@@ -24,6 +25,8 @@ CLEAN_RESOURCE_INTERVAL_MS = 10_000
 HELD_PULLS_MAX = 5
 UNIT_BYTES = 20
 EXT_FILE_BYTES = 256
+_DROPS_JOINED = "4.9.0"
+"""A release that drops properties with two separators."""
 
 
 def store_config(settings: Settings) -> MessageStoreConfig:
@@ -56,6 +59,7 @@ def store_config(settings: Settings) -> MessageStoreConfig:
         enable_schedule_async_deliver=settings.pending_copies > 0,
         schedule_async_deliver_max_pending_limit=max(1, settings.pending_copies),
         verify_reads=settings.verify_reads,
+        rocketmq_version=_DROPS_JOINED if settings.drops_joined else ROCKETMQ_VERSION,
         time_zone="UTC",
         max_held_pulls=HELD_PULLS_MAX,
     )
@@ -86,6 +90,7 @@ def layout_of(settings: Settings) -> Layout:
         held_pulls_max=HELD_PULLS_MAX,
         verify_reads=settings.verify_reads,
         clean_interval_ms=CLEAN_RESOURCE_INTERVAL_MS,
+        drops_joined=settings.drops_joined,
     )
 
 

@@ -247,8 +247,8 @@ def test_misuse_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_live_matrix_of_one_release_holds_and_resumes(
     release: Release, tmp_path: Path, count: str, comparisons: int
 ) -> None:
-    arguments = ("--versions", release.version, "--operations", count, "--seed", "1", "--out", str(tmp_path / "out"))
-    arguments += ("--json",)
+    out = str(tmp_path / "out")
+    arguments = ("--versions", release.version, "--operations", count, "--seed", "1", "--out", out, "--json")
     document: dict[str, Any] = json.loads(run(*arguments).stdout)
     assert document["verdict"] == "holds", document["findings"]
     assert document["figures"]["readings"] == 4 * 2 + 3 * 2 + 3

@@ -34,6 +34,7 @@ _PROPERTIES = (
     "DELAY\x012\x02TAGS\x01TagA\x02KEYS\x01Aa",
     "DELAY\x0199",
     "KEYS\x01polygenelubricants",  # a hash without an absolute value
+    "UNIQ_KEY\x01u\x02KEYS\x01kWAIT\x01true",  # joined by a batch of 4.9.0
 )
 
 
@@ -59,6 +60,7 @@ def settings_of_queues() -> st.SearchStrategy[Settings]:
         index_slots=st.sampled_from((3, 1, 50)),
         index_entries=st.sampled_from((6, 2, 24, 300)),
         verify_reads=st.sampled_from(("always", "once", "once", "never")),
+        drops_joined=st.sampled_from((False, False, False, True)),
     )
 
 

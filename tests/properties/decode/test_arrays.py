@@ -165,8 +165,9 @@ def test_any_bytes_are_equal_to_the_plain_walk(
 def test_joined_pairs_are_dropped_if_asked(drops_joined: bool, keys: int, tags: str) -> None:
     stored = record(0, properties=b"UNIQ_KEY\x01u\x02KEYS\x01kWAIT\x01true\x02TAGS\x01a\x01b")
     check_equal(Bytes(stored), len(stored) + 8, drops_joined=drops_joined)
-    room = {"base_offset": 0, "file_bytes": len(stored) + 8}
-    [batch] = walk_arrays(Bytes(stored), **room, with_keys=True, drops_joined=drops_joined)
+    room = len(stored) + 8
+    walked = walk_arrays(Bytes(stored), base_offset=0, file_bytes=room, with_keys=True, drops_joined=drops_joined)
+    [batch] = walked
     assert batch[Column.KEY_COUNT].tolist() == [keys]
     assert batch[Column.TAGS_CODE].tolist() == [java_hash(tags)]
 
