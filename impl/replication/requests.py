@@ -7,7 +7,7 @@ Source: `GroupTransferService`.
 """
 
 import threading
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
 from operator import itemgetter
@@ -25,8 +25,9 @@ class ReplicaRequests:
     """Implements `impl.put.replication.Replicas`.
 
     `now_ms` is the monotonic time in milliseconds, `timeout_ms` the longest time a request waits, and
-    `in_sync_replicas` the number of replicas that have to confirm it. `wake` is called after each new request, so that
-    its bytes are sent at once. The methods may be called from several threads.
+    `in_sync_replicas` the number of replicas that have to confirm it. `wake` is called after each new request that ends
+    at or past `wake_offset`, so that its bytes are sent at once. A step that lowers `wake_offset` then looks at the log
+    again, so that no put is missed. The methods may be called from several threads.
     """
 
     def __init__(self, now_ms: Callable[[], int], *, timeout_ms: int, in_sync_replicas: int) -> None:
@@ -40,6 +41,7 @@ class ReplicaRequests:
         self._closed = False
         self._guard = threading.Lock()
         self.wake: Callable[[], None] = lambda: None
+        self.wake_offset = 0
 
     @property
     def acknowledged_offset(self) -> int | None:
@@ -51,6 +53,12 @@ class ReplicaRequests:
         """The number of requests without an answer."""
         with self._guard:
             return sum(not request.is_answered for _, _, request in self._waiting)
+
+    def end_from(self, offset: int) -> int | None:
+        """Return the end of the first request at or past an offset, None without one."""
+        with self._guard:
+            at = bisect_left(self._waiting, offset, key=_OFFSET_OF)
+            return self._waiting[at][0] if at < len(self._waiting) else None
 
     def request(self, request: Request) -> None:
         """Answer a request once enough replicas have everything below its end."""
@@ -69,7 +77,8 @@ class ReplicaRequests:
             request.answer(request.timeout_status)
         elif acknowledged is not None and end_offset <= acknowledged:
             self._confirm()
-        self.wake()
+        if end_offset >= self.wake_offset:
+            self.wake()
 
     def note(self, replica: bytes, offset: int) -> None:
         """Note that a connected replica has confirmed everything below an offset."""

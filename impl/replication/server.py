@@ -14,6 +14,7 @@ Source: `HAService.AcceptSocketService`, `HAConnection`.
 """
 
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -49,6 +50,8 @@ Compare = Callable[[Sequence[Generation], int, Sequence[Generation], int], int |
 _READ_BYTES = 64 << 10
 _FRAMES_PER_STEP = 64
 _FINDINGS_MAX = 100
+_UNEVEN_BYTES = 16 << 10
+"""A part of so many bytes is worth a frame of its own."""
 _REQUEST_BYTES_MAX = 0
 """A slave sends no data, so its frames are as long as a greeting at most."""
 CONNECTION_BYTES_MAX = 2 * _READ_BYTES + FRAME_BYTES_MAX
@@ -73,13 +76,17 @@ class ReplicaState:
 class ReplicaConnection:
     """One accepted link. `ended` is the reason once it is closed, else an empty text.
 
-    `has_more` says whether the last step ended before everything was sent that the link has room for.
+    Small puts share frames, steps and acknowledgements. While the replica has not acknowledged all records that were
+    sent to it, less than half a frame is held back. It is sent after the acknowledgement, once it fills half a frame,
+    or after `poll_interval`. A record is sent at once if everything before it is acknowledged. If more than was sent
+    last time waits then, a part of it is held back, so that callers and replica work at the same time.
     """
 
     def __init__(
         self,
         link: Link,
         store: MessageStore,
+        requests: ReplicaRequests,
         *,
         node: bytes,
         generations: Sequence[Generation],
@@ -93,9 +100,9 @@ class ReplicaConnection:
         self.replica = b""
         self.counts = False
         self.sent = self.received = self.durable = 0
-        self.has_more = False
         self._link = link
         self._store = store
+        self._requests = requests
         self._node = node
         self._generations = tuple(generations)
         self._file_bytes = file_bytes
@@ -105,6 +112,10 @@ class ReplicaConnection:
         self._unsent = b""
         self._is_streaming = False
         self._is_last = False
+        self._stopped_early = False
+        self._seen_end = 0  # the end of the sendable log when the last step looked
+        self._flight_bytes = 0  # sent since everything before was acknowledged
+        self._whole_sent = 0  # the highest sent offset at which a record is known to end
         self._heard_ms = self._sent_ms = now_ms
 
     @property
@@ -203,7 +214,7 @@ class ReplicaConnection:
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def _write(self, now_ms: int) -> None:
-        self.has_more = False
+        self._stopped_early = False
         for _ in range(_FRAMES_PER_STEP):
             if not self._unsent and self._is_streaming:
                 self._unsent = self._next_frame(now_ms)
@@ -214,7 +225,7 @@ class ReplicaConnection:
                 return
             self._unsent, self._sent_ms = self._unsent[count:], now_ms
         else:
-            self.has_more = True
+            self._stopped_early = True
         if self._is_last and not self._unsent:
             raise BadFrame("the answer to the greeting is sent")
 
@@ -222,12 +233,54 @@ class ReplicaConnection:
         """Return the next frame of data or a heartbeat, b"" if nothing is to be sent."""
         if self.sent < self._store.min_offset:
             raise BadFrame(f"the log begins at {self._store.min_offset} now, and {self.sent} was not sent")
-        frame = self._frame_at(self.sent, self._store.flushed_offset if self._settings.send_flushed_only else None)
+        self._seen_end = self._sendable_end
+        is_acknowledged, begin = self._is_acknowledged, self.sent
+        end = self._due_end(self._seen_end, now_ms)
+        frame = self._frame_at(begin, end)
         if frame:
+            self._whole_sent = end if self.sent >= end else self._whole_sent
+            self._flight_bytes = self.sent - begin + (0 if is_acknowledged else self._flight_bytes)
             return frame
         if now_ms - self._sent_ms > self._settings.ha_send_heartbeat_interval:
             return self._heartbeat()
         return b""
+
+    @property
+    def _sendable_end(self) -> int:
+        """The physical offset up to which the log may be sent. A record ends there."""
+        store = self._store
+        return store.flushed_offset if self._settings.send_flushed_only else store.committed_offset
+
+    @property
+    def _is_acknowledged(self) -> bool:
+        """Whether the replica has acknowledged each whole record that was sent to it."""
+        return self.received >= self._whole_sent
+
+    def _due_end(self, end: int, now_ms: int) -> int:
+        """Return up to where the log is sent now, of the sendable bytes up to `end`."""
+        begin, settings = self.sent, self._settings
+        if not self._is_acknowledged:
+            is_small = end - begin < settings.ha_transfer_batch_size // 2
+            return begin if is_small and now_ms - self._sent_ms < settings.poll_interval else end
+        if end - begin > self._flight_bytes + _UNEVEN_BYTES:
+            middle = self._requests.end_from(begin + (end - begin + self._flight_bytes) // 2)
+            return end if middle is None else min(middle, end)
+        return end
+
+    @property
+    def wake_offset(self) -> int:
+        """The sendable end of the log from which on a step has something to send at once."""
+        if self._unsent or not self._is_streaming or self.ended:
+            return sys.maxsize  # the link decides when a step is due
+        return self.sent + (1 if self._is_acknowledged else self._settings.ha_transfer_batch_size // 2)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether more can be sent at once: the step stopped early, or the log has grown since."""
+        if self._stopped_early:
+            return True
+        end = self._sendable_end
+        return end > self._seen_end and end >= self.wake_offset
 
     def _data(self, offset: int, data: memoryview) -> bytes:
         return data_frame(offset, data)
@@ -235,16 +288,10 @@ class ReplicaConnection:
     def _heartbeat(self) -> bytes:
         return ping_frame(self._store.max_offset)
 
-    def _frame_at(self, offset: int, end: int | None) -> bytes:
-        """Return a frame with the next bytes of the log, b"" without any.
-
-        The bytes are below `end` if that is given.
-        """
-        size_bytes = self._settings.ha_transfer_batch_size
-        if end is not None:
-            size_bytes = min(size_bytes, end - offset)
-        may_read = size_bytes > 0 and offset < self._store.committed_offset  # a read costs much more than this
-        buffer = self._store.commit_log_data(offset) if may_read else None
+    def _frame_at(self, offset: int, end: int) -> bytes:
+        """Return a frame with the next bytes of the log below `end`, b"" without any."""
+        size_bytes = min(self._settings.ha_transfer_batch_size, end - offset)
+        buffer = self._store.commit_log_data(offset) if size_bytes > 0 else None
         if buffer is None:
             return b""
         with buffer, buffer.view[:size_bytes] as data:
@@ -295,7 +342,10 @@ class ReplicaServer:
 
     @property
     def has_more(self) -> bool:
-        """Whether a connection has more to send at once."""
+        """Whether a connection has more to send at once.
+
+        Ask after a step. A put before that did not wake the node if it ended below the `wake_offset` of its time.
+        """
         return any(each.has_more for each in self._connections)
 
     def step(self, now_ms: int) -> None:
@@ -309,6 +359,7 @@ class ReplicaServer:
                 self._end_others(connection)
             self._note(connection)
         self._requests.step(now_ms)
+        self._requests.wake_offset = min((each.wake_offset for each in self._connections), default=sys.maxsize)
 
     def _accept(self, link: Link, now_ms: int) -> None:
         if len(self._connections) >= self._settings.connections_max:
@@ -323,6 +374,7 @@ class ReplicaServer:
             self._new_connection(
                 link,
                 self._store,
+                self._requests,
                 node=self._node,
                 generations=self._generations,
                 file_bytes=self._file_bytes,

@@ -41,7 +41,7 @@ class ReplicationSettings:
     """Or "4.9.3", for a Java broker as the peer (impl/replication/classic.py)."""
     ha_listen_address: str = "127.0.0.1:10912"
     ha_master_address: str = ""
-    ha_transfer_batch_size: int = 32_768
+    ha_transfer_batch_size: int = 131_072
     """Bytes of the log in one frame, at most."""
     ha_send_heartbeat_interval: int = 5_000
     """Time without a sent byte after which a node sends a heartbeat."""

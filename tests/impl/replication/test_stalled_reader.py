@@ -6,6 +6,7 @@ from tests.support.impl.nodes import FILE_BYTES, open_node
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.message.message import Message
 from tornpage.impl.replication.frames import FrameReader, Greeting, Kind, hello_frame, read_data
+from tornpage.impl.replication.requests import ReplicaRequests
 from tornpage.impl.replication.server import ReplicaConnection
 from tornpage.impl.replication.settings import ReplicationSettings
 
@@ -42,7 +43,14 @@ def test_a_frame_that_waits_keeps_its_bytes_and_holds_no_file(tmp_path: Path) ->
         first_file = (tmp_path / "commitlog" / f"{0:020d}").read_bytes()
         link = StalledLink(hello_frame(Greeting(b"r" * 16, FILE_BYTES, False, 0, 0, 0, ())))
         connection = ReplicaConnection(
-            link, store, node=b"m" * 16, generations=(), file_bytes=FILE_BYTES, settings=ReplicationSettings(), now_ms=0
+            link,
+            store,
+            ReplicaRequests(lambda: 0, timeout_ms=1_000, in_sync_replicas=1),
+            node=b"m" * 16,
+            generations=(),
+            file_bytes=FILE_BYTES,
+            settings=ReplicationSettings(),
+            now_ms=0,
         )
         link.room = 1_000
         connection.step(0)
