@@ -187,10 +187,14 @@ class ReplicaClient:
         """Append the whole records that have arrived, and keep the rest until the next frame."""
         if offset != self._end + len(self._pending):
             raise BadFrame(f"bytes for offset {offset}, but {self._end + len(self._pending)} is next")
-        self._pending += data
-        with memoryview(self._pending) as arrived:
-            answer = self._store.append_to_commit_log(self._end, arrived)
-        del self._pending[: answer.appended_bytes]
+        if self._pending:
+            self._pending += data
+            with memoryview(self._pending) as arrived:
+                answer = self._store.append_to_commit_log(self._end, arrived)
+            del self._pending[: answer.appended_bytes]
+        else:  # nothing is copied that can be appended
+            answer = self._store.append_to_commit_log(self._end, data)
+            self._pending += data[answer.appended_bytes :]
         self._end += answer.appended_bytes
         self._has_log = self._has_log or answer.appended_bytes > 0
         if answer.must_empty:

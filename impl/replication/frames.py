@@ -224,18 +224,24 @@ class FrameReader:
         self._moved_ms = 0
         self._body_bytes_max = max(_OFFSET.size + data_bytes_max, _GREETING_BYTES_MAX, _SENTENCE_BYTES_MAX)
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes | bytearray) -> Iterator[Frame]:
         """Yield each frame that is complete with these bytes. Raises BadFrame."""
-        self._is_moving = self._is_moving or not self._held
-        self._held += data
-        position = 0
+        held, position = self._held, 0
+        if not held:
+            self._is_moving = True
+        else:
+            held += data
+            data = held
         try:
-            while (frame := self._frame_at(position)) is not None:
+            while (frame := self._frame_at(data, position)) is not None:
                 self._is_moving = True
                 position += _HEAD.size + len(frame.body)
                 yield frame
         finally:
-            del self._held[:position]
+            if data is held:
+                del held[:position]
+            else:
+                held += data[position:]
 
     def check_time(self, now_ms: int, limit_ms: int) -> None:
         """Raise BadFrame if a frame has been incomplete for too long. Call it after each `feed`."""
@@ -244,24 +250,24 @@ class FrameReader:
         elif now_ms - self._moved_ms > limit_ms:
             raise BadFrame(f"a frame has been incomplete for {now_ms - self._moved_ms} ms")
 
-    def check(self, data: bytes, checksum: int) -> None:
+    def check(self, data: bytes | bytearray, checksum: int) -> None:
         """Raise BadFrame unless the checksum of a header or a body matches."""
         if checksum != crc32(data):
             raise BadFrame("the checksum of a frame does not match")
 
-    def _frame_at(self, position: int) -> Frame | None:
+    def _frame_at(self, arrived: bytes | bytearray, position: int) -> Frame | None:
         begin = position + _HEAD.size
-        if len(self._held) < begin:
+        if len(arrived) < begin:
             return None
-        kind, size_bytes, head_checksum, checksum = _HEAD.unpack_from(self._held, position)
-        self.check(bytes(self._held[position : position + _CHECKED.size]), head_checksum)
-        if kind not in _KINDS or any(self._held[position + 1 : position + 4]):
+        kind, size_bytes, head_checksum, checksum = _HEAD.unpack_from(arrived, position)
+        self.check(arrived[position : position + _CHECKED.size], head_checksum)
+        if kind not in _KINDS or any(arrived[position + 1 : position + 4]):
             raise BadFrame(f"no frame has the kind {kind}")
         if size_bytes > self._body_bytes_max:
             raise BadFrame(f"a frame states {size_bytes} bytes, more than {self._body_bytes_max}")
-        if len(self._held) < begin + size_bytes:
+        if len(arrived) < begin + size_bytes:
             return None
-        with memoryview(self._held) as view:
-            body = bytes(view[begin : begin + size_bytes])
+        with memoryview(arrived) as view, view[begin : begin + size_bytes] as part:
+            body = bytes(part)
         self.check(body, checksum)
         return Frame(_KINDS[kind], body)

@@ -235,8 +235,11 @@ class ReplicatedStore:
         """
         with self._guard:
             self._step(now_ms)
-            has_more = self._server is not None and self._server.has_more
-        return now_ms if has_more else now_ms + self._settings.poll_interval
+            server = self._server
+            if server is not None and server.has_more:
+                return now_ms
+            expects_more = server is not None and server.expects_more
+        return now_ms + (1 if expects_more else self._settings.poll_interval)
 
     def _step(self, now_ms: int) -> None:
         if self._cut_to is not None:

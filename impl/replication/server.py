@@ -52,6 +52,8 @@ _FRAMES_PER_STEP = 64
 _FINDINGS_MAX = 100
 _UNEVEN_BYTES = 16 << 10
 """A part of so many bytes is worth a frame of its own."""
+_BURST_PAUSE_MS = 1
+"""After an acknowledgement of that much, a smaller part waits so long for the next puts of the same callers."""
 _REQUEST_BYTES_MAX = 0
 """A slave sends no data, so its frames are as long as a greeting at most."""
 CONNECTION_BYTES_MAX = 2 * _READ_BYTES + FRAME_BYTES_MAX
@@ -112,6 +114,7 @@ class ReplicaConnection:
         self._unsent = b""
         self._is_streaming = False
         self._is_last = False
+        self.expects_more = False
         self._stopped_early = False
         self._seen_end = 0  # the end of the sendable log when the last step looked
         self._flight_bytes = 0  # sent since everything before was acknowledged
@@ -259,9 +262,14 @@ class ReplicaConnection:
     def _due_end(self, end: int, now_ms: int) -> int:
         """Return up to where the log is sent now, of the sendable bytes up to `end`."""
         begin, settings = self.sent, self._settings
+        self.expects_more = False
         if not self._is_acknowledged:
             is_small = end - begin < settings.ha_transfer_batch_size // 2
             return begin if is_small and now_ms - self._sent_ms < settings.poll_interval else end
+        is_burst = self._flight_bytes > _UNEVEN_BYTES and now_ms - self._heard_ms <= _BURST_PAUSE_MS
+        self.expects_more = is_burst and end - begin < self._flight_bytes // 2
+        if self.expects_more:
+            return begin
         if end - begin > self._flight_bytes + _UNEVEN_BYTES:
             middle = self._requests.end_from(begin + (end - begin + self._flight_bytes) // 2)
             return end if middle is None else min(middle, end)
@@ -272,7 +280,9 @@ class ReplicaConnection:
         """The sendable end of the log from which on a step has something to send at once."""
         if self._unsent or not self._is_streaming or self.ended:
             return sys.maxsize  # the link decides when a step is due
-        return self.sent + (1 if self._is_acknowledged else self._settings.ha_transfer_batch_size // 2)
+        if not self._is_acknowledged:
+            return self.sent + self._settings.ha_transfer_batch_size // 2
+        return self.sent + (self._flight_bytes // 2 if self.expects_more else 1)
 
     @property
     def has_more(self) -> bool:
@@ -344,18 +354,24 @@ class ReplicaServer:
     def has_more(self) -> bool:
         """Whether a connection has more to send at once.
 
-        Ask after a step. A put before that did not wake the node if it ended below the `wake_offset` of its time.
+        Ask after a step. A put during the step did not wake the node.
         """
         return any(each.has_more for each in self._connections)
 
+    @property
+    def expects_more(self) -> bool:
+        """Whether a connection waits a millisecond for puts that it expects."""
+        return any(each.expects_more for each in self._connections)
+
     def step(self, now_ms: int) -> None:
         """Accept new links and let each connection read and write once."""
+        self._requests.wake_offset = sys.maxsize  # puts during a step are noticed at its end
         self._requests.forgo(self._store.min_offset)
         while (link := self._listener.accept()) is not None:
             self._accept(link, now_ms)
         for connection in tuple(self._connections):
             connection.step(now_ms)
-            if connection.replica and not connection.ended:
+            if connection.replica and not connection.ended and len(self._connections) > 1:
                 self._end_others(connection)
             self._note(connection)
         self._requests.step(now_ms)

@@ -27,7 +27,7 @@ class _Poller:
 
     def __init__(self) -> None:
         self.epoll = select.epoll()
-        self.ready: frozenset[int] | None = None
+        self.ready: set[int] | None = None
 
     def may_read(self, number: int) -> bool:
         """Whether a socket may have something to read."""
@@ -98,6 +98,7 @@ class TcpListener:
     def __init__(self, address: str, poller: _Poller) -> None:
         self._poller = poller
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._number = self._socket.fileno()
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind(host_and_port(address))
@@ -112,7 +113,7 @@ class TcpListener:
 
     def accept(self) -> TcpLink | None:
         """Return the next connection, or None."""
-        if not self._poller.may_read(self._socket.fileno()):
+        if not self._poller.may_read(self._number):
             return None
         try:
             connection, (host, port) = self._socket.accept()
@@ -157,8 +158,8 @@ class TcpNetwork:
 
     def wait(self, timeout_ms: int) -> None:
         """Wait until a link or listener is ready, `wake` is called, or the time is over."""
-        self._poller.ready = frozenset(number for number, _ in self._poller.epoll.poll(timeout_ms / 1_000))
-        if self._wakes in self._poller.ready:
+        ready = self._poller.ready = {number for number, _ in self._poller.epoll.poll(timeout_ms / 1_000)}
+        if self._wakes in ready:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wakes)
         self._may_sleep = True  # a `wake` from here on ends the next wait

@@ -166,3 +166,28 @@ def test_a_put_between_the_last_look_at_the_log_and_its_wake_offset_is_noticed(o
     pair.connection._acknowledge(first, 0)
     assert pair.wakes == before
     assert pair.connection.has_more
+
+
+def test_the_first_put_after_many_waits_two_milliseconds_for_others(open_pair: Callable[[], Pair]) -> None:
+    pair = open_pair()
+    ends = [pair.put(3_000) for _ in range(20)]
+    assert pair.step(0) == [(0, ends[9])]
+    assert pair.step(0, ends[9]) == [(ends[9], ends[19])]
+    assert pair.step(10, ends[19]) == []
+    wakes = pair.wakes
+    last = pair.put()
+    assert (pair.wakes, pair.step(11), pair.connection.expects_more) == (wakes, [], True)
+    assert pair.step(12) == [(ends[19], last)]
+    assert not pair.connection.expects_more
+
+
+def test_many_puts_after_many_are_sent_at_once(open_pair: Callable[[], Pair]) -> None:
+    pair = open_pair()
+    ends = [pair.put(3_000) for _ in range(20)]
+    pair.step(0)
+    pair.step(0, ends[9])
+    pair.step(10, ends[19])
+    wakes = pair.wakes
+    later = [pair.put(3_000) for _ in range(5)]
+    assert pair.wakes == wakes + 1
+    assert pair.step(10) == [(ends[19], later[-1])]
