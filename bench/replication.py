@@ -185,8 +185,12 @@ def _own(name: str, role: BrokerRole, directory: str, seconds: float, sizes: Siz
 
 
 def _config(role: BrokerRole, sizes: Sizes) -> MessageStoreConfig:
+    """Return the settings of a node. Its puts may wait long: in the first round both nodes also load compiled parts."""
     return MessageStoreConfig(
-        mapped_file_size_commit_log=sizes.log_file_bytes, broker_role=role, os_page_cache_busy_time_out_mills=60_000
+        mapped_file_size_commit_log=sizes.log_file_bytes,
+        broker_role=role,
+        os_page_cache_busy_time_out_mills=60_000,
+        slave_timeout=int(1_000 * _PATIENCE_S),
     )
 
 
