@@ -185,7 +185,10 @@ def _own(name: str, role: BrokerRole, directory: str, seconds: float, sizes: Siz
 
 
 def _config(role: BrokerRole, sizes: Sizes) -> MessageStoreConfig:
-    """Return the settings of a node. Its puts may wait long: in the first round both nodes also load compiled parts."""
+    """Return the settings of a node.
+
+    Its puts may wait for a minute, since both nodes also load compiled parts in the first round.
+    """
     return MessageStoreConfig(
         mapped_file_size_commit_log=sizes.log_file_bytes,
         broker_role=role,

@@ -42,7 +42,7 @@ class ReplicationSettings:
     ha_listen_address: str = "127.0.0.1:10912"
     ha_master_address: str = ""
     ha_transfer_batch_size: int = 131_072
-    """Bytes of the log in one frame, at most."""
+    """Bytes of the log in one frame, at most. 32 KiB in RocketMQ."""
     ha_send_heartbeat_interval: int = 5_000
     """Time without a sent byte after which a node sends a heartbeat."""
     ha_housekeeping_interval: int = 20_000
