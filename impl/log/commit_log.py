@@ -248,7 +248,7 @@ class CommitLog:
         self.log.add(following)
         return following
 
-    def append_received(self, data: memoryview, *, offset: int, store_timestamp: int, ends_file: bool) -> None:
+    def append_received(self, data: bytearray, *, offset: int, store_timestamp: int, ends_file: bool) -> None:
         """Append validated records, or a blank with the rest of its file, received from a master.
 
         The bytes lie in one file and begin at the end of the log. `store_timestamp` is the time of the last record in

@@ -80,7 +80,7 @@ class ReceivedRecords:
             store_timestamp = 0 if ends_file else codec.store_timestamp_of_record(unit, last)
             try:
                 self._commit_log.append_received(
-                    unit,
+                    bytearray(unit),
                     offset=offset + appended_bytes,
                     store_timestamp=store_timestamp,
                     ends_file=ends_file,

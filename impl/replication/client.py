@@ -192,7 +192,7 @@ class ReplicaClient:
             with memoryview(self._pending) as arrived:
                 answer = self._store.append_to_commit_log(self._end, arrived)
             del self._pending[: answer.appended_bytes]
-        else:  # nothing is copied that can be appended
+        else:  # the append copies the records, and only the rest is kept
             answer = self._store.append_to_commit_log(self._end, data)
             self._pending += data[answer.appended_bytes :]
         self._end += answer.appended_bytes

@@ -250,7 +250,7 @@ class FrameReader:
         elif now_ms - self._moved_ms > limit_ms:
             raise BadFrame(f"a frame has been incomplete for {now_ms - self._moved_ms} ms")
 
-    def check(self, data: bytes | bytearray, checksum: int) -> None:
+    def check(self, data: bytes, checksum: int) -> None:
         """Raise BadFrame unless the checksum of a header or a body matches."""
         if checksum != crc32(data):
             raise BadFrame("the checksum of a frame does not match")
@@ -260,7 +260,7 @@ class FrameReader:
         if len(arrived) < begin:
             return None
         kind, size_bytes, head_checksum, checksum = _HEAD.unpack_from(arrived, position)
-        self.check(arrived[position : position + _CHECKED.size], head_checksum)
+        self.check(bytes(arrived[position : position + _CHECKED.size]), head_checksum)
         if kind not in _KINDS or any(arrived[position + 1 : position + 4]):
             raise BadFrame(f"no frame has the kind {kind}")
         if size_bytes > self._body_bytes_max:

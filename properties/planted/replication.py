@@ -134,7 +134,7 @@ class _TailNotSent(ReplicaConnection):
             self.sent = file.end_offset
         return super()._next_frame(now_ms)
 
-    def _frame_at(self, offset: int, end: int | None) -> bytes:
+    def _frame_at(self, offset: int, end: int) -> bytes:
         file = self._store._log.find(offset)
         if file is not None and file.blank_position is not None:
             end = file.base_offset + file.blank_position
