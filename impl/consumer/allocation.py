@@ -67,7 +67,7 @@ def averagely_by_circle(me: str, queues: Sequence[MessageQueue], clients: Sequen
 
 @dataclass(frozen=True, slots=True)
 class ConsistentHash:
-    """Gives each queue to the client whose virtual node follows it on a ring (CONSISTENT_HASH)."""
+    """Gives each queue to the client of the next virtual node on a ring (CONSISTENT_HASH)."""
 
     virtual_nodes: int = 10
 
@@ -127,7 +127,7 @@ class MachineRoomNearby:
     room_of_client: Callable[[str], str]
 
     def __call__(self, me: str, queues: Sequence[MessageQueue], clients: Sequence[str]) -> list[MessageQueue]:
-        """Return the queues of `me`: those of its own room first, then those of each empty room in order."""
+        """Return the queues of `me`: first those of its room, then those of each empty room."""
         ordered, ids = _ordered(me, queues, clients)
         if me not in ids:
             return []
@@ -185,7 +185,7 @@ def ring_hash(text: str) -> int:
 
 @lru_cache(maxsize=64)
 def _ring(ids: tuple[str, ...], virtual_nodes: int) -> tuple[list[int], list[str]]:
-    """Return keys in order and their owners. A later client replaces an earlier one of the same key."""
+    """Return keys in order and their owners; a later client replaces one of the same key."""
     ring = {ring_hash(f"{client}-{node}"): client for client in ids for node in range(virtual_nodes)}
     keys = sorted(ring)
     return keys, [ring[key] for key in keys]

@@ -1,4 +1,4 @@
-"""Test the allocation strategies: the vectors of 4.9.3, complete and disjoint shares, and refused settings."""
+"""Test the allocation strategies: vectors of 4.9.3, whole and disjoint shares, refusals."""
 
 from collections.abc import Callable
 from random import Random
