@@ -77,7 +77,7 @@ ORDERS = {
         ("delay",),
         ("assembly",),
         ("store",),
-        ("kernels", "replication"),
+        ("consumer", "kernels", "replication"),
         ("serving",),
     ),
     "properties": (

@@ -1,7 +1,7 @@
 """The connection of a client to a broker: calls with answers that may come late, twice or never.
 
-The library polls its calls in `step`, and lets go of a call after its deadline. The lab has a recorded network with this
-interface. `DirectConnection` reaches a broker in the same process.
+The library polls its calls in `step`, and lets go of a call after its deadline. The lab has a recorded network with
+this interface. `DirectConnection` reaches a broker in the same process.
 """
 
 from collections.abc import Callable, Sequence

@@ -45,8 +45,6 @@ class ConsumerMessage:
     topic: str
     max_offset: int
     reconsume_times: int = 0
-    consume_start_ms: int | None = None
-    """When its last run began; None before the first run."""
 
     @property
     def queue_offset(self) -> int:

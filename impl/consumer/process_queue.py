@@ -1,7 +1,8 @@
 """The messages of one queue that a client has pulled and not finished.
 
 No thread, no lock, no clock: the owner serialises calls and passes the time. Field and method names are those of
-RocketMQ's `ProcessQueue` in snake case. Three quirks are mended:
+RocketMQ's `ProcessQueue` in snake case; `cut` and `finish_taken` are ours, and
+`cleanExpiredMsg` has no place here (impl/consumer/concurrent.py). Three quirks are mended:
 
 1. `queue_offset_max` never decreases. In RocketMQ an old message that is put again lowers it, and then the progress.
 2. `commit` returns -1 if nothing was taken. In RocketMQ it raises.
@@ -177,7 +178,34 @@ class ProcessQueue:
             self.consuming_msg_orderly_tree_map.remove(message.queue_offset)
             self.msg_tree_map.put(message)
 
+    def finish_taken(self, messages: Iterable[ConsumerMessage]) -> int:
+        """Finish some taken messages; return the smallest offset that is not finished.
+
+        For a batch of which only a part was given up. RocketMQ puts the whole batch back.
+        """
+        for message in messages:
+            removed = self.consuming_msg_orderly_tree_map.remove(message.queue_offset)
+            if removed is not None:
+                self._discount(removed)
+        left = [each.first for each in (self.msg_tree_map, self.consuming_msg_orderly_tree_map) if each]
+        return min(left, default=self.queue_offset_max + 1)
+
     # ---- state ---------------------------------------------------------------------------------------------------
+
+    def cut(self, offset: int) -> int | None:
+        """Forget the messages from an offset on, none of which was consumed; return the first of them, or None.
+
+        They will be pulled again, by this client or by another one.
+        """
+        unconsumed = [each for each in self.msg_tree_map if each >= offset]
+        for each in unconsumed:
+            removed = self.msg_tree_map.remove(each)
+            assert removed is not None
+            self._discount(removed)
+        if not unconsumed:
+            return None
+        self.queue_offset_max = min(self.queue_offset_max, unconsumed[0] - 1)
+        return unconsumed[0]
 
     def _discount(self, message: ConsumerMessage) -> None:
         self.msg_count -= 1
@@ -200,24 +228,8 @@ class ProcessQueue:
         """Return whether the last pull is too old."""
         return now_ms - self.last_pull_timestamp > idle_ms
 
-    def overdue(self, now_ms: int, timeout_ms: int) -> list[ConsumerMessage]:
-        """Return the first messages whose run has begun too long ago, at most 16.
-
-        RocketMQ sends them back (`cleanExpiredMsg`), and so consumes them twice. Here they are reported only.
-        """
-        found: list[ConsumerMessage] = []
-        for message in self.msg_tree_map.values():
-            began_ms = message.consume_start_ms
-            if began_ms is None or now_ms - began_ms <= timeout_ms or len(found) >= _OVERDUE_MAX:
-                break
-            found.append(message)
-        return found
-
     def clear(self) -> None:
         """Forget all messages."""
         self.msg_tree_map.clear()
         self.consuming_msg_orderly_tree_map.clear()
         self.msg_count = self.msg_size = self.queue_offset_max = 0
-
-
-_OVERDUE_MAX = 16

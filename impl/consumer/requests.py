@@ -1,8 +1,8 @@
 """Requests of consumers to a broker, and the answers, as values.
 
 Each request has one answer class. A broker that cannot carry out a request answers `Refused` with a reason. An answer
-that never arrives is an error of the call (impl/consumer/connection.py). So a stored progress of nothing, a busy broker,
-an unknown group and an unreachable broker are four different outcomes.
+that never arrives is an error of the call (impl/consumer/connection.py). So "no progress is stored", a busy broker, an
+unknown group and an unreachable broker are four different outcomes.
 
 | request | answer |
 |---|---|
@@ -74,7 +74,8 @@ __all__ = [
 class Claim:
     """The wish of a client to own a queue. `token` is unique for each `ProcessQueue` of each client.
 
-    The broker answers a repeated claim with the lease that it has already granted for its token.
+    The tokens of one process rise as texts, so that the broker recognises an old claim that arrives late. It answers a
+    repeated claim with the lease that it has already granted for the token.
     """
 
     queue: MessageQueue
@@ -83,9 +84,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The ownership of a queue by one claim. The epoch rises with each new owner.
+    """The ownership of a queue by one claim. The epoch rises with each new owner while the broker lives.
 
-    A request with the lease of a former owner is refused as FENCED.
+    A request with the lease of a former owner is refused as FENCED. After a restart of the broker all leases are void.
+    In `UnlockQueues` epoch 0 stands for any epoch of the token, for a client that has not received its lease.
     """
 
     token: str

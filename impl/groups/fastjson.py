@@ -1,8 +1,9 @@
 """JSON as RocketMQ writes and reads it.
 
-Integer keys have no quotes, unlike in strict JSON. The layout is that of fastjson with `PrettyFormat`: tabs, no space
-after a colon, entries with integer keys in one line. Equal documents give equal bytes. Where Java orders a map by
-hashing, the order is that of the caller. The reader accepts strict JSON, and integer keys with or without quotes.
+Integer keys have no quotes, unlike in strict JSON, and a key may be an object. The layout is that of fastjson with
+`PrettyFormat`: tabs, no space after a colon, no line break before a key that is no text. Equal documents give equal
+bytes. Where Java orders a map by hashing, the order is that of the caller. The reader accepts strict JSON, and integer
+keys with or without quotes.
 
 Source: `RemotingSerializable.toJson`, fastjson's `MapSerializer`; spec: services, section 7.
 """
@@ -36,8 +37,9 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f":
 def written(document: object) -> str:
     """Return the text of a document of mappings, lists, texts, integers, booleans and None.
 
-    The keys of a mapping are all texts or all integers. A surrogate, which stands for a byte that is not UTF-8, is
-    written as an escape. Raises TypeError for other values.
+    The keys of a mapping are all texts, all integers, or all objects. An object as a key is a tuple of pairs of name
+    and value. A surrogate, which stands for a byte that is not UTF-8, is written as an escape. Raises TypeError for
+    other values.
     """
     return "".join(_pieces(document, 0))
 
@@ -65,6 +67,9 @@ def _mapping(value: Mapping[Any, object], depth: int) -> Iterator[str]:
         yield "," * (number > 0)
         if isinstance(key, int):
             yield f"{key}:"
+        elif isinstance(key, tuple):
+            yield from _mapping(dict(key), depth + 1)
+            yield ":"
         else:
             yield "\n" + "\t" * (depth + 1)
             yield from _pieces(key, depth)
@@ -85,7 +90,8 @@ def _escape(found: re.Match[str]) -> str:
 def parse(text: str) -> object:
     """Return the document in a text; an integer key without quotes becomes an int.
 
-    The last value of a repeated key counts. Raises ValueError.
+    A key that is an object becomes a tuple of pairs of name and value, and its values are texts or numbers. The last
+    value of a repeated key counts. Raises ValueError.
     """
     tokens = _tokens(text)
     value = _value(next(tokens), tokens, 0)
@@ -133,7 +139,7 @@ def _object(tokens: _Tokens, depth: int) -> dict[object, object]:
     if token[1] == "}" and token[0] == "mark":
         return found
     while True:
-        key = _key(token)
+        key = _key(token, tokens, depth)
         _expect(next(tokens), ":")
         found[key] = _value(next(tokens), tokens, depth)
         if _expect(next(tokens), ",}") == "}":
@@ -141,7 +147,12 @@ def _object(tokens: _Tokens, depth: int) -> dict[object, object]:
         token = next(tokens)
 
 
-def _key(token: tuple[str, str]) -> object:
+def _key(token: tuple[str, str], tokens: _Tokens, depth: int) -> object:
+    if token == ("mark", "{") and depth < _DEPTH_MAX:
+        pairs = tuple(_object(tokens, depth + 1).items())
+        if all(isinstance(value, str | int) for _, value in pairs):
+            return pairs
+        raise ValueError("a key has a value that is neither text nor number")
     if token[0] == "string":
         return _SCALARS["string"](token[1])
     if token[0] == "number":

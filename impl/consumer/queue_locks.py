@@ -1,0 +1,105 @@
+"""The owners of queues, as the broker knows them: leases with epochs, kept in memory.
+
+A lease ends by an unlock, or `live_ms` after its last renewal if another client claims the queue. RocketMQ forgets its
+locks at a restart, and another client may lock a queue while the old owner goes on. Here, claims that wait for the
+owner are granted only `live_ms` after the start of the broker, if owners can have survived it.
+
+An unlocked queue stays in the table with its last token. A claim of the same client with an older token arrives late,
+and is refused. Source: `RebalanceLockManager`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tornpage.impl.consumer.queues import MessageQueue
+from tornpage.impl.consumer.requests import Claim, Lease
+
+__all__ = ["QueueLocks"]
+
+_ANY_EPOCH = 0
+
+
+@dataclass(slots=True)
+class _Owner:
+    """The last owner of a queue."""
+
+    client_id: str
+    lease: Lease
+    renewed_ms: int
+    is_unlocked: bool = False
+
+
+class QueueLocks:
+    """The table of owners by group and queue. The broker serialises calls.
+
+    Claims that wait for an owner are granted from `waits_until_ms` on.
+    """
+
+    def __init__(self, *, live_ms: int, waits_until_ms: int) -> None:
+        self._live_ms = live_ms
+        self._waits_until_ms = waits_until_ms
+        self._owners: dict[tuple[str, MessageQueue], _Owner] = {}
+        self._epochs = 0
+
+    def claim(
+        self, group: str, claim: Claim, client_id: str, now_ms: int, *, is_gone: Callable[[str], bool] | None
+    ) -> Lease | None:
+        """Grant a queue to a claim, or return None.
+
+        `is_gone` says whether a client is no member any more; None waits for the end of each lease.
+        """
+        owner = self._owners.get((group, claim.queue))
+        if owner is not None and owner.client_id == client_id and claim.token <= owner.lease.token:
+            return self._repeated(owner, claim, now_ms)
+        if not self._is_free(owner, client_id, now_ms, is_gone):
+            return None
+        self._epochs += 1
+        lease = Lease(claim.token, self._epochs)
+        self._owners[group, claim.queue] = _Owner(client_id, lease, now_ms)
+        return lease
+
+    def _repeated(self, owner: _Owner, claim: Claim, now_ms: int) -> Lease | None:
+        """Return the lease of a claim that has arrived before, None if it is over."""
+        if owner.is_unlocked or claim.token != owner.lease.token:
+            return None
+        owner.renewed_ms = now_ms
+        return owner.lease
+
+    def _is_free(
+        self, owner: _Owner | None, client_id: str, now_ms: int, is_gone: Callable[[str], bool] | None
+    ) -> bool:
+        if owner is None:
+            return is_gone is not None or now_ms >= self._waits_until_ms
+        if owner.is_unlocked or owner.client_id == client_id or self.is_expired(owner.renewed_ms, now_ms):
+            return True
+        return is_gone is not None and is_gone(owner.client_id)
+
+    def is_expired(self, renewed_ms: int, now_ms: int) -> bool:
+        """Return whether a lease that was renewed at a time is over."""
+        return now_ms - renewed_ms > self._live_ms
+
+    def renew(self, group: str, queue: MessageQueue, lease: Lease, now_ms: int) -> bool:
+        """Extend a lease; return False if the queue has another owner, or none."""
+        owner = self._owners.get((group, queue))
+        if owner is None or owner.is_unlocked or owner.lease != lease:
+            return False
+        owner.renewed_ms = now_ms
+        return True
+
+    def unlock(self, group: str, queue: MessageQueue, lease: Lease) -> bool:
+        """End a lease; return whether the queue had it."""
+        owner = self._owners.get((group, queue))
+        if owner is None or owner.is_unlocked or owner.lease.token != lease.token:
+            return False
+        if lease.epoch not in (_ANY_EPOCH, owner.lease.epoch):
+            return False
+        owner.is_unlocked = True
+        return True
+
+    def is_owner(self, group: str, queue: MessageQueue, lease: Lease) -> bool:
+        """Return whether a lease is that of the present owner.
+
+        An expired lease is, until another client claims the queue.
+        """
+        owner = self._owners.get((group, queue))
+        return owner is not None and not owner.is_unlocked and owner.lease == lease

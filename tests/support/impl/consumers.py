@@ -1,0 +1,195 @@
+"""Consumers on a store in virtual time: a broker, members that the test steps, and a connection that fails on request."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.support.impl.stores import FaultyFiles, caught_up, config_of, open_store
+from tornpage.impl.consumer.broker import ConsumerBroker
+from tornpage.impl.consumer.connection import Call, CallError, DirectConnection
+from tornpage.impl.consumer.messages import Batch, ConcurrentStatus, OrderlyStatus
+from tornpage.impl.consumer.push_consumer import PushConsumer
+from tornpage.impl.consumer.requests import Answer, MembersChanged, Request
+from tornpage.impl.consumer.settings import BrokerSettings, ConsumeFromWhere, ConsumerSettings
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message, PutResult
+from tornpage.impl.parts import Parts
+from tornpage.impl.store import MessageStore
+
+__all__ = ["GROUP", "TOPIC", "ScriptedConnection", "World", "bodies_of", "settings_of"]
+
+GROUP, TOPIC = "group", "orders"
+_STEPS_MAX = 2_000
+
+Rule = Callable[[Request], Answer | CallError | None]
+"""What a connection answers itself: an answer, an error, or None to ask the broker."""
+
+
+def settings_of(client_id: str = "a", **changes: object) -> ConsumerSettings:
+    """Return the settings of a member that begins at the first message."""
+    given = {"consume_from_where": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, **changes}
+    return ConsumerSettings(consumer_group=GROUP, client_id=client_id, **given)  # type: ignore[arg-type]
+
+
+class ScriptedConnection:
+    """A direct connection whose requests a rule may answer, fail, or lose.
+
+    `sent` has all requests with their times. `is_cut` loses every request and notice.
+    """
+
+    def __init__(self, broker: ConsumerBroker, client_id: str) -> None:
+        self.sent: list[tuple[int, Request]] = []
+        self.rule: Rule = lambda _: None
+        self.is_cut = False
+        self._direct = DirectConnection(broker, client_id)
+
+    def call(self, request: Request, *, now_ms: int, timeout_ms: int) -> Call:
+        """Send a request, unless the rule answers it."""
+        self.sent.append((now_ms, request))
+        given = self.rule(request)
+        if given is None and not self.is_cut:
+            return self._direct.call(request, now_ms=now_ms, timeout_ms=timeout_ms)
+        call = Call(request, deadline_ms=now_ms + timeout_ms)
+        if isinstance(given, CallError):
+            call.fail(given)
+        elif given is not None:
+            call.settle(given)
+        return call
+
+    def notify(self, request: Request, *, now_ms: int) -> None:
+        """Send a request without an answer."""
+        self.sent.append((now_ms, request))
+        if not self.is_cut and self.rule(request) is None:
+            self._direct.notify(request, now_ms=now_ms)
+
+    def notices(self) -> Sequence[MembersChanged]:
+        """Return the notices of the broker."""
+        return () if self.is_cut else self._direct.notices()
+
+    def watch(self, wake: Callable[[], None]) -> None:
+        """Do nothing: the test steps."""
+
+    def close(self) -> None:
+        """End the connection."""
+        self._direct.close()
+
+    def count(self, kind: type, *, since_ms: int = 0) -> int:
+        """Return how many requests of a class were sent."""
+        return sum(isinstance(request, kind) for at_ms, request in self.sent if at_ms >= since_ms)
+
+
+class World:
+    """A store with a broker, members, and one clock."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        queues: int = 1,
+        sync: bool = False,
+        files: FaultyFiles | OsFiles | None = None,
+        parts: Parts | None = None,
+        **broker: object,
+    ) -> None:
+        self.now_ms = 1_000_000
+        self.directory = directory
+        self.parts = parts or Parts()
+        self.members: dict[str, PushConsumer] = {}
+        self.connections: dict[str, ScriptedConnection] = {}
+        self.queues = queues
+        given = {"long_polling": False, "owners_survive": False, "default_queue_nums": queues, **broker}
+        self.broker_settings = BrokerSettings(**given)  # type: ignore[arg-type]
+        config = config_of(file_bytes=1 << 16, sync=sync)
+        self._open: Callable[[], MessageStore] = lambda: open_store(directory, config=config, files=files)
+        self.open()
+
+    def open(self) -> None:
+        """Open the store and begin a new broker."""
+        self.store = self._open()
+        self.broker = ConsumerBroker(self.store, self.broker_settings, now_ms=self.now_ms, parts=self.parts)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+    # ---- messages ------------------------------------------------------------------------------------------------
+
+    def put(self, *bodies: str, queue_id: int = 0, tags: str = "", topic: str = TOPIC) -> list[PutResult]:
+        """Put messages, and dispatch them."""
+        properties = {"TAGS": tags} if tags else {}
+        results = [self.store.put(Message(topic, body.encode(), queue_id, properties)) for body in bodies]
+        caught_up(self.store)
+        return results
+
+    # ---- members -------------------------------------------------------------------------------------------------
+
+    def join(
+        self, client_id: str = "a", *, expression: str = "*", topic: str = TOPIC, **changes: object
+    ) -> PushConsumer:
+        """Add a member that subscribes a topic. A member with the same id is forgotten, as after a crash."""
+        connection = self.connections[client_id] = ScriptedConnection(self.broker, client_id)
+        member = PushConsumer(
+            settings_of(client_id, **changes),
+            {self.broker_settings.broker_name: connection},
+            files=OsFiles(),
+            directory=str(self.directory.parent),
+            incarnation=f"{client_id}{len(self.members)}-{self.now_ms}",
+            parts=self.parts,
+        )
+        member.subscribe(topic, expression)
+        self.members[client_id] = member
+        return member
+
+    def crash(self, client_id: str, *, is_noticed: bool = True) -> None:
+        """End a member without a word; the broker notices its closed channel."""
+        del self.members[client_id]
+        if is_noticed:
+            self.connections[client_id].close()
+
+    def settle(self, *, for_ms: int = 0) -> None:
+        """Step all members until nothing is due for `for_ms` milliseconds of virtual time."""
+        end_ms = self.now_ms + for_ms
+        for _ in range(_STEPS_MAX):
+            due_ms = min((member.step(self.now_ms) for member in self.members.values()), default=end_ms + 1)
+            caught_up(self.store)
+            if due_ms > end_ms:
+                self.now_ms = end_ms
+                return
+            self.now_ms = max(self.now_ms, due_ms)
+        raise AssertionError(f"not settled after {_STEPS_MAX} steps")
+
+    def take_all(self, client_id: str = "a") -> list[Batch]:
+        """Take all batches that wait at a member."""
+        batches = []
+        while (batch := self.members[client_id].take(self.now_ms)) is not None:
+            batches.append(batch)
+        return batches
+
+    def finish(
+        self,
+        batch: Batch,
+        status: ConcurrentStatus | OrderlyStatus | None = ConcurrentStatus.CONSUME_SUCCESS,
+        client_id: str = "a",
+        **how: object,
+    ) -> None:
+        """Give the result of a batch."""
+        self.members[client_id].finish(batch, status, self.now_ms, **how)  # type: ignore[arg-type]
+
+    def consume(self, client_id: str = "a", status: ConcurrentStatus | OrderlyStatus | None = None) -> list[str]:
+        """Consume all that waits at a member with success; return the bodies in the order of the batches."""
+        orderly = self.members[client_id].settings.orderly
+        success = OrderlyStatus.SUCCESS if orderly else ConcurrentStatus.CONSUME_SUCCESS
+        bodies = []
+        while (batch := self.members[client_id].take(self.now_ms)) is not None:
+            bodies += bodies_of(batch)
+            self.finish(batch, status or success, client_id)
+            self.settle()
+        return bodies
+
+    def stored(self, queue_id: int = 0, topic: str = TOPIC) -> int | None:
+        """Return the stored progress of the group."""
+        return self.store.consumer_offsets(topic).get(GROUP, {}).get(queue_id)
+
+
+def bodies_of(batch: Batch) -> list[str]:
+    """Return the bodies of a batch as texts."""
+    return [message.body.decode() for message in batch.messages]
