@@ -1,24 +1,29 @@
-"""Consumers on a store in virtual time: a broker, members that the test steps, and a connection that fails on request."""
+"""Consumers on a store in virtual time: a broker, members that a test steps, and a connection that fails on request."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from tests.support.impl.stores import FaultyFiles, caught_up, config_of, open_store
+from tests.support.impl.hand_runner import HandRunner
+from tests.support.impl.stores import FaultyFiles, SetClock, caught_up, config_of, open_store
 from tornpage.impl.consumer.broker import ConsumerBroker
 from tornpage.impl.consumer.connection import Call, CallError, DirectConnection
-from tornpage.impl.consumer.messages import Batch, ConcurrentStatus, OrderlyStatus
+from tornpage.impl.consumer.messages import Batch, ConcurrentStatus, ConsumerMessage, OrderlyStatus
 from tornpage.impl.consumer.push_consumer import PushConsumer
+from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.consumer.requests import Answer, MembersChanged, Request
 from tornpage.impl.consumer.settings import BrokerSettings, ConsumeFromWhere, ConsumerSettings
 from tornpage.impl.io.os_files import OsFiles
-from tornpage.impl.message.message import Message, PutResult
+from tornpage.impl.message.message import Message, PutResult, StoredMessage
 from tornpage.impl.parts import Parts
-from tornpage.impl.store import MessageStore
+from tornpage.impl.service.runner import ThreadRunner
 
-__all__ = ["GROUP", "TOPIC", "ScriptedConnection", "World", "bodies_of", "settings_of"]
+__all__ = ["DELAYS", "GROUP", "TOPIC", "ScriptedConnection", "World", "bodies_of", "cached_message", "settings_of"]
 
 GROUP, TOPIC = "group", "orders"
-_STEPS_MAX = 2_000
+DELAYS = " ".join(f"{level}s" for level in range(1, 19))
+"""Level n delays by n seconds."""
+_STEPS_MAX = 20_000
 
 Rule = Callable[[Request], Answer | CallError | None]
 """What a connection answers itself: an answer, an error, or None to ask the broker."""
@@ -78,7 +83,10 @@ class ScriptedConnection:
 
 
 class World:
-    """A store with a broker, members, and one clock."""
+    """A store with a broker, members, and one clock. No thread runs.
+
+    `clock` is the wall clock of the store. It advances with `now_ms`.
+    """
 
     def __init__(
         self,
@@ -98,13 +106,21 @@ class World:
         self.queues = queues
         given = {"long_polling": False, "owners_survive": False, "default_queue_nums": queues, **broker}
         self.broker_settings = BrokerSettings(**given)  # type: ignore[arg-type]
-        config = config_of(file_bytes=1 << 16, sync=sync)
-        self._open: Callable[[], MessageStore] = lambda: open_store(directory, config=config, files=files)
+        self._config = replace(config_of(file_bytes=1 << 16, sync=sync), message_delay_level=DELAYS)
+        self._files = files
+        self.clock = SetClock()
         self.open()
 
     def open(self) -> None:
         """Open the store and begin a new broker."""
-        self.store = self._open()
+        self.runner = HandRunner(now_ms=self.now_ms)
+        self.store = open_store(
+            self.directory,
+            config=self._config,
+            files=self._files,
+            clock=self.clock,
+            parts=self.parts.replacing({ThreadRunner: self.runner}),
+        )
         self.broker = ConsumerBroker(self.store, self.broker_settings, now_ms=self.now_ms, parts=self.parts)
 
     def close(self) -> None:
@@ -146,16 +162,27 @@ class World:
             self.connections[client_id].close()
 
     def settle(self, *, for_ms: int = 0) -> None:
-        """Step all members until nothing is due for `for_ms` milliseconds of virtual time."""
+        """Let time pass, and step all members and the delayed delivery when they are due."""
         end_ms = self.now_ms + for_ms
         for _ in range(_STEPS_MAX):
             due_ms = min((member.step(self.now_ms) for member in self.members.values()), default=end_ms + 1)
-            caught_up(self.store)
+            due_ms = min(due_ms, self._deliver())
             if due_ms > end_ms:
-                self.now_ms = end_ms
+                self._set_time(end_ms)
                 return
-            self.now_ms = max(self.now_ms, due_ms)
+            self._set_time(max(self.now_ms, due_ms))
         raise AssertionError(f"not settled after {_STEPS_MAX} steps")
+
+    def _deliver(self) -> int:
+        """Dispatch all puts and deliver delayed messages; return when a delayed message is due."""
+        caught_up(self.store)
+        due_ms = self.runner.step("schedule")
+        caught_up(self.store)
+        return self.now_ms + _STEPS_MAX * 1_000 if due_ms is None else due_ms
+
+    def _set_time(self, now_ms: int) -> None:
+        self.clock.now_ms += now_ms - self.now_ms
+        self.now_ms = self.runner.now_ms = now_ms
 
     def take_all(self, client_id: str = "a") -> list[Batch]:
         """Take all batches that wait at a member."""
@@ -193,3 +220,27 @@ class World:
 def bodies_of(batch: Batch) -> list[str]:
     """Return the bodies of a batch as texts."""
     return [message.body.decode() for message in batch.messages]
+
+
+def cached_message(offset: int, *, body: bytes = b"x", max_offset: int = 0) -> ConsumerMessage:
+    """Return a message of one queue as a client caches it."""
+    stored = StoredMessage(
+        offset=offset * 100,
+        size_bytes=100,
+        topic=TOPIC,
+        queue_id=0,
+        queue_offset=offset,
+        body=body,
+        properties={},
+        flag=0,
+        sys_flag=0,
+        born_timestamp=0,
+        born_host=("127.0.0.1", 1),
+        store_timestamp=0,
+        store_host=("127.0.0.1", 1),
+        reconsume_times=0,
+        prepared_transaction_offset=0,
+        body_crc=0,
+        message_id="",
+    )
+    return ConsumerMessage(stored, MessageQueue(TOPIC, "broker-a", 0), TOPIC, max_offset)
