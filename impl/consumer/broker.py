@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from tornpage.impl.consumer.member_table import MemberTable
-from tornpage.impl.consumer.queue_locks import QueueLocks
+from tornpage.impl.consumer.queue_locks import Process, QueueLocks
 from tornpage.impl.consumer.queues import RETRY_PREFIX, MessageQueue
 from tornpage.impl.consumer.requests import (
     Answer,
@@ -204,9 +204,19 @@ class ConsumerBroker:
         for queue, lease in request.renewals:
             if self._locks.renew(group, queue, lease, now_ms):
                 leases[queue] = lease
-        is_gone = None if request.waits_for_owner else lambda owner: not self._members.is_member(group, owner)
-        for claim in request.claims:
-            granted = self._locks.claim(group, claim, client_id, now_ms, is_gone=is_gone)
+
+        def is_gone(process: Process) -> bool:
+            return self._members.incarnation_of(group, process[0]) != process[1]
+
+        is_second = self._members.incarnation_of(group, client_id) not in (None, request.incarnation)
+        for claim in () if is_second else request.claims:
+            granted = self._locks.claim(
+                group,
+                claim,
+                (client_id, request.incarnation),
+                now_ms,
+                is_gone=None if request.waits_for_owner else is_gone,
+            )
             if granted is not None:
                 leases[claim.queue] = granted
         return Locked(leases)

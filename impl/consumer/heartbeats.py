@@ -12,6 +12,7 @@ __all__ = ["Heartbeats"]
 
 _AGAIN_MS = 1_000
 _LEAVE_MS = 3_000
+_LEAVE_TRIES = 3
 
 
 class Heartbeats:
@@ -22,6 +23,7 @@ class Heartbeats:
         self.joined: set[str] = set()
         self._calls: dict[str, Call] = {}
         self._due_ms = dict.fromkeys(client.connections, 0)
+        self._leaves: dict[str, list[Call]] = {}
 
     def wake(self) -> None:
         """Send the next heartbeat to each broker at once."""
@@ -55,7 +57,21 @@ class Heartbeats:
         if isinstance(call.answer, Refused):
             self._client.findings.add(f"{name} refuses the heartbeat: {call.answer.sentence}")
 
-    def leave(self, now_ms: int) -> list[Call]:
-        """Leave the group at every broker; the calls show when that is done."""
-        leave = Leave(self._client.group, self._client.incarnation)
-        return [self._client.call(name, leave, now_ms, timeout_ms=_LEAVE_MS) for name in self._due_ms]
+    def leave(self, now_ms: int) -> int | None:
+        """Leave the group at every broker; return when the next step is due, None after the last one.
+
+        A request without an answer is sent three times. Without this the broker keeps the member until its heartbeat is
+        too old.
+        """
+        if not self._leaves:
+            self._leaves = {name: [] for name in self._due_ms}
+        due_ms = None
+        for name, calls in self._leaves.items():
+            is_answered = bool(calls) and calls[-1].answer is not None
+            if is_answered or (len(calls) == _LEAVE_TRIES and calls[-1].outcome(now_ms) is not None):
+                continue
+            if not calls or calls[-1].outcome(now_ms) is not None:
+                leave = Leave(self._client.group, self._client.incarnation)
+                calls.append(self._client.call(name, leave, now_ms, timeout_ms=_LEAVE_MS))
+            due_ms = min(NEVER if due_ms is None else due_ms, due_of(calls[-1], now_ms))
+        return due_ms

@@ -87,6 +87,7 @@ class Leases:
             claims=tuple(Claim(each.queue, each.token) for each in claims),
             renewals=tuple((each.queue, each.lease) for each in renewals if each.lease is not None),
             waits_for_owner=settings.orderly,
+            incarnation=self._client.incarnation,
         )
         at.call = self._client.call(name, request, now_ms, timeout_ms=_TIMEOUT_MS)
         at.sent_ms, at.holdings = now_ms, [*claims, *renewals]

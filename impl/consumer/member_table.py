@@ -97,9 +97,10 @@ class MemberTable:
         del self._groups[group][client_id]
         self.changed.add(group)
 
-    def is_member(self, group: str, client_id: str) -> bool:
-        """Return whether a client is a member of a group."""
-        return client_id in self._groups.get(group, {})
+    def incarnation_of(self, group: str, client_id: str) -> str | None:
+        """Return the incarnation of a member; None if the client is no member."""
+        member = self._groups.get(group, {}).get(client_id)
+        return None if member is None else member.heartbeat.incarnation
 
     def of(self, group: str, topic: str | None = None) -> tuple[str, ...]:
         """Return the client ids of a group, sorted; with a topic those that subscribe it."""

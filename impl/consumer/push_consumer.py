@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from tornpage.impl.consumer.allocation import STRATEGIES, Strategy
 from tornpage.impl.consumer.client import NEVER, Client, due_of
 from tornpage.impl.consumer.concurrent import Concurrent
-from tornpage.impl.consumer.connection import Call, Connection
+from tornpage.impl.consumer.connection import Connection
 from tornpage.impl.consumer.first_offset import FirstOffsets
 from tornpage.impl.consumer.flow_control import flow_control_of
 from tornpage.impl.consumer.hand_over import HandOver
@@ -79,7 +79,7 @@ class PushConsumer:
         self._pulls: dict[MessageQueue, PullLoop] = {}
         self._offsets = _offsets_of(client, files, directory)
         self._heartbeats = parts.of(Heartbeats)(client)
-        self._rebalance = parts.of(Rebalance)(client, _strategy_of(settings, strategy, parts), self._heartbeats.wake)
+        self._rebalance = parts.of(Rebalance)(client, _strategy_of(settings, strategy, parts), self._heartbeats)
         self._leases = parts.of(Leases)(client, self._holdings)
         self._first = parts.of(FirstOffsets)(client, self._offsets)
         self._hand_over = parts.of(HandOver)(client, self._offsets)
@@ -94,7 +94,7 @@ class PushConsumer:
         self._overdue_ms = 0
         self._is_paused = False
         self._is_leaving = False
-        self._leaves: list[Call] | None = None
+        self._has_left = False
         self._is_closed = False
 
     # ---- subscriptions -------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class PushConsumer:
             return NEVER
         self._take_notices()
         subscriptions = self._subscriptions
-        due_ms = self._heartbeats.step(tuple(subscriptions.values()), now_ms)
+        due_ms = NEVER if self._has_left else self._heartbeats.step(tuple(subscriptions.values()), now_ms)
         if not self._is_leaving:
             due_ms = min(due_ms, self._step_rebalance(subscriptions, now_ms))
         due_ms = min(due_ms, self._leases.step(now_ms))
@@ -323,13 +323,12 @@ class PushConsumer:
     def _step_leaving(self, now_ms: int) -> int:
         if not self._is_leaving or self._holdings:
             return NEVER
-        if self._leaves is None:
+        if not self._has_left:
+            self._has_left = True
             self._persist_now(now_ms)
-            self._leaves = self._heartbeats.leave(now_ms)
-        if any(call.outcome(now_ms) is None for call in self._leaves):
-            return min(due_of(call, now_ms) for call in self._leaves)
-        self._is_closed = True
-        return now_ms
+        due_ms = self._heartbeats.leave(now_ms)
+        self._is_closed = due_ms is None
+        return now_ms if due_ms is None else due_ms
 
     @property
     def is_closed(self) -> bool:

@@ -4,7 +4,7 @@ A lease ends by an unlock, or `live_ms` after its last renewal if another client
 locks at a restart, and another client may lock a queue while the old owner goes on. Here, claims that wait for the
 owner are granted only `live_ms` after the start of the broker, if owners can have survived it.
 
-An unlocked queue stays in the table with its last token. A claim of the same client with an older token arrives late,
+An unlocked queue stays in the table with its last token. A claim of the same process with an older token arrives late,
 and is refused. Source: `RebalanceLockManager`.
 """
 
@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.consumer.requests import Claim, Lease
 
-__all__ = ["QueueLocks"]
+__all__ = ["Process", "QueueLocks"]
+
+Process = tuple[str, str]
+"""Client id and incarnation."""
 
 _ANY_EPOCH = 0
 
@@ -23,7 +26,7 @@ _ANY_EPOCH = 0
 class _Owner:
     """The last owner of a queue."""
 
-    client_id: str
+    process: Process
     lease: Lease
     renewed_ms: int
     is_unlocked: bool = False
@@ -42,20 +45,20 @@ class QueueLocks:
         self._epochs = 0
 
     def claim(
-        self, group: str, claim: Claim, client_id: str, now_ms: int, *, is_gone: Callable[[str], bool] | None
+        self, group: str, claim: Claim, process: Process, now_ms: int, *, is_gone: Callable[[Process], bool] | None
     ) -> Lease | None:
         """Grant a queue to a claim, or return None.
 
-        `is_gone` says whether a client is no member any more; None waits for the end of each lease.
+        `is_gone` says whether a process is no member any more; None waits for the end of each lease.
         """
         owner = self._owners.get((group, claim.queue))
-        if owner is not None and owner.client_id == client_id and claim.token <= owner.lease.token:
+        if owner is not None and owner.process == process and claim.token <= owner.lease.token:
             return self._repeated(owner, claim, now_ms)
-        if not self._is_free(owner, client_id, now_ms, is_gone):
+        if not self._is_free(owner, process, now_ms, is_gone):
             return None
         self._epochs += 1
         lease = Lease(claim.token, self._epochs)
-        self._owners[group, claim.queue] = _Owner(client_id, lease, now_ms)
+        self._owners[group, claim.queue] = _Owner(process, lease, now_ms)
         return lease
 
     def _repeated(self, owner: _Owner, claim: Claim, now_ms: int) -> Lease | None:
@@ -66,13 +69,13 @@ class QueueLocks:
         return owner.lease
 
     def _is_free(
-        self, owner: _Owner | None, client_id: str, now_ms: int, is_gone: Callable[[str], bool] | None
+        self, owner: _Owner | None, process: Process, now_ms: int, is_gone: Callable[[Process], bool] | None
     ) -> bool:
         if owner is None:
             return is_gone is not None or now_ms >= self._waits_until_ms
-        if owner.is_unlocked or owner.client_id == client_id or self.is_expired(owner.renewed_ms, now_ms):
+        if owner.is_unlocked or owner.process == process or self.is_expired(owner.renewed_ms, now_ms):
             return True
-        return is_gone is not None and is_gone(owner.client_id)
+        return is_gone is not None and is_gone(owner.process)
 
     def is_expired(self, renewed_ms: int, now_ms: int) -> bool:
         """Return whether a lease that was renewed at a time is over."""

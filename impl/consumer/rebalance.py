@@ -3,17 +3,18 @@
 A round asks one broker for the members of the group that subscribe a topic, and divides the queues of the topic among
 them. Queues are known from each broker; an unreachable broker keeps its last ones. If the members or the queues are
 unknown, or the strategy fails, the share stays as it is. The same holds if this client is not among the members; it
-sends a heartbeat then.
+sends a heartbeat then. A broker that has not accepted the heartbeat of this client is not asked.
 
 A round runs every 20 seconds, after a notice of a broker, and a second after a failed one. RocketMQ divides the queues
 of a topic among all members, also those that do not subscribe it. Source: `RebalanceImpl.rebalanceByTopic`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from tornpage.impl.consumer.allocation import Strategy
 from tornpage.impl.consumer.client import NEVER, Client, due_of
 from tornpage.impl.consumer.connection import Call
+from tornpage.impl.consumer.heartbeats import Heartbeats
 from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.consumer.requests import Members, MembersFound, Route, Routed
 
@@ -28,15 +29,12 @@ def members_of(me: str, found: MembersFound) -> tuple[str, ...] | None:
 
 
 class Rebalance:
-    """Asks for routes and members, and divides the queues.
+    """Asks for routes and members, and divides the queues."""
 
-    `rejoin` is called if the broker does not know this client as a member.
-    """
-
-    def __init__(self, client: Client, strategy: Strategy, rejoin: Callable[[], None]) -> None:
+    def __init__(self, client: Client, strategy: Strategy, heartbeats: Heartbeats) -> None:
         self._client = client
         self._strategy = strategy
-        self._rejoin = rejoin
+        self._heartbeats = heartbeats
         self._members_of = client.parts.of(members_of)
         self._queues: dict[str, dict[str, tuple[MessageQueue, ...]]] = {}
         self._routes: dict[tuple[str, str], Call] = {}
@@ -117,7 +115,11 @@ class Rebalance:
             name = self._asked.get(topic, brokers[0])
             name = name if name in brokers else brokers[0]
             self._asked[topic] = name
-            self._members[topic] = self._client.call(name, Members(self._client.group, topic), now_ms)
+            if name in self._heartbeats.joined:
+                self._members[topic] = self._client.call(name, Members(self._client.group, topic), now_ms)
+            else:
+                self._asked[topic] = self._next_broker(topic, queues)
+                self._round_ms = min(self._round_ms, now_ms + _AGAIN_MS)
 
     def _share_of(self, topic: str, call: Call, now_ms: int) -> list[MessageQueue] | None:
         queues = self.queues_of(topic)
@@ -128,7 +130,7 @@ class Rebalance:
             return None
         members = self._members_of(me, call.answer)
         if members is None or not queues:
-            self._rejoin()
+            self._heartbeats.wake()
             self._round_ms = min(self._round_ms, now_ms + _AGAIN_MS)
             return None
         try:

@@ -213,12 +213,14 @@ class LockQueues:
 
     With `waits_for_owner` a queue is granted only after its owner has unlocked it, or after the life of its lock.
     Without it, a queue is also granted if its owner is no member of the group any more. Orderly consumers wait.
+    `incarnation` is that of the heartbeats of this process.
     """
 
     group: str
     claims: tuple[Claim, ...] = ()
     renewals: tuple[tuple[MessageQueue, Lease], ...] = ()
     waits_for_owner: bool = True
+    incarnation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
