@@ -3,6 +3,10 @@
 Progress is that of the store (impl/groups/consumer_offsets.py). It never decreases by a request, and only the owner of
 a queue may store it. Members, leases and keys of sent-back messages are in memory.
 
+An owner pulls only after its group has progress in the queue. If that progress is gone, the numbers of the queue have
+restarted: the store has then forgotten it. The lease is void from then on, because the offsets that its owner still
+sends are those of old messages.
+
 Source: `PullMessageProcessor`, `ConsumerManageProcessor`, `AdminBrokerProcessor.lockBatchMQ`, `ClientManageProcessor`.
 """
 
@@ -283,20 +287,33 @@ class ConsumerBroker:
         if isinstance(group, Refused):
             return group
         with self._guard:
-            if self._is_fenced(request.group, request.queue, request.lease):
-                return Refused(Refusal.FENCED, f"{request.queue} has another owner")
+            fenced = self._fenced(request.group, request.queue, request.lease)
+            if fenced is not None:
+                return fenced
             return self._raise(request.group, request.queue, request.offset, only_if_absent=request.only_if_absent)
 
-    def _is_fenced(self, group: str, queue: MessageQueue, lease: Lease | None) -> bool:
-        return lease is not None and not self._locks.is_owner(group, queue, lease)
+    def _fenced(self, group: str, queue: MessageQueue, lease: Lease | None) -> Refused | None:
+        """Return the refusal of a request with a lease that is not valid."""
+        if lease is None:
+            return None
+        if not self._locks.is_owner(group, queue, lease):
+            return Refused(Refusal.FENCED, f"{queue.java_text()} has another owner, or none since a restart")
+        if self._stored(group, queue) is None:
+            self._locks.void(group, queue)
+            return Refused(Refusal.FENCED, f"the numbers of {queue.java_text()} have restarted")
+        return None
+
+    def _stored(self, group: str, queue: MessageQueue) -> int | None:
+        return self.store.consumer_offsets(queue.topic).get(group, {}).get(queue.queue_id)
 
     def _raise(self, group: str, queue: MessageQueue, offset: int, *, only_if_absent: bool = False) -> OffsetUpdated:
         """Store progress unless it is there already. Raises BadProgress."""
-        topic, queue_id = queue.topic, queue.queue_id
-        stored = self.store.consumer_offsets(topic).get(group, {}).get(queue_id)
-        if stored is not None and (only_if_absent or offset <= stored):
+        stored = self._stored(group, queue)
+        if stored is None:
+            self._locks.void(group, queue, if_pulled=True)
+        elif only_if_absent or offset <= stored:
             return OffsetUpdated(UpdateStatus.NOT_ABOVE, stored)
-        return OffsetUpdated(UpdateStatus.STORED, self.store.commit_offset(group, topic, queue_id, offset))
+        return OffsetUpdated(UpdateStatus.STORED, self.store.commit_offset(group, queue.topic, queue.queue_id, offset))
 
     # ---- pulls ---------------------------------------------------------------------------------------------------
 
@@ -305,8 +322,11 @@ class ConsumerBroker:
         if isinstance(group, Refused):
             return group
         with self._guard:
-            if self._is_fenced(request.group, request.queue, request.lease):
-                return Refused(Refusal.FENCED, f"{request.queue} has another owner")
+            fenced = self._fenced(request.group, request.queue, request.lease)
+            if fenced is not None:
+                return fenced
+            if request.lease is not None:
+                self._locks.note_pull(request.group, request.queue)
             if request.commit_offset is not None:
                 self._raise(request.group, request.queue, request.commit_offset)
         pending = self.store.pull_async(

@@ -25,10 +25,11 @@ class FlowControl:
     size_bytes: int
     max_span: int | None
 
-    def room(self, queue: ProcessQueue) -> int:
-        """Return how many messages may be asked for; 0 pauses the pull."""
-        is_full = queue.msg_size >= self.size_bytes or (self.max_span is not None and queue.max_span >= self.max_span)
-        return 0 if is_full else max(0, self.count - queue.msg_count)
+    def room(self, queue: ProcessQueue, next_offset: int) -> int:
+        """Return how many messages may be asked for from an offset on; 0 pauses the pull."""
+        first = queue.msg_tree_map.first if queue.msg_tree_map else next_offset
+        is_far = self.max_span is not None and next_offset - first > self.max_span
+        return 0 if is_far or queue.msg_size >= self.size_bytes else max(0, self.count - queue.msg_count)
 
     def accepted(self, queue: ProcessQueue, messages: Sequence[ConsumerMessage]) -> int:
         """Return how many of the first of some pulled messages fit."""

@@ -113,6 +113,8 @@ class PullLoop:
         self._sent_ms = 0
         self._due_ms = 0
         self._fruitless = 0
+        self._full_count: int | None = None
+        """The number of cached messages at which a pulled message did not fit."""
 
     def step(self, now_ms: int, *, is_paused: bool) -> int:
         """Take the answer and send the next request; return when the next step is due."""
@@ -138,7 +140,9 @@ class PullLoop:
         """Send a request, or note when to try again."""
         holding, settings = self._holding, self._client.settings
         holding.process_queue.last_pull_timestamp = now_ms
-        room = self.flow_control.room(holding.process_queue)
+        room = self.flow_control.room(holding.process_queue, holding.next_offset)
+        if self._full_count is not None and holding.process_queue.msg_count >= self._full_count:
+            room = 0
         if is_paused:
             self._due_ms = now_ms + settings.pull_time_delay_mills_when_suspend
         elif not room:
@@ -195,6 +199,7 @@ class PullLoop:
         holding.max_offset = answer.max_offset
         accepted = wanted[: self.flow_control.accepted(queue, wanted)]
         is_whole = len(accepted) == len(wanted)
+        self._full_count = None if is_whole else queue.msg_count + len(accepted)
         holding.next_offset = max(asked, answer.next_offset) if is_whole else wanted[len(accepted)].queue_offset
         if accepted:
             queue.put_message(accepted)

@@ -30,6 +30,7 @@ class _Owner:
     lease: Lease
     renewed_ms: int
     is_unlocked: bool = False
+    has_pulled: bool = False
 
 
 class QueueLocks:
@@ -98,6 +99,16 @@ class QueueLocks:
             return False
         owner.is_unlocked = True
         return True
+
+    def note_pull(self, group: str, queue: MessageQueue) -> None:
+        """Note that the owner of a queue has pulled, so that the group has progress in it."""
+        self._owners[group, queue].has_pulled = True
+
+    def void(self, group: str, queue: MessageQueue, *, if_pulled: bool = False) -> None:
+        """End the lease of a queue whose numbers have restarted; with `if_pulled`, only if its owner has pulled."""
+        owner = self._owners.get((group, queue))
+        if owner is not None and (owner.has_pulled or not if_pulled):
+            owner.is_unlocked = True
 
     def is_owner(self, group: str, queue: MessageQueue, lease: Lease) -> bool:
         """Return whether a lease is that of the present owner.

@@ -94,6 +94,7 @@ class World:
         *,
         queues: int = 1,
         sync: bool = False,
+        file_bytes: int = 1 << 16,
         files: FaultyFiles | OsFiles | None = None,
         parts: Parts | None = None,
         **broker: object,
@@ -106,7 +107,7 @@ class World:
         self.queues = queues
         given = {"long_polling": False, "owners_survive": False, "default_queue_nums": queues, **broker}
         self.broker_settings = BrokerSettings(**given)  # type: ignore[arg-type]
-        self._config = replace(config_of(file_bytes=1 << 16, sync=sync), message_delay_level=DELAYS)
+        self._config = replace(config_of(file_bytes=file_bytes, sync=sync), message_delay_level=DELAYS)
         self._files = files
         self.clock = SetClock()
         self.open()
