@@ -25,6 +25,7 @@ from typing import Self
 
 from tornpage.impl.consumer.allocation import Strategy
 from tornpage.impl.consumer.broker import ConsumerBroker
+from tornpage.impl.consumer.client import NEVER
 from tornpage.impl.consumer.connection import Connection, DirectConnection
 from tornpage.impl.consumer.lag import QueueLag
 from tornpage.impl.consumer.messages import Batch, ConcurrentStatus, ConsumerMessage, OrderlyStatus
@@ -100,6 +101,7 @@ class RunningConsumer:
         self._runner = parts.of(ThreadRunner)(self)
         self._threads: list[threading.Thread] = []
         self._is_ended = False
+        self._is_clean = True
 
     # ---- for users -----------------------------------------------------------------------------------------------
 
@@ -130,17 +132,18 @@ class RunningConsumer:
     def stop(self, timeout_ms: int = _STOP_MS) -> bool:
         """Leave the group after the results of all running listeners; return whether that was possible in time.
 
-        After the time-out the queues stay locked until their leases expire. Idempotent.
+        After the time-out the queues stay locked until their leases expire. A second call does nothing and returns the
+        same.
         """
-        with self._guard:
-            self._consumer.shutdown(self._runner.now_ms())
-        is_clean = True
-        if self._threads:
-            self._wake()
+        if not self._is_ended:
             with self._guard:
-                is_clean = self._closed.wait_for(lambda: self._consumer.is_closed, timeout_ms / 1_000)
-        self._end()
-        return is_clean
+                self._consumer.shutdown(self._runner.now_ms())
+            if self._threads:
+                self._wake()
+                with self._guard:
+                    self._is_clean = self._closed.wait_for(lambda: self._consumer.is_closed, timeout_ms / 1_000)
+            self._end()
+        return self._is_clean
 
     def _end(self) -> None:
         self._runner.stop()
@@ -195,14 +198,14 @@ class RunningConsumer:
         """Step soon. Threads of the store and of other members call it."""
         self._runner.wake()
 
-    def step(self, now_ms: int) -> int:
+    def step(self, now_ms: int) -> int | None:
         """Step the consumer, and wake a thread of the listener. That one wakes the next if it finds work."""
         with self._guard:
             due_ms = self._consumer.step(now_ms)
             self._work.notify()
             if self._consumer.is_closed:
                 self._closed.notify_all()
-        return due_ms
+        return None if due_ms >= NEVER else due_ms
 
     def _consume(self) -> None:
         while (batch := self._next_batch()) is not None:

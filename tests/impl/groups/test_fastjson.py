@@ -85,3 +85,19 @@ def test_what_is_no_document_is_refused(text: str) -> None:
 def test_what_no_document_holds_is_a_mistake(value: object) -> None:
     with pytest.raises(TypeError):
         written({"a": value})
+
+
+def test_objects_are_keys_as_in_offsets_json() -> None:
+    table = {(("brokerName", "b"), ("queueId", 0), ("topic", "t")): 5, (("brokerName", "b"), ("queueId", 1)): 7}
+    text = (
+        '{\n\t"offsetTable":{{\n\t\t\t"brokerName":"b",\n\t\t\t"queueId":0,\n\t\t\t"topic":"t"\n\t\t}:5,'
+        '{\n\t\t\t"brokerName":"b",\n\t\t\t"queueId":1\n\t\t}:7\n\t}\n}'
+    )
+    assert written({"offsetTable": table}) == text
+    assert parse(text) == {"offsetTable": table}
+
+
+@pytest.mark.parametrize("text", ['{{"a":[]}:1}', '{{"a":{"b":1}}:1}', '{{"a":null}:1}', "{{}1}", "{" * 100])
+def test_objects_with_other_values_are_no_keys(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse(text)
