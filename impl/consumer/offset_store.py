@@ -27,6 +27,7 @@ from tornpage.impl.consumer.requests import (
 )
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.io.files import Files
+from tornpage.impl.log.log_directories import directory_of
 
 __all__ = ["LocalOffsets", "OffsetStore", "RemoteOffsets", "note_progress"]
 
@@ -124,11 +125,12 @@ class LocalOffsets(_Table):
         super().__init__()
         folder = directory
         for name in ("", client.settings.client_id.replace("/", "_"), client.group.replace("/", "_")):
-            parent, folder = folder, f"{folder}/{name}" if name else folder
-            if files.stat(folder) is None:
+            parent, folder = (folder, f"{folder}/{name}") if name else (directory_of(folder) or "/", folder)
+            is_new = files.stat(folder) is None
+            if is_new:
                 files.make_directory(folder)
-                if name:
-                    files.sync_directory(parent)
+            if is_new or name:  # an earlier process may have made it, and died before the sync
+                files.sync_directory(parent)
         self._file = client.parts.of(ConfigFile)(files, f"{folder}/offsets.json")
         self._offsets = self._file.load(_read) or {}
         self._file.make_durable()
