@@ -192,9 +192,9 @@ class ConsumerBroker:
                     answer = MembersFound(self._members.of(name, topic))
                 case LockQueues():
                     answer = self._lock(request, client_id, now_ms)
-                case UnlockQueues(name, leases):
+                case UnlockQueues(name, leases, incarnation):
                     for queue, lease in leases:
-                        if self._locks.unlock(name, queue, lease):
+                        if self._locks.unlock(name, queue, lease, (client_id, incarnation)):
                             self._members.changed.add(name)
                     answer = Done()
             wakes = self._announce(client_id)
@@ -307,13 +307,19 @@ class ConsumerBroker:
         return self.store.consumer_offsets(queue.topic).get(group, {}).get(queue.queue_id)
 
     def _raise(self, group: str, queue: MessageQueue, offset: int, *, only_if_absent: bool = False) -> OffsetUpdated:
-        """Store progress unless it is there already. Raises BadProgress."""
+        """Store progress unless it is there already.
+
+        A first offset is durable. Raises BadProgress, and OSError if a first offset cannot be saved.
+        """
         stored = self._stored(group, queue)
         if stored is None:
             self._locks.void(group, queue, if_pulled=True)
         elif only_if_absent or offset <= stored:
             return OffsetUpdated(UpdateStatus.NOT_ABOVE, stored)
-        return OffsetUpdated(UpdateStatus.STORED, self.store.commit_offset(group, queue.topic, queue.queue_id, offset))
+        offset = self.store.commit_offset(group, queue.topic, queue.queue_id, offset)
+        if stored is None:
+            self.store.save_offsets()  # a lost first offset would be decided again, past messages that came meanwhile
+        return OffsetUpdated(UpdateStatus.STORED, offset)
 
     # ---- pulls ---------------------------------------------------------------------------------------------------
 

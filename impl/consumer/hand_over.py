@@ -114,7 +114,7 @@ class HandOver:
             if now_ms < holding.retry_ms:
                 return holding.retry_ms
             lease = holding.lease or Lease(holding.token, 0)
-            request = UnlockQueues(self._client.group, ((holding.queue, lease),))
+            request = UnlockQueues(self._client.group, ((holding.queue, lease),), self._client.incarnation)
             holding.call = self._client.call(holding.queue.broker_name, request, now_ms, timeout_ms=_AGAIN_MS)
         outcome = holding.call.outcome(now_ms)
         if outcome is None:

@@ -126,8 +126,11 @@ class PullLoop:
             outcome = self._call.outcome(now_ms)
             if outcome is None:
                 return self._call.deadline_ms
-            self._call = None
-            self._take(outcome, now_ms)
+            request, self._call = self._call.request, None
+            if not isinstance(request, Pull) or request.offset == holding.next_offset:
+                self._take(outcome, now_ms)
+            else:
+                self._due_ms = now_ms  # a hand-over that was called off has moved the offset meanwhile
         if holding.state is not HoldingState.ACTIVE or holding.wants_restart:
             return now_ms
         if self._call is None:

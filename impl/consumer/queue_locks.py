@@ -4,8 +4,8 @@ A lease ends by an unlock, or `live_ms` after its last renewal if another client
 locks at a restart, and another client may lock a queue while the old owner goes on. Here, claims that wait for the
 owner are granted only `live_ms` after the start of the broker, if owners can have survived it.
 
-An unlocked queue stays in the table with its last token. A claim of the same process with an older token arrives late,
-and is refused. Source: `RebalanceLockManager`.
+A claim that arrives after the unlock of its token, or after a later claim of its process, is refused. Otherwise a
+delayed request would lock the queue for a process that does not know of it. Source: `RebalanceLockManager`.
 """
 
 from collections.abc import Callable
@@ -20,6 +20,7 @@ Process = tuple[str, str]
 """Client id and incarnation."""
 
 _ANY_EPOCH = 0
+_GIVEN_UP_MAX = 10_000
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class QueueLocks:
         self._live_ms = live_ms
         self._waits_until_ms = waits_until_ms
         self._owners: dict[tuple[str, MessageQueue], _Owner] = {}
+        self._given_up: dict[tuple[str, MessageQueue, Process], str] = {}
         self._epochs = 0
 
     def claim(
@@ -53,6 +55,8 @@ class QueueLocks:
         `is_gone` says whether a process is no member any more; None waits for the end of each lease.
         """
         owner = self._owners.get((group, claim.queue))
+        if claim.token <= self._given_up.get((group, claim.queue, process), ""):
+            return None
         if owner is not None and owner.process == process and claim.token <= owner.lease.token:
             return self._repeated(owner, claim, now_ms)
         if not self._is_free(owner, process, now_ms, is_gone):
@@ -90,8 +94,15 @@ class QueueLocks:
         owner.renewed_ms = now_ms
         return True
 
-    def unlock(self, group: str, queue: MessageQueue, lease: Lease) -> bool:
-        """End a lease; return whether the queue had it."""
+    def unlock(self, group: str, queue: MessageQueue, lease: Lease, process: Process) -> bool:
+        """End a lease; return whether the queue had it.
+
+        A claim with its token that arrives later is not granted.
+        """
+        place = group, queue, process
+        self._given_up[place] = max(lease.token, self._given_up.pop(place, ""))
+        if len(self._given_up) > _GIVEN_UP_MAX:
+            del self._given_up[next(iter(self._given_up))]
         owner = self._owners.get((group, queue))
         if owner is None or owner.is_unlocked or owner.lease.token != lease.token:
             return False

@@ -235,10 +235,14 @@ class Locked:
 
 @dataclass(frozen=True, slots=True)
 class UnlockQueues:
-    """Give up queues. A queue with another lease stays as it is."""
+    """Give up queues. A queue with another lease stays as it is.
+
+    A claim with the same token that arrives later is refused. `incarnation` is that of the claims.
+    """
 
     group: str
     leases: tuple[tuple[MessageQueue, Lease], ...]
+    incarnation: str = ""
 
 
 # ---- pulls -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Each method raises StoreClosed after `close()` and ForkedStore in a forked child
 
 from collections.abc import Collection
 
-from tornpage.impl.errors import BadProgress
+from tornpage.impl.errors import BadProgress, ReadOnlyStore
 from tornpage.impl.groups.consumer_offsets import OFFSET_MAX, SEPARATOR
 from tornpage.impl.groups.progress import Progress
 from tornpage.impl.read.read_path import ReadPath
@@ -40,6 +40,13 @@ class GroupOffsets:
             if not 0 <= number <= greatest:
                 raise BadProgress(what, number, f"use 0 to {greatest:,}")
         return self._progress.offsets.commit(group, topic, queue_id, offset, range_of=self._range_of)
+
+    def save_offsets(self) -> None:
+        """Make all commits so far durable. Raises OSError, and ReadOnlyStore if the store is read-only."""
+        self._lifecycle.require_open()
+        if self._lifecycle.read_only_reason is not None:
+            raise ReadOnlyStore(self._lifecycle.directory, self._lifecycle.read_only_reason)
+        self._progress.offsets.save()
 
     def query_offset(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return the next queue offset that a group will read in a queue.

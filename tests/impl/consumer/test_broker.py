@@ -268,9 +268,21 @@ def test_late_claim_does_not_take_the_queue_from_a_later_one(here: World) -> Non
 def test_late_claim_does_not_lock_an_unlocked_queue(here: World) -> None:
     lease = claim(here, "a", "t1")
     assert lease is not None
-    ask(here, UnlockQueues(GROUP, ((QUEUE, Lease("t1", 0)),)), "a")
+    ask(here, UnlockQueues(GROUP, ((QUEUE, Lease("t1", 0)),), "1"), "a")
     assert claim(here, "a", "t1") is None
     assert claim(here, "b", "u1") is not None
+
+
+def test_claim_that_arrives_after_its_unlock_is_not_granted(here: World) -> None:
+    ask(here, UnlockQueues(GROUP, ((QUEUE, Lease("t1", 0)),), "1"), "a")
+    assert claim(here, "a", "t1") is None
+    assert claim(here, "a", "t2") is not None
+
+
+def test_late_unlock_does_not_shorten_the_wait_of_a_new_broker(world: MakeWorld) -> None:
+    here = world(owners_survive=True)
+    ask(here, UnlockQueues(GROUP, ((QUEUE, Lease("t1", 1)),), "1"), "a")
+    assert claim(here, "b", "u1") is None
 
 
 def test_concurrent_member_takes_the_queue_of_a_former_member(here: World) -> None:

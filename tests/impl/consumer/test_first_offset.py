@@ -1,10 +1,14 @@
 """Test where a group begins in a queue. Spec: consumers, section 7.7; C1, C2."""
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.support.impl.consumers import GROUP, World
+from tests.support.impl.faulty_files import FaultyFiles
+from tests.support.impl.stores import open_store
 from tornpage.impl.consumer.connection import CallError
 from tornpage.impl.consumer.first_offset import first_offset
 from tornpage.impl.consumer.queues import MessageQueue
@@ -114,6 +118,27 @@ def test_first_offset_is_stored_before_a_message_is_consumed(world: MakeWorld) -
     here.connections["b"].rule = lambda _: None
     here.settle(for_ms=2_000)
     assert here.consume("b") == ["new"]
+
+
+def test_first_offset_survives_a_kill_at_once(world: MakeWorld, tmp_path: Path) -> None:
+    """C2: a new group would begin at the end again, and skip the messages put meanwhile."""
+    here = world()
+    here.put("old")
+    join(here, not_found, consume_from_where=LAST)
+    shutil.copytree(here.directory, tmp_path / "killed")
+    with open_store(tmp_path / "killed", config=here.config) as killed:
+        assert killed.consumer_offsets("orders") == {GROUP: {0: 1}}
+
+
+def test_first_offset_that_cannot_be_saved_is_decided_again(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    here = World(tmp_path / "store", files=files)
+    here.put("m0")
+    files.fail("rename", part="consumerOffset", times=3)
+    join(here, not_found)
+    here.settle(for_ms=5_000)
+    assert here.consume() == ["m0"]
+    here.close()
 
 
 def test_queue_that_is_added_later_begins_at_its_first_message(world: MakeWorld) -> None:

@@ -14,6 +14,7 @@ from tornpage.impl.consumer.requests import (
     LockQueues,
     Members,
     MembersFound,
+    Pull,
     Refusal,
     Refused,
     Request,
@@ -89,6 +90,30 @@ def test_queue_that_comes_back_is_kept(world: MakeWorld) -> None:
     here.crash("b")
     here.settle(for_ms=1_000)
     assert queues_of(here, "a") == [0, 1]
+    here.finish(batch)
+    assert sorted(bodies_of(batch) + here.consume("a")) == SIX
+
+
+def test_late_answer_does_not_skip_forgotten_messages(world: MakeWorld) -> None:
+    """A pull was under way while the queue left the share and came back."""
+    here = world(queues=2)
+    here.put(*SIX, queue_id=1)
+    here.join("a", pull_batch_size=3)
+    here.connections["a"].rule = lambda request: (
+        CallError.UNREACHABLE if isinstance(request, Pull) and request.offset == 3 else None
+    )
+    here.settle()
+    batch = here.members["a"].take(here.now_ms)
+    assert batch is not None
+    here.connections["a"].rule = lambda _: None
+    here.connections["a"].delays = Pull
+    here.settle(for_ms=1_000)
+    here.join("b")
+    here.settle(for_ms=1_000)
+    here.crash("b")
+    here.settle(for_ms=1_000)
+    here.connections["a"].arrive()
+    here.settle(for_ms=2_000)
     here.finish(batch)
     assert sorted(bodies_of(batch) + here.consume("a")) == SIX
 

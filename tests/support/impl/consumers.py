@@ -38,27 +38,40 @@ def settings_of(client_id: str = "a", **changes: object) -> ConsumerSettings:
 class ScriptedConnection:
     """A direct connection whose requests a rule may answer, fail, or lose.
 
-    `sent` has all requests with their times. `is_cut` loses every request and notice.
+    `sent` has all requests with their times. `is_cut` loses every request and notice. Answers to requests of the class
+    `delays` wait until `arrive`.
     """
 
     def __init__(self, broker: ConsumerBroker, client_id: str) -> None:
         self.sent: list[tuple[int, Request]] = []
         self.rule: Rule = lambda _: None
         self.is_cut = False
+        self.delays: type | None = None
+        self._delayed: list[tuple[Call, Answer]] = []
         self._direct = DirectConnection(broker, client_id)
 
     def call(self, request: Request, *, now_ms: int, timeout_ms: int) -> Call:
         """Send a request, unless the rule answers it."""
         self.sent.append((now_ms, request))
         given = self.rule(request)
-        if given is None and not self.is_cut:
+        if given is None and not self.is_cut and (self.delays is None or not isinstance(request, self.delays)):
             return self._direct.call(request, now_ms=now_ms, timeout_ms=timeout_ms)
         call = Call(request, deadline_ms=now_ms + timeout_ms)
-        if isinstance(given, CallError):
+        if given is None and not self.is_cut:
+            answer = self._direct.call(request, now_ms=now_ms, timeout_ms=timeout_ms).answer
+            assert answer is not None
+            self._delayed.append((call, answer))
+        elif isinstance(given, CallError):
             call.fail(given)
         elif given is not None:
             call.settle(given)
         return call
+
+    def arrive(self) -> None:
+        """Let the delayed answers arrive."""
+        self.delays = None
+        for call, answer in self._delayed:
+            call.settle(answer)
 
     def notify(self, request: Request, *, now_ms: int) -> None:
         """Send a request without an answer."""
@@ -107,7 +120,7 @@ class World:
         self.queues = queues
         given = {"long_polling": False, "owners_survive": False, "default_queue_nums": queues, **broker}
         self.broker_settings = BrokerSettings(**given)  # type: ignore[arg-type]
-        self._config = replace(config_of(file_bytes=file_bytes, sync=sync), message_delay_level=DELAYS)
+        self.config = replace(config_of(file_bytes=file_bytes, sync=sync), message_delay_level=DELAYS)
         self._files = files
         self.clock = SetClock()
         self.open()
@@ -117,7 +130,7 @@ class World:
         self.runner = HandRunner(now_ms=self.now_ms)
         self.store = open_store(
             self.directory,
-            config=self._config,
+            config=self.config,
             files=self._files,
             clock=self.clock,
             parts=self.parts.replacing({ThreadRunner: self.runner}),
