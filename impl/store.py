@@ -458,7 +458,10 @@ class MessageStore:
         return self._group_offsets.commit_offset(group, topic, queue_id, offset)
 
     def save_offsets(self) -> None:
-        """Make all commits so far durable at once. Raises OSError, and ReadOnlyStore if the store is read-only."""
+        """Make all commits so far durable at once.
+
+        Raises OSError, and ReadOnlyStore if the store is read-only.
+        """
         self._group_offsets.save_offsets()
 
     def query_offset(self, group: str, topic: str, queue_id: int) -> int | None:

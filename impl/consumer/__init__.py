@@ -1,1 +1,1 @@
-"""Consumers: pull, push, rebalance, and the broker's part of them, over a store in the same process."""
+"""Consumers of a store: pull, push, rebalance, and the broker's part of them."""

@@ -1,7 +1,8 @@
-"""The broker's part of consumption, over one store: routes, members, leases, pulls, progress, messages sent back.
+"""The broker's part of consumption, over one store.
 
-Progress is that of the store (impl/groups/consumer_offsets.py). It never decreases by a request, and only the owner of
-a queue may store it. Members, leases and keys of sent-back messages are in memory.
+It answers requests about routes, members, leases, pulls, progress, and messages sent back. Progress is that of the
+store (impl/groups/consumer_offsets.py). It never decreases by a request, and only the owner of a queue may store it.
+Members, leases and keys of sent-back messages are in memory.
 
 An owner pulls only after its group has progress in the queue. If that progress is gone, the numbers of the queue have
 restarted: the store has then forgotten it. The lease is void from then on, because the offsets that its owner still
@@ -85,7 +86,7 @@ class ConsumerBroker:
     """Answers the requests of consumers. Usable from several threads.
 
     `now_ms` is the time of its start, in milliseconds of the clock that the clients use too. The store belongs to the
-    caller, who closes it after the last request.
+    caller, which closes it after the last request.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class ConsumerBroker:
     def handle(self, request: Request, client_id: str, now_ms: int) -> Answer | Future[Answer]:
         """Carry out a request of a client and return its answer, a future for a held pull.
 
-        Never raises for a request; `Refused` says why it was not carried out.
+        Never raises for a request; `Refused` has the reason if it was not carried out.
         """
         try:
             return self._handled(request, client_id, now_ms)
@@ -257,7 +258,10 @@ class ConsumerBroker:
             self._wakes[client_id] = wake
 
     def disconnect(self, client_id: str) -> None:
-        """Remove a client from its groups, as its channel has closed. Its leases live on until they expire."""
+        """Remove a client from its groups, as its channel has closed.
+
+        Its leases live on until they expire.
+        """
         with self._guard:
             self._wakes.pop(client_id, None)
             self._notices.pop(client_id, None)

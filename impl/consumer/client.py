@@ -18,7 +18,10 @@ _FINDINGS_MAX = 100
 
 
 class Findings:
-    """Sentences for operators, the newest last; at most 100. A repetition of the newest one is not kept."""
+    """Sentences for operators, the newest last; at most 100.
+
+    A repetition of the newest one is not kept.
+    """
 
     def __init__(self) -> None:
         self._sentences: list[str] = []
@@ -82,5 +85,5 @@ class Client:
 
 
 def due_of(call: Call, now_ms: int) -> int:
-    """Return when a call has to be looked at: at once if its outcome is known, else at its deadline."""
+    """Return when to look at a call: now if its outcome is known, else at its deadline."""
     return call.deadline_ms if call.outcome(now_ms) is None else now_ms

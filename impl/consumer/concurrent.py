@@ -1,8 +1,8 @@
-"""Concurrent consumption: batches of a queue may run at the same time, and finish in any order.
+"""Concurrent consumption: batches of a queue run at the same time.
 
-A finished message is removed from the cache, and the progress is the smallest offset that is left. A failed message is
-sent back to the broker, and counts as finished after its copy is stored. If that fails, it is consumed again here after
-5 seconds. With broadcasting a failed message is dropped, with a finding.
+They may finish in any order. A finished message is removed from the cache, and the progress is the smallest offset that
+is left. A failed message is sent back to the broker, and counts as finished after its copy is stored. If that fails, it
+is consumed again here after 5 seconds. With broadcasting a failed message is dropped, with a finding.
 
 RocketMQ sends a message back if its run takes longer than `consume_timeout`, and consumes it twice. Here such a run is
 reported, and its result counts whenever it comes. Source: `ConsumeMessageConcurrentlyService`.
@@ -102,7 +102,10 @@ class Concurrent:
         self._note_progress(self._offsets, holding, progress, increase_only=True)
 
     def step(self, now_ms: int) -> int:
-        """Take the outcomes of messages sent back, and begin due retries; return when the next step is due."""
+        """Take the outcomes of messages sent back, and begin due retries.
+
+        Return when the next step is due.
+        """
         finished, due_ms = self._returns.finished(now_ms)
         for each in finished:
             if each.holding.process_queue.dropped:

@@ -1,7 +1,7 @@
-"""The connection of a client to a broker: calls with answers that may come late, twice or never.
+"""The connection of a client to a broker: calls and their answers.
 
-The library polls its calls in `step`, and lets go of a call after its deadline. The lab has a recorded network with
-this interface. `DirectConnection` reaches a broker in the same process.
+An answer may come late, twice or never. The library polls its calls in `step`, and lets go of a call after its
+deadline. The lab has a recorded network with this interface. `DirectConnection` reaches a broker in the same process.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,7 +75,10 @@ class Connection(Protocol):
         """Send a request; its answer arrives in the returned call."""
 
     def notify(self, request: Request, *, now_ms: int) -> None:
-        """Send a request without an answer. It may be lost, delayed, repeated, or overtaken by later ones."""
+        """Send a request without an answer.
+
+        It may be lost, delayed, repeated, or overtaken by later ones.
+        """
 
     def notices(self) -> Sequence[MembersChanged]:
         """Return the notices of the broker that have arrived since the last call of this method."""
@@ -91,7 +94,10 @@ class Connection(Protocol):
 
 
 class DirectConnection:
-    """A connection to a broker in the same process. Every answer but that of a held pull arrives at once."""
+    """A connection to a broker in the same process.
+
+    Every answer but that of a held pull arrives at once.
+    """
 
     def __init__(self, broker: "ConsumerBroker", client_id: str) -> None:
         self._broker = broker

@@ -3,7 +3,7 @@
 1. Stored progress, if there is any. An error of the query is not "none": the query is repeated. RocketMQ takes every
    refusal for "none", and then skips the backlog or repeats it.
 2. Without progress: a queue of the retry topic, and a queue that was added after the group began with the topic, begin
-   at their first message. Other queues begin as `consume_from_where` says.
+   at their first message. `consume_from_where` is for all other queues.
 3. This first offset is stored at once for all queues of the topic, when the topic is subscribed. So messages that
    arrive between the subscription and the first pull of a queue are not skipped.
 
@@ -73,7 +73,7 @@ class _Decision:
 
 
 class FirstOffsets:
-    """Decides and stores first offsets, and returns the offset at which a claimed queue begins."""
+    """Decides and stores first offsets; returns where a claimed queue begins."""
 
     def __init__(self, client: Client, offsets: OffsetStore) -> None:
         self._client = client

@@ -16,7 +16,10 @@ _LEAVE_TRIES = 3
 
 
 class Heartbeats:
-    """Keeps a client in its group. `joined` has the brokers that have accepted the last heartbeat."""
+    """Keeps a client in its group.
+
+    `joined` has the brokers that have accepted the last heartbeat.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -58,10 +61,10 @@ class Heartbeats:
             self._client.findings.add(f"{name} refuses the heartbeat: {call.answer.sentence}")
 
     def leave(self, now_ms: int) -> int | None:
-        """Leave the group at every broker; return when the next step is due, None after the last one.
+        """Leave the group at every broker.
 
-        A request without an answer is sent three times. Without this the broker keeps the member until its heartbeat is
-        too old.
+        Return when the next step is due, None after the last one. A request without an answer is sent three
+        times. Without this the broker keeps the member until its heartbeat is too old.
         """
         if not self._leaves:
             self._leaves = {name: [] for name in self._due_ms}

@@ -22,7 +22,10 @@ class QueueLag:
 
     @property
     def diff(self) -> int:
-        """The number of messages that are not finished (`diffTotal`); without progress, all messages count."""
+        """The number of messages that are not finished (`diffTotal`).
+
+        Without progress, all messages count.
+        """
         return max(0, self.max_offset - (self.progress or 0))
 
 
@@ -39,5 +42,8 @@ def lag_of_group(store: MessageStore, group: str, *, broker_name: str = "broker-
 
 
 def dead_letters_of(store: MessageStore, group: str) -> int:
-    """Return how many dead letters of a group are stored. No member of the group consumes them."""
+    """Return how many dead letters of a group are stored.
+
+    No member of the group consumes them.
+    """
     return store.message_total_in_queue(DLQ_PREFIX + group, 0)

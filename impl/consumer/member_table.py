@@ -1,4 +1,4 @@
-"""The members of consumer groups, as the broker knows them.
+"""The members of consumer groups at the broker.
 
 A client is a member from its first heartbeat until it leaves, its channel closes, or its last heartbeat is too old. Two
 things that RocketMQ accepts are refused, because they lose messages: a second process with the id of a living client,
@@ -72,7 +72,7 @@ class MemberTable:
         return None
 
     def leave(self, leave: Leave, client_id: str) -> None:
-        """Remove a member that has said so."""
+        """Remove a member that leaves."""
         self._left[leave.group, leave.incarnation] = None
         while len(self._left) > _LEFT_MAX:
             del self._left[next(iter(self._left))]

@@ -14,7 +14,10 @@ __all__ = ["Batch", "ConcurrentStatus", "ConsumerMessage", "OrderlyStatus"]
 
 
 class ConcurrentStatus(Enum):
-    """The result of a concurrent listener. An exception of the listener counts as RECONSUME_LATER."""
+    """The result of a concurrent listener.
+
+    An exception of the listener counts as RECONSUME_LATER.
+    """
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
     RECONSUME_LATER = "RECONSUME_LATER"

@@ -51,7 +51,10 @@ class OffsetStore(Protocol):
         """Ask for the stored progress; the answer is an `OffsetFound`."""
 
     def keep_first(self, queue: MessageQueue, offset: int, now_ms: int) -> Call:
-        """Store the first offset of the group unless there is progress; the answer is an `OffsetUpdated`."""
+        """Store the first offset of the group unless there is progress.
+
+        The answer is an `OffsetUpdated`.
+        """
 
     def persist_all(self, holdings: Iterable[Holding], now_ms: int) -> None:
         """Store the progress of all held queues, without waiting for an answer. Raises OSError."""
@@ -160,7 +163,10 @@ class LocalOffsets(_Table):
         return call
 
     def persist_all(self, holdings: Iterable[Holding], now_ms: int) -> None:
-        """Replace the file if something has changed. Raises OSError; the file has its old or its new content then."""
+        """Replace the file if something has changed.
+
+        Raises OSError; the file has its old or its new content then.
+        """
         if self._offsets != self._saved:
             self._file.save(_document(self._offsets))
             self._saved = dict(self._offsets)

@@ -139,7 +139,10 @@ class Orderly:
             self._returns.add(holding, message, now_ms, as_copy=True)
 
     def step(self, now_ms: int) -> int:
-        """Take the outcomes of messages sent back; return when the next step or the next batch is due."""
+        """Take the outcomes of messages sent back.
+
+        Return when the next step or the next batch is due.
+        """
         finished, due_ms = self._returns.finished(now_ms)
         for each in finished:
             holding, queue = each.holding, each.holding.process_queue

@@ -142,9 +142,9 @@ class ProcessQueue:
     # ---- orderly consumption -------------------------------------------------------------------------------------
 
     def take_messages(self, count: int, now_ms: int) -> list[ConsumerMessage]:
-        """Move up to `count` messages with the lowest offsets to the consuming map, and return them.
+        """Move the messages with the lowest offsets to the consuming map, and return them.
 
-        Without any, `consuming` becomes false.
+        At most `count` messages are moved. Without any, `consuming` becomes false.
         """
         self.last_consume_timestamp = now_ms
         taken: list[ConsumerMessage] = []
@@ -193,9 +193,9 @@ class ProcessQueue:
     # ---- state ---------------------------------------------------------------------------------------------------
 
     def cut(self, offset: int) -> int | None:
-        """Forget the messages from an offset on, none of which was consumed; return the first of them, or None.
+        """Forget the messages from an offset on; return the first of their offsets, or None.
 
-        They will be pulled again, by this client or by another one.
+        None of them was consumed. They will be pulled again, by this client or by another one.
         """
         unconsumed = [each for each in self.msg_tree_map if each >= offset]
         for each in unconsumed:

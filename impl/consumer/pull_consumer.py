@@ -75,7 +75,10 @@ class PullConsumer:
         return self._call(queue.broker_name, QueryOffset(self._group, queue), now_ms, self._timeout)
 
     def update_offset(self, queue: MessageQueue, offset: int, now_ms: int) -> Call:
-        """Store the progress of the group; the answer is `OffsetUpdated`. Progress never decreases."""
+        """Store the progress of the group; the answer is `OffsetUpdated`.
+
+        Progress never decreases.
+        """
         return self._call(queue.broker_name, UpdateOffset(self._group, queue, offset), now_ms, self._timeout)
 
     def bounds(self, queue: MessageQueue, now_ms: int) -> Call:

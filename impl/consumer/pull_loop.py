@@ -53,7 +53,7 @@ def corrected_offset(offset: int, bounds: Bounds) -> int | None:
     """Return where to pull, after the broker has called an offset illegal.
 
     Below the minimum, the messages in between have expired. Past the maximum, the numbers of the queue have restarted,
-    and None says to begin again at the stored progress. An offset within the bounds is right.
+    and None means to begin again at the stored progress. An offset within the bounds is right.
     """
     if offset > bounds.max_offset:
         return None
@@ -88,7 +88,10 @@ def message_of(stored: StoredMessage, holding: Holding, group: str, max_offset: 
 
 
 class PullLoop:
-    """Pulls one queue. `flow_control` holds its limits; the consumer sets it after each change of its queues."""
+    """Pulls one queue.
+
+    `flow_control` holds its limits; the consumer sets it after each change of its queues.
+    """
 
     def __init__(
         self,

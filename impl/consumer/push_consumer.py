@@ -41,7 +41,10 @@ _HANDING_OVER = frozenset((HoldingState.DRAINING, HoldingState.STORING, HoldingS
 
 
 def subscriptions_of(settings: ConsumerSettings, subscribed: Iterable[Subscription]) -> tuple[Subscription, ...]:
-    """Return all subscriptions of a member: those of the user, and in clustering mode the retry topic of the group."""
+    """Return all subscriptions of a member.
+
+    In clustering mode the retry topic of the group is added to those of the user.
+    """
     retries = () if settings.is_broadcasting else (Subscription(retry_topic(settings.consumer_group)),)
     return tuple(sorted((*subscribed, *retries), key=lambda each: each.topic))
 

@@ -1,11 +1,11 @@
-"""The owners of queues, as the broker knows them: leases with epochs, kept in memory.
+"""The owners of queues at the broker: leases with epochs, kept in memory.
 
 A lease ends by an unlock, or `live_ms` after its last renewal if another client claims the queue. RocketMQ forgets its
 locks at a restart, and another client may lock a queue while the old owner goes on. Here, claims that wait for the
 owner are granted only `live_ms` after the start of the broker, if owners can have survived it.
 
 A claim that arrives after the unlock of its token, or after a later claim of its process, is refused. Otherwise a
-delayed request would lock the queue for a process that does not know of it. Source: `RebalanceLockManager`.
+delayed request would lock the queue for a process that has given it up. Source: `RebalanceLockManager`.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ class QueueLocks:
     ) -> Lease | None:
         """Grant a queue to a claim, or return None.
 
-        `is_gone` says whether a process is no member any more; None waits for the end of each lease.
+        `is_gone` returns whether a process is no member any more; None waits for the end of each lease.
         """
         owner = self._owners.get((group, claim.queue))
         if claim.token <= self._given_up.get((group, claim.queue, process), ""):
@@ -116,7 +116,10 @@ class QueueLocks:
         self._owners[group, queue].has_pulled = True
 
     def void(self, group: str, queue: MessageQueue, *, if_pulled: bool = False) -> None:
-        """End the lease of a queue whose numbers have restarted; with `if_pulled`, only if its owner has pulled."""
+        """End the lease of a queue whose numbers have restarted.
+
+        With `if_pulled`, it ends only if its owner has pulled.
+        """
         owner = self._owners.get((group, queue))
         if owner is not None and (owner.has_pulled or not if_pulled):
             owner.is_unlocked = True

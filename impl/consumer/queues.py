@@ -9,7 +9,10 @@ DLQ_PREFIX = "%DLQ%"
 
 
 class MessageQueue(NamedTuple):
-    """One queue. Tuples compare as `MessageQueue.compareTo` does: topic, broker name, queue id."""
+    """One queue.
+
+    Tuples compare as `MessageQueue.compareTo` does: topic, broker name, queue id.
+    """
 
     topic: str
     broker_name: str

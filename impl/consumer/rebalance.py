@@ -56,7 +56,10 @@ class Rebalance:
         return sorted(queue for queues in self._queues.get(topic, {}).values() for queue in queues)
 
     def step(self, topics: Iterable[str], now_ms: int) -> tuple[dict[str, list[MessageQueue]], int]:
-        """Go on with the round; return the shares that are known now, by topic, and when the next step is due."""
+        """Go on with the round.
+
+        Return the shares that are known now, by topic, and when the next step is due.
+        """
         topics = list(topics)
         due_ms = self._step_routes(topics, now_ms)
         shares: dict[str, list[MessageQueue]] = {}

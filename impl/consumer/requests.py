@@ -72,10 +72,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The wish of a client to own a queue. `token` is unique for each `ProcessQueue` of each client.
+    """The request of a client to own a queue.
 
-    The tokens of one process rise as texts, so that the broker recognises an old claim that arrives late. It answers a
-    repeated claim with the lease that it has already granted for the token.
+    `token` is unique for each `ProcessQueue` of each client. The tokens of one process rise as texts, so that the
+    broker recognises an old claim that arrives late. It answers a repeated claim with the lease that it has already
+    granted for the token.
     """
 
     queue: MessageQueue
@@ -84,10 +85,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The ownership of a queue by one claim. The epoch rises with each new owner while the broker lives.
+    """The ownership of a queue by one claim.
 
-    A request with the lease of a former owner is refused as FENCED. After a restart of the broker all leases are void.
-    In `UnlockQueues` epoch 0 stands for any epoch of the token, for a client that has not received its lease.
+    The epoch rises with each new owner while the broker lives. A request with the lease of a former owner is
+    refused as FENCED. After a restart of the broker all leases are void. In `UnlockQueues` epoch 0 stands for any
+    epoch of the token, for a client that has not received its lease.
     """
 
     token: str
@@ -196,9 +198,10 @@ class MembersFound:
 
 @dataclass(frozen=True, slots=True)
 class MembersChanged:
-    """A notice of the broker: members of a group have changed, or a member has given up queues.
+    """A notice of the broker: the members of a group, or their queues, have changed.
 
-    It may be lost. Each client looks again every `rebalance_wait_interval`.
+    A member has joined or left, or has given up queues. It may be lost. Each client looks again every
+    `rebalance_wait_interval`.
     """
 
     group: str
@@ -315,8 +318,8 @@ class OffsetStatus(Enum):
 class OffsetFound:
     """An offset, -1 with NOT_FOUND.
 
-    `is_group_known` says whether the group has stored progress in another queue of the topic, so that this queue is a
-    new one.
+    `is_group_known` is true if the group has stored progress in another queue of the topic. This queue is a new one
+    then.
     """
 
     status: OffsetStatus
@@ -372,7 +375,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class SearchOffset:
-    """Ask for the offset of the first message stored at or after a time (milliseconds since 1970)."""
+    """Ask for the offset of the first message stored at or after a time.
+
+    The time is in milliseconds since 1970.
+    """
 
     queue: MessageQueue
     timestamp_ms: int

@@ -106,7 +106,10 @@ class RunningConsumer:
     # ---- for users -----------------------------------------------------------------------------------------------
 
     def subscribe(self, topic: str, expression: str = "*", *, kind: str = "TAG") -> None:
-        """Consume the messages of a topic that an expression selects. Raises BadConfig and BadFilter."""
+        """Consume the messages of a topic that an expression selects.
+
+        Raises BadConfig and BadFilter.
+        """
         with self._guard:
             self._consumer.subscribe(topic, expression, kind=kind)
         self._wake()
@@ -130,10 +133,10 @@ class RunningConsumer:
         self._runner.start(after_ms=0)
 
     def stop(self, timeout_ms: int = _STOP_MS) -> bool:
-        """Leave the group after the results of all running listeners; return whether that was possible in time.
+        """Leave the group after the results of all running listeners.
 
-        After the time-out the queues stay locked until their leases expire. A second call does nothing and returns the
-        same.
+        Return whether that was possible in time. After the time-out the queues stay locked until their leases
+        expire. A second call does nothing and returns the same.
         """
         if not self._is_ended:
             with self._guard:
@@ -199,7 +202,10 @@ class RunningConsumer:
         self._runner.wake()
 
     def step(self, now_ms: int) -> int | None:
-        """Step the consumer, and wake a thread of the listener. That one wakes the next if it finds work."""
+        """Step the consumer, and wake a thread of the listener.
+
+        That one wakes the next if it finds work.
+        """
         with self._guard:
             due_ms = self._consumer.step(now_ms)
             self._work.notify()

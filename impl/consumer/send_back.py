@@ -1,9 +1,9 @@
-"""Messages that a group has to consume again: copies in the retry topic, then in the dead letters.
+"""Messages that a group has to consume again.
 
-The copy is put with the durability of the store's mode, so that a consumer that counts the original as finished cannot
-lose the message. RocketMQ puts it with WAIT=false. A request that is repeated with its key stores no second copy, while
-the broker remembers the key. A group whose `retry_queue_nums` is 0 is refused; RocketMQ answers success then and stores
-nothing.
+They are copied to the retry topic, and after too many failures to the dead letters. The copy is put with the durability
+of the store's mode, so that a consumer that counts the original as finished cannot lose the message. RocketMQ puts it
+with WAIT=false. A request that is repeated with its key stores no second copy, while the broker remembers the key. A
+group whose `retry_queue_nums` is 0 is refused; RocketMQ answers success then and stores nothing.
 
 Source: `SendMessageProcessor.asyncConsumerSendMsgBack`, `handleRetryAndDLQ`.
 """
@@ -50,7 +50,10 @@ def copy_properties(properties: Mapping[str, str], *, topic: str, message_id: st
 
 
 class SendBacks:
-    """Puts the copies. The put may wait for a flush. The caller serialises requests with equal keys."""
+    """Puts the copies.
+
+    The put may wait for a flush. The caller serialises requests with equal keys.
+    """
 
     def __init__(self, store: MessageStore, *, keys_max: int, parts: Parts) -> None:
         self._store = store

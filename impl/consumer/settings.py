@@ -1,7 +1,8 @@
-"""The settings of consumers and of the broker's part, with RocketMQ's names in snake case, and its defaults.
+"""The settings of consumers and of the broker's part.
 
-Times are milliseconds, unless a name or a comment says otherwise. Source: `DefaultMQPushConsumer`, `ClientConfig`,
-`RebalanceService`, `ProcessQueue`, `RebalanceLockManager`, `ConsumerManager`.
+They have RocketMQ's names in snake case, and its defaults. Times are milliseconds, unless a name or a comment states
+another unit. Source: `DefaultMQPushConsumer`, `ClientConfig`, `RebalanceService`, `ProcessQueue`, `RebalanceLockManager`,
+`ConsumerManager`.
 """
 
 from dataclasses import dataclass, field
@@ -27,7 +28,10 @@ _SUSPEND_MS = (10, 30_000)
 
 
 class MessageModel(Enum):
-    """CLUSTERING: each message goes to one member of the group. BROADCASTING: each member gets all messages."""
+    """CLUSTERING: each message goes to one member of the group.
+
+    BROADCASTING: each member gets all messages.
+    """
 
     CLUSTERING = "CLUSTERING"
     BROADCASTING = "BROADCASTING"
@@ -182,7 +186,7 @@ _COUNTS = (
 class BrokerSettings:
     """How a broker serves consumers. Raises BadConfig.
 
-    `owners_survive` says whether a client may own a queue longer than the broker lives. The broker then waits for the
+    `owners_survive` is true if a client may own a queue longer than the broker lives. The broker then waits for the
     life of a lock after its start before it grants a queue to an orderly consumer. Clients in the process of the broker
     end with it, so that no wait is needed.
     """

@@ -42,7 +42,10 @@ class GroupOffsets:
         return self._progress.offsets.commit(group, topic, queue_id, offset, range_of=self._range_of)
 
     def save_offsets(self) -> None:
-        """Make all commits so far durable. Raises OSError, and ReadOnlyStore if the store is read-only."""
+        """Make all commits so far durable.
+
+        Raises OSError, and ReadOnlyStore if the store is read-only.
+        """
         self._lifecycle.require_open()
         if self._lifecycle.read_only_reason is not None:
             raise ReadOnlyStore(self._lifecycle.directory, self._lifecycle.read_only_reason)

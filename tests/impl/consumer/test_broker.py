@@ -246,7 +246,7 @@ def test_lease_lives_for_a_minute_after_its_renewal(here: World) -> None:
     assert claim(here, "b", "u1") is not None
 
 
-def test_expired_lease_that_nobody_has_claimed_is_renewed(here: World) -> None:
+def test_expired_lease_without_a_later_claim_is_renewed(here: World) -> None:
     lease = claim(here, "a", "t1")
     assert lease is not None
     here.now_ms += 500_000

@@ -1,4 +1,7 @@
-"""Test concurrent consumption: commit rule, messages sent back, dead letters. Spec: consumers, sections 4 and 5."""
+"""Test concurrent consumption: commit rule, messages sent back, dead letters.
+
+Spec: consumers, sections 4 and 5.
+"""
 
 from collections.abc import Callable
 from itertools import pairwise

@@ -323,7 +323,7 @@ def test_second_process_with_a_client_id_waits(world: MakeWorld) -> None:
 
 
 def test_member_with_another_expression_is_refused(world: MakeWorld) -> None:
-    """C8: the messages of a queue would be filtered by the expression of its owner of the moment."""
+    """C8: the messages of a queue would be filtered by the expression of its present owner."""
     here = world(queues=2)
     here.join("a", expression="x")
     here.settle()

@@ -1,4 +1,4 @@
-"""Test the progress of a client: in memory, at the broker, in the file of a broadcasting member. Spec: consumers, 8."""
+"""Test the progress of a client, in memory and in a file. Spec: consumers, section 8."""
 
 from collections.abc import Callable
 from pathlib import Path

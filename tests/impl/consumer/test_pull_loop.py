@@ -1,4 +1,7 @@
-"""Test the pull loop and flow control. Spec: consumers, sections 2 and 3; C13, C15, C21, C24."""
+"""Test the pull loop and flow control.
+
+Spec: consumers, sections 2 and 3; C13, C15, C21, C24.
+"""
 
 from collections.abc import Callable
 

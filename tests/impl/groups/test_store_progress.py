@@ -165,6 +165,24 @@ def test_a_save_that_fails_is_tried_again(kept: Retained) -> None:
     assert "{1:3\n" in file_of(kept)
 
 
+def test_offsets_are_saved_at_once_on_request(kept: Retained) -> None:
+    read_by(kept.store, 3)
+    kept.store.save_offsets()
+    assert "{1:3\n" in file_of(kept)
+    kept.disk.calls.clear()
+    kept.store.save_offsets()
+    assert [call for call in kept.disk.calls if call[0] == "sync"] == []
+
+
+def test_save_on_request_raises_and_keeps_the_commits(kept: Retained) -> None:
+    read_by(kept.store, 3)
+    kept.disk.fail("sync", part="config", code=errno.EIO, times=1)
+    with pytest.raises(OSError, match="Input/output"):
+        kept.store.save_offsets()
+    kept.store.save_offsets()
+    assert "{1:3\n" in file_of(kept)
+
+
 def test_a_close_saves_and_the_next_opener_knows(kept: Retained) -> None:
     read_by(kept.store, 3)
     assert reopened(kept).query_offset("g", TOPIC, QUEUE) == 3
@@ -228,6 +246,8 @@ def test_a_damaged_store_tells_and_writes_nothing(kept: Retained) -> None:
     assert store.query_offset("g", TOPIC, QUEUE) == 7
     with pytest.raises(ReadOnlyStore):
         store.put_topic_config(TopicConfig("T"))
+    with pytest.raises(ReadOnlyStore):
+        store.save_offsets()
     store.close()
     assert "{1:7}" in file_of(kept)
 

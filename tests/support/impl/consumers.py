@@ -1,4 +1,4 @@
-"""Consumers on a store in virtual time: a broker, members that a test steps, and a connection that fails on request."""
+"""Consumers on a store in virtual time, and a connection that fails on request."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -155,7 +155,10 @@ class World:
     def join(
         self, client_id: str = "a", *, expression: str = "*", topic: str = TOPIC, **changes: object
     ) -> PushConsumer:
-        """Add a member that subscribes a topic. A member with the same id is forgotten, as after a crash."""
+        """Add a member that subscribes a topic.
+
+        A member with the same id is forgotten, as after a crash.
+        """
         connection = self.connections[client_id] = ScriptedConnection(self.broker, client_id)
         member = PushConsumer(
             settings_of(client_id, **changes),
@@ -216,7 +219,7 @@ class World:
         self.members[client_id].finish(batch, status, self.now_ms, **how)  # type: ignore[arg-type]
 
     def consume(self, client_id: str = "a", status: ConcurrentStatus | OrderlyStatus | None = None) -> list[str]:
-        """Consume all that waits at a member with success; return the bodies in the order of the batches."""
+        """Consume all that waits at a member; return the bodies in the order of the batches."""
         orderly = self.members[client_id].settings.orderly
         success = OrderlyStatus.SUCCESS if orderly else ConcurrentStatus.CONSUME_SUCCESS
         bodies = []
