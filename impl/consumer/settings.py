@@ -1,8 +1,8 @@
 """The settings of consumers and of the broker's part.
 
 They have RocketMQ's names in snake case, and its defaults. Times are milliseconds, unless a name or a comment states
-another unit. Source: `DefaultMQPushConsumer`, `ClientConfig`, `RebalanceService`, `ProcessQueue`, `RebalanceLockManager`,
-`ConsumerManager`.
+another unit. Source: `DefaultMQPushConsumer`, `ClientConfig`, `RebalanceService`, `ProcessQueue`,
+`RebalanceLockManager`, `ConsumerManager`.
 """
 
 from dataclasses import dataclass, field

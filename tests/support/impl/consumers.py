@@ -48,7 +48,12 @@ class ScriptedConnection:
         self.is_cut = False
         self.delays: type | None = None
         self._delayed: list[tuple[Call, Answer]] = []
+        self._client_id = client_id
         self._direct = DirectConnection(broker, client_id)
+
+    def reconnect(self, broker: ConsumerBroker) -> None:
+        """Reach another broker."""
+        self._direct = DirectConnection(broker, self._client_id)
 
     def call(self, request: Request, *, now_ms: int, timeout_ms: int) -> Call:
         """Send a request, unless the rule answers it."""
@@ -140,6 +145,14 @@ class World:
     def close(self) -> None:
         """Close the store."""
         self.store.close()
+
+    def restart(self, image: Path) -> None:
+        """Replace the broker by one on an image of the store, as after a crash; members keep their state."""
+        self.store.close()
+        self.directory = image
+        self.open()
+        for connection in self.connections.values():
+            connection.reconnect(self.broker)
 
     # ---- messages ------------------------------------------------------------------------------------------------
 
