@@ -383,4 +383,4 @@ def _strategy_of(settings: ConsumerSettings, strategy: Strategy | None, parts: P
     if strategy is None and name not in STRATEGIES:
         remedy = f"use {', '.join(STRATEGIES)}, or pass a strategy"
         raise BadConfig("allocate_message_queue_strategy", name, remedy)
-    return parts.of(strategy or STRATEGIES[name])
+    return parts.of(STRATEGIES[name]) if strategy is None else strategy

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def not_found(request: Request) -> OffsetFound | None:
     return OffsetFound(OffsetStatus.NOT_FOUND, -1) if is_query else None
 
 
-def join(here: World, rule: Callable[[Request], object], **changes: object) -> None:
+def join(here: World, rule: Callable[[Request], object], **changes: Any) -> None:
     here.join("a", **changes)
     here.connections["a"].rule = rule  # type: ignore[assignment]
     here.settle(for_ms=100)

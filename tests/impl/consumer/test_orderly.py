@@ -1,6 +1,7 @@
 """Test orderly consumption. Spec: consumers, section 6."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def here(world: MakeWorld) -> World:
     return made
 
 
-def join(here: World, client_id: str = "a", **changes: object) -> None:
+def join(here: World, client_id: str = "a", **changes: Any) -> None:
     here.join(client_id, orderly=True, **changes)
     here.settle()
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.support.impl.stores import config_of, open_store
 from tornpage.impl.consumer.broker import ConsumerBroker
@@ -35,7 +36,7 @@ class Seen:
             assert self._changed.wait_for(lambda: len(self.bodies) >= count, PATIENCE_S), len(self.bodies)
 
 
-def settings(client_id: str, **changes: object) -> ConsumerSettings:
+def settings(client_id: str, **changes: Any) -> ConsumerSettings:
     given = {
         "consumer_group": "g",
         "client_id": client_id,
@@ -43,7 +44,7 @@ def settings(client_id: str, **changes: object) -> ConsumerSettings:
         "consume_thread_max": 2,
         **changes,
     }
-    return ConsumerSettings(**given)  # type: ignore[arg-type]
+    return ConsumerSettings(**given)
 
 
 def opened(directory: Path) -> tuple[MessageStore, dict[str, ConsumerBroker]]:
