@@ -11,7 +11,7 @@ from tornpage.impl.consumer.client import NEVER, Client, due_of
 from tornpage.impl.consumer.connection import Call
 from tornpage.impl.consumer.holding import Holding
 from tornpage.impl.consumer.messages import ConsumerMessage
-from tornpage.impl.consumer.requests import SendBack, SendToRetry, SentBack
+from tornpage.impl.consumer.requests import SendBack, SendBackStatus, SendToRetry, SentBack
 
 __all__ = ["Return", "Returns"]
 
@@ -70,6 +70,8 @@ class Returns:
             return
         if isinstance(outcome, SentBack):
             each.is_stored = True
+            if outcome.status is SendBackStatus.DEAD_LETTER:
+                self._client.findings.add(f"{each.message.message_id}: sent to the dead letters")
         elif each.is_copy:
             self._client.findings.add(f"{each.message.message_id}: not sent back: {outcome}")
             each.is_stored = False

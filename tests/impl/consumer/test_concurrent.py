@@ -126,6 +126,7 @@ def test_poisoned_message_is_delivered_seventeen_times(world: MakeWorld) -> None
     levels = list(range(3, 19))
     assert all(level <= pause <= level + 1 for level, pause in zip(levels, pauses, strict=True)), pauses
     assert dead_letters_of(here.store, GROUP) == 1
+    assert "sent to the dead letters" in here.members["a"].findings[-1]
     with here.store.get_message(DEAD, 0, 0) as found:
         dead = found.messages[0].message()
     assert (dead.body, dead.reconsume_times, "DELAY" in dead.properties) == (b"poison", 17, False)
