@@ -243,7 +243,7 @@ class RunningConsumer:
     def _run_listener(self, batch: Batch, context: ConsumeContext) -> ConcurrentStatus | OrderlyStatus | None:
         try:
             status = self._listener(batch.messages, context)
-        except Exception:
+        except BaseException:  # SystemExit too: the batch must end, and the thread goes on
             _LOG.exception("listener_failed queue=%s", batch.queue)
             return None
         if status is not None:
