@@ -101,7 +101,8 @@ def test_a_client_outside_the_group_gets_nothing(name: str) -> None:
     ],
 )
 def test_impossible_views_are_refused(name: str, me: str, queues: int, clients: list[str], message: str) -> None:
-    strategy = {**EVERY, "CONFIG": Configured(())}[name]
+    every: dict[str, Strategy] = {**EVERY, "CONFIG": Configured(())}
+    strategy = every[name]
     with pytest.raises(ValueError, match=message):
         strategy(me, queues_of(queues, "r@b"), clients)
 

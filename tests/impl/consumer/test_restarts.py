@@ -42,7 +42,10 @@ def test_saved_progress_survives_a_kill(world: MakeWorld, tmp_path: Path) -> Non
 def test_message_at_the_offset_of_a_lost_one_is_not_passed_over(
     world: MakeWorld, tmp_path: Path, orderly: bool
 ) -> None:
-    """C3: the log has lost its tail, and new messages have the offsets of those that the member has finished."""
+    """C3: the log has lost its tail.
+
+    New messages have the offsets of those that the member has finished.
+    """
     here = world()
     here.put("m0", "m1")
     here.join("a", orderly=orderly)

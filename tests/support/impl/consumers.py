@@ -147,7 +147,10 @@ class World:
         self.store.close()
 
     def restart(self, image: Path) -> None:
-        """Replace the broker by one on an image of the store, as after a crash; members keep their state."""
+        """Replace the broker by one on an image of the store, as after a crash.
+
+        Members keep their state.
+        """
         self.store.close()
         self.directory = image
         self.open()
