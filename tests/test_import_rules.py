@@ -112,7 +112,7 @@ ORDERS = {
     "peers": (
         ("errors",),
         ("board", "rocketmq"),
-        ("golden_figures", "judging", "matrix", "naming", "our_histories", "verdicts"),
+        ("consumers", "golden_figures", "judging", "matrix", "naming", "our_histories", "verdicts"),
         ("own_histories",),
         ("both_stores",),
         ("exhausting", "exploring", "shrinking"),

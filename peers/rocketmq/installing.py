@@ -2,7 +2,8 @@
 
 Both are kept in the cache directory, which is `$XDG_CACHE_HOME/tornpage`, or `~/.cache/tornpage`. The jars of a release
 are in `peers/rocketmq/VERSION/lib`. Compiled drivers are beside it in `driver-DIGEST`. The digest is that of the
-driver's sources, so a newer tornpage compiles again and resolves nothing.
+driver's sources, so a newer tornpage compiles again and resolves nothing. The library of consumers has jars and a
+driver of its own, in `client-lib` and `client-driver-DIGEST`.
 """
 
 import os
@@ -18,8 +19,11 @@ from pathlib import Path
 from tornpage.peers.errors import PeerUnavailable
 
 __all__ = [
+    "CLIENT",
     "REFERENCE",
+    "STORE",
     "VERSIONS",
+    "Component",
     "Release",
     "cache_directory",
     "install",
@@ -38,10 +42,7 @@ REFERENCE = "4.9.3"
 """The release whose files and answers our store has."""
 
 _SOURCES = Path(__file__).resolve().parent / "java"
-"""The sources of the driver, which compile with each release."""
-
-_REFERENCE_SOURCES = _SOURCES / "replication"
-"""The sources that use the replication of the reference release, and compile with that one only."""
+"""The sources of the store's driver, which compile with each release."""
 
 _MAVEN_TIMEOUT_S = 900.0
 _COMPILE_TIMEOUT_S = 120.0
@@ -51,11 +52,57 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <groupId>tornpage</groupId><artifactId>peer</artifactId><version>1</version>
   <dependencies>
     <dependency>
-      <groupId>org.apache.rocketmq</groupId><artifactId>rocketmq-store</artifactId><version>{version}</version>
+      <groupId>org.apache.rocketmq</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
     </dependency>
   </dependencies>
 </project>
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of RocketMQ that is installed on its own, and how our driver of it is compiled and run."""
+
+    name: str
+    """The name in `tornpage peer install`."""
+    artifact: str
+    """The artifact of Maven; what it needs is resolved too."""
+    versions: tuple[str, ...]
+    lib: str
+    driver: str
+    main: str
+    folders: tuple[Path, ...]
+    """The folders of the driver's sources."""
+    reference_folders: tuple[Path, ...] = ()
+    """More folders for the reference release."""
+    shared: tuple[Path, ...] = ()
+    """Sources in other folders."""
+    options: tuple[str, ...] = ()
+    """Options of the `java` that runs the driver."""
+
+    def sources(self, version: str) -> list[Path]:
+        """Return the sources of the driver for a release."""
+        folders = [*self.folders, *(self.reference_folders if version == REFERENCE else ())]
+        return [*(source for folder in folders for source in sorted(folder.glob("*.java"))), *self.shared]
+
+
+STORE = Component(
+    "rocketmq", "rocketmq-store", VERSIONS, "lib", "driver", "peer.Driver", (_SOURCES,), (_SOURCES / "replication",)
+)
+"""The store. Only the sources of the reference release use its replication."""
+
+CLIENT = Component(
+    name="rocketmq-client",
+    artifact="rocketmq-client",
+    versions=(REFERENCE,),
+    lib="client-lib",
+    driver="client-driver",
+    main="peer.ConsumerDriver",
+    folders=(_SOURCES / "consumer",),
+    shared=tuple(_SOURCES / name for name in ("Json.java", "Reflect.java", "Requests.java")),
+    options=("-Dfile.encoding=UTF-8",),  # the hash of the ring is taken of bytes in the charset of the platform
+)
+"""The library of consumers and producers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +113,7 @@ class Release:
     jars: Path
     driver: Path
     java: str
+    component: Component = STORE
 
     @property
     def classpath(self) -> str:
@@ -80,60 +128,73 @@ def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
     return base / "tornpage" / "peers" / "rocketmq"
 
 
-def require_version(version: str) -> None:
+def require_version(version: str, component: Component = STORE) -> None:
     """Raise PeerUnavailable for a version that the driver is not tested with."""
-    if version not in VERSIONS:
-        raise PeerUnavailable(f"RocketMQ {version!r} is not a known version; give one of {', '.join(VERSIONS)}")
+    if version not in component.versions:
+        known = ", ".join(component.versions)
+        raise PeerUnavailable(f"{_title(component)} {version!r} is not a known version; give one of {known}")
 
 
-def is_installed(version: str, environment: Mapping[str, str] = os.environ) -> bool:
+def is_installed(version: str, component: Component = STORE, environment: Mapping[str, str] = os.environ) -> bool:
     """Whether the jars of a release are in the cache directory."""
-    return (cache_directory(environment) / version / "lib").is_dir()
+    return (cache_directory(environment) / version / component.lib).is_dir()
 
 
-def installed(version: str, environment: Mapping[str, str] = os.environ) -> Release:
+def installed(version: str, component: Component = STORE, environment: Mapping[str, str] = os.environ) -> Release:
     """Return an installed release; compile the driver if its sources changed.
 
     Raises PeerUnavailable.
     """
-    require_version(version)
+    require_version(version, component)
     java = _program("java", "a Java runtime", environment)
-    if not is_installed(version, environment):
-        raise PeerUnavailable(
-            f"RocketMQ {version} is not installed; run `tornpage peer install rocketmq {version}` first"
-        )
+    if not is_installed(version, component, environment):
+        how = f"run `tornpage peer install {component.name} {version}` first"
+        raise PeerUnavailable(f"{_title(component)} {version} is not installed; {how}")
     home = cache_directory(environment) / version
-    return Release(version, home / "lib", _compiled(version, home, environment), java)
+    return Release(version, home / component.lib, _compiled(version, component, home, environment), java, component)
 
 
-def install(version: str, *, offline: bool = False, environment: Mapping[str, str] = os.environ) -> Release:
+def install(
+    version: str,
+    component: Component = STORE,
+    *,
+    offline: bool = False,
+    environment: Mapping[str, str] = os.environ,
+) -> Release:
     """Resolve the jars of a release with Maven unless they are there, and compile the driver.
 
     `offline` takes jars from Maven's local repository only. Raises PeerUnavailable.
     """
-    require_version(version)
+    require_version(version, component)
     _program("java", "a Java runtime", environment)
     _program("javac", "a JDK", environment)
     home = cache_directory(environment) / version
-    if not is_installed(version, environment):
+    if not is_installed(version, component, environment):
         maven = _program("mvn", "Maven", environment)
         try:
             home.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix="resolving-", dir=home) as work:
-                _resolve(Path(work), version, maven, offline=offline, environment=environment)
-                _take(Path(work) / "lib", home / "lib")
+                _resolve(Path(work), version, component, maven, offline=offline, environment=environment)
+                _take(Path(work) / "lib", home / component.lib)
         except OSError as error:
             raise PeerUnavailable(f"cannot write {home}: {error.strerror or error}; set XDG_CACHE_HOME") from error
-    return installed(version, environment)
+    return installed(version, component, environment)
 
 
-def _resolve(work: Path, version: str, maven: str, *, offline: bool, environment: Mapping[str, str]) -> None:
+def _title(component: Component) -> str:
+    """Return the name of a component in messages."""
+    return "RocketMQ" if component is STORE else component.name
+
+
+def _resolve(
+    work: Path, version: str, component: Component, maven: str, *, offline: bool, environment: Mapping[str, str]
+) -> None:
     """Copy the jars of a release and of everything that it needs into `work/lib`."""
-    (work / "pom.xml").write_text(_POM.format(version=version), encoding="utf-8")
+    (work / "pom.xml").write_text(_POM.format(version=version, artifact=component.artifact), encoding="utf-8")
     command = [maven, "-q", "-B", *(["-o"] if offline else [])]
     command += ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=lib"]
     code, printed = _run(command, work, _MAVEN_TIMEOUT_S, environment)
-    if code == 0 and any((work / "lib").glob(f"rocketmq-store-{version}.jar")):
+    if code == 0 and any((work / "lib").glob(f"{component.artifact}-{version}.jar")):
         return
     if offline:
         reason = "Maven's local repository lacks a part of it; run without --offline once"
@@ -141,7 +202,7 @@ def _resolve(work: Path, version: str, maven: str, *, offline: bool, environment
         reason = "no repository of Maven has it; check Maven's settings"
     else:
         reason = f"Maven cannot reach a repository ({_first_error(printed)}); check network and Maven's settings"
-    raise PeerUnavailable(f"cannot install RocketMQ {version}: {reason}")
+    raise PeerUnavailable(f"cannot install {_title(component)} {version}: {reason}")
 
 
 def _first_error(printed: str) -> str:
@@ -151,12 +212,11 @@ def _first_error(printed: str) -> str:
     return line if len(line) <= 160 else line[:159] + "…"
 
 
-def _compiled(version: str, home: Path, environment: Mapping[str, str]) -> Path:
+def _compiled(version: str, component: Component, home: Path, environment: Mapping[str, str]) -> Path:
     """Return the directory of the compiled driver."""
-    folders = [_SOURCES, *([_REFERENCE_SOURCES] if version == REFERENCE else [])]
-    sources = [source for folder in folders for source in sorted(folder.glob("*.java"))]
+    sources = component.sources(version)
     digest = sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-    target = home / f"driver-{digest}"
+    target = home / f"{component.driver}-{digest}"
     if target.is_dir():
         return target
     javac = _program("javac", "a JDK", environment)
@@ -164,7 +224,7 @@ def _compiled(version: str, home: Path, environment: Mapping[str, str]) -> Path:
         with tempfile.TemporaryDirectory(prefix="compiling-", dir=home) as work:
             out = Path(work) / "classes"
             out.mkdir()
-            command = [javac, "-nowarn", "-encoding", "UTF-8", "-d", str(out), "-cp", f"{home / 'lib'}/*"]
+            command = [javac, "-nowarn", "-encoding", "UTF-8", "-d", str(out), "-cp", f"{home / component.lib}/*"]
             code, printed = _run([*command, *map(str, sources)], Path(work), _COMPILE_TIMEOUT_S, environment)
             if code:
                 error = next((line for line in printed.splitlines() if "error" in line), f"exit code {code}")

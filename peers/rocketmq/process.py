@@ -157,9 +157,10 @@ class Process:
             *([] if limits.optimizes else ["-XX:TieredStopAtLevel=1"]),
             "-XX:+ExitOnOutOfMemoryError",
             f"-Duser.home={self._home}",  # the logs of the store go there
+            *self.release.component.options,
             "-cp",
             self.release.classpath,
-            "peer.Driver",
+            self.release.component.main,
         ]
         self._errors = open(os.path.join(self._home, "stderr"), "w+b")  # noqa: SIM115
         try:

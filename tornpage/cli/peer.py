@@ -22,30 +22,33 @@ def command() -> None:
 
 
 @command.command("install", short_help="Fetch a release and compile our driver for it.")
-@click.argument("name", type=click.Choice(["rocketmq"]))
+@click.argument("name", type=click.Choice(["rocketmq", "rocketmq-client"]))
 @click.argument("version", metavar="VERSION|all")
 @click.option("--offline", is_flag=True, help="Take jars from Maven's local repository only.")
 @options.json_option
 def _install(name: str, version: str, offline: bool, as_json: bool) -> None:
     """Resolve the jars of a release with Maven, and compile our driver against them.
 
-    The cache directory is $XDG_CACHE_HOME/tornpage, or ~/.cache/tornpage. Needs a JDK and Maven.
+    The cache directory is $XDG_CACHE_HOME/tornpage, or ~/.cache/tornpage. Needs a JDK and Maven. rocketmq-client is
+    the library of consumers, which `peer consumers` runs.
 
     \b
     tornpage peer install rocketmq 4.9.3
     tornpage peer install rocketmq 4.9.3 --offline
     tornpage peer install rocketmq all
+    tornpage peer install rocketmq-client 4.9.3
     """
     from tornpage.peers.errors import PeerUnavailable
-    from tornpage.peers.rocketmq.installing import VERSIONS, install, require_version
+    from tornpage.peers.rocketmq.installing import CLIENT, STORE, install, require_version
 
+    component = next(each for each in (STORE, CLIENT) if each.name == name)
     rows, lines = [], []
     try:
         if version != "all":
-            require_version(version)
-        for each in VERSIONS if version == "all" else (version,):
+            require_version(version, component)
+        for each in component.versions if version == "all" else (version,):
             say(f"resolving {name} {each}")
-            release = install(each, offline=offline)
+            release = install(each, component, offline=offline)
             jars = len(list(release.jars.glob("*.jar")))
             rows.append({"peer": f"{name}:{each}", "directory": str(release.jars.parent), "jars": jars})
             lines.append(f"{name}:{each} is installed: {jars} jars in {release.jars}")
@@ -63,18 +66,19 @@ def _list(as_json: bool) -> None:
     \b
     tornpage peer list
     """
-    from tornpage.peers.rocketmq.installing import VERSIONS, cache_directory, is_installed
+    from tornpage.peers.rocketmq.installing import CLIENT, STORE, cache_directory, is_installed
 
     rows = [
         {
-            "peer": f"rocketmq:{version}",
-            "installed": is_installed(version),
+            "peer": f"{component.name}:{version}",
+            "installed": is_installed(version, component),
             "directory": str(cache_directory() / version),
         }
-        for version in VERSIONS
+        for component in (STORE, CLIENT)
+        for version in component.versions
     ]
     lines = [
-        f"{row['peer']:<16} " + (f"installed in {row['directory']}" if row["installed"] else "not installed")
+        f"{row['peer']:<21} " + (f"installed in {row['directory']}" if row["installed"] else "not installed")
         for row in rows
     ]
     figures = {"peers": len(rows), "installed": sum(bool(row["installed"]) for row in rows)}

@@ -1,13 +1,7 @@
 package peer;
 
-import java.io.BufferedReader;
 import java.io.Closeable;
-import java.io.FileDescriptor;
-import java.io.FileOutputStream;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
@@ -49,22 +43,7 @@ public final class Driver {
     }
 
     public static void main(String[] arguments) throws Exception {
-        PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, "US-ASCII");
-        System.setOut(System.err); // nothing but answers on standard output
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        Driver driver = new Driver();
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            Map<String, Object> answer;
-            try {
-                answer = driver.answer(Json.parse(line));
-            } catch (Exception thrown) {
-                thrown.printStackTrace();
-                answer = Json.object("error", thrown.toString());
-            }
-            out.print(Json.text(answer) + "\n");
-            out.flush();
-        }
-        Runtime.getRuntime().halt(0);
+        Requests.serve(new Driver()::answer);
     }
 
     private Map<String, Object> answer(Map<String, Object> request) throws Exception {
