@@ -180,7 +180,7 @@ def in_java_order(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
 
 def ring_hash(text: str) -> int:
     """Return the place of a text on the ring: the first four bytes of its MD5, unsigned."""
-    return int.from_bytes(md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()[:4], "big")
+    return int.from_bytes(md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")
 
 
 @lru_cache(maxsize=64)

@@ -1,15 +1,10 @@
 """Cases of allocation strategies: all numbers of queues and clients up to 16, and drawn names.
 
-Ours differs from Java in these ways (breach C23 and empty views):
-
-1. MACHINE_ROOM: ours raises for each member if a queue would be consumed by no member. Each case is also asked with
-   that check off, and is then equal.
-2. CONFIG: Java returns the whole list. Ours returns the queues of it that the topic has.
-3. Empty queues: MACHINE_ROOM and CONFIG of Java return what they have. Ours refuses them, as the other strategies do.
-
-Source: `impl/consumer/allocation.py`.
+Source: `impl/consumer/allocation.py`, breach C23.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -46,8 +41,11 @@ _REFUSED = "IllegalArgumentException"
 
 
 @lru_cache(maxsize=2)
-def exhaustive_cases(chunk: int) -> tuple[Case, ...]:
-    """Return the cases of one strategy: each number of queues and of clients."""
+def exhaustive_cases(seed: int, chunk: int) -> tuple[Case, ...]:
+    """Return the cases of one strategy: each number of queues and of clients.
+
+    They do not depend on the seed.
+    """
     return tuple(
         _case(
             NAMES[chunk],
@@ -63,9 +61,9 @@ def exhaustive_cases(chunk: int) -> tuple[Case, ...]:
 
 
 @lru_cache(maxsize=2)
-def drawn_cases(chunk: int) -> tuple[Case, ...]:
+def drawn_cases(seed: int, chunk: int) -> tuple[Case, ...]:
     """Return cases with drawn names, each strategy in turn."""
-    random = Random(f"names {chunk}")
+    random = Random(f"names {seed} {chunk}")
     return tuple(_drawn(random, NAMES[(chunk * _CHUNK + place) % len(NAMES)]) for place in range(_CHUNK))
 
 
@@ -144,25 +142,41 @@ def _shares(case: Case, *, leaves_others: bool) -> list[Any]:
     return shares
 
 
-def _mended(case: Case, java: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer that ours has to give."""
+def _mended(case: Case, java: dict[str, Any], applied: Counter[str]) -> dict[str, Any]:
+    """Return the answer that ours has to give, and count the rules that changed it."""
     if java["name"] != case["strategy"]:
         raise ValueError(f"{case['strategy']} is {java['name']} in Java")
     shares = java["shares"]
     if case["strategy"] == "CONFIG":
-        shares = [[place for place in share if isinstance(place, int)] for share in shares]
+        own = [[place for place in share if isinstance(place, int)] for share in shares]
+        applied["CONFIG"] += own != shares
+        shares = own
     if not case["queues"]:
-        shares = [_REFUSED for _ in shares]
+        refused = [_REFUSED for _ in shares]
+        applied["empty"] += refused != shares
+        shares = refused
     if case["strategy"] != "MACHINE_ROOM":
         return {"shares": shares}
     consumed = {place for share in shares for place in share}
     is_whole = not case["queues"] or len(consumed) == len(case["queues"])
+    applied["MACHINE_ROOM"] += not is_whole
     return {"shares": shares, "checked": shares if is_whole else ["Unconsumed" for _ in shares]}
+
+
+CHECKS: Mapping[str, str] = {
+    "MACHINE_ROOM": "ours raises for each member if a queue would be consumed by no member; with that check off it is "
+    "equal, and each case is asked in both ways",
+    "CONFIG": "Java returns the whole list, ours the queues of it that the topic has",
+}
+RULES: Mapping[str, str] = {
+    **CHECKS,
+    "empty": "Java's MACHINE_ROOM and CONFIG accept an empty list of queues; ours refuses it, as other strategies do",
+}
 
 
 def _asks(case: Case) -> int:
     return len(case["ask"])
 
 
-EXHAUSTIVE = Suite("allocation", "allocate", len(NAMES), exhaustive_cases, _ours, _mended, _asks)
-DRAWN = Suite("names", "allocate", DRAWN_NAMES // _CHUNK, drawn_cases, _ours, _mended, _asks)
+EXHAUSTIVE = Suite("allocation", "allocate", len(NAMES), exhaustive_cases, _ours, _mended, CHECKS, _asks)
+DRAWN = Suite("names", "allocate", DRAWN_NAMES // _CHUNK, drawn_cases, _ours, _mended, RULES, _asks)

@@ -162,3 +162,27 @@ def _compare(stores: str, page: str, write: bool, as_json: bool) -> None:
         refuse(str(error))
     outcome, text = compare_outcome(release, stores, page, write=write, progress=say)
     emit(outcome, as_json=as_json, text=text)
+
+
+@command.command("consumers", short_help="Compare the consumer's library with that of 4.9.3.")
+@click.option("--recorded", is_flag=True, help="Compare with answers that were recorded; needs no Java.")
+@click.option("--record", type=click.Path(dir_okay=False), default=None, help="Write a recording into a file.")
+@options.seed_option
+@options.json_option
+def _consumers(recorded: bool, record: str | None, seed: int, as_json: bool) -> None:
+    """Compare parts of the consumer's library with the client of RocketMQ 4.9.3.
+
+    Compared are the allocation of all numbers of queues and clients up to 16 and of 10,000 drawn views by each
+    strategy, and all fields of the process queue after each operation of 10,000 drawn sequences. A difference that is
+    not listed makes the verdict broken. A listed difference that does not occur makes it vacuous.
+
+    \b
+    tornpage peer install rocketmq-client 4.9.3
+    tornpage peer consumers
+    tornpage peer consumers --seed 7 --json
+    tornpage peer consumers --recorded
+    """
+    from tornpage.outcomes.peer_consumers import consumers_outcome
+
+    outcome, text = consumers_outcome(seed=seed, recorded=recorded, record=record)
+    emit(outcome, as_json=as_json, text=text)

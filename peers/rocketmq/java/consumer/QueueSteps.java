@@ -35,6 +35,7 @@ final class QueueSteps {
         for (Object each : operations) {
             List<?> operation = (List<?>) each;
             Object answer;
+            steps.queue.setLastConsumeTimestamp(0);
             try {
                 answer = steps.step((String) operation.get(0), operation.subList(1, operation.size()));
             } catch (RuntimeException thrown) {
@@ -125,16 +126,18 @@ final class QueueSteps {
 
     private Map<String, Object> state() throws Exception {
         return Json.object(
-                "cached", new ArrayList<Object>(queue.getMsgTreeMap().keySet()),
-                "consuming_offsets", new ArrayList<Object>(
+                "msgTreeMap", new ArrayList<Object>(queue.getMsgTreeMap().keySet()),
+                "consumingMsgOrderlyTreeMap", new ArrayList<Object>(
                         ((Map<?, ?>) Reflect.get(queue, "consumingMsgOrderlyTreeMap")).keySet()),
-                "count", queue.getMsgCount().get(),
-                "bytes", queue.getMsgSize().get(),
-                "queue_offset_max", Reflect.get(queue, "queueOffsetMax"),
+                "msgCount", queue.getMsgCount().get(),
+                "msgSize", queue.getMsgSize().get(),
+                "queueOffsetMax", Reflect.get(queue, "queueOffsetMax"),
                 "consuming", Reflect.get(queue, "consuming"),
                 "dropped", queue.isDropped(),
                 "locked", queue.isLocked(),
-                "backlog", queue.getMsgAccCnt(),
-                "span", queue.getMaxSpan());
+                "msgAccCnt", queue.getMsgAccCnt(),
+                "maxSpan", queue.getMaxSpan(),
+                "hasTempMessage", queue.hasTempMessage(),
+                "hasConsumed", queue.getLastConsumeTimestamp() > 0);
     }
 }
