@@ -1,4 +1,4 @@
-"""Cases of allocation strategies: all numbers of queues and clients up to 16, and drawn names.
+"""Cases of allocation: all numbers of queues and clients up to 16, and drawn names.
 
 Source: `impl/consumer/allocation.py`, breach C23.
 """
@@ -128,7 +128,7 @@ def _ours(case: Case) -> dict[str, Any]:
 
 
 def _shares(case: Case, *, leaves_others: bool) -> list[Any]:
-    """Return the share of each client that asks, as places in the case's queues, or the class of the refusal."""
+    """Return the share of each asking client, as places in the queues, or its refusal."""
     strategy = _strategy(case, case["strategy"], leaves_others=leaves_others)
     queues = [MessageQueue(*row) for row in case["queues"]]
     shares: list[Any] = []

@@ -26,7 +26,10 @@ _SHOWN = 5
 
 @dataclass(slots=True)
 class Comparison:
-    """What a run has compared. `rules` counts the answers that each listed difference has changed."""
+    """What a run has compared.
+
+    `rules` counts the answers that each listed difference has changed.
+    """
 
     compared: dict[str, int] = field(default_factory=dict)
     differing: dict[str, int] = field(default_factory=dict)

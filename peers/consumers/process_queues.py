@@ -1,6 +1,6 @@
 """Drawn sequences of operations on a `ProcessQueue`, with all fields after each operation.
 
-`tryUnlockTimes` has no counterpart: a hand-over of ours does not try an unlock again and again. Clocks are compared as
+`tryUnlockTimes` has no counterpart: our hand-over does not try an unlock again and again. Clocks are compared as
 ages, because Java reads the clock itself. Source: `impl/consumer/process_queue.py`.
 """
 
@@ -225,7 +225,7 @@ def _ours(case: Case) -> list[Any]:
 
 
 class _Mending:
-    """Maps the answers of Java to those of ours, one operation after another."""
+    """Maps the answers of Java to our answers, one operation after another."""
 
     def __init__(self, applied: Counter[str]) -> None:
         self._applied = applied
@@ -236,7 +236,7 @@ class _Mending:
         self._given_out: dict[int, int] = {}
 
     def answer(self, operation: Operation, java: list[Any]) -> list[Any]:
-        """Return the answer of ours from that of Java to one operation."""
+        """Return our answer to one operation from that of Java."""
         name, given, (answer, state) = operation[0], operation[1:], java
         had_cached = bool(self._cached)
         sent_back = [offset for offset, _ in answer] if name == "expire" else []

@@ -61,7 +61,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of RocketMQ that is installed on its own, and how our driver of it is compiled and run."""
+    """A part of RocketMQ with jars of its own, and how our driver is compiled and run."""
 
     name: str
     """The name in `tornpage peer install`."""

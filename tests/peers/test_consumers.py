@@ -1,4 +1,4 @@
-"""Compare the consumer's library with the client of RocketMQ 4.9.3, live and with recorded answers.
+"""Compare the consumer's library with live and recorded answers of RocketMQ 4.9.3.
 
 `tornpage peer consumers` compares all cases; the tests take some chunks of each suite.
 """

@@ -79,7 +79,7 @@ def _outcome(found: Comparison, seed: int, seconds: float, *, recorded: bool, un
         {
             "code": "unused-difference",
             "severity": "vacuous",
-            "sentence": f"the listed difference {rule!r} did not occur",
+            "sentence": f"listed difference {rule!r} did not occur",
         }
         for rule in found.unused_rules
     ]
@@ -114,7 +114,7 @@ def _text(found: Comparison, rules: list[dict[str, Any]], *, recorded: bool) -> 
         lines += ["", f"{each.suite}, chunk {each.chunk}: {_short(each.case)}"]
         lines += [f"  Java  {_short(each.java)}", f"  ours  {_short(each.ours)}"]
     lines += [f"{name}: other answers than recorded" for name in found.unknown]
-    lines += [f"the listed difference {rule!r} did not occur" for rule in found.unused_rules]
+    lines += [f"listed difference {rule!r} did not occur" for rule in found.unused_rules]
     return "\n".join(lines)
 
 
