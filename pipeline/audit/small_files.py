@@ -8,7 +8,7 @@ from tornpage.properties.decode.derived_floor import parse_derived_floor
 from tornpage.properties.decode.files import read_small
 from tornpage.properties.decode.findings import Finding
 from tornpage.properties.decode.store import StoreView
-from tornpage.properties.inspect.progress import progress_rows
+from tornpage.properties.inspect.groups import group_rows
 from tornpage.properties.inspect.query import Query
 from tornpage.properties.inspect.small import config_files
 
@@ -36,7 +36,7 @@ def small_findings(name: str, view: StoreView) -> list[AuditFinding]:
     query = Query(limit=None)
     found: list[Finding] = []
     if (view.store_dir / "config").is_dir():
-        documents = (config_files(view, None, query), progress_rows(view, query))
+        documents = (config_files(view, None, query), group_rows(view, None, query))
         found = [Finding(**each) for document in documents for each in document["findings"]]
     found = [each for each in dict.fromkeys(found) if each.code.startswith("CFG_") or each.file.startswith("config")]
     try:

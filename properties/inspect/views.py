@@ -7,20 +7,22 @@ from typing import Final
 
 from tornpage.properties.decode.opening import InspectError, open_view
 from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.groups import group_rows
 from tornpage.properties.inspect.index import index_chain, index_entries, index_files
 from tornpage.properties.inspect.keys import by_key
 from tornpage.properties.inspect.log import more_or_none
 from tornpage.properties.inspect.lookups import by_id, by_time, in_log
 from tornpage.properties.inspect.place import Document, Progress, without_progress
-from tornpage.properties.inspect.progress import progress_rows
 from tornpage.properties.inspect.query import Query, parse_queue
 from tornpage.properties.inspect.queues import queue_extension, queue_list, queue_units
 from tornpage.properties.inspect.small import config_files, marker_files
 
 __all__ = ["VIEWS", "inspect_view"]
 
-VIEWS: Final = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "progress")
-_NAMED = ("queue", "ext", "index", "config")
+VIEWS: Final = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "groups")
+_NAMED = ("queue", "ext", "index", "config", "groups")
+_RENAMED: Final = {"progress": "groups"}
+"""Former names of views."""
 _RECORDS = frozenset({"offset", "key", "topic", "queue_id", "tag", "times"})
 _IN_VIEW: Final = {
     "log": _RECORDS | {"message_id", "scan"},
@@ -30,7 +32,7 @@ _IN_VIEW: Final = {
     "index": frozenset({"key", "topic"}),
     "checkpoint": frozenset[str](),
     "config": frozenset[str](),
-    "progress": frozenset({"topic", "queue_id"}),
+    "groups": frozenset({"topic", "queue_id"}),
 }
 """The query fields that each view uses, besides the name of its queue or file. Other fields are refused."""
 _WORDS: Final = {
@@ -53,12 +55,14 @@ def inspect_view(
 ) -> Document:
     """Return the document of one view.
 
-    `what` is the queue (TOPIC/ID), the index file or the config file.
+    `what` is the queue (TOPIC/ID), the index file, the config file or the consumer group.
 
     `rowsLeftOut` of the document is how many rows `limit` left out, None where that is not known. `progress` is called
     with the part of the log read so far. Raises InspectError if the directory cannot be inspected or the query is not
     clear.
     """
+    if name in _RENAMED:
+        raise InspectError(f"the view {name!r} is now {_RENAMED[name]!r}; give that name")
     if what is not None and name not in _NAMED:
         raise InspectError(f"the view {name!r} takes no name, but {what!r} was given; leave it out")
     _refuse_unused_fields(name, what, query)
@@ -81,8 +85,8 @@ def _document(
         return index_files(view, query) if query.key is None else index_chain(view, query)
     if name == "checkpoint":
         return marker_files(view, query)
-    if name == "progress":
-        return progress_rows(view, query)
+    if name == "groups":
+        return group_rows(view, what, query)
     if name == "config":
         return config_files(view, what, query)
     if query.message_id is not None:

@@ -19,12 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["command", "inspect_outcome"]
 
 _LIMIT = 100
-_VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "progress")
+_VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "groups")
+
+
+class _View(click.Choice[str]):
+    """The name of a view. A former name is refused with the new one."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value == "progress":
+            refuse("the view 'progress' is now 'groups'; give that name")
+        return super().convert(value, param, ctx)
 
 
 @click.command("inspect")
 @click.argument("store", type=click.Path())
-@click.argument("view", type=click.Choice(_VIEWS), default="log")
+@click.argument("view", type=_View(_VIEWS), default="log")
 @click.argument("name", default=None, required=False, shell_complete=names_in_a_store)
 @click.option("--limit", type=click.IntRange(min=0), default=None, help=f"Rows to print.  [default: {_LIMIT}]")
 @click.option("--all", "everything", is_flag=True, help="Print every row, and every byte of --hex.")
@@ -81,7 +90,7 @@ def command(
     index       [FILE]      index files; entries of one; with --key the chain of the key
     checkpoint              checkpoint, durable floor, abort marker, lock
     config      [FILE]      JSON files below config/
-    progress                offset and lag of consumer groups and delay levels
+    groups      [GROUP]     offset and lag of consumer groups, dead letters; delay levels
 
     \b
     tornpage inspect /var/rocketmq/store --limit 20
@@ -89,6 +98,7 @@ def command(
     tornpage inspect STORE --key order-17 --topic Orders
     tornpage inspect STORE --time 2026-01-01T00:00:00Z..2026-01-01T00:05:00Z
     tornpage inspect STORE queue Orders/3 --queue-offset 1000 --json
+    tornpage inspect STORE groups my-group --json
     tornpage inspect STORE --html store.html     (all views, with a map of the files)
     tornpage inspect STORE --redact --json       (for sharing: no topics, keys, tags, hosts)
     """

@@ -190,21 +190,27 @@ def _config(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _group(row: dict[str, Any]) -> Iterator[str]:
-    yield f"{_reader(row):<48} {row['queues']:>4} queues {'':>22} {row['diffTotal']:>12}"
+    dead = f"  {row['deadLetters']:,} dead letters" if row["deadLetters"] else ""
+    yield f"{printable(row['group']):<48} {row['queues']:>4} queues {'':>24} {row['diffTotal']:>12}{dead}"
+
+
+def _topic(row: dict[str, Any]) -> Iterator[str]:
+    yield f"  {printable(row['topic']):<46} {row['queues']:>4} queues {'':>24} {row['diffTotal']:>12}"
+
+
+def _dead(row: dict[str, Any]) -> Iterator[str]:
+    name = printable(f"{row['topic']}/{row['queueId']}")
+    yield f"  {name:<53} {row['minOffset']:>12} {row['maxOffset']:>12} {row['messages']:>12}  dead letters"
 
 
 def _offset(row: dict[str, Any]) -> Iterator[str]:
     offset = "-" if row["consumerOffset"] is None else row["consumerOffset"]
-    yield f"  queue {row['queueId']:<45} {offset:>12} {row['brokerOffset']:>12} {row['diff']:>12}  {row['state']}"
-
-
-def _reader(row: dict[str, Any]) -> str:
-    return printable(f"{row['group']} of {row['topic']}")
+    yield f"    queue {row['queueId']:<45} {offset:>12} {row['brokerOffset']:>12} {row['diff']:>12}  {row['state']}"
 
 
 def _delay(row: dict[str, Any]) -> Iterator[str]:
     offset = "-" if row["delayOffset"] is None else row["delayOffset"]
-    yield f"  delay level {row['level']:<39} {offset:>12} {row['maxOffset']:>12} {row['diff']:>12}  {row['state']}"
+    yield f"  delay level {row['level']:<41} {offset:>12} {row['maxOffset']:>12} {row['diff']:>12}  {row['state']}"
 
 
 def _file(row: dict[str, Any]) -> str:
@@ -224,7 +230,7 @@ _LOG_HEAD = (
     f"{'offset':>16} {'size':>9}  {'queue':<32} {'queue offset':>12}  {'store time':<24}  {'message id':<32}  "
     f"{'tags':<12}  keys"
 )
-_PROGRESS_HEAD = f"{'':<53} {'stored':>12} {'end':>12} {'lag':>12}"
+_PROGRESS_HEAD = f"{'':<55} {'stored':>12} {'end':>12} {'lag':>12}"
 _HEADS = {
     "record": _LOG_HEAD,
     "queue": f"{'queue':<40} {'min':>12} {'max':>12} {'messages':>10} {'files':>6} {'ext':>4}  {'log end':>16}",
@@ -233,7 +239,9 @@ _HEADS = {
     "index": f"{'file':<24} {'entries':>11}{'':<14} {'slots used':>10}{'':<14} {'first':>16} {'last':>16}  times",
     "entry": f"{'file':<24} {'entry':>9} {'slot':>9} {'hash':>11} {'offset':>16} {'time':<24} {'before':>9}  points to",
     "group": _PROGRESS_HEAD,
+    "topic": _PROGRESS_HEAD,
     "offset": _PROGRESS_HEAD,
+    "dead": _PROGRESS_HEAD,
     "delay": _PROGRESS_HEAD,
 }
 _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
@@ -250,7 +258,9 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "lock": _lock,
     "config": _config,
     "group": _group,
+    "topic": _topic,
     "offset": _offset,
+    "dead": _dead,
     "delay": _delay,
 }
 

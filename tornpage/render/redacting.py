@@ -274,14 +274,14 @@ _FINDING_NUMBERS = ("offset", "position", "queue_id", "queue_offset", "items")
 _NUMBERS = (
     "accepted", "address", "addressText", "beginPhyOffset", "beginPhyOffsetText", "beginTimestamp", "bodyLength",
     "bornTimestamp", "brokerOffset", "brokerOffsetText", "bytes", "chainMax", "consumerOffset", "consumerOffsetText",
-    "delayOffset", "delayOffsetText", "diff", "diffText", "diffTotal", "diffTotalText", "endPhyOffset",
-    "endPhyOffsetText", "endTimestamp", "entries", "entriesMax", "extFiles", "files", "hasChecksum", "hashSlotCount",
-    "held", "indexCount", "indexMsgTimestamp", "level", "logicsMsgTimestamp", "mappedFileSize", "maxOffset",
-    "maxOffsetText", "maxPhysicOffset", "maxPhysicOffsetText", "messageTotal", "minOffset", "minOffsetText",
-    "modified", "msgStoreTime", "number", "offset", "offsetText", "phy", "phyText", "physicMsgTimestamp", "place",
-    "placeText", "present", "previous", "problems", "queueId", "queueOffset", "queueOffsetText", "queues",
-    "sameHash", "seconds", "size", "slotCollisions", "slots", "slotsUsed", "storeTimestamp", "storedPhy",
-    "storedPhyText", "sysFlag", "time", "units",
+    "deadLetters", "deadLettersText", "delayOffset", "delayOffsetText", "diff", "diffText", "diffTotal",
+    "diffTotalText", "endPhyOffset", "endPhyOffsetText", "endTimestamp", "entries", "entriesMax", "extFiles", "files",
+    "hasChecksum", "hashSlotCount", "held", "indexCount", "indexMsgTimestamp", "level", "logicsMsgTimestamp",
+    "mappedFileSize", "maxOffset", "maxOffsetText", "maxPhysicOffset", "maxPhysicOffsetText", "messageTotal",
+    "messages", "messagesText", "minOffset", "minOffsetText", "modified", "msgStoreTime", "number", "offset",
+    "offsetText", "phy", "phyText", "physicMsgTimestamp", "place", "placeText", "present", "previous", "problems",
+    "queueId", "queueOffset", "queueOffsetText", "queues", "sameHash", "seconds", "size", "slotCollisions", "slots",
+    "slotsUsed", "storeTimestamp", "storedPhy", "storedPhyText", "sysFlag", "time", "topics", "units",
 )  # fmt: skip
 _COLUMNS: dict[str, Callable[[Redacted, Any], Any]] = {
     # words of tornpage

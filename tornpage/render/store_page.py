@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["audit_page", "inspect_page_outcome", "page_findings", "write_store_page"]
 
-_VIEWS = ("queues", "index", "checkpoint", "progress", "config")
+_VIEWS = ("queues", "index", "checkpoint", "groups", "config")
 _ROWS_MAX = 2_000
 """Queues, index files and consumers that the page lists."""
 
@@ -84,7 +84,7 @@ def page_findings(
     known = {(finding["code"], finding["file"]) for finding in findings}
     more = [
         finding
-        for view in ("index", "progress")
+        for view in ("index", "groups")
         for finding in seen[view]["findings"]
         if finding["severity"] == "note" and (finding["code"], finding["file"]) not in known
     ]
@@ -148,7 +148,7 @@ def _document(store: str, file_bytes: int | None, slots: int | None, show: Showi
         "queues": [_queue(row) for row in seen["queues"]["rows"]],
         "indexes": [_index(row) for row in seen["index"]["rows"]],
         "small_files": [*map(_small_file, seen["checkpoint"]["rows"]), *map(_config_file, seen["config"]["rows"])],
-        "consumers": [_consumer(row) for row in seen["progress"]["rows"] if row["kind"] in ("offset", "delay")],
+        "consumers": [_consumer(row) for row in seen["groups"]["rows"] if row["kind"] in ("offset", "delay")],
     }
 
 

@@ -16,7 +16,7 @@ from tornpage.properties.judge.image import read_image
 from tornpage.properties.judge.judgement import evidence_of
 
 NAME = "03-rollover-blanks-retention"
-VIEWS = ("log", "queues", "index", "checkpoint", "config", "progress")
+VIEWS = ("log", "queues", "index", "checkpoint", "config", "groups")
 MEANS_THE_SAME = {"IX_MIXED_SIZES", "IX_BROKEN", "IX_SLOTS_UNKNOWN"}
 """Codes about an index file of the wrong size; a reader that cannot tell its slots cannot compare its links."""
 

@@ -405,7 +405,7 @@ def test_markers_say_what_is_there_and_what_not() -> None:
         ("index", "20261121", Query(queue_offset=1), "a queue offset"),
         ("checkpoint", None, Query(topic="RollTopic"), "a topic"),
         ("config", None, Query(queue_id=0), "a queue"),
-        ("progress", None, Query(key="k1"), "a key"),
+        ("groups", None, Query(key="k1"), "a key"),
     ],
 )
 def test_unclear_questions_are_refused_in_one_line(view: str, name: str | None, query: Query, words: str) -> None:

@@ -116,7 +116,7 @@ def test_a_directory_that_may_not_be_entered_is_a_finding(tmp_path: Path, monkey
         return is_dir(path)
 
     monkeypatch.setattr(Path, "is_dir", closed)
-    for view in ("queues", "progress"):
+    for view in ("queues", "groups"):
         document = inspect_view(store, view, None, Query())
         assert document["verdict"] == "unknown"
         assert "CQ_NO_ACCESS" in [finding["code"] for finding in document["findings"]]

@@ -118,7 +118,7 @@ def test_hostile_text_neither_steers_a_terminal_nor_becomes_markup(hostile: Path
         (inspect, ["queue", f"{topic}/0"]),
         (inspect, ["index"]),
         (inspect, ["config"]),
-        (inspect, ["progress"]),
+        (inspect, ["groups"]),
         (inspect, ["--key", NASTY, "--topic", topic]),
         (inspect, ["--html", str(page)]),
         (audit, ["--engine", "plain"]),

@@ -124,7 +124,7 @@ def outputs(store: Path, topic: str, *asked: tuple[str, list[str], list[str]]) -
         ("inspect", [], ["index"]),
         ("inspect", [], ["checkpoint"]),
         ("inspect", [], ["config"]),
-        ("inspect", [], ["progress"]),
+        ("inspect", [], ["groups"]),
         ("audit", ["--engine", "plain"], []),
         ("judge", ["--crashes", "1", "--losses", "0"], []),
         *asked,
@@ -217,7 +217,7 @@ def test_the_search_finds_what_is_not_redacted() -> None:
     """Otherwise the test above proves nothing: each output has the mark without the option."""
     contents = Contents(["SECRETt"], ["SECRETg"], ["SECRETk"], ["SECRETa"], [b"SECRETbody"] * 3, "SECRETf")
     with stores(contents) as (store,):
-        for view in ("log", "queues", "config", "progress"):
+        for view in ("log", "queues", "config", "groups"):
             said = CliRunner().invoke(cli, ["inspect", str(store), view]).stdout
             assert MARK in said, view
         page = store.parent / "page.html"

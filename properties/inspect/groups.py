@@ -1,4 +1,4 @@
-"""Compare the progress of consumers and of delayed delivery with the queues on the disk.
+"""Compare the progress of groups and of delayed delivery with the queues on the disk.
 
 A consumer's lag is RocketMQ's `diffTotal`: the end of the queue less the group's committed offset, 0 if it has
 committed none. It is negative if the queue has lost messages that the group had read. The files are some seconds older
@@ -8,7 +8,6 @@ than the state of a live broker. Source: `ConsumerOffsetManager`, `ScheduleMessa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import groupby
 from typing import Any, TypeVar
 
 from tornpage.properties.decode.config_files import parse_consumer_offsets, parse_delay_offsets
@@ -21,44 +20,65 @@ from tornpage.properties.inspect.queues import all_bounds
 from tornpage.properties.inspect.rows import Row, wide
 from tornpage.properties.inspect.small import config_rows
 
-__all__ = ["progress_rows"]
+__all__ = ["group_rows"]
 
 _SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _DELAYS = "config/delayOffset.json"
 _CONSUMERS = ("config/consumerOffset.json", "config/lmqConsumerOffset.json")
+_RETRY, _DEAD = "%RETRY%", "%DLQ%"
 _SETS_BACK = "none: tornpage sets it back when it opens the store; RocketMQ 4.9.3 skips messages that come later"
 
 Table = TypeVar("Table")
 Bounds = Mapping[tuple[str, int], QueueBounds]
 
 
-def progress_rows(view: StoreView, query: Query) -> Document:
-    """Return rows of consumer groups, their queues, and delay levels.
+def group_rows(view: StoreView, group: str | None, query: Query) -> Document:
+    """Return rows of consumer groups and delay levels, or of one group.
 
-    There is a row for each group of a topic, then its queues; delay levels come last.
+    A group has a row with its whole lag, then a row for each topic, its queues, and its dead letters. A group without
+    stored offsets is known by its retry topic or its dead letters. Delay levels come last, because messages that a
+    group has sent back wait there.
     """
     findings: list[Finding] = []
     files = {row["file"]: row for row in config_rows(view, (*_CONSUMERS, _DELAYS), findings)}
     bounds = all_bounds(view, findings)
     rows: list[Row] = []
-    for label in _CONSUMERS:
-        offsets = _table(view, files, label, parse_consumer_offsets, findings)
-        for (topic, group), entries in groupby(sorted((offsets or {}).items()), key=lambda entry: entry[0][:2]):
-            if query.topic in (None, topic):
-                known = {queue_id: offset for (_, _, queue_id), offset in entries}
-                rows += _group_rows(topic, group, known, bounds, label, query, findings)
+    known = _known(view, files, bounds, findings)
+    for name, label in sorted(known):
+        if group in (None, name):
+            rows += _group_rows(name, known[name, label], bounds, label, query, findings)
     levels = dict(_table(view, files, _DELAYS, parse_delay_offsets, findings) or ())
-    if query.topic in (None, _SCHEDULE_TOPIC):
+    if group is None and query.topic in (None, _SCHEDULE_TOPIC):
         rows += _level_rows(levels, bounds, query, findings)
     groups, delays = _of_kind(rows, "group"), _of_kind(rows, "delay")
     figures = {
         "consumer_groups": len(groups),
         "diff_total": sum(row["diffTotal"] for row in groups),
+        "dead_letters": sum(row["deadLetters"] for row in groups),
         "delay_levels": len(delays),
         "delayed_waiting": sum(max(0, row["diff"]) for row in delays),
     }
     shown = rows if query.limit is None else rows[: query.limit]
     return part_document(figures, shown, findings) | {"rowsLeftOut": len(rows) - len(shown)}
+
+
+def _known(
+    view: StoreView, files: Mapping[str, Row], bounds: Bounds, findings: list[Finding]
+) -> dict[tuple[str, str], dict[str, dict[int, int]]]:
+    """Return the offsets by (group, file), topic and queue id."""
+    found: dict[tuple[str, str], dict[str, dict[int, int]]] = {}
+    for label in _CONSUMERS:
+        for (topic, name, queue_id), offset in (
+            _table(view, files, label, parse_consumer_offsets, findings) or {}
+        ).items():
+            found.setdefault((name, label), {}).setdefault(topic, {})[queue_id] = offset
+    for topic, _ in sorted(bounds):
+        prefix = next((prefix for prefix in (_RETRY, _DEAD) if topic.startswith(prefix)), None)
+        if prefix is not None:
+            topics = found.setdefault((topic.removeprefix(prefix), _CONSUMERS[0]), {})
+            if prefix == _RETRY:
+                topics.setdefault(topic, {})
+    return found
 
 
 def _table(
@@ -83,23 +103,61 @@ def _table(
 
 
 def _group_rows(
-    topic: str,
     group: str,
+    topics: Mapping[str, Mapping[int, int]],
+    bounds: Bounds,
+    label: str,
+    query: Query,
+    findings: list[Finding],
+) -> list[Row]:
+    """Return the row of a group, rows of its topics and queues, and its dead letters.
+
+    Sums are of the rows that `query` selects. Without any the group has no row.
+    """
+    rows: list[Row] = []
+    for topic, known in sorted(topics.items()):
+        if query.topic in (None, topic):
+            rows += _topic_rows(group, topic, known, bounds, label, query, findings)
+    queues, dead = _of_kind(rows, "offset"), _dead_rows(group, bounds, query)
+    if not rows and not dead:
+        return []
+    whole: Row = {"kind": "group", "group": group, "topics": len(_of_kind(rows, "topic")), "queues": len(queues)}
+    lag = sum(row["diff"] for row in queues)
+    return [whole | wide(diffTotal=lag, deadLetters=sum(row["messages"] for row in dead)), *rows, *dead]
+
+
+def _topic_rows(
+    group: str,
+    topic: str,
     known: Mapping[int, int],
     bounds: Bounds,
     label: str,
     query: Query,
     findings: list[Finding],
 ) -> list[Row]:
-    """Return the row of a group with its whole lag in a topic, then rows of its queues."""
     ids = sorted({*known, *(queue_id for name, queue_id in bounds if name == topic)})
     rows = [
         _queue_row(topic, group, queue_id, known.get(queue_id), bounds.get((topic, queue_id)), label, findings)
         for queue_id in ids
         if query.queue_id in (None, queue_id)
     ]
-    whole: Row = {"kind": "group", "topic": topic, "group": group, "queues": len(rows)}
-    return [whole | wide(diffTotal=sum(row["diff"] for row in rows)), *rows]
+    whole: Row = {"kind": "topic", "topic": topic, "group": group, "queues": len(rows)}
+    return [whole | wide(diffTotal=sum(row["diff"] for row in rows)), *rows] if rows else []
+
+
+def _dead_rows(group: str, bounds: Bounds, query: Query) -> list[Row]:
+    """Return a row for each queue of the dead letters of a group. No member consumes them."""
+    topic = _DEAD + group
+    return [
+        {"kind": "dead", "topic": topic, "group": group, "queueId": queue_id}
+        | wide(
+            minOffset=of_queue.min_offset,
+            maxOffset=of_queue.max_offset,
+            messages=of_queue.max_offset - of_queue.min_offset,
+        )
+        for (name, queue_id), of_queue in sorted(bounds.items())
+        if name == topic and query.topic in (None, topic) and query.queue_id in (None, queue_id)
+    ]
 
 
 def _queue_row(
