@@ -4,7 +4,7 @@
 |---|---|
 | model | nothing, and nothing of others beyond the standard library |
 | impl, reports | nothing |
-| sim | impl.config.policy, impl.config.broker_settings (a table of names, without the store) |
+| sim | impl.config.policy, impl.consumer.allocation, and tables of names: impl.config.broker_settings, impl.consumer.queues |
 | properties | model, impl |
 | properties.decode | nothing |
 | a room of `ORDERS`, inside | its packages and modules of lower ranks |
@@ -49,7 +49,16 @@ OURS = ROOMS | {"tests", "tornpage"}
 RULES = {
     "tornpage.model": Rule(standard_library_only=True, literal_names_only=True),
     "tornpage.impl": Rule(),
-    "tornpage.sim": Rule(ours=frozenset({"tornpage.impl.config.broker_settings", "tornpage.impl.config.policy"})),
+    "tornpage.sim": Rule(
+        ours=frozenset(
+            {
+                "tornpage.impl.config.broker_settings",
+                "tornpage.impl.config.policy",
+                "tornpage.impl.consumer.allocation",
+                "tornpage.impl.consumer.queues",
+            }
+        )
+    ),
     "tornpage.properties": Rule(ours=frozenset({"tornpage.impl", "tornpage.model"})),
     "tornpage.properties.decode": Rule(literal_names_only=True),
     "tornpage.peers": Rule(ours=frozenset({"tornpage.impl", "tornpage.model", "tornpage.properties"})),
@@ -99,7 +108,7 @@ ORDERS = {
     "sim": (
         ("distributions", "events"),
         ("streams", "workload"),
-        ("device",),
+        ("consumers", "device"),
         ("log", "pair"),
         ("kernels", "scenario"),
         ("actors", "broker_config", "fast_arrays", "results"),

@@ -1,0 +1,1 @@
+"""Consumers of a group as actors: lag, repeated messages and idle threads."""
