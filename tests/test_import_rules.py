@@ -4,7 +4,7 @@
 |---|---|
 | model | nothing, and nothing of others beyond the standard library |
 | impl, reports | nothing |
-| sim | impl.config.policy, impl.consumer.allocation, and tables of names: impl.config.broker_settings, impl.consumer.queues |
+| sim | impl.config.policy, impl.consumer.allocation, and names: impl.config.broker_settings, impl.consumer.queues |
 | properties | model, impl |
 | properties.decode | nothing |
 | a room of `ORDERS`, inside | its packages and modules of lower ranks |

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from tornpage.peers.consumers.allocations import DRAWN, EXHAUSTIVE
+from tornpage.peers.consumers.local_offsets import LOCAL_OFFSETS
 from tornpage.peers.consumers.process_queues import SEQUENCES
 from tornpage.peers.consumers.suites import Case, Difference, Suite, digest
 from tornpage.peers.rocketmq.process import Process
 
 __all__ = ["RECORDED", "SUITES", "Comparison", "compare", "compare_recorded", "recording"]
 
-SUITES = (EXHAUSTIVE, DRAWN, SEQUENCES)
+SUITES = (EXHAUSTIVE, DRAWN, SEQUENCES, LOCAL_OFFSETS)
 RECORDED = Path(__file__).with_name("recorded.json")
 _SHOWN = 5
 """Differences that are kept of each suite."""

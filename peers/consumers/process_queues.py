@@ -1,7 +1,8 @@
 """Drawn sequences of operations on a `ProcessQueue`, with all fields after each operation.
 
-`tryUnlockTimes` has no counterpart: our hand-over does not try an unlock again and again. Clocks are compared as
-ages, because Java reads the clock itself. Source: `impl/consumer/process_queue.py`.
+`cleanExpiredMsg` has no counterpart, because ours reports an overdue run and never repeats it (breach C17).
+`tryUnlockTimes` has none, because our hand-over does not try an unlock again and again. Clocks are compared as ages,
+because Java reads the clock itself. Source: `impl/consumer/process_queue.py`.
 """
 
 from collections import Counter
@@ -23,9 +24,8 @@ SEQUENCES_DRAWN = 10_000
 _CHUNK = 100
 _OPERATIONS = 24
 _NOW_MS = 10_000_000
-_CONSUME_TIMEOUT_MS = 15 * 60_000
 _QUEUE = MessageQueue("T", "broker-a", 0)
-_AGES_MS = (0, 20_000, 40_000, 100_000, 140_000, 880_000, 920_000, 2_000_000)
+_AGES_MS = (0, 20_000, 40_000, 100_000, 140_000, 2_000_000)
 """Ages that are some seconds away from each limit, since Java's clock goes on during an operation."""
 
 Row = list[int]
@@ -83,10 +83,6 @@ class _Drawing:
 
     def _concurrent(self) -> Operation:
         random = self._random
-        if random.random() < 0.2:
-            return ["start", self._one_of(self._cached), random.choice(_AGES_MS)]
-        if random.random() < 0.12:
-            return ["expire"]
         lowest = sorted(self._cached)[: random.choice([1, 3, 20])]
         chosen = random.sample(lowest, random.randint(0, len(lowest)))
         if random.random() < 0.1:
@@ -113,22 +109,18 @@ class _Drawing:
 
     def _flag(self) -> Operation:
         random = self._random
-        match random.choice(["drop", "lock", "lock", "pulled", "pulled", "clear"]):
+        match random.choice(
+            ["drop", "lock", "pulled", "clear"] if random.random() < 0.2 else ["drop", "lock", "pulled"]
+        ):
             case "drop":
                 return ["drop", random.random() < 0.5]
             case "lock":
                 return ["lock", random.random() < 0.7, random.choice(_AGES_MS)]
             case "pulled":
                 return ["pulled", random.choice(_AGES_MS)]
-        if random.random() < 0.7:
-            return ["expire"]
         self._cached.clear()
         self._taken.clear()
         return ["clear"]
-
-    def _one_of(self, offsets: set[int]) -> int:
-        """Return one of the lowest offsets, 0 without any."""
-        return self._random.choice(sorted(offsets)[:3] or [0])
 
 
 # ---- ours ------------------------------------------------------------------------------------------------------------
@@ -175,16 +167,6 @@ class _Steps:
             case "again":
                 found = [self._taken[offset] for offset in given[0] if offset in self._taken]
                 queue.make_message_to_consume_again(found)
-            case "start":
-                started = queue.msg_tree_map.get(given[0])
-                if started is not None:
-                    started.consume_start_ms = _NOW_MS - given[1]
-                return started is not None
-            case "expire":
-                overdue = queue.overdue(_NOW_MS, _CONSUME_TIMEOUT_MS)
-                for message in overdue:
-                    queue.remove_message([message], _NOW_MS)
-                return [message.queue_offset for message in overdue]
             case "drop":
                 queue.dropped = given[0]
             case "lock":
@@ -239,25 +221,19 @@ class _Mending:
         """Return our answer to one operation from that of Java."""
         name, given, (answer, state) = operation[0], operation[1:], java
         had_cached = bool(self._cached)
-        sent_back = [offset for offset, _ in answer] if name == "expire" else []
-        if name == "expire" and any(level != 3 for _, level in answer):
-            raise ValueError(f"Java sends back with another level: {answer}")
-        self._follow(name, given, sent_back)
+        self._follow(name, given)
         if name == "remove" and had_cached and not state["msgTreeMap"]:
             self._applied["queueOffsetMax"] += answer != self._offset_max + 1
             answer = self._offset_max + 1
         elif name == "commit" and answer == "NoSuchElementException":
             self._applied["commit"] += 1
             answer = -1
-        elif name == "expire":
-            self._applied["overdue"] += bool(sent_back)
-            answer = sent_back
         self._applied["queueOffsetMax"] += state["queueOffsetMax"] != self._offset_max
         self._applied["msgSize"] += bool(self._bytes_more)
         mended = {"queueOffsetMax": self._offset_max, "msgSize": state["msgSize"] + self._bytes_more}
         return [answer, {**state, **mended}]
 
-    def _follow(self, name: str, given: Sequence[Any], sent_back: Sequence[int]) -> None:
+    def _follow(self, name: str, given: Sequence[Any]) -> None:
         """Follow the bodies that are cached, which Java does not state."""
         match name:
             case "put":
@@ -269,9 +245,6 @@ class _Mending:
                 for offset, size, _ in given[0]:
                     if offset in self._cached:
                         self._bytes_more += size - self._cached.pop(offset)
-            case "expire":
-                for offset in sent_back:
-                    del self._cached[offset]
             case "take":
                 for offset in sorted(self._cached)[: given[0]]:
                     self._consuming[offset] = self._given_out[offset] = self._cached.pop(offset)
@@ -302,8 +275,6 @@ RULES: Mapping[str, str] = {
     "removal that empties the cache returns this field plus 1",
     "commit": "without a taken message Java raises NoSuchElementException, ours returns -1",
     "msgSize": "a removal lowers the size by the body of the argument in Java, by the cached body in ours",
-    "overdue": "Java sends overdue messages back and removes them; ours reports the same messages and keeps them, and "
-    "the comparison removes them from ours",
 }
 
 SEQUENCES = Suite(

@@ -53,15 +53,15 @@ class Consumption:
         return 1.0 - sum(self.busy_ns) / thread_ns
 
     def lag(self, at_ns: Int64s) -> Int64s:
-        """Return the lag of the group at some times: the ends of its queues minus the stored progress."""
+        """Return the lag at some times: the ends of the queues minus the stored progress."""
         return lag_of(self.load, self.stored, at_ns)
 
     def mean_lag(self, begin_ns: int = 0) -> float:
-        """Return the mean of the lag over the time of the run, sampled 10 times a second."""
+        """Return the mean of the lag over the run, sampled 10 times a second."""
         return float(self.lag(np.arange(begin_ns, self.scenario.duration_ns, 100_000_000, dtype=np.int64)).mean())
 
     def waits_ms(self) -> Floats:
-        """Return the time from arrival to the begin of the first run, in ms, of each message that ran."""
+        """Return the time from arrival to the first run, in ms, of each message that ran."""
         order = np.argsort(self.runs["begun_ns"], kind="stable")
         runs = self.runs[order]
         _, first = np.unique(runs[["queue", "offset"]], return_index=True)

@@ -1,4 +1,4 @@
-"""One member of a group: a puller for each queue, its threads, and the timers of progress and rebalance."""
+"""One member of a group: pullers, listener threads, and timers of progress and rebalance."""
 
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +19,11 @@ Observer = Callable[[int, int, int, int, int, str], None]
 
 
 class _Held:
-    """A queue that a member holds. Cached are the offsets from `low` to `next`, but those that are finished."""
+    """A queue that a member holds.
+
+    Cached are the offsets from `low` to `next`, but those that are finished. `begun` follows the last offset that a
+    listener has got.
+    """
 
     def __init__(self, queue: BrokerQueue) -> None:
         self.queue = queue
@@ -101,7 +105,7 @@ class Client:
     # ---- rebalance -----------------------------------------------------------------------------------------------
 
     def _rounds(self) -> ProcessGenerator:
-        """Divide the queues at the begin, in each period, after a notice, and soon again after a refused claim."""
+        """Divide the queues at the begin, in each period, after a notice or a refused claim."""
         scenario, env = self._scenario, self._env
         due_ns = now_ns(env)
         while not self._is_over and not self._is_leaving:
@@ -173,7 +177,10 @@ class Client:
     # ---- messages ------------------------------------------------------------------------------------------------
 
     def _puller(self, held: _Held) -> ProcessGenerator:
-        """Pull one queue. A pull carries the progress; the broker holds it while there is no message."""
+        """Pull one queue.
+
+        A pull carries the progress, and the broker holds it while there is no message.
+        """
         scenario, env = self._scenario, self._env
         while not (self._is_over or held.is_dropped or held.is_draining):
             room = scenario.prefetch - held.cached

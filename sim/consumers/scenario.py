@@ -16,6 +16,7 @@ __all__ = ["NS_PER_MS", "GroupScenario", "ImpossibleGroup", "Load", "Member", "d
 
 NS_PER_MS = 1_000_000
 _S = 1_000 * NS_PER_MS
+_MS = Constant(NS_PER_MS)
 MESSAGES_MAX = 5_000_000
 """The limit of messages of one run; each needs some events of SimPy."""
 
@@ -66,7 +67,7 @@ class GroupScenario:
     """The time of one listener call, for one message."""
     duration_ns: int
     """Messages arrive until then, and the run ends then."""
-    pull: Distribution = Constant(NS_PER_MS)
+    pull: Distribution = _MS
     """From a pull to its answer, if messages are there."""
     strategy: Strategy = averagely
     batch: int = 32
@@ -84,7 +85,7 @@ class GroupScenario:
     first_persist_ns: int = 10 * _S
     rebalance_ns: int = 20 * _S
     """`rocketmq.client.rebalance.waitInterval`."""
-    notice: Distribution | None = Constant(NS_PER_MS)
+    notice: Distribution | None = _MS
     """From a change of members to the rounds of the others; None: they learn of it at their next round only."""
     noticed_ns: int = 120 * _S
     """From a crash to its removal from the members. A closed connection is noticed at once."""
@@ -106,7 +107,7 @@ class GroupScenario:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The messages of each queue: when they are in the queue, and how long their listener runs."""
+    """The messages of each queue: when each arrives, and how long its listener runs."""
 
     arrivals_ns: tuple[Int64s, ...]
     service_ns: tuple[Int64s, ...]
@@ -131,7 +132,7 @@ def draw_load(scenario: GroupScenario, seed: int) -> Load:
 
 
 def rounded(load: Load, unit_ns: int) -> Load:
-    """Return a load whose times are multiples of a unit; listeners run for at least one unit."""
+    """Return a load with times in multiples of a unit; listeners run one unit or more."""
 
     def up(times: Sequence[Int64s], least: int) -> tuple[Int64s, ...]:
         return tuple(np.maximum(-(-each // unit_ns), least) * unit_ns for each in times)

@@ -21,7 +21,12 @@ from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import Process
 
 RECORDING = json.loads(RECORDED.read_text())
-SOME = {"allocation": range(8), "names": range(0, 100, 20), "process queue": range(0, 100, 10)}
+SOME = {
+    "allocation": range(8),
+    "names": range(0, 100, 20),
+    "process queue": range(0, 100, 10),
+    "local offsets": range(0, 20, 4),
+}
 
 
 def some(suite: Suite) -> Sequence[int]:
@@ -56,7 +61,7 @@ def test_answers_are_those_of_the_live_library(client: Release, suite: Suite) ->
     with Process(client) as process:
         found = compare(process, seed=1, suites=[suite], progress=silent)
         assert found.differences == []
-        assert found.compared[suite.name] >= 300
+        assert found.compared[suite.name] >= 50
         recorded = compare(process, seed=0, suites=[suite], progress=silent)
     assert recorded.digests[suite.name] == RECORDING["digests"][suite.name][:1]
 
@@ -98,7 +103,7 @@ def test_rules_count_the_answers_that_they_change(client: Release) -> None:
         assert suite.differences(process, 0, 0, applied)[1] == []
         unmended = replace(suite, mended=lambda case, java, applied: java)
         differences = unmended.differences(process, 0, 0, Counter())[1]
-    assert all(applied[rule] for rule in SEQUENCES.rules if rule != "overdue")
+    assert all(applied[rule] for rule in SEQUENCES.rules)
     assert differences
 
 

@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.impl.consumer.ProcessQueue;
 import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageConst;
@@ -17,15 +16,7 @@ import org.apache.rocketmq.common.message.MessageExt;
  */
 final class QueueSteps {
     private final ProcessQueue queue = new ProcessQueue();
-    private final List<Object> sentBack = new ArrayList<>();
     private final TreeMap<Long, MessageExt> taken = new TreeMap<>();
-    private final DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("group") {
-        @Override
-        public void sendMessageBack(MessageExt message, int delayLevel) {
-            sentBack.add(List.of(message.getQueueOffset(), (long) delayLevel));
-        }
-    };
-
     private QueueSteps() {
     }
 
@@ -74,16 +65,6 @@ final class QueueSteps {
                 }
                 queue.makeMessageToConsumeAgain(again);
                 return true;
-            case "start":
-                MessageExt started = queue.getMsgTreeMap().get((Long) arguments.get(0));
-                if (started != null) {
-                    MessageAccessor.setConsumeStartTimeStamp(started, String.valueOf(now - (Long) arguments.get(1)));
-                }
-                return started != null;
-            case "expire":
-                sentBack.clear();
-                queue.cleanExpiredMsg(consumer);
-                return new ArrayList<>(sentBack);
             case "drop":
                 queue.setDropped((Boolean) arguments.get(0));
                 return true;
