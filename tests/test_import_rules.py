@@ -143,7 +143,7 @@ ORDERS = {
         ("figures", "sizes"),
         ("calibration", "campaign", "crashes", "lab", "put", "replication", "sim", "targets"),
         ("audit", "experiments", "group_commit", "recover", "validation"),
-        ("java", "link", "read"),
+        ("consumers", "java", "link", "read"),
         ("suite",),
     ),
 }

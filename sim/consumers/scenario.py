@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tornpage.impl.consumer.allocation import Strategy, averagely
-from tornpage.sim.distributions import Constant, Distribution, Int64s
-from tornpage.sim.streams import stream
+from tornpage.sim.distributions import Constant, Int64s
+from tornpage.sim.streams import Law, stream
 
-__all__ = ["NS_PER_MS", "GroupScenario", "ImpossibleGroup", "Load", "Member", "draw_load", "rounded"]
+__all__ = ["NS_PER_MS", "GroupScenario", "ImpossibleGroup", "Load", "Member", "SomeSlow", "draw_load", "rounded"]
 
 NS_PER_MS = 1_000_000
 _S = 1_000 * NS_PER_MS
@@ -23,6 +23,23 @@ MESSAGES_MAX = 5_000_000
 
 class ImpossibleGroup(ValueError):
     """The parts of a scenario do not fit together."""
+
+
+@dataclass(frozen=True, slots=True)
+class SomeSlow:
+    """A share of the listener calls takes `slow_ns`, the others follow a law."""
+
+    share: float
+    slow_ns: int
+    others: Law
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1 or self.slow_ns < 0:
+            raise ValueError(f"a share of {self.share} calls of {self.slow_ns} ns is impossible")
+
+    def draw(self, rng: np.random.Generator, count: int) -> Int64s:
+        """Return `count` independent times."""
+        return np.where(rng.random(count) < self.share, self.slow_ns, self.others.draw(rng, count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +80,11 @@ class GroupScenario:
     members: tuple[Member, ...]
     rate_per_s: float
     """Messages of the topic, spread evenly over the queues."""
-    service: Distribution
+    service: Law
     """The time of one listener call, for one message."""
     duration_ns: int
     """Messages arrive until then, and the run ends then."""
-    pull: Distribution = _MS
+    pull: Law = _MS
     """From a pull to its answer, if messages are there."""
     strategy: Strategy = averagely
     batch: int = 32
@@ -85,7 +102,7 @@ class GroupScenario:
     first_persist_ns: int = 10 * _S
     rebalance_ns: int = 20 * _S
     """`rocketmq.client.rebalance.waitInterval`."""
-    notice: Distribution | None = _MS
+    notice: Law | None = _MS
     """From a change of members to the rounds of the others; None: they learn of it at their next round only."""
     noticed_ns: int = 120 * _S
     """From a crash to its removal from the members. A closed connection is noticed at once."""

@@ -492,6 +492,26 @@ def link_command(directory: str | None, seconds: float, out: str | None, seed: i
     emit(outcome, as_json=as_json, text=text)
 
 
+@command.command("consumers")
+@click.option("--out", type=click.Path(), default=None, help="Directory for the run document.")
+@options.seed_option
+@options.json_option
+def consumers_command(out: str | None, seed: int, as_json: bool) -> None:
+    """Compare the simulator of consumers with the library, in virtual time.
+
+    Three groups consume the same messages with both: one without changes, one with a member that joins and one that
+    leaves, one with a member that crashes. Lag and repeated messages have to agree within 10 %.
+
+    \b
+    tornpage sim consumers
+    tornpage sim consumers --seed 7 --json
+    """
+    from tornpage.outcomes.consumer_groups import consumer_groups_outcome
+
+    outcome, text = consumer_groups_outcome(seed=seed, out=out)
+    emit(outcome, as_json=as_json, text=text)
+
+
 command.add_command(choose_command)
 command.add_command(experiment_command)
 command.add_command(frontier_command)

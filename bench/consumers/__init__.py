@@ -1,0 +1,1 @@
+"""The consumer library in virtual time, beside the simulator."""
