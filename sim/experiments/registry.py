@@ -6,10 +6,12 @@ Experiments that also measure the real store are in `bench`.
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from tornpage.sim.experiments.consumer_window import CONSUMER_WINDOW
 from tornpage.sim.experiments.frontier import FRONTIER
 from tornpage.sim.experiments.knee import KNEE
 from tornpage.sim.experiments.least_pages import LEAST_PAGES
 from tornpage.sim.experiments.pool import POOL
+from tornpage.sim.experiments.rebalance import REBALANCE
 from tornpage.sim.experiments.replay import REPLAY
 from tornpage.sim.experiments.roll import ROLL
 from tornpage.sim.experiments.second_copy import SECOND_COPY
@@ -31,6 +33,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     SLOW_DISK,
     REPLAY,
     SECOND_COPY,
+    CONSUMER_WINDOW,
+    REBALANCE,
 )
 
 

@@ -38,6 +38,8 @@ ASKED_FOR = (
     "slow-disk",
     "replay",
     "second-copy",
+    "consumer-window",
+    "rebalance",
 )
 
 
