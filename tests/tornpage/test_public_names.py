@@ -18,6 +18,7 @@ import mypy.api
 import pytest
 
 import tornpage
+import tornpage.consumer
 import tornpage.testing
 
 ROOMS = ("impl", "model", "properties", "tornpage")
@@ -37,7 +38,7 @@ CAMEL_CASE = re.compile(r"\b(?:[A-Z]+[a-z0-9]+){2,}\b")
 
 def sources() -> tuple[ModuleType, ...]:
     """Return the modules that export public names."""
-    return tornpage, tornpage.testing
+    return tornpage, tornpage.consumer, tornpage.testing
 
 
 def exported() -> dict[str, object]:
@@ -115,7 +116,7 @@ def test_type_checker_knows_every_name_and_refuses_misspelt_ones(
     A misspelt import, method, parameter or setting is an error in its line.
     """
     monkeypatch.setenv("MYPYPATH", str(repository))
-    lines = ["import tornpage", "import tornpage.testing"]
+    lines = ["import tornpage", "import tornpage.consumer", "import tornpage.testing"]
     names = [(module.__name__, name) for module in sources() for name in module.__all__]
     lines += [f"reveal_type({module}.{name})" for module, name in names]
     wrong = [
@@ -129,7 +130,7 @@ def test_type_checker_knows_every_name_and_refuses_misspelt_ones(
     said = checked("\n".join([*lines, *wrong]) + "\n", tmp_path, repository)
     revealed = dict(line.split(': note: Revealed type is "') for line in said if ": note: Revealed" in line)
     assert len(revealed) == len(names)
-    for number, (module, name) in enumerate(names, start=3):
+    for number, (module, name) in enumerate(names, start=4):
         assert not re.fullmatch(r'Any"|object"|.*\bUnknown\b.*', revealed[str(number)]), f"{module}.{name}"
     first = len(lines) + 1
     refused = {int(line.partition(":")[0]) for line in said if ": error: " in line}
