@@ -23,7 +23,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
 STORE = REPOSITORY / "tests" / "data" / "golden" / "01-plain-ascii" / "store"
 BLOCK = re.compile(r"(?:^Save this as `([^`]+)`:\n\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "targets").glob("*.md"), *(DOCS / "adr").glob("*.md")])
+FOLDERS = (".", "adr", "consumers", "targets")
+PAGES = sorted(page for folder in FOLDERS for page in (DOCS / folder).glob("*.md"))
 SHOWN = [page for page in PAGES if page.parent.name != "adr" and "```console" in page.read_text()]
 IN_PROSE = re.compile(r"`(tornpage [^`…]+)`")
 

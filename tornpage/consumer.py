@@ -20,7 +20,23 @@ from tornpage.impl.consumer.process_queue import OffsetMap, ProcessQueue
 from tornpage.impl.consumer.pull_consumer import PullConsumer
 from tornpage.impl.consumer.push_consumer import PushConsumer
 from tornpage.impl.consumer.queues import MessageQueue, dead_letter_topic, retry_topic
-from tornpage.impl.consumer.requests import Answer, Lease, MembersChanged, Request, Subscription
+from tornpage.impl.consumer.requests import (
+    Answer,
+    Bounds,
+    Lease,
+    MembersChanged,
+    OffsetFound,
+    OffsetStatus,
+    OffsetUpdated,
+    Pulled,
+    PullStatus,
+    Refusal,
+    Refused,
+    Request,
+    Routed,
+    Subscription,
+    UpdateStatus,
+)
 from tornpage.impl.consumer.running import ConsumeContext, Listener, RunningConsumer, monotonic_ms
 from tornpage.impl.consumer.settings import BrokerSettings, ConsumeFromWhere, ConsumerSettings, MessageModel
 
@@ -28,6 +44,7 @@ __all__ = [
     "STRATEGIES",
     "Answer",
     "Batch",
+    "Bounds",
     "BrokerSettings",
     "Call",
     "CallError",
@@ -50,17 +67,26 @@ __all__ = [
     "MembersChanged",
     "MessageModel",
     "MessageQueue",
+    "OffsetFound",
     "OffsetMap",
+    "OffsetStatus",
+    "OffsetUpdated",
     "OrderlyStatus",
     "ProcessQueue",
     "PullConsumer",
+    "PullStatus",
+    "Pulled",
     "PushConsumer",
     "QueueLag",
+    "Refusal",
+    "Refused",
     "Request",
+    "Routed",
     "RunningConsumer",
     "Strategy",
     "Subscription",
     "Unconsumed",
+    "UpdateStatus",
     "averagely",
     "averagely_by_circle",
     "dead_letter_topic",

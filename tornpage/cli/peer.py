@@ -183,7 +183,7 @@ def _consumers(recorded: bool, record: str | None, seed: int, as_json: bool) -> 
     tornpage peer consumers --seed 7 --json
     tornpage peer consumers --recorded
     """
-    from tornpage.outcomes.peer_consumers import consumers_outcome
+    from tornpage.outcomes.consumers.against_java import consumers_outcome
 
     outcome, text = consumers_outcome(seed=seed, recorded=recorded, record=record)
     emit(outcome, as_json=as_json, text=text)

@@ -506,7 +506,7 @@ def consumers_command(out: str | None, seed: int, as_json: bool) -> None:
     tornpage sim consumers
     tornpage sim consumers --seed 7 --json
     """
-    from tornpage.outcomes.consumer_groups import consumer_groups_outcome
+    from tornpage.outcomes.consumers.virtual_time import consumer_groups_outcome
 
     outcome, text = consumer_groups_outcome(seed=seed, out=out)
     emit(outcome, as_json=as_json, text=text)

@@ -1,0 +1,1 @@
+"""Outcomes of the commands on consumers."""
