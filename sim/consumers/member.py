@@ -213,10 +213,9 @@ class Client:
     def _thread(self) -> ProcessGenerator:
         env = self._env
         while not self._is_over:
-            while not self._ready:
+            if not self._ready:
                 yield self._work.wait()
-                if self._is_over:
-                    return
+                continue
             held, offset, pulled_ns = self._ready.popleft()
             if held.is_dropped or held.is_draining or offset < held.begun:
                 continue
