@@ -18,6 +18,7 @@ def command() -> None:
     tornpage peer install rocketmq 4.9.3
     tornpage judge STORE --peer rocketmq:4.9.3
     tornpage peer matrix
+    tornpage peer consumers
     """
 
 
