@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from tornpage.cli.peer import command
 from tornpage.peers.errors import PeerUnavailable
-from tornpage.peers.rocketmq.installing import REFERENCE, VERSIONS, cache_directory, install, installed
+from tornpage.peers.rocketmq.installing import CLIENT, REFERENCE, VERSIONS, cache_directory, install, installed
 
 VERSION = REFERENCE
 MAVEN = f'mkdir -p lib; : > lib/rocketmq-store-{VERSION}.jar; echo "$@" >> "$SEEN"'
@@ -71,6 +71,20 @@ def test_the_list_says_what_is_installed(machine: Path) -> None:
     assert json.loads(run("list", "--json").stdout)["figures"] == {"peers": len(VERSIONS) + 1, "installed": 0}
     assert f"rocketmq:{VERSION} is installed: 1 jars" in run("install", "rocketmq", VERSION).stdout
     assert f"installed in {cache_directory()}" in run("list").stdout
+
+
+def test_the_library_of_consumers_is_installed_on_its_own(machine: Path) -> None:
+    jar = f"rocketmq-client-{VERSION}.jar"
+    have(machine, java="", javac=JAVAC, mvn=f"mkdir -p lib; : > lib/{jar}")
+    assert f"rocketmq-client:{VERSION} is installed: 1 jars" in run("install", "rocketmq-client", VERSION).stdout
+    client = installed(VERSION, CLIENT)
+    assert [path.name for path in client.jars.iterdir()] == [jar]
+    assert client.component.main == "peer.ConsumerDriver"
+    with pytest.raises(PeerUnavailable, match=f"RocketMQ {VERSION} is not installed"):
+        installed(VERSION)
+    done = run("install", "rocketmq-client", "5.4.0")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "rocketmq-client '5.4.0' is not a known version; give one of 4.9.3" in done.stderr
 
 
 def test_an_unknown_version_is_refused(machine: Path) -> None:

@@ -140,7 +140,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 @click.group("sim", cls=options.Commands)
 def command() -> None:
-    """Simulate put latency and crash losses of flush and preallocation policies, and consumers."""
+    """Simulate put latency, crash losses of flush and preallocation policies, and consumers."""
 
 
 def _load_options(decorated: Decorated) -> Decorated:
