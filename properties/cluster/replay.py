@@ -9,7 +9,8 @@ from tornpage.properties.cluster.trial import ClusterTrial
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.findings import Finding
-from tornpage.properties.program.cluster_case import ClusterCase, ClusterSettings, described_step
+from tornpage.properties.program.cluster_case import ClusterCase, ClusterSettings
+from tornpage.properties.program.steps import described_step
 
 __all__ = ["ClusterFailure", "identity_of", "replay_cluster", "shrink_cluster"]
 

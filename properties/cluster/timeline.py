@@ -16,7 +16,8 @@ from tornpage.properties.cluster.trial import ClusterTrial
 from tornpage.properties.cluster.wire import frames_described
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.program.cluster_case import ClusterCase, described_step
+from tornpage.properties.program.cluster_case import ClusterCase
+from tornpage.properties.program.steps import described_step
 
 __all__ = ["ClusterAccount", "account_of"]
 

@@ -1,14 +1,15 @@
 """A case of a cluster, as readable JSON or one printable token (`tc1-…`)."""
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tornpage.model.replication.operations import CLUSTER_OPERATIONS, ClusterOperation, CrashNode
+from tornpage.model.replication.operations import CLUSTER_OPERATIONS, ClusterOperation
 from tornpage.properties.program.case import Disk
 from tornpage.properties.program.packing import BadToken, packed, unpacked
+from tornpage.properties.program.steps import changed, read_step
 
-__all__ = ["TOKEN_PREFIX", "ClusterCase", "ClusterProgram", "ClusterSettings", "described_step"]
+__all__ = ["TOKEN_PREFIX", "ClusterCase", "ClusterProgram", "ClusterSettings"]
 
 FORMAT = 1
 TOKEN_PREFIX = "tc1-"
@@ -51,8 +52,8 @@ class ClusterCase:
         """Return the readable form."""
         return {
             "tornpage_cluster": FORMAT,
-            "settings": _changed(self.settings),
-            "operations": [{"op": each.op, **_changed(each)} for each in self.operations],
+            "settings": changed(self.settings),
+            "operations": [{"op": each.op, **changed(each)} for each in self.operations],
         }
 
     def with_bug(self, bug: str) -> "ClusterCase":
@@ -79,7 +80,7 @@ class ClusterCase:
             raise BadToken(f"this is not a cluster case of format {FORMAT} (key tornpage_cluster)")
         try:
             settings = ClusterSettings(**document["settings"])
-            operations = tuple(_read(dict(item)) for item in document["operations"])
+            operations = tuple(read_step(CLUSTER_OPERATIONS, dict(item)) for item in document["operations"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadToken(f"the cluster case cannot be read: {error}") from error
         if not 2 <= settings.nodes <= _NODES_MAX or not 1 <= settings.quorum < settings.nodes:
@@ -88,25 +89,3 @@ class ClusterCase:
 
 
 ClusterProgram = tuple[ClusterSettings, tuple[ClusterOperation, ...]]
-
-
-def _changed(value: Any) -> dict[str, Any]:
-    default = type(value)()
-    named = ((each.name, getattr(value, each.name)) for each in fields(value) if each.name != "op")
-    return {name: found for name, found in named if found != getattr(default, name)}
-
-
-def _read(item: dict[str, Any]) -> ClusterOperation:
-    operation: ClusterOperation = CLUSTER_OPERATIONS[item.pop("op")](**item)
-    for name, default in asdict(CLUSTER_OPERATIONS[operation.op]()).items():
-        if type(getattr(operation, name)) is not type(default):
-            raise ValueError(f"{name} of {operation.op} is {getattr(operation, name)!r}")
-    if isinstance(operation, CrashNode):
-        survived = {name: tuple(v) if isinstance(v, list) else v for name, v in operation.survived.items()}
-        return replace(operation, survived=survived)
-    return operation
-
-
-def described_step(operation: ClusterOperation) -> str:
-    """Return an operation as a readable line of a program."""
-    return f"{operation.op}({', '.join(f'{name}={value!r}' for name, value in _changed(operation).items())})"

@@ -8,7 +8,7 @@ from tornpage.cli.document import Outcome, refuse
 from tornpage.outcomes.scoring import read_scoreboard, read_small
 from tornpage.properties.planted import PLANTED, Origin, PlantedBug
 from tornpage.properties.program.case import Case, describe
-from tornpage.properties.program.cluster_case import described_step
+from tornpage.properties.program.steps import described_step
 from tornpage.properties.promises import PROMISES
 from tornpage.properties.score.holes import HOLES, Hole
 from tornpage.properties.score.plan import reason_why_not

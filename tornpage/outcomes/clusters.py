@@ -147,7 +147,7 @@ def _save(case: ClusterCase, finding: dict[str, Any], out: str) -> None:
 
 def _text_of(failure: ClusterFailure) -> str:
     """Return a failure as text."""
-    from tornpage.properties.program.cluster_case import described_step
+    from tornpage.properties.program.steps import described_step
 
     broken, case = failure.broken, failure.case
     settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"

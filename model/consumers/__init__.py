@@ -1,0 +1,1 @@
+"""Specify a consumer group: its members, the progress of its queues, retries, and hand-overs."""

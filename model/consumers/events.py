@@ -1,0 +1,178 @@
+"""Define the events that a consumer group is judged by.
+
+They are seen at the broker, in the network and at the listeners. None of them is what a member says about itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tornpage.model.consumers.state import Entry, Queue, Record
+
+__all__ = [
+    "Arrived",
+    "Began",
+    "Crashed",
+    "Durable",
+    "Event",
+    "FirstOffset",
+    "Finished",
+    "Granted",
+    "Opened",
+    "Pulled",
+    "Quiet",
+    "Released",
+    "Started",
+    "Stopped",
+    "Stored",
+    "StoredProgress",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The broker appends a record."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Durable:
+    """The log of the broker is durable below an offset."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The broker is lost. A power loss may take what is not durable, a kill nothing."""
+
+    is_power_loss: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The broker opens again, with a log up to an offset and some progress."""
+
+    end: int
+    progress: Mapping[Queue, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The process of a member starts. `starts` are the first offsets that it may choose in new queues."""
+
+    life: int
+    starts: Mapping[Queue, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A process ends, in order or not. Its listeners end with it."""
+
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOffset:
+    """A member gets the place at which it begins to read a queue."""
+
+    life: int
+    queue: Queue
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A member gets the lock of a queue, or its renewal, which the broker made at `granted_ms`."""
+
+    life: int
+    queue: Queue
+    at_ms: int
+    granted_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The broker takes a queue back from a member that gives it up."""
+
+    life: int
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """The broker answers a pull with some messages, or with none."""
+
+    life: int
+    queue: Queue
+    offset: int
+    count: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Messages of a queue arrive at a member."""
+
+    life: int
+    queue: Queue
+    offsets: tuple[int, ...]
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A listener begins on a batch."""
+
+    run: int
+    life: int
+    queue: Queue
+    offsets: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A listener ends. `is_success` is its result."""
+
+    run: int
+    is_success: bool
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProgress:
+    """The progress of a queue at the broker, after a request of a member to change it. None is no progress."""
+
+    life: int
+    queue: Queue
+    asked: int
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """All faults are over and the group has had time. `pullers` are the lives that lately pulled from each queue."""
+
+    pullers: Mapping[Queue, frozenset[int]]
+
+
+Event = (
+    Stored
+    | Durable
+    | Crashed
+    | Opened
+    | Started
+    | Stopped
+    | FirstOffset
+    | Granted
+    | Released
+    | Pulled
+    | Arrived
+    | Began
+    | Finished
+    | StoredProgress
+    | Quiet
+)
+"""One event of a group."""

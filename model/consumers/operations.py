@@ -1,0 +1,328 @@
+"""Define the operations of a consumer group: members, listeners, the network, and the broker.
+
+Members are numbered from 0, and so are queues. A number is taken modulo the number of members or queues. An operation on
+a member that does not run does nothing, except `Join`. An operation on a broker that is down does nothing, except
+`RestartBroker`.
+
+The defaults are the simplest choices: everything sent arrives in order, and a power loss keeps nothing that was not
+durable.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from tornpage.model.operations import Choice, Others
+
+__all__ = [
+    "GROUP_OPERATIONS",
+    "AddQueue",
+    "Allocate",
+    "CrashBroker",
+    "DeliverAnswer",
+    "DeliverRequest",
+    "FailRequests",
+    "FlushBroker",
+    "GroupOperation",
+    "HangMember",
+    "HealMember",
+    "HoldResults",
+    "Join",
+    "Leave",
+    "LoseAnswer",
+    "LoseRequest",
+    "ParkRequests",
+    "PartitionMember",
+    "PassTime",
+    "Produce",
+    "RepeatRequest",
+    "RestartBroker",
+    "ResumeMember",
+    "RunGroup",
+    "StepBroker",
+    "StepMember",
+    "TakeBatch",
+    "FinishBatch",
+    "KillMember",
+    "Verdict",
+]
+
+Verdict = Literal["success", "later"]
+"""The result of a listener. `later` is RECONSUME_LATER, or SUSPEND for an orderly listener."""
+
+
+@dataclass(frozen=True, slots=True)
+class Produce:
+    """Put a message to a queue of the topic. A tag other than `A` does not match the subscription."""
+
+    queue: int = 0
+    tag: str = "A"
+    body_bytes: int = 0
+    op: Literal["produce"] = "produce"
+
+
+@dataclass(frozen=True, slots=True)
+class FlushBroker:
+    """Make the log of the broker durable."""
+
+    op: Literal["flush_broker"] = "flush_broker"
+
+
+@dataclass(frozen=True, slots=True)
+class StepBroker:
+    """Let the broker do one round of each service that is due."""
+
+    op: Literal["step_broker"] = "step_broker"
+
+
+@dataclass(frozen=True, slots=True)
+class AddQueue:
+    """Add a queue to the topic. Members see it with their next route."""
+
+    op: Literal["add_queue"] = "add_queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Start the process of a member that does not run."""
+
+    member: int = 0
+    op: Literal["join"] = "join"
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Shut a member down in order.
+
+    It gives its queues back after the results of its running batches. It ends in a later step.
+    """
+
+    member: int = 0
+    op: Literal["leave"] = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class KillMember:
+    """End the process of a member without any further action. Requests under way still arrive."""
+
+    member: int = 0
+    op: Literal["kill_member"] = "kill_member"
+
+
+@dataclass(frozen=True, slots=True)
+class HangMember:
+    """Stop the threads of a member, as a long pause does. Its listeners go on."""
+
+    member: int = 0
+    op: Literal["hang_member"] = "hang_member"
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeMember:
+    """Let a member that hangs go on."""
+
+    member: int = 0
+    op: Literal["resume_member"] = "resume_member"
+
+
+@dataclass(frozen=True, slots=True)
+class StepMember:
+    """Let a member do one step. Its requests wait in the network."""
+
+    member: int = 0
+    op: Literal["step_member"] = "step_member"
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBatch:
+    """Begin the listener of a member on its next batch."""
+
+    member: int = 0
+    op: Literal["take_batch"] = "take_batch"
+
+
+@dataclass(frozen=True, slots=True)
+class FinishBatch:
+    """End a running batch of a member with a result. `number` counts its running batches from 0."""
+
+    member: int = 0
+    number: int = 0
+    result: Verdict = "success"
+    op: Literal["finish_batch"] = "finish_batch"
+
+
+@dataclass(frozen=True, slots=True)
+class HoldResults:
+    """From now on `RunGroup` lets listeners begin, and ends none (or ends all again)."""
+
+    hold: bool = True
+    op: Literal["hold_results"] = "hold_results"
+
+
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """Let broker and members do rounds, `by_ms` apart, with a working network.
+
+    Each round delivers everything under way and not parked, and ends each running batch with `result` unless results
+    are held.
+    """
+
+    rounds: int = 4
+    by_ms: int = 50
+    result: Verdict = "success"
+    op: Literal["run_group"] = "run_group"
+
+
+@dataclass(frozen=True, slots=True)
+class PassTime:
+    """Let time pass for all."""
+
+    by_ms: int = 1000
+    op: Literal["pass_time"] = "pass_time"
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverRequest:
+    """Let one request of a member arrive at the broker. `number` counts those under way from the oldest."""
+
+    member: int = 0
+    number: int = 0
+    op: Literal["deliver_request"] = "deliver_request"
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverAnswer:
+    """Let one answer arrive at a member. `number` counts those under way from the oldest."""
+
+    member: int = 0
+    number: int = 0
+    op: Literal["deliver_answer"] = "deliver_answer"
+
+
+@dataclass(frozen=True, slots=True)
+class LoseRequest:
+    """Lose one request of a member."""
+
+    member: int = 0
+    number: int = 0
+    op: Literal["lose_request"] = "lose_request"
+
+
+@dataclass(frozen=True, slots=True)
+class LoseAnswer:
+    """Lose one answer to a member, after the broker has carried out its request."""
+
+    member: int = 0
+    number: int = 0
+    op: Literal["lose_answer"] = "lose_answer"
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatRequest:
+    """Let one one-way request arrive at the broker, and stay under way to arrive again."""
+
+    member: int = 0
+    number: int = 0
+    op: Literal["repeat_request"] = "repeat_request"
+
+
+@dataclass(frozen=True, slots=True)
+class ParkRequests:
+    """Keep all one-way requests of a member that are under way until `HealMember`."""
+
+    member: int = 0
+    op: Literal["park_requests"] = "park_requests"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMember:
+    """Lose everything between a member and the broker until `HealMember`."""
+
+    member: int = 0
+    op: Literal["partition_member"] = "partition_member"
+
+
+@dataclass(frozen=True, slots=True)
+class HealMember:
+    """End the partition of a member, and release its parked requests."""
+
+    member: int = 0
+    op: Literal["heal_member"] = "heal_member"
+
+
+@dataclass(frozen=True, slots=True)
+class FailRequests:
+    """Let the broker answer the next requests of one kind with "busy"."""
+
+    kind: Literal["query_offset", "send_back", "send_to_retry", "pull", "members", "lock", "update_offset"] = (
+        "query_offset"
+    )
+    count: int = 1
+    op: Literal["fail_requests"] = "fail_requests"
+
+
+@dataclass(frozen=True, slots=True)
+class CrashBroker:
+    """Lose the broker by a power loss or a kill.
+
+    The crash falls `back` events before the end of the last operation of the broker. `survived` and `others` are those
+    of `Crash`. Requests and answers under way are lost.
+    """
+
+    kill: bool = False
+    back: int = 0
+    survived: Mapping[str, Choice] = field(default_factory=dict)
+    others: Others = "lost"
+    op: Literal["crash_broker"] = "crash_broker"
+
+
+@dataclass(frozen=True, slots=True)
+class RestartBroker:
+    """Open the store of a broker that is down, and let it serve."""
+
+    op: Literal["restart_broker"] = "restart_broker"
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Let every member of a view compute its share by a strategy (spec: consumers, 7)."""
+
+    strategy: str = "AVG"
+    queues: int = 3
+    members: int = 2
+    op: Literal["allocate"] = "allocate"
+
+
+GroupOperation = (
+    Produce
+    | FlushBroker
+    | StepBroker
+    | AddQueue
+    | Join
+    | Leave
+    | KillMember
+    | HangMember
+    | ResumeMember
+    | StepMember
+    | TakeBatch
+    | FinishBatch
+    | HoldResults
+    | RunGroup
+    | PassTime
+    | DeliverRequest
+    | DeliverAnswer
+    | LoseRequest
+    | LoseAnswer
+    | RepeatRequest
+    | ParkRequests
+    | PartitionMember
+    | HealMember
+    | FailRequests
+    | CrashBroker
+    | RestartBroker
+    | Allocate
+)
+"""An operation of a consumer group."""
+
+GROUP_OPERATIONS: dict[str, Any] = {kind().op: kind for kind in get_args(GroupOperation)}
+"""The operations of a consumer group by name."""

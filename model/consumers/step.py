@@ -1,0 +1,205 @@
+"""Specify what each event means for a consumer group, and what a crash may leave (contracts 17 and 19 to 24).
+
+1. An entry is settled by a success of its listener, by its stored copy, or if the subscription does not match it.
+2. A copy has the identity of its message and one more failed try. It is due when the delay of its level has passed.
+   After the last try the copy goes to the dead-letter queue.
+3. Progress may be stored up to the first entry that is not settled (`first_unsettled`).
+4. A power loss keeps the durable part of the log, and any number of the next records. A kill keeps all.
+5. After a crash the progress of a queue is one of the values that it had, and not past the end of the queue.
+
+Each function takes a group and an event and returns the next group, or all legal ones. The rules that an event may break
+are judged in `tornpage.properties.consumers.judge`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tornpage.model.consumers.events import (
+    Arrived,
+    Began,
+    Crashed,
+    Durable,
+    Event,
+    Finished,
+    FirstOffset,
+    Granted,
+    Opened,
+    Pulled,
+    Quiet,
+    Released,
+    Started,
+    Stopped,
+    Stored,
+    StoredProgress,
+)
+from tornpage.model.consumers.state import Entry, Group, Held, Place, Queue, Record, Run, dead_topic, retry_topic
+
+__all__ = ["after", "after_crash", "first_unsettled", "legal_progress", "opened_with", "start_of"]
+
+_SECOND_MS = 1_000
+
+
+def after(group: Group, event: Event) -> Group:
+    """Return the group after an event. A power loss is taken as one that keeps the log, until it is `Opened`."""
+    match event:
+        case Stored(record):
+            return _stored(group, record)
+        case Durable(offset):
+            return replace(group, durable=max(group.durable, offset))
+        case Crashed(is_power_loss):
+            return replace(group, is_up=False, excused=_excused(group, is_power_loss=is_power_loss))
+        case Opened(end, progress):
+            return opened_with(group, end, progress)
+        case Started(life, starts):
+            new = {queue: offset for queue, offset in starts.items() if queue not in group.starts}
+            return replace(group, running=group.running | {life}, starts={**group.starts, **new})
+        case Stopped(life):
+            return _stopped(group, life)
+        case FirstOffset(life, queue, offset):
+            return replace(group, held={**group.held, Place(life, queue): Held(offset)})
+        case Granted(life, queue, at_ms, granted_ms):
+            return replace(group, grants={**group.grants, Place(life, queue): (at_ms, granted_ms)})
+        case Released(life, queue):
+            place = Place(life, queue)
+            return replace(group, grants={key: at for key, at in group.grants.items() if key != place})
+        case Pulled(life, queue, _, count, at_ms):
+            return _pulled(group, Place(life, queue), count, at_ms)
+        case Arrived(life, queue, offsets, _):
+            place = Place(life, queue)
+            held = group.held.get(place, Held(0))
+            return replace(group, held={**group.held, place: replace(held, arrived=held.arrived | set(offsets))})
+        case Began():
+            return _began(group, event)
+        case Finished(run, is_success):
+            return _finished(group, run, is_success=is_success)
+        case StoredProgress(_, queue, _, found):
+            return group if found is None else _with_progress(group, queue, found)
+        case Quiet():
+            return group
+
+
+def _stored(group: Group, record: Record) -> Group:
+    entry, rules = record.entry, group.rules
+    group = group.with_log((*group.log, record))
+    if not entry.matches:
+        return replace(group, settled=group.settled | {entry})
+    if record.queue.topic == dead_topic(rules.group):
+        group = replace(group, dead=group.dead | {entry.identity})
+    if entry.times and (record.level or record.queue.topic == dead_topic(rules.group)):
+        return replace(group, settled=group.settled | {entry._replace(times=entry.times - 1)})
+    return group
+
+
+def _excused(group: Group, *, is_power_loss: bool) -> frozenset[int]:
+    """Return the identities of copies that are not durable at a power loss."""
+    if not is_power_loss:
+        return group.excused
+    copies = (retry_topic(group.rules.group), dead_topic(group.rules.group))
+    lost = {each.entry.identity for each in group.log if each.end > group.durable and each.queue.topic in copies}
+    return group.excused | lost
+
+
+def after_crash(group: Group, *, is_power_loss: bool) -> Iterator[Group]:
+    """Yield the group with every log that a crash may leave."""
+    least = sum(each.end <= group.durable for each in group.log) if is_power_loss else len(group.log)
+    for count in range(least, len(group.log) + 1):
+        yield group.with_log(group.log[:count])
+
+
+def legal_progress(group: Group, queue: Queue) -> frozenset[int]:
+    """Return every progress that a queue may have after a crash. 0 stands for no progress."""
+    end = len(group.entries(queue))
+    return frozenset(min(each, end) for each in group.was.get(queue, frozenset())) | {0}
+
+
+def opened_with(group: Group, end: int, progress: Mapping[Queue, int]) -> Group:
+    """Return the group after an open that found a log up to an offset, and some progress.
+
+    Entries of lost records are neither settled nor failed any more.
+    """
+    group = group.with_log(tuple(each for each in group.log if each.end <= end))
+    left = {each.entry for each in group.log}
+    copied = {each.entry._replace(times=each.entry.times - 1) for each in group.log if each.entry.times}
+    settled = frozenset(
+        each
+        for each in group.settled
+        if each in left and (each in copied or not each.matches or each.identity in group.finished)
+    )
+    dead = {each.entry.identity for each in group.log if each.queue.topic == dead_topic(group.rules.group)}
+    return replace(
+        group,
+        is_up=True,
+        durable=end,
+        settled=settled,
+        dead=frozenset(dead),
+        progress=dict(progress),
+        was={queue: frozenset({offset}) for queue, offset in progress.items()},
+    )
+
+
+def _stopped(group: Group, life: int) -> Group:
+    return replace(
+        group,
+        running=group.running - {life},
+        runs={number: run for number, run in group.runs.items() if run.place.life != life},
+        held={place: held for place, held in group.held.items() if place.life != life},
+        grants={place: at for place, at in group.grants.items() if place.life != life},
+    )
+
+
+def _pulled(group: Group, place: Place, count: int, at_ms: int) -> Group:
+    recent = tuple(each for each in group.empty_pulls.get(place, ()) if each > at_ms - _SECOND_MS)
+    recent = recent if count else (*recent, at_ms)
+    return replace(group, empty_pulls={**group.empty_pulls, place: recent})
+
+
+def _began(group: Group, event: Began) -> Group:
+    place = Place(event.life, event.queue)
+    held = group.held.get(place, Held(0))
+    held = replace(held, given=held.given | set(event.offsets))
+    run = Run(place, event.offsets, event.entries, event.at_ms)
+    return replace(group, runs={**group.runs, event.run: run}, held={**group.held, place: held})
+
+
+def _finished(group: Group, number: int, *, is_success: bool) -> Group:
+    run = group.runs.get(number)
+    if run is None:
+        return group
+    group = replace(group, runs={key: each for key, each in group.runs.items() if key != number})
+    held = group.held.get(run.place)
+    if is_success:
+        group = replace(
+            group,
+            settled=group.settled | set(run.entries),
+            finished=group.finished | {each.identity for each in run.entries},
+        )
+    else:
+        group = replace(group, failed=group.failed | set(run.entries))
+    if held is None:
+        return group
+    offsets = set(run.offsets)
+    held = replace(held, ended=held.ended | offsets) if is_success else replace(held, given=held.given - offsets)
+    return replace(group, held={**group.held, run.place: held})
+
+
+def _with_progress(group: Group, queue: Queue, offset: int) -> Group:
+    was = group.was.get(queue, frozenset()) | {offset}
+    return replace(group, progress={**group.progress, queue: offset}, was={**group.was, queue: was})
+
+
+def start_of(group: Group, queue: Queue) -> int:
+    """Return where the group begins to read a queue."""
+    return group.starts.get(queue, 0)
+
+
+def first_unsettled(group: Group, queue: Queue, begin: int = 0) -> int:
+    """Return the smallest offset from `begin` on whose entry is not settled, or the end of the queue."""
+    entries = group.entries(queue)
+    offset = max(begin, start_of(group, queue))
+    while offset < len(entries) and _is_settled(group, entries[offset]):
+        offset += 1
+    return offset
+
+
+def _is_settled(group: Group, entry: Entry) -> bool:
+    return entry in group.settled or not entry.matches

@@ -1,0 +1,357 @@
+"""Judge a trace of a consumer group, in eight parts (contracts 13, 16, 17 and 19 to 24).
+
+* J1 At the end of a run each message is finished, or in the dead-letter queue.
+* J2 Progress never passes over an entry that is not settled, and never decreases while the broker is up.
+* J3 Orderly: one run of a queue at a time, in the order of the queue, under a valid lock.
+* J4 At the end each queue has exactly one reader, and shares are those of the strategy.
+* J5 A listener gets only entries at or after the first offset of its member, each once unless it failed. A queue that is
+  given back has all its results stored.
+* J6 Cached messages and empty pulls stay within their bounds.
+* J7 At the end the progress of each queue is its end.
+* J8 After a crash progress is a value that it had, and within its queue.
+* Retries (23): copies rise by one, have the delay of their number, and end in the dead-letter queue.
+
+Each judge is a function of the group before an event and of the event. It raises GuaranteeBroken. `judged` folds a trace.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from tornpage.model.consumers.events import (
+    Arrived,
+    Began,
+    Event,
+    Granted,
+    Opened,
+    Pulled,
+    Quiet,
+    Released,
+    Stored,
+    StoredProgress,
+)
+from tornpage.model.consumers.state import DELAYS_MS, Group, Held, Place, Queue, dead_topic, retry_topic
+from tornpage.model.consumers.step import after, first_unsettled, legal_progress, start_of
+from tornpage.properties.contract import GuaranteeBroken
+
+__all__ = [
+    "JUDGES",
+    "all_is_delivered",
+    "cache_is_bounded",
+    "copies_are_bounded",
+    "is_handed_over_whole",
+    "judge_event",
+    "judged",
+    "no_pull_is_hot",
+    "nothing_is_given_twice",
+    "nothing_is_passed_over",
+    "order_is_kept",
+    "progress_is_corrected",
+    "progress_never_decreases",
+    "progress_reaches_the_end",
+    "queues_have_one_reader",
+    "shares_are_those_of_the_strategy",
+]
+
+_FIRST_RETRY_LEVEL = 3
+
+
+# ---- J1, J7: the end of a run ----------------------------------------------------------------------------------------
+
+
+def all_is_delivered(group: Group, event: Event) -> None:
+    """Contract 19 (J1): every message that the subscription matches is finished or a dead letter."""
+    if not isinstance(event, Quiet):
+        return
+    for queue in sorted(group.queues):
+        if queue.topic not in (group.rules.topic, retry_topic(group.rules.group)):
+            continue
+        for offset, entry in enumerate(group.entries(queue)):
+            if offset < start_of(group, queue) or not entry.matches:
+                continue
+            if entry.identity not in group.finished | group.dead | group.excused:
+                sentence = f"message {entry.identity} at {offset} of {_text(queue)} is never finished"
+                raise GuaranteeBroken(19, sentence, "a success or a dead letter", _held_by(group, queue))
+
+
+def _held_by(group: Group, queue: Queue) -> str:
+    return f"progress {group.progress.get(queue, 0)} of {len(group.entries(queue))}"
+
+
+def progress_reaches_the_end(group: Group, event: Event) -> None:
+    """Contract 16 (J7): given time, a group without faults has no lag."""
+    if not isinstance(event, Quiet):
+        return
+    for queue in sorted(group.queues):
+        if queue.topic not in (group.rules.topic, retry_topic(group.rules.group)):
+            continue
+        end, found = len(group.entries(queue)), group.progress.get(queue, 0)
+        if end > start_of(group, queue) and found != end:
+            raise GuaranteeBroken(16, f"the group stays behind the end of {_text(queue)}", str(end), str(found))
+
+
+# ---- J2: progress ----------------------------------------------------------------------------------------------------
+
+
+def nothing_is_passed_over(group: Group, event: Event) -> None:
+    """Contract 21 (J2): every entry below stored progress is settled, and in the queue."""
+    if not isinstance(event, StoredProgress) or event.after is None:
+        return
+    before = group.progress.get(event.queue, 0)
+    if event.after <= before:
+        return
+    end = len(group.entries(event.queue))
+    if event.after > end:
+        sentence = f"progress of {_text(event.queue)} is stored past the end of the queue"
+        raise GuaranteeBroken(21, sentence, f"at most {end}", str(event.after))
+    least = first_unsettled(group, event.queue, before)
+    if event.after > least:
+        entry = group.entries(event.queue)[least]
+        sentence = f"progress of {_text(event.queue)} passes over message {entry.identity}"
+        raise GuaranteeBroken(21, sentence, f"at most {least}", str(event.after))
+
+
+def progress_never_decreases(group: Group, event: Event) -> None:
+    """Contract 24 (J2): a request of a member does not lower stored progress."""
+    if not isinstance(event, StoredProgress):
+        return
+    before = group.progress.get(event.queue)
+    if before is not None and (event.after is None or event.after < before):
+        sentence = f"progress of {_text(event.queue)} goes back without a crash"
+        raise GuaranteeBroken(24, sentence, f"at least {before}", str(event.after))
+
+
+# ---- J3: order -------------------------------------------------------------------------------------------------------
+
+
+def order_is_kept(group: Group, event: Event) -> None:
+    """Contract 20 (J3): runs of an orderly queue do not overlap, and each begins with the next entry.
+
+    A run of a member whose lock the broker has let expire may still be there: no lock ends a listener.
+    """
+    if not isinstance(event, Began) or not group.rules.is_orderly:
+        return
+    rules, place = group.rules, Place(event.life, event.queue)
+    for run in group.runs.values():
+        if run.place.queue != event.queue:
+            continue
+        granted = group.grants.get(run.place)
+        if run.place == place or (granted is not None and event.at_ms - granted[1] < rules.lock_life_ms):
+            raise GuaranteeBroken(20, f"two listeners run on {_text(event.queue)} at the same time")
+    granted = group.grants.get(place)
+    if granted is None or event.at_ms - granted[0] > rules.lock_valid_ms:
+        waited = "no lock" if granted is None else f"a lock of {event.at_ms - granted[0]} ms"
+        sentence = f"a listener begins on {_text(event.queue)} without a valid lock"
+        raise GuaranteeBroken(20, sentence, f"a lock of at most {rules.lock_valid_ms} ms", waited)
+    least = first_unsettled(group, event.queue, group.held.get(place, Held(0)).first)
+    if event.offsets[0] > least or list(event.offsets) != sorted(event.offsets):
+        sentence = f"a message of {_text(event.queue)} overtakes an earlier one"
+        raise GuaranteeBroken(20, sentence, f"offset {least} first", str(list(event.offsets)))
+
+
+# ---- J4: allocation --------------------------------------------------------------------------------------------------
+
+
+def queues_have_one_reader(group: Group, event: Event) -> None:
+    """Contract 16 and 22 (J4): with equal views each queue of the topic is read by exactly one member."""
+    if not isinstance(event, Quiet) or not group.running:
+        return
+    for queue, lives in sorted(event.pullers.items()):
+        if not lives:
+            raise GuaranteeBroken(16, f"no member reads {_text(queue)}", "one reader", "none")
+        if len(lives) > 1:
+            raise GuaranteeBroken(22, f"several members read {_text(queue)}", "one reader", str(sorted(lives)))
+
+
+def shares_are_those_of_the_strategy(
+    found: Mapping[str, list[int]], expected: Mapping[str, list[int]], *, queues: int, strategy: str
+) -> None:
+    """Contract 16 and 22 (J4): shares of equal views are disjoint and complete, and follow the formulas."""
+    dealt = sorted(place for share in found.values() for place in share)
+    for place in range(queues):
+        if dealt.count(place) != 1:
+            number, what = (16, "no member") if place not in dealt else (22, "several members")
+            raise GuaranteeBroken(number, f"{what} of {len(found)} get queue {place} by {strategy}", "one member")
+    if found != expected:
+        raise GuaranteeBroken(22, f"shares by {strategy} are not those of RocketMQ", str(expected), str(found))
+
+
+# ---- J5: duplicates --------------------------------------------------------------------------------------------------
+
+
+def nothing_is_given_twice(group: Group, event: Event) -> None:
+    """Contract 22 (J5): a listener gets an entry again only if its result was not stored, or asked for it."""
+    if not isinstance(event, Began):
+        return
+    held = group.held.get(Place(event.life, event.queue))
+    if held is None:
+        raise GuaranteeBroken(21, f"a listener begins on {_text(event.queue)} before its member has a first offset")
+    for offset, entry in zip(event.offsets, event.entries, strict=True):
+        if offset < held.first:
+            sentence = f"message {entry.identity} of {_text(event.queue)} is delivered again below stored progress"
+            raise GuaranteeBroken(22, sentence, f"offset {held.first} or later", str(offset))
+        if offset in held.given:
+            sentence = f"message {entry.identity} of {_text(event.queue)} is delivered again by the same member"
+            raise GuaranteeBroken(22, sentence, "once", f"again at offset {offset}")
+        entries = group.entries(event.queue)
+        if offset >= len(entries) or entries[offset] != entry:
+            expected = "no entry" if offset >= len(entries) else str(entries[offset])
+            if group.is_up:
+                raise GuaranteeBroken(17, f"another message is delivered at {offset} of {_text(event.queue)}", expected)
+
+
+def is_handed_over_whole(group: Group, event: Event) -> None:
+    """Contract 22 (J5): a member that gives a queue back has stored every result up to the first open entry.
+
+    So the next owner of the queue gets none of these entries again. Nothing of the queue runs on any more.
+    """
+    if not isinstance(event, Released):
+        return
+    place = Place(event.life, event.queue)
+    held = group.held.get(place)
+    if held is None:
+        return
+    running = [run for run in group.runs.values() if run.place == place]
+    if running:
+        sentence = f"{_text(event.queue)} is given back while a listener runs on it"
+        raise GuaranteeBroken(20 if group.rules.is_orderly else 22, sentence, "no run", str(running[0].offsets))
+    found = group.progress.get(event.queue, 0)
+    least = max(found, held.first)
+    while least in held.ended:
+        least += 1
+    if found < least and least > held.first:
+        sentence = f"{_text(event.queue)} is given back before its results are stored"
+        raise GuaranteeBroken(22, sentence, f"progress {least}", str(found))
+
+
+# ---- J6: bounds ------------------------------------------------------------------------------------------------------
+
+
+def cache_is_bounded(group: Group, event: Event) -> None:
+    """Contract 16 (J6): a member has at most the threshold of a queue and one pull in its memory."""
+    if not isinstance(event, Arrived):
+        return
+    held = group.held.get(Place(event.life, event.queue), Held(0))
+    entries = group.entries(event.queue)
+    cached = [
+        offset
+        for offset in held.arrived | set(event.offsets)
+        if offset not in held.ended and offset < len(entries) and entries[offset] not in group.settled
+    ]
+    most = group.rules.threshold + group.rules.pull_batch
+    if len(cached) > most:
+        sentence = f"a member caches more of {_text(event.queue)} than its threshold"
+        raise GuaranteeBroken(16, sentence, f"at most {most}", str(len(cached)))
+
+
+def no_pull_is_hot(group: Group, event: Event) -> None:
+    """Contract 16 (J6): a member does not repeat empty pulls without a pause."""
+    if not isinstance(event, Pulled) or event.count:
+        return
+    recent = group.empty_pulls.get(Place(event.life, event.queue), ())
+    found = sum(each > event.at_ms - 1_000 for each in recent) + 1
+    if found > group.rules.empty_pulls_max:
+        sentence = f"a member pulls from {_text(event.queue)} without a pause"
+        raise GuaranteeBroken(16, sentence, f"at most {group.rules.empty_pulls_max} empty pulls a second", str(found))
+
+
+# ---- J8: the broker after a crash ------------------------------------------------------------------------------------
+
+
+def progress_is_corrected(group: Group, event: Event) -> None:
+    """Contract 17 (J8): after a crash progress is a value that it had, and within its queue."""
+    if not isinstance(event, Opened):
+        return
+    kept = group.with_log(tuple(each for each in group.log if each.end <= event.end))
+    for queue, offset in sorted(event.progress.items()):
+        end = len(kept.entries(queue))
+        if offset > end:
+            sentence = f"progress of {_text(queue)} is past the end of the queue after a crash"
+            raise GuaranteeBroken(17, sentence, f"at most {end}", str(offset))
+        legal = legal_progress(kept, queue)
+        if offset not in legal:
+            sentence = f"progress of {_text(queue)} after a crash is not one that it had"
+            raise GuaranteeBroken(13, sentence, " or ".join(map(str, sorted(legal))), str(offset))
+
+
+# ---- retries ---------------------------------------------------------------------------------------------------------
+
+
+def copies_are_bounded(group: Group, event: Event) -> None:
+    """Contract 23: a copy follows a failed try, has the delay of its number, and the last one is a dead letter."""
+    rules = group.rules
+    if isinstance(event, Arrived):
+        _copies_are_due(group, event)
+    if not isinstance(event, Stored):
+        return
+    record, entry = event.record, event.record.entry
+    is_dead = record.queue.topic == dead_topic(rules.group)
+    if not (is_dead or record.level):
+        return
+    tried = entry._replace(times=entry.times - 1)
+    name = f"message {entry.identity}"
+    if tried not in group.failed and not _ran_too_long(group, tried, record.at_ms):
+        raise GuaranteeBroken(23, f"{name} is sent back without a failed try", "a failed try", "none")
+    if is_dead and tried.times < rules.times_max:
+        sentence = f"{name} becomes a dead letter too early"
+        raise GuaranteeBroken(23, sentence, f"after {rules.times_max} retries", f"after {tried.times}")
+    if not is_dead and tried.times >= rules.times_max:
+        sentence = f"{name} is retried after its last try"
+        raise GuaranteeBroken(23, sentence, f"a dead letter after {rules.times_max} retries", f"retry {entry.times}")
+    expected = _FIRST_RETRY_LEVEL + tried.times
+    if not is_dead and record.level != expected:
+        raise GuaranteeBroken(23, f"{name} is retried with another delay", f"level {expected}", f"level {record.level}")
+
+
+def _ran_too_long(group: Group, entry: object, at_ms: int) -> bool:
+    return any(entry in run.entries and at_ms - run.at_ms >= group.rules.run_limit_ms for run in group.runs.values())
+
+
+def _copies_are_due(group: Group, event: Arrived) -> None:
+    if event.queue.topic != retry_topic(group.rules.group):
+        return
+    entries = group.entries(event.queue)
+    for offset in event.offsets:
+        if offset >= len(entries):
+            continue
+        stored = [each for each in group.log if each.level and each.entry == entries[offset]]
+        if stored and event.at_ms < min(each.at_ms + DELAYS_MS[each.level - 1] for each in stored):
+            raise GuaranteeBroken(23, f"a copy of message {entries[offset].identity} is delivered before it is due")
+
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+Judge = Callable[[Group, Event], None]
+
+JUDGES: tuple[Judge, ...] = (
+    nothing_is_passed_over,
+    progress_never_decreases,
+    order_is_kept,
+    nothing_is_given_twice,
+    is_handed_over_whole,
+    cache_is_bounded,
+    no_pull_is_hot,
+    progress_is_corrected,
+    copies_are_bounded,
+    all_is_delivered,
+    progress_reaches_the_end,
+    queues_have_one_reader,
+)
+"""All judges of a trace."""
+
+
+def judge_event(group: Group, event: Event) -> Group:
+    """Judge one event; return the group after it. Raises GuaranteeBroken."""
+    for judge in JUDGES:
+        judge(group, event)
+    return after(group, event)
+
+
+def judged(events: Iterable[Event], group: Group | None = None) -> Group:
+    """Judge a whole trace; return the group after it. Raises GuaranteeBroken at the first event that breaks a rule."""
+    group = Group() if group is None else group
+    for event in events:
+        group = judge_event(group, event)
+    return group
+
+
+def _text(queue: Queue) -> str:
+    return f"queue {queue.queue_id} of {queue.topic}"
