@@ -44,9 +44,15 @@ class Durable:
 
 @dataclass(frozen=True, slots=True)
 class Crashed:
-    """The broker is lost. A power loss may take what is not durable, a kill nothing."""
+    """The broker is lost. A power loss may take what is not durable, a kill nothing.
+
+    If the crash falls into an action of the broker, `durable` is what was durable before that action, and `log_end` the
+    end of the log then.
+    """
 
     is_power_loss: bool
+    durable: int | None = None
+    log_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +65,9 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The process of a member starts. `starts` are the first offsets that it may choose in new queues."""
+    """The process of a member starts."""
 
     life: int
-    starts: Mapping[Queue, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +88,25 @@ class FirstOffset:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A member gets the lock of a queue, or its renewal, which the broker made at `granted_ms`."""
+    """A member gets a queue, or the renewal of its ownership, which the broker made at `granted_ms`.
+
+    The epoch rises with each new owner.
+    """
 
     life: int
     queue: Queue
+    epoch: int
     at_ms: int
     granted_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The broker takes a queue back from a member that gives it up."""
+    """The broker takes a queue back from its present owner, which gives it up."""
 
     life: int
     queue: Queue
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,9 +103,13 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class KillMember:
-    """End the process of a member without any further action. Requests under way still arrive."""
+    """End the process of a member without any further action. Requests under way still arrive.
+
+    The broker sees the end of its connection, unless it is `silent`.
+    """
 
     member: int = 0
+    silent: bool = False
     op: Literal["kill_member"] = "kill_member"
 
 

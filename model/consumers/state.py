@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-__all__ = ["Entry", "Group", "Held", "Place", "Queue", "Record", "Rules", "Run", "dead_topic", "retry_topic"]
+__all__ = ["Entry", "Grant", "Group", "Held", "Place", "Queue", "Record", "Rules", "Run", "dead_topic", "retry_topic"]
 
 DELAYS_MS = tuple(
     1_000 * s for s in (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
@@ -54,6 +54,14 @@ class Place(NamedTuple):
     queue: Queue
 
 
+class Grant(NamedTuple):
+    """An ownership: its epoch, when its last grant arrived, and when the broker made that grant."""
+
+    epoch: int
+    at_ms: int
+    granted_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A running listener."""
@@ -66,13 +74,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one life has of a queue since it last read its first offset.
+    """What one life has of a queue since it owns it.
 
-    `arrived` are the offsets that it was sent, `given` those that a listener got and that need not come again, `ended`
-    those with a final result. `empty_pulls` are the times of pulls without a message within the last second.
+    `first` is where it begins to read, None before it has asked. `arrived` are the offsets that it was sent, `given`
+    those that a listener got and that need not come again, `ended` those with a success.
     """
 
-    first: int
+    first: int | None = None
     arrived: frozenset[int] = frozenset()
     given: frozenset[int] = frozenset()
     ended: frozenset[int] = frozenset()
@@ -91,7 +99,7 @@ class Rules:
     lock_valid_ms: int = 30_000
     lock_life_ms: int = 60_000
     empty_pulls_max: int = 45
-    run_limit_ms: int = 900_000
+    hand_over_ms: int = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +108,9 @@ class Group:
 
     `log` are the records of the broker, the first `durable` bytes of which survive a power loss. `progress` is what the
     broker has stored, `was` every value that it may find after a crash. `settled` are entries that need no other
-    delivery, `failed` those whose listener has asked for one. `finished` are identities with a success, `dead` those in
-    the dead-letter queue. `excused` are identities whose copy a power loss took before it was durable. `starts` is
-    where the group begins in queues that it does not read from 0. `grants` are locks: when their grant arrived, and when
-    the broker made it.
+    delivery, `tries` counts the failed runs of each entry. `finished` are identities with a success, `dead` those in
+    the dead-letter queue. `excused` are identities whose copy a power loss took before it was durable. `empty_pulls` are the times of pulls without a message
+    within the last second.
     """
 
     rules: Rules = Rules()
@@ -113,15 +120,14 @@ class Group:
     progress: Mapping[Queue, int] = field(default_factory=dict)
     was: Mapping[Queue, frozenset[int]] = field(default_factory=dict)
     settled: frozenset[Entry] = frozenset()
-    failed: frozenset[Entry] = frozenset()
     finished: frozenset[int] = frozenset()
     dead: frozenset[int] = frozenset()
     excused: frozenset[int] = frozenset()
-    starts: Mapping[Queue, int] = field(default_factory=dict)
+    tries: Mapping[Entry, int] = field(default_factory=dict)
     running: frozenset[int] = frozenset()
     runs: Mapping[int, Run] = field(default_factory=dict)
     held: Mapping[Place, Held] = field(default_factory=dict)
-    grants: Mapping[Place, tuple[int, int]] = field(default_factory=dict)
+    grants: Mapping[Place, Grant] = field(default_factory=dict)
     empty_pulls: Mapping[Place, tuple[int, ...]] = field(default_factory=dict)
     queues: Mapping[Queue, tuple[Entry, ...]] = field(default_factory=dict)
 

@@ -32,9 +32,9 @@ from tornpage.model.consumers.events import (
     Stored,
     StoredProgress,
 )
-from tornpage.model.consumers.state import Entry, Group, Held, Place, Queue, Record, Run, dead_topic, retry_topic
+from tornpage.model.consumers.state import Entry, Grant, Group, Held, Place, Queue, Record, Run, dead_topic, retry_topic
 
-__all__ = ["after", "after_crash", "first_unsettled", "legal_progress", "opened_with", "start_of"]
+__all__ = ["after", "after_crash", "first_unsettled", "legal_progress", "opened_with"]
 
 _SECOND_MS = 1_000
 
@@ -46,27 +46,28 @@ def after(group: Group, event: Event) -> Group:
             return _stored(group, record)
         case Durable(offset):
             return replace(group, durable=max(group.durable, offset))
-        case Crashed(is_power_loss):
-            return replace(group, is_up=False, excused=_excused(group, is_power_loss=is_power_loss))
+        case Crashed():
+            return _crashed(group, event)
         case Opened(end, progress):
             return opened_with(group, end, progress)
-        case Started(life, starts):
-            new = {queue: offset for queue, offset in starts.items() if queue not in group.starts}
-            return replace(group, running=group.running | {life}, starts={**group.starts, **new})
+        case Started(life):
+            return replace(group, running=group.running | {life})
         case Stopped(life):
             return _stopped(group, life)
         case FirstOffset(life, queue, offset):
-            return replace(group, held={**group.held, Place(life, queue): Held(offset)})
-        case Granted(life, queue, at_ms, granted_ms):
-            return replace(group, grants={**group.grants, Place(life, queue): (at_ms, granted_ms)})
-        case Released(life, queue):
+            place = Place(life, queue)
+            held = replace(group.held.get(place, Held()), first=offset)
+            return replace(group, held={**group.held, place: held})
+        case Granted(life, queue, epoch, at_ms, granted_ms):
+            return _granted(group, Place(life, queue), Grant(epoch, at_ms, granted_ms))
+        case Released(life, queue, _):
             place = Place(life, queue)
             return replace(group, grants={key: at for key, at in group.grants.items() if key != place})
         case Pulled(life, queue, _, count, at_ms):
             return _pulled(group, Place(life, queue), count, at_ms)
         case Arrived(life, queue, offsets, _):
             place = Place(life, queue)
-            held = group.held.get(place, Held(0))
+            held = group.held.get(place, Held())
             return replace(group, held={**group.held, place: replace(held, arrived=held.arrived | set(offsets))})
         case Began():
             return _began(group, event)
@@ -79,24 +80,27 @@ def after(group: Group, event: Event) -> Group:
 
 
 def _stored(group: Group, record: Record) -> Group:
-    entry, rules = record.entry, group.rules
+    entry, is_dead = record.entry, record.queue.topic == dead_topic(group.rules.group)
+    before = {each.entry for each in group.log if each.entry.identity == entry.identity}
     group = group.with_log((*group.log, record))
     if not entry.matches:
         return replace(group, settled=group.settled | {entry})
-    if record.queue.topic == dead_topic(rules.group):
-        group = replace(group, dead=group.dead | {entry.identity})
-    if entry.times and (record.level or record.queue.topic == dead_topic(rules.group)):
+    if is_dead:
+        return replace(group, dead=group.dead | {entry.identity}, settled=group.settled | before)
+    if record.level:
         return replace(group, settled=group.settled | {entry._replace(times=entry.times - 1)})
     return group
 
 
-def _excused(group: Group, *, is_power_loss: bool) -> frozenset[int]:
-    """Return the identities of copies that are not durable at a power loss."""
-    if not is_power_loss:
-        return group.excused
-    copies = (retry_topic(group.rules.group), dead_topic(group.rules.group))
-    lost = {each.entry.identity for each in group.log if each.end > group.durable and each.queue.topic in copies}
-    return group.excused | lost
+def _crashed(group: Group, event: Crashed) -> Group:
+    """Return the group without its broker, with the identities of copies that a power loss may take."""
+    durable = group.durable if event.durable is None else min(event.durable, group.durable)
+    excused = group.excused
+    if event.is_power_loss:
+        copies = (retry_topic(group.rules.group), dead_topic(group.rules.group))
+        made = group.log if event.log_end is None else tuple(each for each in group.log if each.end <= event.log_end)
+        excused |= {each.entry.identity for each in made if each.end > durable and each.queue.topic in copies}
+    return replace(group, is_up=False, durable=durable, excused=excused)
 
 
 def after_crash(group: Group, *, is_power_loss: bool) -> Iterator[Group]:
@@ -115,17 +119,17 @@ def legal_progress(group: Group, queue: Queue) -> frozenset[int]:
 def opened_with(group: Group, end: int, progress: Mapping[Queue, int]) -> Group:
     """Return the group after an open that found a log up to an offset, and some progress.
 
-    Entries of lost records are neither settled nor failed any more.
+    An entry whose copy is lost is not settled any more, unless its message is finished.
     """
     group = group.with_log(tuple(each for each in group.log if each.end <= end))
     left = {each.entry for each in group.log}
     copied = {each.entry._replace(times=each.entry.times - 1) for each in group.log if each.entry.times}
+    dead = {each.entry.identity for each in group.log if each.queue.topic == dead_topic(group.rules.group)}
     settled = frozenset(
         each
-        for each in group.settled
-        if each in left and (each in copied or not each.matches or each.identity in group.finished)
+        for each in group.settled & left
+        if each in copied or not each.matches or each.identity in group.finished | dead
     )
-    dead = {each.entry.identity for each in group.log if each.queue.topic == dead_topic(group.rules.group)}
     return replace(
         group,
         is_up=True,
@@ -147,6 +151,14 @@ def _stopped(group: Group, life: int) -> Group:
     )
 
 
+def _granted(group: Group, place: Place, grant: Grant) -> Group:
+    """Note a grant. A new ownership begins without messages."""
+    before = group.grants.get(place)
+    is_new = before is None or before.epoch != grant.epoch
+    held = {**group.held, place: Held()} if is_new else group.held
+    return replace(group, held=held, grants={**group.grants, place: grant})
+
+
 def _pulled(group: Group, place: Place, count: int, at_ms: int) -> Group:
     recent = tuple(each for each in group.empty_pulls.get(place, ()) if each > at_ms - _SECOND_MS)
     recent = recent if count else (*recent, at_ms)
@@ -155,7 +167,7 @@ def _pulled(group: Group, place: Place, count: int, at_ms: int) -> Group:
 
 def _began(group: Group, event: Began) -> Group:
     place = Place(event.life, event.queue)
-    held = group.held.get(place, Held(0))
+    held = group.held.get(place, Held())
     held = replace(held, given=held.given | set(event.offsets))
     run = Run(place, event.offsets, event.entries, event.at_ms)
     return replace(group, runs={**group.runs, event.run: run}, held={**group.held, place: held})
@@ -174,7 +186,8 @@ def _finished(group: Group, number: int, *, is_success: bool) -> Group:
             finished=group.finished | {each.identity for each in run.entries},
         )
     else:
-        group = replace(group, failed=group.failed | set(run.entries))
+        tries = {each: group.tries.get(each, 0) + 1 for each in run.entries}
+        group = replace(group, tries={**group.tries, **tries})
     if held is None:
         return group
     offsets = set(run.offsets)
@@ -187,15 +200,10 @@ def _with_progress(group: Group, queue: Queue, offset: int) -> Group:
     return replace(group, progress={**group.progress, queue: offset}, was={**group.was, queue: was})
 
 
-def start_of(group: Group, queue: Queue) -> int:
-    """Return where the group begins to read a queue."""
-    return group.starts.get(queue, 0)
-
-
 def first_unsettled(group: Group, queue: Queue, begin: int = 0) -> int:
     """Return the smallest offset from `begin` on whose entry is not settled, or the end of the queue."""
     entries = group.entries(queue)
-    offset = max(begin, start_of(group, queue))
+    offset = begin
     while offset < len(entries) and _is_settled(group, entries[offset]):
         offset += 1
     return offset

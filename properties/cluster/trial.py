@@ -48,11 +48,9 @@ from tornpage.properties.cluster.nodes import (
 )
 from tornpage.properties.cluster.wire import FrameScan, forged_head
 from tornpage.properties.contract import GuaranteeBroken, observed
-from tornpage.properties.disk.certificate import assert_legal
-from tornpage.properties.disk.choosing import chosen, fitted
+from tornpage.properties.disk.crashing import in_flight_at, killed_journal, lose_power
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.disk.images import InFlightWrite, compose, disk_state, in_flight_writes
-from tornpage.properties.disk.journal import ProcessKilled
+from tornpage.properties.disk.images import InFlightWrite
 from tornpage.properties.planted.registry import parts_of
 from tornpage.properties.program.cluster_case import ClusterSettings
 
@@ -358,21 +356,14 @@ class ClusterTrial:
         self.hit["silent"] += crash.silent
         self.hit[loss] += 1
         if crash.kill:
-            journal = (*files.journal[:position], ProcessKilled())
+            journal = killed_journal(files, position)
             node.use_disk(ClusterDisk(files.base, tracker=self._tracker, journal=journal))
             return replace(crash, back=back, survived={}, others="lost")
-        disk = self.settings.disk
-        state = disk_state(files.base, files.journal, position, disk=disk)
-        writes = in_flight_writes(state)
-        choices = chosen(writes, crash.survived, crash.others)
-        image = compose(state, choices)
-        if self._certify:
-            assert_legal(files.base, files.journal, position, choices, image, disk=disk)
-        lost = sum(choices.get(each.name, 0) != each.alternatives - 1 for each in writes)
-        self.lost_writes += lost
-        self.hit["writes lost"] += lost > 0
-        node.use_disk(ClusterDisk(image, tracker=self._tracker))
-        return replace(crash, back=back, survived=fitted(writes, crash.survived, crash.others))
+        lost = lose_power(files, position, crash.survived, crash.others, disk=self.settings.disk, certify=self._certify)
+        self.lost_writes += lost.lost_writes
+        self.hit["writes lost"] += lost.lost_writes > 0
+        node.use_disk(ClusterDisk(lost.image, tracker=self._tracker))
+        return replace(crash, back=back, survived=lost.survived)
 
     def _crash_point(self, node: Node, back: int) -> int:
         """Return the number of events before the crash, 0 for a crash at rest.
@@ -391,8 +382,7 @@ class ClusterTrial:
         each = self._node(node)
         event = self._crash_point(each, back)
         position = each.files.events[event - 1] if event else len(each.files.journal)
-        state = disk_state(each.files.base, each.files.journal, position, disk=self.settings.disk)
-        return in_flight_writes(state)
+        return in_flight_at(each.files, position, disk=self.settings.disk)
 
     def events_of(self, node: int) -> int:
         """Return the number of crash points of the last operation of a node."""

@@ -29,7 +29,7 @@ from tornpage.model.consumers.events import (
     StoredProgress,
 )
 from tornpage.model.consumers.state import DELAYS_MS, Group, Held, Place, Queue, dead_topic, retry_topic
-from tornpage.model.consumers.step import after, first_unsettled, legal_progress, start_of
+from tornpage.model.consumers.step import after, first_unsettled, legal_progress
 from tornpage.properties.contract import GuaranteeBroken
 
 __all__ = [
@@ -65,9 +65,7 @@ def all_is_delivered(group: Group, event: Event) -> None:
         if queue.topic not in (group.rules.topic, retry_topic(group.rules.group)):
             continue
         for offset, entry in enumerate(group.entries(queue)):
-            if offset < start_of(group, queue) or not entry.matches:
-                continue
-            if entry.identity not in group.finished | group.dead | group.excused:
+            if entry.matches and entry.identity not in group.finished | group.dead | group.excused:
                 sentence = f"message {entry.identity} at {offset} of {_text(queue)} is never finished"
                 raise GuaranteeBroken(19, sentence, "a success or a dead letter", _held_by(group, queue))
 
@@ -84,7 +82,7 @@ def progress_reaches_the_end(group: Group, event: Event) -> None:
         if queue.topic not in (group.rules.topic, retry_topic(group.rules.group)):
             continue
         end, found = len(group.entries(queue)), group.progress.get(queue, 0)
-        if end > start_of(group, queue) and found != end:
+        if found != end:
             raise GuaranteeBroken(16, f"the group stays behind the end of {_text(queue)}", str(end), str(found))
 
 
@@ -134,14 +132,14 @@ def order_is_kept(group: Group, event: Event) -> None:
         if run.place.queue != event.queue:
             continue
         granted = group.grants.get(run.place)
-        if run.place == place or (granted is not None and event.at_ms - granted[1] < rules.lock_life_ms):
+        if run.place == place or (granted is not None and event.at_ms - granted.granted_ms < rules.lock_life_ms):
             raise GuaranteeBroken(20, f"two listeners run on {_text(event.queue)} at the same time")
     granted = group.grants.get(place)
-    if granted is None or event.at_ms - granted[0] > rules.lock_valid_ms:
-        waited = "no lock" if granted is None else f"a lock of {event.at_ms - granted[0]} ms"
+    if granted is None or event.at_ms - granted.at_ms > rules.lock_valid_ms:
+        waited = "no lock" if granted is None else f"a lock of {event.at_ms - granted.at_ms} ms"
         sentence = f"a listener begins on {_text(event.queue)} without a valid lock"
         raise GuaranteeBroken(20, sentence, f"a lock of at most {rules.lock_valid_ms} ms", waited)
-    least = first_unsettled(group, event.queue, group.held.get(place, Held(0)).first)
+    least = first_unsettled(group, event.queue, group.held.get(place, Held()).first or 0)
     if event.offsets[0] > least or list(event.offsets) != sorted(event.offsets):
         sentence = f"a message of {_text(event.queue)} overtakes an earlier one"
         raise GuaranteeBroken(20, sentence, f"offset {least} first", str(list(event.offsets)))
@@ -182,7 +180,7 @@ def nothing_is_given_twice(group: Group, event: Event) -> None:
     if not isinstance(event, Began):
         return
     held = group.held.get(Place(event.life, event.queue))
-    if held is None:
+    if held is None or held.first is None:
         raise GuaranteeBroken(21, f"a listener begins on {_text(event.queue)} before its member has a first offset")
     for offset, entry in zip(event.offsets, event.entries, strict=True):
         if offset < held.first:
@@ -191,25 +189,23 @@ def nothing_is_given_twice(group: Group, event: Event) -> None:
         if offset in held.given:
             sentence = f"message {entry.identity} of {_text(event.queue)} is delivered again by the same member"
             raise GuaranteeBroken(22, sentence, "once", f"again at offset {offset}")
-        entries = group.entries(event.queue)
-        if offset >= len(entries) or entries[offset] != entry:
-            expected = "no entry" if offset >= len(entries) else str(entries[offset])
-            if group.is_up:
-                raise GuaranteeBroken(17, f"another message is delivered at {offset} of {_text(event.queue)}", expected)
 
 
 def is_handed_over_whole(group: Group, event: Event) -> None:
     """Contract 22 (J5): a member that gives a queue back has stored every result up to the first open entry.
 
-    So the next owner of the queue gets none of these entries again. Nothing of the queue runs on any more.
+    So the next owner of the queue gets none of these entries again. No listener of the queue runs on,
+    except one that runs longer than the limit of a hand-over of a concurrent member.
     """
     if not isinstance(event, Released):
         return
     place = Place(event.life, event.queue)
     held = group.held.get(place)
-    if held is None:
+    if held is None or held.first is None:
         return
     running = [run for run in group.runs.values() if run.place == place]
+    if not group.rules.is_orderly:
+        running = [run for run in running if event.at_ms - run.at_ms < group.rules.hand_over_ms]
     if running:
         sentence = f"{_text(event.queue)} is given back while a listener runs on it"
         raise GuaranteeBroken(20 if group.rules.is_orderly else 22, sentence, "no run", str(running[0].offsets))
@@ -229,7 +225,7 @@ def cache_is_bounded(group: Group, event: Event) -> None:
     """Contract 16 (J6): a member has at most the threshold of a queue and one pull in its memory."""
     if not isinstance(event, Arrived):
         return
-    held = group.held.get(Place(event.life, event.queue), Held(0))
+    held = group.held.get(Place(event.life, event.queue), Held())
     entries = group.entries(event.queue)
     cached = [
         offset
@@ -260,6 +256,8 @@ def progress_is_corrected(group: Group, event: Event) -> None:
     """Contract 17 (J8): after a crash progress is a value that it had, and within its queue."""
     if not isinstance(event, Opened):
         return
+    if event.end < group.durable:
+        raise GuaranteeBroken(2, "the broker loses durable messages", f"a log up to {group.durable}", str(event.end))
     kept = group.with_log(tuple(each for each in group.log if each.end <= event.end))
     for queue, offset in sorted(event.progress.items()):
         end = len(kept.entries(queue))
@@ -286,23 +284,22 @@ def copies_are_bounded(group: Group, event: Event) -> None:
     is_dead = record.queue.topic == dead_topic(rules.group)
     if not (is_dead or record.level):
         return
-    tried = entry._replace(times=entry.times - 1)
-    name = f"message {entry.identity}"
-    if tried not in group.failed and not _ran_too_long(group, tried, record.at_ms):
+    tried, name = entry._replace(times=entry.times - 1), f"message {entry.identity}"
+    failed = [each for each in group.tries if each.identity == entry.identity]
+    if not failed:
         raise GuaranteeBroken(23, f"{name} is sent back without a failed try", "a failed try", "none")
-    if is_dead and tried.times < rules.times_max:
+    tries = max(group.tries[each] + each.times for each in failed) - 1
+    if is_dead and tries < rules.times_max:
         sentence = f"{name} becomes a dead letter too early"
-        raise GuaranteeBroken(23, sentence, f"after {rules.times_max} retries", f"after {tried.times}")
+        raise GuaranteeBroken(23, sentence, f"after {rules.times_max} retries", f"after {tries}")
+    if not is_dead and tried not in group.tries:
+        raise GuaranteeBroken(23, f"{name} is sent back without its failed try", f"try {entry.times}", str(failed))
     if not is_dead and tried.times >= rules.times_max:
         sentence = f"{name} is retried after its last try"
         raise GuaranteeBroken(23, sentence, f"a dead letter after {rules.times_max} retries", f"retry {entry.times}")
     expected = _FIRST_RETRY_LEVEL + tried.times
     if not is_dead and record.level != expected:
         raise GuaranteeBroken(23, f"{name} is retried with another delay", f"level {expected}", f"level {record.level}")
-
-
-def _ran_too_long(group: Group, entry: object, at_ms: int) -> bool:
-    return any(entry in run.entries and at_ms - run.at_ms >= group.rules.run_limit_ms for run in group.runs.values())
 
 
 def _copies_are_due(group: Group, event: Arrived) -> None:

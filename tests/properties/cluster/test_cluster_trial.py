@@ -24,13 +24,14 @@ from tornpage.model.replication.operations import (
     StepNode,
 )
 from tornpage.properties.cluster.network import MASTER, REPLICA, RecordedNetwork
-from tornpage.properties.cluster.replay import identity_of, replay_cluster, shrink_cluster
+from tornpage.properties.cluster.replay import replay_cluster, shrink_cluster
 from tornpage.properties.cluster.trial import ClusterTrial
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.planted import CLUSTER_REPRODUCERS
 from tornpage.properties.program.cluster_case import ClusterCase, ClusterSettings
 from tornpage.properties.program.packing import BadToken
+from tornpage.properties.program.step_shrinking import identity_of
 
 TWO = ClusterSettings()
 THREE = ClusterSettings(nodes=3, quorum=2)

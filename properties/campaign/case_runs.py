@@ -1,0 +1,177 @@
+"""Explore cases of several processes: clusters and consumer groups. A run is a part of the campaign.
+
+A campaign without findings must have caught its canary, and must have met everything that it requires. Otherwise it is
+vacuous. A share of the runs is repeated and compared.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from itertools import count
+from random import Random
+from time import perf_counter
+from typing import Any, Generic, Protocol, TypeVar
+
+from tornpage.properties.campaign.engine import Budget, CanaryTime
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.shrink import Watch
+from tornpage.properties.campaign.workers import Died, Job, Launcher
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.program.step_shrinking import FailedSteps, identity_of
+
+__all__ = ["CaseExplorer", "CaseRun", "CaseTally", "Part", "digest_of", "repeated"]
+
+Part = int | tuple[Any, ...]
+"""The number of a drawn run, or a whole program."""
+_FAILURES_MAX = 3
+_REPEATED_SHARE = 0.05
+
+Failure = TypeVar("Failure", bound=FailedSteps)
+
+
+class CasePlan(Protocol):
+    """A plan: seed, limits, and the length of all programs or 0 for drawn runs."""
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+
+    @property
+    def states(self) -> int | None:
+        """The number of states after which the campaign ends."""
+
+    @property
+    def length(self) -> int:
+        """The length up to which all programs are run; 0 means drawn runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRun(Generic[Failure]):
+    """The result of one run. `digest` is the same for each repetition."""
+
+    hit: Counter[str]
+    states: int
+    digest: str
+    failure: Failure | None = None
+    is_repeated: bool = False
+    differs: bool = False
+
+
+@dataclass
+class CaseTally:
+    """Count what was run, and what happened in it."""
+
+    runs: int = 0
+    states: int = 0
+    hit: Counter[str] = field(default_factory=Counter)
+    outcomes: set[str] = field(default_factory=set)
+
+
+def digest_of(token: str, end: str, broken: GuaranteeBroken | None) -> str:
+    """Return a digest of a case, of the end of its run, and of what it broke."""
+    return blake2b(f"{token} {end} {broken}".encode(), digest_size=8).hexdigest()
+
+
+def repeated(plan: CasePlan, part: Part, carry_out: Callable[[str], CaseRun[Failure]]) -> CaseRun[Failure]:
+    """Carry out a part with its seed; a share of the parts is carried out twice."""
+    seed = f"{plan.seed}:{part}"
+    run = carry_out(seed)
+    if Random(f"again {seed}").random() >= _REPEATED_SHARE:
+        return run
+    return replace(run, is_repeated=True, differs=carry_out(seed).digest != run.digest)
+
+
+class CaseExplorer(Generic[Failure]):
+    """Present runs as parts of a campaign.
+
+    `programs` yields all programs up to a length. `canary` returns the planted bug that the same engine caught, or an
+    empty string. `required` has to happen before a campaign may hold. `shrink` shrinks a failure.
+    """
+
+    launcher: Launcher = "spawn"
+    holds_interrupts = False
+    canary_time: CanaryTime = "first"
+
+    def __init__(
+        self,
+        plan: CasePlan,
+        job: Job[Part, CaseRun[Failure]],
+        *,
+        programs: Callable[[int], Iterator[tuple[Any, ...]]],
+        canary: Callable[[], str],
+        required: Iterable[str],
+        replay: Callable[[Any], Failure | None],
+        shrink: Callable[..., Failure],
+    ) -> None:
+        self.job = job
+        self.canary = canary
+        self._plan, self._programs, self._required = plan, programs, tuple(required)
+        self._replay, self._shrink = replay, shrink
+        self._tally = CaseTally()
+
+    def parts(self) -> Iterator[Part]:
+        """Yield runs until the requested number of states is reached, or all programs."""
+        parts: Iterable[Part] = self._programs(self._plan.length) if self._plan.length else count()
+        for number in parts:
+            if self._plan.states is not None and self._tally.states >= self._plan.states:
+                return
+            yield number
+
+    def known(self, part: Part) -> CaseRun[Failure] | None:
+        """Return None, since no results are kept."""
+        return None
+
+    def tally(self) -> CaseTally:
+        """Return the tally of this campaign, still empty."""
+        return self._tally
+
+    def count(self, made: CaseRun[Failure]) -> int:
+        """Return the number of states."""
+        return made.states
+
+    def take(self, result: CampaignResult[CaseTally, Failure], part: Part, made: CaseRun[Failure] | Died[Part]) -> bool:
+        """Take the result of a run."""
+        if isinstance(made, Died):
+            result.faults.append(f"run {part} died: {made.how}")
+            return False
+        if self._plan.states is not None and self._tally.states >= self._plan.states:
+            return False
+        tally = self._tally
+        tally.runs += 1
+        tally.states += made.states
+        tally.hit += made.hit
+        tally.outcomes.add(made.digest)
+        result.repeated += made.is_repeated
+        if made.differs:
+            result.faults.append(f"run {part} of seed {self._plan.seed} does not repeat")
+        if made.failure is not None:
+            result.meet(identity_of(made.failure.broken), made.failure, history=f"{self._plan.seed}:{part}")
+        return len(result.found) < _FAILURES_MAX
+
+    def conclude(self, result: CampaignResult[CaseTally, Failure]) -> None:
+        """Report what never happened."""
+        hit = result.tally.hit
+        result.silent = [name for name in self._required if not hit[name]]
+        counts = "\n".join(f"{name} {number}" for name, number in sorted(hit.items()))
+        met = "\n".join(f"{each.failure.broken} {each.times}" for each in result.found)
+        text = f"{result.tally.states}\n{counts}\n{met}\n{sorted(result.tally.outcomes)}"
+        result.result_hash = blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+        """Shrink a case if it fails again."""
+        again = self._replay(failure.case)
+        if again is None or identity_of(again.broken) != identity_of(failure.broken):
+            return None, False
+        started, limit = perf_counter(), budget.seconds
+        small = self._shrink(
+            again,
+            tries_max=budget.tries_max,
+            is_over=lambda: limit is not None and perf_counter() - started > limit,
+            watch=watch,
+        )
+        return small, False
+
+    def describe(self, failure: Failure) -> str:
+        """Return the broken guarantee and its case."""
+        return f"{failure.broken}; case: {failure.case.token()}"

@@ -1,0 +1,616 @@
+"""Run operations of a consumer group over a real store, and judge every event (contracts 13, 16, 17 and 19 to 24).
+
+Members are real push consumers. Events are seen at the broker, in the network and at the listeners; nothing is taken
+over from what a member says about itself. The model says what each event means, and the judges look at each of them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from tornpage.impl.consumer.allocation import STRATEGIES
+from tornpage.impl.consumer.messages import Batch, ConcurrentStatus, OrderlyStatus
+from tornpage.impl.consumer.push_consumer import PushConsumer
+from tornpage.impl.consumer.queues import MessageQueue
+from tornpage.impl.consumer.requests import (
+    Answer,
+    Locked,
+    LockQueues,
+    Members,
+    MembersChanged,
+    OffsetFound,
+    OffsetStatus,
+    OffsetUpdated,
+    Pull,
+    Pulled,
+    QueryOffset,
+    Refusal,
+    Refused,
+    Request,
+    SendBack,
+    SendToRetry,
+    UnlockQueues,
+    UpdateOffset,
+)
+from tornpage.impl.consumer.settings import ConsumeFromWhere, ConsumerSettings
+from tornpage.impl.message.message import PutStatus
+from tornpage.model.consumers import events as seen
+from tornpage.model.consumers.allocation import shares
+from tornpage.model.consumers.operations import (
+    AddQueue,
+    Allocate,
+    CrashBroker,
+    DeliverAnswer,
+    DeliverRequest,
+    FailRequests,
+    FinishBatch,
+    FlushBroker,
+    GroupOperation,
+    HangMember,
+    HealMember,
+    HoldResults,
+    Join,
+    KillMember,
+    Leave,
+    LoseAnswer,
+    LoseRequest,
+    ParkRequests,
+    PartitionMember,
+    PassTime,
+    Produce,
+    RepeatRequest,
+    RestartBroker,
+    ResumeMember,
+    RunGroup,
+    StepBroker,
+    StepMember,
+    TakeBatch,
+    Verdict,
+)
+from tornpage.model.consumers.state import Group, Queue, Rules
+from tornpage.properties.consumers import judge
+from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TOPIC, BrokerHost, entry_of
+from tornpage.properties.consumers.network import RecordedConnection, Sent
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.crashing import in_flight_at, killed_journal, lose_power
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.images import InFlightWrite
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.planted.registry import parts_of
+from tornpage.properties.program.group_case import GroupSettings
+
+__all__ = ["GroupTrial", "Member"]
+
+_KINDS = {
+    "query_offset": QueryOffset, "send_back": SendBack, "send_to_retry": SendToRetry, "pull": Pull, "members": Members,
+    "lock": LockQueues, "update_offset": UpdateOffset,
+}  # fmt: skip
+_ROUNDS_MAX = 40
+_EXCHANGES_MAX = 8
+_LISTENERS_MAX = 4
+_QUEUES_MAX = 8
+_UNLIMITED = (1 << 31) - 1
+_LEAP_MS = (20, 2_000)
+_EXPIRY_MS = 215_000
+"""How long a lost member may keep its queues: 120 s as a member, 60 s as an owner, and rounds of rebalance."""
+_WINDOW_MS = 45_000
+"""The time in which each queue of the topic is pulled from at least once."""
+_SETTLING_MS = 1_500_000
+_FAULTS = ("hang_member", "partition_member", "kill_member", "crash_broker", "lose_request", "lose_answer", "leave", "join",
+           "park_requests", "add_queue")  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One member, with the process of its present life. `running` are batches whose listeners have not ended."""
+
+    number: int
+    life: int = 0
+    consumer: PushConsumer | None = None
+    connection: RecordedConnection | None = None
+    is_hung: bool = False
+    running: list[tuple[int, Batch]] = field(default_factory=list)
+
+    @property
+    def client_id(self) -> str:
+        """The id of its present life. Later members sort first."""
+        return f"10.0.0.{9 - self.number}@{self.life}"
+
+
+class GroupTrial:
+    """One run. Raises GuaranteeBroken if a promise does not hold.
+
+    `performed` are the operations as carried out, `hit` counts operations and effects, `lost_writes` the in-flight
+    writes that power losses took. `trace` are all events in their order.
+    """
+
+    def __init__(self, settings: GroupSettings, *, tracker: DirtyTracker, certify: bool = True) -> None:
+        self.settings = settings
+        self.performed: list[GroupOperation] = []
+        self.hit: Counter[str] = Counter()
+        self.lost_writes = 0
+        self.now_ms = BORN_MS
+        self.trace: list[seen.Event] = []
+        self._tracker = tracker
+        self._certify = certify
+        self._parts = parts_of(settings.bug)
+        self.host = BrokerHost(settings, clock=lambda: self.now_ms, parts=self._parts, tracker=tracker)
+        self.members = [Member(number) for number in range(settings.members)]
+        self.group = Group(_rules(settings))
+        self._connections: list[RecordedConnection] = []
+        self._lives = self._runs = self._identities = 0
+        self._holds = False
+        self._failing: Counter[str] = Counter()
+        self._epochs: dict[Queue, int] = {}
+        self._pulled_at: dict[tuple[Queue, int], int] = {}
+        self._disturbed_ms = BORN_MS
+        self._action: tuple[int, int, int] | None = None
+        self._open()
+        self.host.set_queues(settings.queues)
+
+    # ---- operations ----------------------------------------------------------------------------------------------
+
+    def run(self, operation: GroupOperation) -> None:
+        """Carry out one operation and judge what it causes."""
+        place = len(self.performed)
+        self.performed.append(operation)
+        self.hit[operation.op] += 1
+        match operation:
+            case Produce():
+                self._on_broker(partial(self._produce, operation))
+            case FlushBroker():
+                self._on_broker(self._flush)
+            case StepBroker():
+                self._on_broker(self._step_broker)
+            case AddQueue():
+                self._on_broker(self._add_queue)
+            case CrashBroker():
+                if self.host.is_up:
+                    self.performed[place] = self._crash(operation)
+            case RestartBroker():
+                if not self.host.is_up:
+                    self._open()
+            case FailRequests(kind, count):
+                self._failing[kind] = max(0, count)
+            case Allocate(strategy, queues, members):
+                self._allocate(strategy, queues % 17 or 1, members % 17 or 1)
+            case PassTime(by_ms):
+                self.now_ms += max(0, by_ms)
+            case HoldResults(hold):
+                self._holds = hold
+            case RunGroup(rounds, by_ms, result):
+                for _ in range(min(rounds, _ROUNDS_MAX)):
+                    self._round(max(0, by_ms), result)
+            case Join(number):
+                self._join(self._member(number))
+            case _:
+                self._on_member(operation)
+        if operation.op in _FAULTS:
+            self._disturbed_ms = self.now_ms
+
+    def _on_member(self, operation: GroupOperation) -> None:
+        member = self._member(getattr(operation, "member", 0))
+        connection, consumer = member.connection, member.consumer
+        if connection is None or consumer is None:
+            return
+        match operation:
+            case Leave():
+                observed("shutdown", lambda: consumer.shutdown(self.now_ms))
+            case KillMember(_, silent):
+                self._kill(member, silent=silent)
+            case HangMember():
+                member.is_hung = True
+            case ResumeMember():
+                member.is_hung = False
+            case StepMember():
+                self._step_member(member)
+            case TakeBatch():
+                self._take(member)
+            case FinishBatch(_, number, result):
+                if member.running:
+                    self._finish(member, number % len(member.running), result)
+            case DeliverRequest(_, number):
+                connection.deliver_request(number)
+            case RepeatRequest(_, number):
+                self.hit["repeated"] += connection.deliver_request(number, keeps=True)
+            case DeliverAnswer(_, number):
+                connection.collect()
+                connection.deliver_answer(number)
+            case LoseRequest(_, number):
+                self.hit["request lost"] += connection.lose_request(number)
+            case LoseAnswer(_, number):
+                connection.collect()
+                self.hit["answer lost"] += connection.lose_answer(number)
+            case ParkRequests():
+                self.hit["parked"] += connection.park()
+            case PartitionMember():
+                connection.is_partitioned = True
+            case HealMember():
+                connection.release()
+
+    def _member(self, number: int) -> Member:
+        return self.members[number % len(self.members)]
+
+    def _on_broker(self, act: Callable[[], object]) -> None:
+        if self.host.is_up:
+            self._begin_action()
+            act()
+            self._note_records()
+
+    # ---- the broker ----------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        before = self.group
+        try:
+            self.host.open()
+        except GuaranteeBroken:
+            raise
+        except Exception as error:
+            raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error
+        if self.host.store.read_only_reason is not None:
+            raise GuaranteeBroken(7, f"the store opens read-only: {self.host.store.read_only_reason}")
+        self._see(seen.Opened(self.host.store.max_offset, self.host.all_progress()))
+        self.hit["records lost"] += len(self.group.log) < len(before.log)
+        self._action = None
+
+    def _produce(self, produce: Produce) -> None:
+        self._identities += 1
+        answer = observed("put", lambda: self.host.put(produce, self._identities))
+        if answer.status is not PutStatus.PUT_OK:
+            raise GuaranteeBroken(8, "a put of a producer fails on a healthy disk", "PUT_OK", answer.status.name)
+
+    def _flush(self) -> None:
+        observed("flush", self.host.store.flush)
+
+    def _step_broker(self) -> None:
+        observed("step", self.host.step)
+
+    def _add_queue(self) -> None:
+        if self.host.queues < _QUEUES_MAX:
+            self.host.set_queues(self.host.queues + 1)
+
+    def _begin_action(self) -> None:
+        """Begin an action of the broker in which a crash may fall."""
+        self._action = len(self.host.files.events), self.group.durable, self.host.store.max_offset
+
+    def _note_records(self) -> None:
+        for record in self.host.new_records():
+            self._see(seen.Stored(record))
+        self._see_durable()
+
+    def _see_durable(self) -> None:
+        flushed = self.host.store.flushed_offset
+        if flushed > self.group.durable:
+            self._see(seen.Durable(flushed))
+
+    def _handle(self, connection: RecordedConnection, sent: Sent) -> "Answer | Future[Answer] | None":
+        """Have the broker handle a request, and note what it changes."""
+        if not self.host.is_up:
+            return None
+        request = sent.request
+        for kind, count in self._failing.items():
+            if count and isinstance(request, _KINDS[kind]):
+                self._failing[kind] -= 1
+                self.hit[f"busy {kind}"] += 1
+                return Refused(Refusal.BUSY, "too many requests wait")
+        self._begin_action()
+        answer = observed(
+            type(request).__name__, lambda: self.host.broker.handle(request, connection.client_id, self.now_ms)
+        )
+        self._note_records()
+        self._note_request(connection.life, request, answer)
+        return answer
+
+    def _note_request(self, life: int, request: Request, answer: "Answer | Future[Answer]") -> None:
+        if isinstance(answer, Refused):
+            self.hit[f"refused {answer.reason.name}"] += 1
+        match request:
+            case UpdateOffset(_, queue, offset):
+                self._note_progress(life, _queue(queue), offset)
+            case Pull(_, queue, offset, commit_offset=commit) if not isinstance(answer, Refused):
+                if commit is not None:
+                    self._note_progress(life, _queue(queue), commit)
+                self._pulled_at[_queue(queue), life] = self.now_ms
+                if isinstance(answer, Pulled):
+                    count = len(answer.messages)
+                    self._see(seen.Pulled(life, _queue(queue), offset, count, self.now_ms))
+                    self.hit[f"pull {answer.status.name}"] += 1
+            case LockQueues() if isinstance(answer, Locked):
+                for queue, lease in answer.leases.items():
+                    self._epochs[_queue(queue)] = lease.epoch
+            case UnlockQueues(_, leases) if not isinstance(answer, Refused):
+                for queue, lease in leases:
+                    if self._epochs.get(_queue(queue)) == lease.epoch:
+                        self.hit["handed over"] += 1
+                        self._see(seen.Released(life, _queue(queue), self.now_ms))
+            case SendBack() | SendToRetry() if not isinstance(answer, Refused):
+                self.hit["sent back"] += 1
+
+    def _note_progress(self, life: int, queue: Queue, asked: int) -> None:
+        found = self.host.progress(queue)
+        if found != self.group.progress.get(queue):
+            self._see(seen.StoredProgress(life, queue, asked, found))
+
+    # ---- crashes -------------------------------------------------------------------------------------------------
+
+    def _crash(self, crash: CrashBroker) -> CrashBroker:
+        """Lose the broker at a crash point of its last action; return the crash as it was."""
+        files, event = self.host.files, self._crash_point(crash.back)
+        back = len(files.events) - event if event else 0
+        position = files.events[event - 1] if back else len(files.journal)
+        durable, log_end = (self._action[1], self._action[2]) if back and self._action else (None, None)
+        self._see(seen.Crashed(not crash.kill, durable, log_end))
+        self.hit["kill" if crash.kill else "power"] += 1
+        for connection in self._connections:
+            connection.broker_is_lost()
+        self._epochs.clear()
+        self.host.die()
+        if crash.kill:
+            journal = killed_journal(files, position)
+            self.host.use_disk(RecordingFiles(files.base, tracker=self._tracker, journal=journal))
+            return replace(crash, back=back, survived={}, others="lost")
+        lost = lose_power(files, position, crash.survived, crash.others, disk=self.settings.disk, certify=self._certify)
+        self.lost_writes += lost.lost_writes
+        self.hit["writes lost"] += lost.lost_writes > 0
+        self.host.use_disk(RecordingFiles(lost.image, tracker=self._tracker))
+        return replace(crash, back=back, survived=lost.survived)
+
+    def _crash_point(self, back: int) -> int:
+        """Return the number of events before the crash, 0 for a crash at rest."""
+        if back <= 0 or self._action is None:
+            return 0
+        total, least = len(self.host.files.events), self._action[0]
+        return max(least, total - back, 1) if least < total else 0
+
+    def in_flight(self, back: int) -> list[InFlightWrite]:
+        """Return the in-flight writes at a crash point of the last action of the broker."""
+        files, event = self.host.files, self._crash_point(back)
+        position = files.events[event - 1] if event else len(files.journal)
+        return in_flight_at(files, position, disk=self.settings.disk)
+
+    def events_of_action(self) -> int:
+        """Return the number of crash points of the last action of the broker."""
+        return 0 if self._action is None else len(self.host.files.events) - self._action[0]
+
+    # ---- members -------------------------------------------------------------------------------------------------
+
+    def _join(self, member: Member) -> None:
+        if member.consumer is not None:
+            return
+        self._lives += 1
+        member.life, member.is_hung = self._lives, False
+        member.connection = RecordedConnection(
+            member.life, member.client_id, self._handle, self._arrived, self._notices, self._closed, lambda: self.now_ms
+        )
+        self._connections.append(member.connection)
+        settings = self.settings
+        unlimited = settings.is_orderly and settings.retries >= GroupSettings().retries
+        consumer = self._parts.of(PushConsumer)(
+            ConsumerSettings(
+                consumer_group=GROUP,
+                client_id=member.client_id,
+                orderly=settings.is_orderly,
+                consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+                if settings.begins == "first"
+                else ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+                allocate_message_queue_strategy=settings.strategy,
+                pull_batch_size=settings.pull_batch,
+                pull_threshold_for_queue=settings.threshold,
+                consume_message_batch_max_size=settings.batch,
+                max_reconsume_times=-1 if unlimited else settings.retries,
+            ),
+            {BROKER: member.connection},
+            incarnation=str(member.life),
+            parts=self._parts,
+        )
+        consumer.subscribe(TOPIC, "A")
+        member.consumer = consumer
+        self._see(seen.Started(member.life))
+
+    def _kill(self, member: Member, *, silent: bool) -> None:
+        connection = member.connection
+        assert connection is not None
+        self._end(member)
+        connection.is_closed = True
+        if not silent and self.host.is_up:
+            self.host.broker.disconnect(connection.client_id)
+        self.hit["silent"] += silent
+
+    def _end(self, member: Member) -> None:
+        self._action = None
+        self._see(seen.Stopped(member.life))
+        member.consumer, member.connection, member.running, member.is_hung = None, None, [], False
+
+    def _closed(self, connection: RecordedConnection) -> None:
+        """Note that a member has ended its connection at the end of a shutdown."""
+        if self.host.is_up and not connection.is_partitioned:
+            self.host.broker.disconnect(connection.client_id)
+
+    def _notices(self, client_id: str) -> Sequence[MembersChanged]:
+        return self.host.broker.notices(client_id) if self.host.is_up else ()
+
+    def _step_member(self, member: Member) -> None:
+        consumer = member.consumer
+        if consumer is None or member.is_hung:
+            return
+        observed("step of a member", lambda: consumer.step(self.now_ms))
+        if consumer.is_closed:
+            self.hit["left in order"] += 1
+            self._end(member)
+
+    def _take(self, member: Member) -> bool:
+        """Begin a listener on the next batch of a member, if it has one."""
+        consumer = member.consumer
+        if consumer is None or member.is_hung or len(member.running) >= _LISTENERS_MAX:
+            return False
+        batch = observed("take", lambda: consumer.take(self.now_ms))
+        if batch is None:
+            return False
+        self._action = None
+        self._runs += 1
+        member.running.append((self._runs, batch))
+        offsets = tuple(each.queue_offset for each in batch.messages)
+        entries = tuple(entry_of(each.stored) for each in batch.messages)
+        queue = _queue(batch.queue)
+        self.hit["retry consumed"] += queue.topic != TOPIC
+        self._see(seen.Began(self._runs, member.life, queue, offsets, entries, self.now_ms))
+        return True
+
+    def _finish(self, member: Member, place: int, result: Verdict) -> None:
+        run, batch = member.running.pop(place)
+        consumer = member.consumer
+        assert consumer is not None
+        self._action = None
+        is_success = result == "success"
+        self._see(seen.Finished(run, is_success, self.now_ms))
+        self.hit[f"listener {result}"] += 1
+        status: ConcurrentStatus | OrderlyStatus
+        if self.settings.is_orderly:
+            status = OrderlyStatus.SUCCESS if is_success else OrderlyStatus.SUSPEND
+        else:
+            status = ConcurrentStatus.CONSUME_SUCCESS if is_success else ConcurrentStatus.RECONSUME_LATER
+        observed("finish", lambda: consumer.finish(batch, status, self.now_ms))
+
+    def _arrived(self, connection: RecordedConnection, sent: Sent) -> None:
+        """Note an answer that arrives at a living member."""
+        life, now_ms = connection.life, self.now_ms
+        if all(each.life != life for each in self.members if each.consumer is not None):
+            return
+        self._action = None
+        match sent.request, sent.answer:
+            case LockQueues(), Locked(leases):
+                for queue, lease in leases.items():
+                    self._see(seen.Granted(life, _queue(queue), lease.epoch, now_ms, sent.handled_ms))
+            case QueryOffset(_, queue), OffsetFound(status, offset) if status is not OffsetStatus.NOT_FOUND:
+                self._see(seen.FirstOffset(life, _queue(queue), offset))
+            case UpdateOffset(_, queue, only_if_absent=True), OffsetUpdated(_, offset):
+                self._see(seen.FirstOffset(life, _queue(queue), offset))
+            case Pull(_, queue), Pulled(messages=messages) if messages:
+                offsets = tuple(each.queue_offset for each in messages)
+                self._see(seen.Arrived(life, _queue(queue), offsets, now_ms))
+
+    # ---- rounds --------------------------------------------------------------------------------------------------
+
+    def _round(self, by_ms: int, result: Verdict) -> None:
+        """Let broker and members do one round; deliver everything; let listeners begin and end."""
+        self.now_ms += by_ms
+        if self.host.is_up:
+            self._on_broker(self._step_broker)
+        for _ in range(_EXCHANGES_MAX):
+            for member in self.members:
+                self._step_member(member)
+            if not self._deliver():
+                break
+        for member in self.members:
+            while self._take(member):
+                pass
+            while member.running and not self._holds:
+                self._finish(member, 0, result)
+        if self.host.is_up:
+            self._see_durable()
+
+    def _deliver(self) -> bool:
+        """Deliver everything under way that is not parked; return whether there was anything."""
+        moved = False
+        for connection in tuple(self._connections):
+            moved = connection.deliver_all() or moved
+            if connection.is_closed and not connection.requests:
+                self._connections.remove(connection)
+        return moved
+
+    # ---- shares --------------------------------------------------------------------------------------------------
+
+    def _allocate(self, strategy: str, queues: int, members: int) -> None:
+        """Let each member of a view compute its share, and compare all shares with the formulas (J4)."""
+        if strategy not in STRATEGIES or strategy not in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"):
+            return
+        names = [f"10.0.0.{members - number}@1" for number in range(members)]
+        listed = [MessageQueue(TOPIC, BROKER, number) for number in range(queues)]
+        share = self._parts.of(STRATEGIES[strategy])
+        found = {}
+        for place, name in enumerate(names):
+            view = names[place:] + names[:place]
+            answer = observed("allocate", partial(share, name, listed[::-1], view))
+            found[name] = [queue.queue_id for queue in answer]
+        texts = [f"MessageQueue [topic={TOPIC}, brokerName={BROKER}, queueId={number}]" for number in range(queues)]
+        expected = shares(strategy, texts, names)
+        judge.shares_are_those_of_the_strategy(found, expected, queues=queues, strategy=strategy)
+
+    # ---- what is seen --------------------------------------------------------------------------------------------
+
+    def _see(self, event: seen.Event) -> None:
+        """Judge an event, and go on with what it means."""
+        self.trace.append(event)
+        self.group = judge.judge_event(self.group, event)
+
+    # ---- the end of a run ----------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """End all faults, give the group time, and judge that everything is delivered (J1, J4, J7)."""
+        self._failing.clear()
+        self._holds = False
+        for connection in self._connections:
+            connection.release()
+        for member in self.members:
+            member.is_hung = False
+        if not self.host.is_up:
+            self._open()
+        if all(member.consumer is None for member in self.members):
+            self._join(self.members[0])
+        if any(self.hit[each] for each in _FAULTS):
+            self._disturbed_ms = max(self._disturbed_ms, self.now_ms - 1)
+        settled_ms = self.now_ms + (_EXPIRY_MS if self._has_lost_any() else _WINDOW_MS)
+        limit_ms = self.now_ms + _SETTLING_MS
+        while self.now_ms < limit_ms and (self.now_ms < settled_ms or not self._has_settled()):
+            self._round(self._leap(), "success")
+        begun_ms = self.now_ms
+        while self.now_ms < begun_ms + _WINDOW_MS:
+            self._round(self._leap(), "success")
+        running = {member.life for member in self.members if member.consumer is not None}
+        pullers = {
+            Queue(TOPIC, number): frozenset(
+                life
+                for (queue, life), at_ms in self._pulled_at.items()
+                if queue == Queue(TOPIC, number) and at_ms >= begun_ms and life in running
+            )
+            for number in range(self.host.queues)
+        }
+        self._see(seen.Quiet(pullers))
+
+    def _has_lost_any(self) -> bool:
+        """Return whether a queue may have an owner that is gone."""
+        lossy = ("kill_member", "crash_broker", "partition_member", "hang_member", "lose_request", "lose_answer")
+        return any(self.hit[each] for each in lossy)
+
+    def _leap(self) -> int:
+        """Return the time to the next round: a short one while the group is busy."""
+        return _LEAP_MS[0] if self._is_busy() else _LEAP_MS[1]
+
+    def _is_busy(self) -> bool:
+        return any(connection.requests or connection.answers for connection in self._connections)
+
+    def _has_settled(self) -> bool:
+        """Return whether everything is delivered and stored."""
+        quiet = seen.Quiet({})
+        try:
+            judge.all_is_delivered(self.group, quiet)
+            judge.progress_reaches_the_end(self.group, quiet)
+        except GuaranteeBroken:
+            return False
+        return all(record.queue in self.group.queues for record in self.group.log if record.level)
+
+
+def _rules(settings: GroupSettings) -> Rules:
+    unlimited = settings.is_orderly and settings.retries >= GroupSettings().retries
+    return Rules(
+        is_orderly=settings.is_orderly,
+        times_max=_UNLIMITED if unlimited else settings.retries,
+        threshold=settings.threshold,
+        pull_batch=settings.pull_batch,
+    )
+
+
+def _queue(queue: MessageQueue) -> Queue:
+    return Queue(queue.topic, queue.queue_id)
