@@ -99,7 +99,7 @@ ORDERS = {
         ("judge",),
         ("lockstep",),
         ("explain", "planted"),
-        ("cluster", "foreign"),
+        ("cluster", "consumers", "foreign"),
         ("campaign",),
         ("explore",),
         ("score",),

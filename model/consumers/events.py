@@ -90,12 +90,12 @@ class FirstOffset:
 class Granted:
     """A member gets a queue, or the renewal of its ownership, which the broker made at `granted_ms`.
 
-    The epoch rises with each new owner.
+    Each ownership has a `lease` of its own.
     """
 
     life: int
     queue: Queue
-    epoch: int
+    lease: str
     at_ms: int
     granted_ms: int
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 __all__ = ["Entry", "Grant", "Group", "Held", "Place", "Queue", "Record", "Rules", "Run", "dead_topic", "retry_topic"]
 
-DELAYS_MS = tuple(
-    1_000 * s for s in (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
-)
+_DELAYS_S = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+DELAYS_MS = tuple(1_000 * seconds for seconds in _DELAYS_S)
 """The delay of each level from 1, in milliseconds."""
 
 
@@ -55,9 +54,9 @@ class Place(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """An ownership: its epoch, when its last grant arrived, and when the broker made that grant."""
+    """An ownership: its lease, when its last grant arrived, and when the broker made that grant."""
 
-    epoch: int
+    lease: str
     at_ms: int
     granted_ms: int
 

@@ -58,8 +58,8 @@ def after(group: Group, event: Event) -> Group:
             place = Place(life, queue)
             held = replace(group.held.get(place, Held()), first=offset)
             return replace(group, held={**group.held, place: held})
-        case Granted(life, queue, epoch, at_ms, granted_ms):
-            return _granted(group, Place(life, queue), Grant(epoch, at_ms, granted_ms))
+        case Granted(life, queue, lease, at_ms, granted_ms):
+            return _granted(group, Place(life, queue), Grant(lease, at_ms, granted_ms))
         case Released(life, queue, _):
             place = Place(life, queue)
             return replace(group, grants={key: at for key, at in group.grants.items() if key != place})
@@ -154,7 +154,7 @@ def _stopped(group: Group, life: int) -> Group:
 def _granted(group: Group, place: Place, grant: Grant) -> Group:
     """Note a grant. A new ownership begins without messages."""
     before = group.grants.get(place)
-    is_new = before is None or before.epoch != grant.epoch
+    is_new = before is None or before.lease != grant.lease
     held = {**group.held, place: Held()} if is_new else group.held
     return replace(group, held=held, grants={**group.grants, place: grant})
 

@@ -37,7 +37,7 @@ def entry_of(message: StoredMessage) -> Entry:
 
 
 class BrokerHost:
-    """The broker, open or down. `actions` counts what it has done."""
+    """The broker, open or down. `services` are those of its store."""
 
     def __init__(
         self, settings: GroupSettings, *, clock: Callable[[], int], parts: Parts, tracker: DirtyTracker
@@ -46,7 +46,7 @@ class BrokerHost:
         self.queues = settings.queues
         self._settings = settings
         self._clock = clock
-        self._services: list[HandDriven] = []
+        self.services: list[HandDriven] = []
         self._parts = parts.replacing({ThreadRunner: self._service})
         self._store: MessageStore | None = None
         self._broker: ConsumerBroker | None = None
@@ -54,7 +54,7 @@ class BrokerHost:
 
     def _service(self, service: Service) -> HandDriven:
         driven = HandDriven(service, self._clock)
-        self._services.append(driven)
+        self.services.append(driven)
         return driven
 
     @property
@@ -76,7 +76,7 @@ class BrokerHost:
 
     def open(self) -> None:
         """Open the store by the real load path, and begin to serve."""
-        self._services = []
+        self.services = []
         syncs = self._settings.syncs
         config = MessageStoreConfig(
             mapped_file_size_commit_log=_FILE_BYTES,
@@ -109,7 +109,7 @@ class BrokerHost:
     def step(self) -> None:
         """Do a round of each service that a thread would run now, and of what that woke."""
         for _ in range(_ROUNDS_OF_A_STEP):
-            due = [each for each in self._services if not each.is_stopped and each.will_step(self._clock())]
+            due = [each for each in self.services if not each.is_stopped and each.will_step(self._clock())]
             for service in due:
                 service.step()
             if not due:
@@ -118,7 +118,7 @@ class BrokerHost:
 
     def next_due_ms(self) -> int | None:
         """Return when the next round of a service is due."""
-        return min((each.due_ms for each in self._services if each.due_ms is not None), default=None)
+        return min((each.due_ms for each in self.services if each.due_ms is not None), default=None)
 
     def new_records(self) -> Iterator[Record]:
         """Yield the records appended since the last call."""
@@ -152,7 +152,7 @@ class BrokerHost:
 
     def die(self) -> None:
         """Forget the process; its disk stays."""
-        self._store, self._broker, self._services = None, None, []
+        self._store, self._broker, self.services = None, None, []
 
     def use_disk(self, files: RecordingFiles) -> None:
         """Continue with another disk."""

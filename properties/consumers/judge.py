@@ -20,7 +20,6 @@ from tornpage.model.consumers.events import (
     Arrived,
     Began,
     Event,
-    Granted,
     Opened,
     Pulled,
     Quiet,
@@ -297,7 +296,7 @@ def copies_are_bounded(group: Group, event: Event) -> None:
     if not is_dead and tried.times >= rules.times_max:
         sentence = f"{name} is retried after its last try"
         raise GuaranteeBroken(23, sentence, f"a dead letter after {rules.times_max} retries", f"retry {entry.times}")
-    expected = _FIRST_RETRY_LEVEL + tried.times
+    expected = min(_FIRST_RETRY_LEVEL + tried.times, len(DELAYS_MS))
     if not is_dead and record.level != expected:
         raise GuaranteeBroken(23, f"{name} is retried with another delay", f"level {expected}", f"level {record.level}")
 

@@ -69,7 +69,7 @@ from tornpage.model.consumers.operations import (
     TakeBatch,
     Verdict,
 )
-from tornpage.model.consumers.state import Group, Queue, Rules
+from tornpage.model.consumers.state import Group, Place, Queue, Rules
 from tornpage.properties.consumers import judge
 from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TOPIC, BrokerHost, entry_of
 from tornpage.properties.consumers.network import RecordedConnection, Sent
@@ -98,8 +98,6 @@ _EXPIRY_MS = 215_000
 _WINDOW_MS = 45_000
 """The time in which each queue of the topic is pulled from at least once."""
 _SETTLING_MS = 1_500_000
-_FAULTS = ("hang_member", "partition_member", "kill_member", "crash_broker", "lose_request", "lose_answer", "leave", "join",
-           "park_requests", "add_queue")  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +121,8 @@ class GroupTrial:
     """One run. Raises GuaranteeBroken if a promise does not hold.
 
     `performed` are the operations as carried out, `hit` counts operations and effects, `lost_writes` the in-flight
-    writes that power losses took. `trace` are all events in their order.
+    writes that power losses took. `trace` are all events in their order. With `holds` a round ends no listener.
+    `failing` counts the requests of each kind that are still to fail.
     """
 
     def __init__(self, settings: GroupSettings, *, tracker: DirtyTracker, certify: bool = True) -> None:
@@ -139,13 +138,12 @@ class GroupTrial:
         self.host = BrokerHost(settings, clock=lambda: self.now_ms, parts=self._parts, tracker=tracker)
         self.members = [Member(number) for number in range(settings.members)]
         self.group = Group(_rules(settings))
-        self._connections: list[RecordedConnection] = []
+        self.connections: list[RecordedConnection] = []
         self._lives = self._runs = self._identities = 0
-        self._holds = False
-        self._failing: Counter[str] = Counter()
-        self._epochs: dict[Queue, int] = {}
+        self.holds = False
+        self.failing: Counter[str] = Counter()
+        self._leases: dict[Queue, str] = {}
         self._pulled_at: dict[tuple[Queue, int], int] = {}
-        self._disturbed_ms = BORN_MS
         self._action: tuple[int, int, int] | None = None
         self._open()
         self.host.set_queues(settings.queues)
@@ -173,13 +171,13 @@ class GroupTrial:
                 if not self.host.is_up:
                     self._open()
             case FailRequests(kind, count):
-                self._failing[kind] = max(0, count)
+                self.failing[kind] = max(0, count)
             case Allocate(strategy, queues, members):
                 self._allocate(strategy, queues % 17 or 1, members % 17 or 1)
             case PassTime(by_ms):
                 self.now_ms += max(0, by_ms)
             case HoldResults(hold):
-                self._holds = hold
+                self.holds = hold
             case RunGroup(rounds, by_ms, result):
                 for _ in range(min(rounds, _ROUNDS_MAX)):
                     self._round(max(0, by_ms), result)
@@ -187,8 +185,6 @@ class GroupTrial:
                 self._join(self._member(number))
             case _:
                 self._on_member(operation)
-        if operation.op in _FAULTS:
-            self._disturbed_ms = self.now_ms
 
     def _on_member(self, operation: GroupOperation) -> None:
         member = self._member(getattr(operation, "member", 0))
@@ -290,9 +286,9 @@ class GroupTrial:
         if not self.host.is_up:
             return None
         request = sent.request
-        for kind, count in self._failing.items():
+        for kind, count in self.failing.items():
             if count and isinstance(request, _KINDS[kind]):
-                self._failing[kind] -= 1
+                self.failing[kind] -= 1
                 self.hit[f"busy {kind}"] += 1
                 return Refused(Refusal.BUSY, "too many requests wait")
         self._begin_action()
@@ -319,10 +315,11 @@ class GroupTrial:
                     self.hit[f"pull {answer.status.name}"] += 1
             case LockQueues() if isinstance(answer, Locked):
                 for queue, lease in answer.leases.items():
-                    self._epochs[_queue(queue)] = lease.epoch
+                    self._leases[_queue(queue)] = lease.token
             case UnlockQueues(_, leases) if not isinstance(answer, Refused):
                 for queue, lease in leases:
-                    if self._epochs.get(_queue(queue)) == lease.epoch:
+                    grant = self.group.grants.get(Place(life, _queue(queue)))
+                    if grant is not None and grant.lease == lease.token == self._leases.get(_queue(queue)):
                         self.hit["handed over"] += 1
                         self._see(seen.Released(life, _queue(queue), self.now_ms))
             case SendBack() | SendToRetry() if not isinstance(answer, Refused):
@@ -343,9 +340,9 @@ class GroupTrial:
         durable, log_end = (self._action[1], self._action[2]) if back and self._action else (None, None)
         self._see(seen.Crashed(not crash.kill, durable, log_end))
         self.hit["kill" if crash.kill else "power"] += 1
-        for connection in self._connections:
+        for connection in self.connections:
             connection.broker_is_lost()
-        self._epochs.clear()
+        self._leases.clear()
         self.host.die()
         if crash.kill:
             journal = killed_journal(files, position)
@@ -384,7 +381,7 @@ class GroupTrial:
         member.connection = RecordedConnection(
             member.life, member.client_id, self._handle, self._arrived, self._notices, self._closed, lambda: self.now_ms
         )
-        self._connections.append(member.connection)
+        self.connections.append(member.connection)
         settings = self.settings
         unlimited = settings.is_orderly and settings.retries >= GroupSettings().retries
         consumer = self._parts.of(PushConsumer)(
@@ -482,7 +479,7 @@ class GroupTrial:
         match sent.request, sent.answer:
             case LockQueues(), Locked(leases):
                 for queue, lease in leases.items():
-                    self._see(seen.Granted(life, _queue(queue), lease.epoch, now_ms, sent.handled_ms))
+                    self._see(seen.Granted(life, _queue(queue), lease.token, now_ms, sent.handled_ms))
             case QueryOffset(_, queue), OffsetFound(status, offset) if status is not OffsetStatus.NOT_FOUND:
                 self._see(seen.FirstOffset(life, _queue(queue), offset))
             case UpdateOffset(_, queue, only_if_absent=True), OffsetUpdated(_, offset):
@@ -506,7 +503,7 @@ class GroupTrial:
         for member in self.members:
             while self._take(member):
                 pass
-            while member.running and not self._holds:
+            while member.running and not self.holds:
                 self._finish(member, 0, result)
         if self.host.is_up:
             self._see_durable()
@@ -514,10 +511,10 @@ class GroupTrial:
     def _deliver(self) -> bool:
         """Deliver everything under way that is not parked; return whether there was anything."""
         moved = False
-        for connection in tuple(self._connections):
+        for connection in tuple(self.connections):
             moved = connection.deliver_all() or moved
             if connection.is_closed and not connection.requests:
-                self._connections.remove(connection)
+                self.connections.remove(connection)
         return moved
 
     # ---- shares --------------------------------------------------------------------------------------------------
@@ -549,9 +546,9 @@ class GroupTrial:
 
     def finish(self) -> None:
         """End all faults, give the group time, and judge that everything is delivered (J1, J4, J7)."""
-        self._failing.clear()
-        self._holds = False
-        for connection in self._connections:
+        self.failing.clear()
+        self.holds = False
+        for connection in self.connections:
             connection.release()
         for member in self.members:
             member.is_hung = False
@@ -559,8 +556,6 @@ class GroupTrial:
             self._open()
         if all(member.consumer is None for member in self.members):
             self._join(self.members[0])
-        if any(self.hit[each] for each in _FAULTS):
-            self._disturbed_ms = max(self._disturbed_ms, self.now_ms - 1)
         settled_ms = self.now_ms + (_EXPIRY_MS if self._has_lost_any() else _WINDOW_MS)
         limit_ms = self.now_ms + _SETTLING_MS
         while self.now_ms < limit_ms and (self.now_ms < settled_ms or not self._has_settled()):
@@ -589,7 +584,7 @@ class GroupTrial:
         return _LEAP_MS[0] if self._is_busy() else _LEAP_MS[1]
 
     def _is_busy(self) -> bool:
-        return any(connection.requests or connection.answers for connection in self._connections)
+        return any(connection.requests or connection.answers for connection in self.connections)
 
     def _has_settled(self) -> bool:
         """Return whether everything is delivered and stored."""

@@ -7,6 +7,7 @@ passed as its id, so that forked and spawned processes and other machines build 
 from tornpage.properties.planted.record import Origin, PlantedBug
 from tornpage.properties.planted.registry import (
     CLUSTER_REPRODUCERS,
+    GROUP_REPRODUCERS,
     GROUPS,
     PLANTED,
     REPRODUCERS,
@@ -19,6 +20,7 @@ from tornpage.properties.planted.registry import (
 __all__ = [
     "CLUSTER_REPRODUCERS",
     "GROUPS",
+    "GROUP_REPRODUCERS",
     "PLANTED",
     "REPRODUCERS",
     "Origin",

@@ -6,6 +6,7 @@ from tornpage.impl.parts import Parts
 from tornpage.properties.planted.programs import Program
 from tornpage.properties.program.case import Case
 from tornpage.properties.program.cluster_case import ClusterCase, ClusterProgram
+from tornpage.properties.program.group_case import GroupCase, GroupProgram
 
 __all__ = ["DURABILITY", "Origin", "PlantedBug"]
 
@@ -38,7 +39,8 @@ class PlantedBug:
     `program` is the minimal reproducer. Its last operation breaks a guarantee, and the store without the bug keeps all
     guarantees. The broken guarantee is `contract` unless `breaks_first` names another one that is judged earlier. A bug
     for which two threads have to meet has no program. A bug that no single thread can show has `needs_threads` set.
-    A bug of replication has the program of a `cluster` instead; a run with it ends with a healed network.
+    A bug of replication has the program of a `cluster` instead; a run with it ends with a healed network. A bug of
+    consumers has the program of a consumer group (`consumers`); a run with it ends without faults.
     """
 
     id: str
@@ -52,6 +54,7 @@ class PlantedBug:
     needs_threads: bool = False
     program: Program | None = None
     cluster: ClusterProgram | None = None
+    consumers: GroupProgram | None = None
     breaks_first: int = 0
 
     @property
@@ -79,6 +82,19 @@ class PlantedBug:
             return None
         settings, operations = self.cluster
         return ClusterCase(replace(settings, bug=self.id), operations)
+
+    @property
+    def needs_consumers(self) -> bool:
+        """Return whether only a consumer group can show the bug."""
+        return self.consumers is not None
+
+    @property
+    def group_reproducer(self) -> GroupCase | None:
+        """Return the minimal reproducer of a consumer group, with the bug in its settings."""
+        if self.consumers is None:
+            return None
+        settings, operations = self.consumers
+        return GroupCase(replace(settings, bug=self.id), operations)
 
     @property
     def shown_contract(self) -> int:

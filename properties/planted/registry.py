@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tornpage.impl.parts import Parts
 from tornpage.properties.bug_ids import UnknownBug
 from tornpage.properties.planted import (
+    consumers,
     delay,
     doctor,
     groups,
@@ -25,6 +26,7 @@ from tornpage.properties.planted.record import DURABILITY, PlantedBug
 __all__ = [
     "CLUSTER_REPRODUCERS",
     "GROUPS",
+    "GROUP_REPRODUCERS",
     "PLANTED",
     "REPRODUCERS",
     "UnknownBug",
@@ -50,6 +52,7 @@ PLANTED: dict[str, PlantedBug] = {
         races,
         io,
         replication,
+        consumers,
     )
     for bug in module.BUGS
 }
@@ -59,6 +62,9 @@ REPRODUCERS = {bug.id: bug.reproducer for bug in PLANTED.values() if bug.reprodu
 
 CLUSTER_REPRODUCERS = {bug.id: bug.cluster_reproducer for bug in PLANTED.values() if bug.cluster_reproducer is not None}
 """The minimal reproducers of bugs of replication."""
+
+GROUP_REPRODUCERS = {bug.id: bug.group_reproducer for bug in PLANTED.values() if bug.group_reproducer is not None}
+"""The minimal reproducers of bugs of consumers."""
 
 GROUPS = (DURABILITY,)
 """The named sets of bugs."""

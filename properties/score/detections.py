@@ -1,6 +1,6 @@
 """Represent a detection: a broken promise that can be replayed with and without its bug.
 
-A strategy runs cases, interleavings or clusters. A search treats all alike.
+A strategy runs cases, interleavings, clusters or consumer groups. A search treats all alike.
 """
 
 from dataclasses import dataclass, replace
@@ -8,6 +8,7 @@ from typing import Protocol
 
 from tornpage.properties.campaign.replay import Failure, replay
 from tornpage.properties.cluster.replay import ClusterFailure, replay_cluster
+from tornpage.properties.consumers.replay import GroupFailure, replay_group
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.interleavings.run import run_interleaving
@@ -15,7 +16,7 @@ from tornpage.properties.explore.interleavings.scenario import Interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.interleavings.token import token_of
 
-__all__ = ["CaseDetection", "ClusterDetection", "Detection", "InterleavingDetection"]
+__all__ = ["CaseDetection", "ClusterDetection", "Detection", "GroupDetection", "InterleavingDetection"]
 
 
 class Detection(Protocol):
@@ -112,6 +113,30 @@ class ClusterDetection:
     def needs_its_bug(self, tracker: DirtyTracker) -> bool:
         case = self.failure.case
         return replay_cluster(replace(case, settings=replace(case.settings, bug="")), tracker=tracker) is None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDetection:
+    """Hold a failing case of a consumer group."""
+
+    failure: GroupFailure
+
+    @property
+    def broken(self) -> GuaranteeBroken:
+        return self.failure.broken
+
+    @property
+    def operations(self) -> int:
+        return len(self.failure.case.operations)
+
+    def token(self) -> str:
+        return self.failure.case.token()
+
+    def replays(self, tracker: DirtyTracker) -> bool:
+        return replay_group(self.failure.case, tracker=tracker) is not None
+
+    def needs_its_bug(self, tracker: DirtyTracker) -> bool:
+        return replay_group(self.failure.case.with_bug(""), tracker=tracker) is None
 
 
 def _without_bug(interleaving: Interleaving) -> Interleaving:

@@ -11,6 +11,7 @@ __all__ = ["Plan", "may_see", "reason_why_not"]
 
 _MANY_THREADS = frozenset({"interleavings"})
 _MANY_NODES = frozenset({"cluster"})
+_CONSUMERS = frozenset({"consumers"})
 
 
 def may_see(bug: str, strategy: str) -> bool:
@@ -26,6 +27,8 @@ def reason_why_not(bug: str, strategy: str) -> str:
     found = PLANTED[bug]
     if found.needs_cluster != (strategy in _MANY_NODES):
         return "the bug needs two nodes" if found.needs_cluster else "this strategy runs nodes that replicate"
+    if found.needs_consumers != (strategy in _CONSUMERS):
+        return "the bug needs consumers" if found.needs_consumers else "this strategy runs consumer groups"
     if found.needs_threads and strategy not in _MANY_THREADS:
         return "the bug needs two threads, and this strategy runs one"
     return ""

@@ -15,6 +15,7 @@ from hypothesis.errors import Flaky
 from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.cluster.campaign import draw_run
+from tornpage.properties.explore.consumers.campaign import draw_run as draw_group_run
 from tornpage.properties.explore.crashes.explore import explore_seed
 from tornpage.properties.explore.crashes.scheduling import Strategy as Mix
 from tornpage.properties.explore.exhaustive.search import search_exhaustively
@@ -24,11 +25,19 @@ from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.machines.check import MACHINES, SHORT_TURNS, TURN_EXAMPLES_MAX, check
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.cluster_case import ClusterSettings
-from tornpage.properties.score.detections import CaseDetection, ClusterDetection, Detection, InterleavingDetection
+from tornpage.properties.program.group_case import GroupSettings
+from tornpage.properties.score.detections import (
+    CaseDetection,
+    ClusterDetection,
+    Detection,
+    GroupDetection,
+    InterleavingDetection,
+)
 
 __all__ = [
     "STRATEGIES",
     "Clusters",
+    "ConsumerGroups",
     "Exhaustive",
     "Interleaved",
     "IsOver",
@@ -210,6 +219,22 @@ class Clusters:
             yield states, None if run.failure is None else ClusterDetection(run.failure)
 
 
+@dataclass(frozen=True, slots=True)
+class ConsumerGroups:
+    """Run drawn consumer groups, of two and of three members in turn (`tornpage explore consumers`)."""
+
+    counts = "states"
+    is_seeded = True
+
+    def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
+        states = 0
+        for number in count():
+            group = GroupSettings(members=2 + number % 2, disk=settings.disk, bug=settings.bug)
+            run = draw_group_run(group, f"{seed}:{number}", tracker=tracker)
+            states += run.states
+            yield states, None if run.failure is None else GroupDetection(run.failure)
+
+
 STRATEGIES: dict[str, Strategy] = {
     "random": RandomRuns(),
     "covering": RandomRuns(mix="covering"),
@@ -217,6 +242,7 @@ STRATEGIES: dict[str, Strategy] = {
     "machine": Machines(turn_examples=SHORT_TURNS),
     "interleavings": Interleaved(),
     "cluster": Clusters(),
+    "consumers": ConsumerGroups(),
 }
 """The strategies by name; all bugs that they can show are scored with the same ones."""
 

@@ -106,7 +106,7 @@ def _run(
     ends = "" if trial is None else " ".join(str(each.end) if each.is_up else "down" for each in trial.nodes)
     digest = digest_of(case.token(), ends, broken)
     failure = None if broken is None else ClusterFailure(case, broken, 0 if trial is None else trial.lost_writes)
-    return ClusterRun(hit, hit["crash_node"] + 1, digest, failure)
+    return CaseRun(hit, hit["crash_node"] + 1, digest, failure)
 
 
 @dataclass(frozen=True, slots=True)

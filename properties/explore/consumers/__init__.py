@@ -1,0 +1,1 @@
+"""Explore consumer groups over a broker that crashes."""

@@ -1,0 +1,140 @@
+"""Run a campaign on consumer groups: drawn runs or all small programs, and a canary.
+
+A run is a part of the campaign (properties/campaign/case_runs.py). A state is a crashed broker that was opened again, or
+the end of a run without faults. A campaign without findings must have caught a planted bug, and must have met every
+kind of fault and answer in `REQUIRED`. Otherwise it is vacuous.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from random import Random
+
+from tornpage.model.consumers.operations import GroupOperation
+from tornpage.properties.campaign.case_runs import CaseExplorer, CaseRun, CaseTally, Part, digest_of, repeated
+from tornpage.properties.campaign.engine import Progress, explore, ignored
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.workers import Control
+from tornpage.properties.consumers.replay import GroupFailure, replay_group, shrink_group
+from tornpage.properties.consumers.trial import GroupTrial
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.explore.consumers.draws import (
+    OPERATIONS_MAX,
+    draw_beginning,
+    draw_operation,
+    draw_settings,
+)
+from tornpage.properties.explore.consumers.programs import all_programs, settings_of_programs
+from tornpage.properties.planted import GROUP_REPRODUCERS
+from tornpage.properties.program.group_case import GroupCase, GroupSettings
+
+__all__ = ["CANARY", "REQUIRED", "REQUIRED_OF_ALL", "GroupPlan", "GroupResult", "GroupRun", "draw_run", "explore_group"]
+
+CANARY = "CB01"
+REQUIRED = (
+    "produce", "join", "leave", "left in order", "kill_member", "silent", "hang_member", "crash_broker", "kill", "power",
+    "writes lost", "records lost", "restart_broker", "request lost", "answer lost", "repeated", "parked",
+    "partition_member", "busy query_offset", "busy send_back", "busy pull", "busy update_offset", "handed over",
+    "sent back", "retry consumed", "listener success", "listener later", "refused FENCED", "add_queue", "allocate",
+    "orderly", "concurrent",
+)  # fmt: skip
+"""What has to happen before a campaign of drawn runs may hold."""
+REQUIRED_OF_ALL = (
+    "produce", "join", "leave", "kill_member", "crash_broker", "kill", "power", "restart_broker", "handed over",
+    "sent back", "listener success", "listener later",
+)  # fmt: skip
+"""What has to happen before a campaign of all programs may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """Plan a campaign. It ends at the limit of states, of seconds, or of different failures.
+
+    With `length` the runs are not drawn: they are all programs of up to that many operations.
+    """
+
+    settings: GroupSettings
+    seed: int = 0
+    states: int | None = None
+    seconds: float | None = None
+    workers: int = 1
+    length: int = 0
+
+
+GroupResult = CampaignResult[CaseTally, GroupFailure]
+GroupRun = CaseRun[GroupFailure]
+
+
+def draw_run(settings: GroupSettings, seed: str, *, tracker: DirtyTracker) -> GroupRun:
+    """Draw and carry out one run."""
+    rng = Random(seed)
+    drawn = draw_settings(settings, rng)
+    begin = draw_beginning(drawn, rng)
+    length = rng.randrange(6, OPERATIONS_MAX + 1) - len(begin)
+    return _run(drawn, tracker, lambda trial: chain(begin, (draw_operation(trial, rng) for _ in range(max(0, length)))))
+
+
+def _run(
+    settings: GroupSettings,
+    tracker: DirtyTracker,
+    operations: Callable[[GroupTrial], Iterable[GroupOperation]],
+) -> GroupRun:
+    trial, broken = None, None
+    try:
+        trial = GroupTrial(settings, tracker=tracker)
+        for operation in operations(trial):
+            trial.run(operation)
+        trial.finish()
+    except GuaranteeBroken as error:
+        broken = error
+    case = GroupCase(settings, () if trial is None else tuple(trial.performed))
+    hit = Counter[str]() if trial is None else trial.hit
+    hit["orderly" if settings.is_orderly else "concurrent"] += 1
+    ends = "" if trial is None else f"{trial.now_ms} {len(trial.trace)} {sorted(trial.group.progress.items())}"
+    failure = None if broken is None else GroupFailure(case, broken, 0 if trial is None else trial.lost_writes)
+    return CaseRun(hit, hit["crash_broker"] + 1, digest_of(case.token(), ends, broken), failure)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunJob:
+    """Carry out runs in any process."""
+
+    plan: GroupPlan
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Part, Control], GroupRun]]:
+        """Return the function that carries out a run."""
+        with choose_tracker("auto") as tracker:
+            yield partial(_carry_out, self.plan, tracker)
+
+
+def _carry_out(plan: GroupPlan, tracker: DirtyTracker, part: Part, control: Control) -> GroupRun:
+    def carried_out(seed: str) -> GroupRun:
+        if isinstance(part, int):
+            return draw_run(plan.settings, seed, tracker=tracker)
+        return _run(settings_of_programs(plan.settings), tracker, lambda _: part)
+
+    return repeated(plan, part, carried_out)
+
+
+def _canary(tracker: DirtyTracker) -> str:
+    """Return the canary if its reproducer breaks a guarantee."""
+    return CANARY if replay_group(GROUP_REPRODUCERS[CANARY], tracker=tracker) is not None else ""
+
+
+def explore_group(plan: GroupPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> GroupResult:
+    """Run a campaign. An interrupt ends it and keeps its results."""
+    explorer: CaseExplorer[GroupFailure] = CaseExplorer(
+        plan,
+        _RunJob(plan),
+        programs=all_programs,
+        canary=partial(_canary, tracker),
+        required=REQUIRED_OF_ALL if plan.length else REQUIRED,
+        replay=partial(replay_group, tracker=tracker),
+        shrink=partial(shrink_group, tracker=tracker),
+    )
+    return explore(explorer, workers=plan.workers, seconds=plan.seconds, progress=progress)

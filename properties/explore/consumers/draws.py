@@ -1,0 +1,174 @@
+"""Draw the settings and operations of a run of a consumer group.
+
+The bound of one run: up to `PUTS_MAX` messages, `CRASHES_MAX` crashes of the broker, `CHANGES_MAX` changes of members,
+`NETWORK_MAX` faults of the network, and `OPERATIONS_MAX` operations in all, before all faults end.
+"""
+
+from dataclasses import replace
+from random import Random
+
+from tornpage.model.consumers.operations import (
+    AddQueue,
+    Allocate,
+    CrashBroker,
+    DeliverAnswer,
+    DeliverRequest,
+    FailRequests,
+    FinishBatch,
+    FlushBroker,
+    GroupOperation,
+    HangMember,
+    HealMember,
+    HoldResults,
+    Join,
+    KillMember,
+    Leave,
+    LoseAnswer,
+    LoseRequest,
+    ParkRequests,
+    PartitionMember,
+    PassTime,
+    Produce,
+    RepeatRequest,
+    RestartBroker,
+    ResumeMember,
+    RunGroup,
+    StepBroker,
+    StepMember,
+    TakeBatch,
+    Verdict,
+)
+from tornpage.properties.consumers.trial import GroupTrial
+from tornpage.properties.disk.images import InFlightWrite
+from tornpage.properties.disk.sampling import CHANCES, draw
+from tornpage.properties.program.group_case import GroupSettings
+
+__all__ = [
+    "CHANGES_MAX",
+    "CRASHES_MAX",
+    "NETWORK_MAX",
+    "OPERATIONS_MAX",
+    "PUTS_MAX",
+    "draw_beginning",
+    "draw_operation",
+    "draw_settings",
+]
+
+PUTS_MAX, CRASHES_MAX, CHANGES_MAX, NETWORK_MAX, OPERATIONS_MAX = 10, 2, 6, 6, 30
+
+_BACK_MAX = 30
+_KINDS = {
+    "put": 14, "run": 22, "time": 8, "step": 5, "take": 5, "finish": 9, "hold": 5, "deliver": 10, "broker": 4, "flush": 3,
+    "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2, "heal": 4,
+    "fail": 5, "crash": 4, "restart": 7, "queue": 1, "shares": 1,
+}  # fmt: skip
+_CHANGES = ("join", "leave", "kill_member", "hang_member")
+_NETWORK = ("lose_request", "lose_answer", "repeat_request", "park_requests", "partition_member", "fail_requests")
+_FAILING = ("query_offset", "send_back", "send_to_retry", "pull", "members", "lock", "update_offset")
+
+
+def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
+    """Return settings with what a run draws. Number of members, disk and bug stay."""
+    return replace(
+        settings,
+        queues=rng.randrange(1, 4),
+        is_orderly=rng.random() < 0.4,
+        syncs=rng.random() < 0.5,
+        strategy=rng.choice(("AVG", "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")),
+        begins=rng.choice(("first", "last")),
+        retries=rng.choice((16, 16, 1, 2)),
+        threshold=rng.choice((1000, 1000, 1, 2)),
+        pull_batch=rng.choice((32, 2, 1)),
+        batch=rng.choice((1, 1, 2)),
+    )
+
+
+def draw_beginning(settings: GroupSettings, rng: Random) -> tuple[GroupOperation, ...]:
+    """Return the first operations of a run: most runs begin with messages and a member that works."""
+    puts = tuple(Produce(rng.randrange(settings.queues), rng.choice("AAAB")) for _ in range(rng.randrange(5)))
+    starts = (Join(), RunGroup(6, 500)) if rng.random() < 0.75 else ()
+    both = (Join(1),) if rng.random() < 0.4 else ()
+    begin = (*puts, *starts, *both) if rng.random() < 0.6 else (*starts, *both, *puts)
+    return (FailRequests(rng.choice(_FAILING), rng.randrange(1, 3)), *begin) if rng.random() < 0.15 else begin
+
+
+def draw_operation(trial: GroupTrial, rng: Random) -> GroupOperation:
+    """Return the next operation of a run, within its bound."""
+    done = trial.hit
+    kinds = dict(_KINDS)
+    if done["produce"] >= PUTS_MAX:
+        del kinds["put"]
+    if done["crash_broker"] >= CRASHES_MAX or not trial.host.is_up:
+        del kinds["crash"]
+    if trial.host.is_up:
+        del kinds["restart"]
+    if sum(done[kind] for kind in _CHANGES) >= CHANGES_MAX:
+        kinds = {name: weight for name, weight in kinds.items() if name not in ("leave", "kill", "hang")}
+    if sum(done[kind] for kind in _NETWORK) >= NETWORK_MAX:
+        kinds = {name: weight for name, weight in kinds.items()
+                 if name not in ("lose", "repeat", "park", "partition", "fail")}  # fmt: skip
+    kind = rng.choices(tuple(kinds), tuple(kinds.values()))[0]
+    member, number = rng.randrange(trial.settings.members), rng.choice((0, 0, 0, 1, 2, 3))
+    match kind:
+        case "put":
+            return Produce(rng.randrange(4), rng.choice("AAAB"), rng.choice((0, 0, 600)))
+        case "run":
+            return RunGroup(rng.choice((1, 2, 4, 8)), rng.choice((0, 50, 500, 1_000, 6_000)), _result(rng))
+        case "time":
+            return PassTime(rng.choice((50, 1_000, 5_500, 11_000, 21_000, 31_000, 61_000, 125_000)))
+        case "step":
+            return StepMember(member)
+        case "take":
+            return TakeBatch(member)
+        case "finish":
+            return FinishBatch(member, number, _result(rng))
+        case "hold":
+            return HoldResults(rng.random() < 0.6)
+        case "deliver":
+            return rng.choice((DeliverRequest, DeliverAnswer))(member, number)
+        case "broker":
+            return StepBroker()
+        case "flush":
+            return FlushBroker()
+        case "join":
+            return Join(member)
+        case "leave":
+            return Leave(member)
+        case "kill":
+            return KillMember(member, silent=rng.random() < 0.5)
+        case "hang":
+            return HangMember(member)
+        case "resume":
+            return ResumeMember(member)
+        case "lose":
+            return rng.choice((LoseRequest, LoseAnswer))(member, number)
+        case "repeat":
+            return RepeatRequest(member, number)
+        case "park":
+            return ParkRequests(member)
+        case "partition":
+            return PartitionMember(member)
+        case "heal":
+            return HealMember(member)
+        case "fail":
+            return FailRequests(rng.choice(_FAILING), rng.randrange(1, 4))
+        case "queue":
+            return AddQueue()
+        case "shares":
+            strategy = rng.choice(("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"))
+            return Allocate(strategy, rng.randrange(1, 17), rng.randrange(1, 17))
+        case "restart":
+            return RestartBroker()
+    return _crash(trial, rng)
+
+
+def _result(rng: Random) -> Verdict:
+    return "later" if rng.random() < 0.3 else "success"
+
+
+def _crash(trial: GroupTrial, rng: Random) -> CrashBroker:
+    back = rng.randrange(min(_BACK_MAX, trial.events_of_action()) + 1) if rng.random() < 0.5 else 0
+    if rng.random() < 0.3:
+        return CrashBroker(kill=True, back=back)
+    writes: list[InFlightWrite] = trial.in_flight(back)
+    return CrashBroker(back=back, survived=draw(writes, rng, CHANCES))
