@@ -221,7 +221,7 @@ def is_handed_over_whole(group: Group, event: Event) -> None:
 
 
 def cache_is_bounded(group: Group, event: Event) -> None:
-    """Contract 16 (J6): a member has at most the threshold of a queue and one pull in its memory."""
+    """Contract 16 (J6): a member has at most the threshold of a queue in its memory."""
     if not isinstance(event, Arrived):
         return
     held = group.held.get(Place(event.life, event.queue), Held())
@@ -231,7 +231,7 @@ def cache_is_bounded(group: Group, event: Event) -> None:
         for offset in held.arrived | set(event.offsets)
         if offset not in held.ended and offset < len(entries) and entries[offset] not in group.settled
     ]
-    most = group.rules.threshold + group.rules.pull_batch
+    most = group.rules.threshold
     if len(cached) > most:
         sentence = f"a member caches more of {_text(event.queue)} than its threshold"
         raise GuaranteeBroken(16, sentence, f"at most {most}", str(len(cached)))

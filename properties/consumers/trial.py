@@ -109,6 +109,7 @@ class Member:
     consumer: PushConsumer | None = None
     connection: RecordedConnection | None = None
     is_hung: bool = False
+    is_leaving: bool = False
     running: list[tuple[int, Batch]] = field(default_factory=list)
 
     @property
@@ -193,6 +194,7 @@ class GroupTrial:
             return
         match operation:
             case Leave():
+                member.is_leaving = True
                 observed("shutdown", lambda: consumer.shutdown(self.now_ms))
             case KillMember(_, silent):
                 self._kill(member, silent=silent)
@@ -377,7 +379,7 @@ class GroupTrial:
         if member.consumer is not None:
             return
         self._lives += 1
-        member.life, member.is_hung = self._lives, False
+        member.life, member.is_hung, member.is_leaving = self._lives, False, False
         member.connection = RecordedConnection(
             member.life, member.client_id, self._handle, self._arrived, self._notices, self._closed, lambda: self.now_ms
         )
@@ -554,11 +556,11 @@ class GroupTrial:
             member.is_hung = False
         if not self.host.is_up:
             self._open()
-        if all(member.consumer is None for member in self.members):
-            self._join(self.members[0])
         settled_ms = self.now_ms + (_EXPIRY_MS if self._has_lost_any() else _WINDOW_MS)
         limit_ms = self.now_ms + _SETTLING_MS
         while self.now_ms < limit_ms and (self.now_ms < settled_ms or not self._has_settled()):
+            if all(member.consumer is None for member in self.members):
+                self._join(self.members[0])
             self._round(self._leap(), "success")
         begun_ms = self.now_ms
         while self.now_ms < begun_ms + _WINDOW_MS:
@@ -587,7 +589,11 @@ class GroupTrial:
         return any(connection.requests or connection.answers for connection in self.connections)
 
     def _has_settled(self) -> bool:
-        """Return whether everything is delivered and stored."""
+        """Return whether everything is delivered and stored, and some members stay."""
+        if any(member.is_leaving for member in self.members if member.consumer is not None):
+            return False
+        if all(member.consumer is None for member in self.members):
+            return False
         quiet = seen.Quiet({})
         try:
             judge.all_is_delivered(self.group, quiet)
