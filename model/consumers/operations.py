@@ -19,6 +19,7 @@ __all__ = [
     "AddQueue",
     "Allocate",
     "CrashBroker",
+    "CrashLocal",
     "DeliverAnswer",
     "DeliverRequest",
     "FailRequests",
@@ -53,7 +54,10 @@ Verdict = Literal["success", "later"]
 
 @dataclass(frozen=True, slots=True)
 class Produce:
-    """Put a message to a queue of the topic. A tag other than `A` does not match the subscription."""
+    """Put a message to a queue of the topic.
+
+    The subscription matches tag `A` only. The tag of `C` has the same hash as that of `A`.
+    """
 
     queue: int = 0
     tag: str = "A"
@@ -288,6 +292,20 @@ class RestartBroker:
 
 
 @dataclass(frozen=True, slots=True)
+class CrashLocal:
+    """Save the progress of a broadcasting member twice in its file, and crash `back` events before the end.
+
+    The file is then loaded again. `survived` and `others` are those of `Crash`.
+    """
+
+    kill: bool = False
+    back: int = 0
+    survived: Mapping[str, Choice] = field(default_factory=dict)
+    others: Others = "lost"
+    op: Literal["crash_local"] = "crash_local"
+
+
+@dataclass(frozen=True, slots=True)
 class Allocate:
     """Let every member of a view compute its share by a strategy (spec: consumers, 7)."""
 
@@ -324,6 +342,7 @@ GroupOperation = (
     | FailRequests
     | CrashBroker
     | RestartBroker
+    | CrashLocal
     | Allocate
 )
 """An operation of a consumer group."""

@@ -76,7 +76,8 @@ class Held:
     """What one life has of a queue since it owns it.
 
     `first` is where it begins to read, None before it has asked. `arrived` are the offsets that it was sent, `given`
-    those that a listener got and that need not come again, `ended` those with a success.
+    those that a listener got and that need not come again, `ended` those with a success
+    in time. A concurrent run that takes as long as the limit of a hand-over may be too late for it.
     """
 
     first: int | None = None
@@ -92,6 +93,7 @@ class Rules:
     group: str = "G"
     topic: str = "T"
     is_orderly: bool = False
+    syncs: bool = False
     times_max: int = 16
     threshold: int = 1000
     pull_batch: int = 32
@@ -107,7 +109,8 @@ class Group:
 
     `log` are the records of the broker, the first `durable` bytes of which survive a power loss. `progress` is what the
     broker has stored, `was` every value that it may find after a crash. `settled` are entries that need no other
-    delivery, `tries` counts the failed runs of each entry. `finished` are identities with a success, `dead` those in
+    delivery, `tries` counts the failed runs of each entry,
+    and `copies` the stored copies of each since the broker was opened. `finished` are identities with a success, `dead` those in
     the dead-letter queue. `excused` are identities whose copy a power loss took before it was durable. `empty_pulls` are the times of pulls without a message
     within the last second.
     """
@@ -123,6 +126,7 @@ class Group:
     dead: frozenset[int] = frozenset()
     excused: frozenset[int] = frozenset()
     tries: Mapping[Entry, int] = field(default_factory=dict)
+    copies: Mapping[Entry, int] = field(default_factory=dict)
     running: frozenset[int] = frozenset()
     runs: Mapping[int, Run] = field(default_factory=dict)
     held: Mapping[Place, Held] = field(default_factory=dict)

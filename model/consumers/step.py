@@ -71,8 +71,8 @@ def after(group: Group, event: Event) -> Group:
             return replace(group, held={**group.held, place: replace(held, arrived=held.arrived | set(offsets))})
         case Began():
             return _began(group, event)
-        case Finished(run, is_success):
-            return _finished(group, run, is_success=is_success)
+        case Finished(run, is_success, at_ms):
+            return _finished(group, run, at_ms, is_success=is_success)
         case StoredProgress(_, queue, _, found):
             return group if found is None else _with_progress(group, queue, found)
         case Quiet():
@@ -83,6 +83,8 @@ def _stored(group: Group, record: Record) -> Group:
     entry, is_dead = record.entry, record.queue.topic == dead_topic(group.rules.group)
     before = {each.entry for each in group.log if each.entry.identity == entry.identity}
     group = group.with_log((*group.log, record))
+    if entry.times and (record.level or is_dead):
+        group = replace(group, copies={**group.copies, entry: group.copies.get(entry, 0) + 1})
     if not entry.matches:
         return replace(group, settled=group.settled | {entry})
     if is_dead:
@@ -93,10 +95,13 @@ def _stored(group: Group, record: Record) -> Group:
 
 
 def _crashed(group: Group, event: Crashed) -> Group:
-    """Return the group without its broker, with the identities of copies that a power loss may take."""
+    """Return the group without its broker, with the identities of copies that a power loss may take.
+
+    A broker with synchronous flush owes each copy that it has confirmed.
+    """
     durable = group.durable if event.durable is None else min(event.durable, group.durable)
     excused = group.excused
-    if event.is_power_loss:
+    if event.is_power_loss and not group.rules.syncs:
         copies = (retry_topic(group.rules.group), dead_topic(group.rules.group))
         made = group.log if event.log_end is None else tuple(each for each in group.log if each.end <= event.log_end)
         excused |= {each.entry.identity for each in made if each.end > durable and each.queue.topic in copies}
@@ -136,6 +141,7 @@ def opened_with(group: Group, end: int, progress: Mapping[Queue, int]) -> Group:
         durable=end,
         settled=settled,
         dead=frozenset(dead),
+        copies={},
         progress=dict(progress),
         was={queue: frozenset({offset}) for queue, offset in progress.items()},
     )
@@ -173,7 +179,7 @@ def _began(group: Group, event: Began) -> Group:
     return replace(group, runs={**group.runs, event.run: run}, held={**group.held, place: held})
 
 
-def _finished(group: Group, number: int, *, is_success: bool) -> Group:
+def _finished(group: Group, number: int, at_ms: int, *, is_success: bool) -> Group:
     run = group.runs.get(number)
     if run is None:
         return group
@@ -191,7 +197,10 @@ def _finished(group: Group, number: int, *, is_success: bool) -> Group:
     if held is None:
         return group
     offsets = set(run.offsets)
-    held = replace(held, ended=held.ended | offsets) if is_success else replace(held, given=held.given - offsets)
+    if not is_success:
+        held = replace(held, given=held.given - offsets)
+    elif group.rules.is_orderly or at_ms - run.at_ms < group.rules.hand_over_ms:
+        held = replace(held, ended=held.ended | offsets)
     return replace(group, held={**group.held, run.place: held})
 
 

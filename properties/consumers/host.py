@@ -19,7 +19,7 @@ from tornpage.properties.program.group_case import GroupSettings
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.log_places import ROOT
 
-__all__ = ["BORN_MS", "BROKER", "GROUP", "TOPIC", "BrokerHost", "entry_of"]
+__all__ = ["BORN_MS", "BROKER", "GROUP", "TAG", "TOPIC", "BrokerHost", "entry_of"]
 
 TOPIC, GROUP, BROKER = "T", "G", "broker-a"
 BORN_MS = 1_700_000_000_000
@@ -28,12 +28,15 @@ _QUEUE_FILE_BYTES = 400
 _ROUNDS_OF_A_STEP = 3
 _SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _SEPARATOR = b":"
+TAG = "Aa"
+_TAGS = {"A": TAG, "C": "BB"}
+"""Tags of messages. Those of A and C have equal hashes in Java."""
 
 
 def entry_of(message: StoredMessage) -> Entry:
     """Return the entry that a record of a run holds."""
     identity = int(message.body.partition(_SEPARATOR)[0])
-    return Entry(identity, message.reconsume_times, message.properties.get("TAGS") == "A")
+    return Entry(identity, message.reconsume_times, message.properties.get("TAGS") == TAG)
 
 
 class BrokerHost:
@@ -92,6 +95,8 @@ class BrokerHost:
             self._store, BrokerSettings(broker_name=BROKER), now_ms=self._clock(), parts=self._parts
         )
         self._seen_end = self._store.max_offset
+        config_of_topic = self._store.topic_configs().get(TOPIC)
+        self.queues = self.queues if config_of_topic is None else config_of_topic.read_queue_nums
 
     def set_queues(self, number: int) -> None:
         """Give the topic a number of queues."""
@@ -102,7 +107,7 @@ class BrokerHost:
         """Put a message of a producer."""
         message = Message(
             TOPIC, b"%d:" % identity + bytes(max(0, produce.body_bytes)), queue_id=produce.queue % self.queues,
-            properties=f"TAGS\x01{produce.tag}\x02", born_host=("127.0.0.1", 50_000), born_timestamp=BORN_MS,
+            properties=f"TAGS\x01{_TAGS.get(produce.tag, produce.tag)}\x02", born_host=("127.0.0.1", 50_000), born_timestamp=BORN_MS,
         )  # fmt: skip
         return self.store.put(message)
 

@@ -33,6 +33,7 @@ from tornpage.properties.contract import GuaranteeBroken
 
 __all__ = [
     "JUDGES",
+    "local_progress_is_whole",
     "all_is_delivered",
     "cache_is_bounded",
     "copies_are_bounded",
@@ -182,6 +183,9 @@ def nothing_is_given_twice(group: Group, event: Event) -> None:
     if held is None or held.first is None:
         raise GuaranteeBroken(21, f"a listener begins on {_text(event.queue)} before its member has a first offset")
     for offset, entry in zip(event.offsets, event.entries, strict=True):
+        if not entry.matches:
+            sentence = f"message {entry.identity} of {_text(event.queue)} is delivered against the subscription"
+            raise GuaranteeBroken(19, sentence, "only subscribed messages")
         if offset < held.first:
             sentence = f"message {entry.identity} of {_text(event.queue)} is delivered again below stored progress"
             raise GuaranteeBroken(22, sentence, f"offset {held.first} or later", str(offset))
@@ -269,6 +273,13 @@ def progress_is_corrected(group: Group, event: Event) -> None:
             raise GuaranteeBroken(13, sentence, " or ".join(map(str, sorted(legal))), str(offset))
 
 
+def local_progress_is_whole(found: int | None, versions: tuple[int | None, ...]) -> None:
+    """Contract 13: the local progress of a member is one that it has saved, or was saving."""
+    if found not in versions:
+        sentence = "the local progress of a member after a crash is not one that it has saved"
+        raise GuaranteeBroken(13, sentence, " or ".join(map(str, versions)), str(found))
+
+
 # ---- retries ---------------------------------------------------------------------------------------------------------
 
 
@@ -288,6 +299,8 @@ def copies_are_bounded(group: Group, event: Event) -> None:
     if not failed:
         raise GuaranteeBroken(23, f"{name} is sent back without a failed try", "a failed try", "none")
     tries = max(group.tries[each] + each.times for each in failed) - 1
+    if group.copies.get(entry, 0) >= sum(group.tries[each] for each in failed):
+        raise GuaranteeBroken(23, f"{name} is copied twice for one failed try", "one copy", "another one")
     if is_dead and tries < rules.times_max:
         sentence = f"{name} becomes a dead letter too early"
         raise GuaranteeBroken(23, sentence, f"after {rules.times_max} retries", f"after {tries}")

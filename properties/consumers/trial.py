@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tornpage.impl.consumer.allocation import STRATEGIES
+from tornpage.impl.consumer.client import Client
 from tornpage.impl.consumer.messages import Batch, ConcurrentStatus, OrderlyStatus
+from tornpage.impl.consumer.offset_store import LocalOffsets
 from tornpage.impl.consumer.push_consumer import PushConsumer
 from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.consumer.requests import (
@@ -34,7 +36,7 @@ from tornpage.impl.consumer.requests import (
     UnlockQueues,
     UpdateOffset,
 )
-from tornpage.impl.consumer.settings import ConsumeFromWhere, ConsumerSettings
+from tornpage.impl.consumer.settings import ConsumeFromWhere, ConsumerSettings, MessageModel
 from tornpage.impl.message.message import PutStatus
 from tornpage.model.consumers import events as seen
 from tornpage.model.consumers.allocation import shares
@@ -42,6 +44,7 @@ from tornpage.model.consumers.operations import (
     AddQueue,
     Allocate,
     CrashBroker,
+    CrashLocal,
     DeliverAnswer,
     DeliverRequest,
     FailRequests,
@@ -71,13 +74,13 @@ from tornpage.model.consumers.operations import (
 )
 from tornpage.model.consumers.state import Group, Place, Queue, Rules
 from tornpage.properties.consumers import judge
-from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TOPIC, BrokerHost, entry_of
+from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TAG, TOPIC, BrokerHost, entry_of
 from tornpage.properties.consumers.network import RecordedConnection, Sent
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.crashing import in_flight_at, killed_journal, lose_power
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.images import InFlightWrite
-from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.planted.registry import parts_of
 from tornpage.properties.program.group_case import GroupSettings
 
@@ -173,6 +176,8 @@ class GroupTrial:
                     self._open()
             case FailRequests(kind, count):
                 self.failing[kind] = max(0, count)
+            case CrashLocal():
+                self.performed[place] = self._crash_local(operation)
             case Allocate(strategy, queues, members):
                 self._allocate(strategy, queues % 17 or 1, members % 17 or 1)
             case PassTime(by_ms):
@@ -404,7 +409,7 @@ class GroupTrial:
             incarnation=str(member.life),
             parts=self._parts,
         )
-        consumer.subscribe(TOPIC, "A")
+        consumer.subscribe(TOPIC, TAG)
         member.consumer = consumer
         self._see(seen.Started(member.life))
 
@@ -437,6 +442,8 @@ class GroupTrial:
         observed("step of a member", lambda: consumer.step(self.now_ms))
         if consumer.is_closed:
             self.hit["left in order"] += 1
+            assert member.connection is not None
+            member.connection.close()
             self._end(member)
 
     def _take(self, member: Member) -> bool:
@@ -537,6 +544,40 @@ class GroupTrial:
         expected = shares(strategy, texts, names)
         judge.shares_are_those_of_the_strategy(found, expected, queues=queues, strategy=strategy)
 
+    # ---- local progress ------------------------------------------------------------------------------------------
+
+    def _crash_local(self, crash: CrashLocal) -> CrashLocal:
+        """Save local progress twice, crash inside the second save, and load it again; return the crash as it was."""
+        files, queue = RecordingFiles(EMPTY_DISK, tracker=self._tracker), MessageQueue(TOPIC, BROKER, 0)
+        saves: list[int] = []
+        for offset in (1, 2):
+            offsets = self._local_offsets(files)
+            saves.append(len(files.events))
+            offsets.update(queue, offset, increase_only=True)
+            observed("persist_all", lambda offsets=offsets: offsets.persist_all((), self.now_ms))
+        back = min(max(0, crash.back), len(files.events) - saves[1])
+        position = files.events[len(files.events) - back - 1] if back else len(files.journal)
+        self.hit["local crash"] += 1
+        if crash.kill:
+            left = RecordingFiles(files.base, tracker=self._tracker, journal=killed_journal(files, position))
+            performed = replace(crash, back=back, survived={}, others="lost")
+        else:
+            disk = self.settings.disk
+            lost = lose_power(files, position, crash.survived, crash.others, disk=disk, certify=self._certify)
+            self.lost_writes += lost.lost_writes
+            left = RecordingFiles(lost.image, tracker=self._tracker)
+            performed = replace(crash, back=back, survived=lost.survived)
+        found = observed("load", lambda: self._local_offsets(left).get(queue))
+        judge.local_progress_is_whole(found, (1, 2) if back else (2,))
+        return performed
+
+    def _local_offsets(self, files: RecordingFiles) -> LocalOffsets:
+        settings = ConsumerSettings(
+            consumer_group=GROUP, client_id="10.0.0.9@1", message_model=MessageModel.BROADCASTING
+        )
+        client = Client(settings, {}, incarnation="1", parts=self._parts)
+        return self._parts.of(LocalOffsets)(client, files, "/local")
+
     # ---- what is seen --------------------------------------------------------------------------------------------
 
     def _see(self, event: seen.Event) -> None:
@@ -607,6 +648,7 @@ def _rules(settings: GroupSettings) -> Rules:
     unlimited = settings.is_orderly and settings.retries >= GroupSettings().retries
     return Rules(
         is_orderly=settings.is_orderly,
+        syncs=settings.syncs,
         times_max=_UNLIMITED if unlimited else settings.retries,
         threshold=settings.threshold,
         pull_batch=settings.pull_batch,

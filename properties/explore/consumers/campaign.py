@@ -25,7 +25,7 @@ from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explore.consumers.draws import (
     OPERATIONS_MAX,
     draw_beginning,
-    draw_operation,
+    draw_operations,
     draw_settings,
 )
 from tornpage.properties.explore.consumers.programs import all_programs, settings_of_programs
@@ -39,7 +39,7 @@ REQUIRED = (
     "produce", "join", "leave", "left in order", "kill_member", "silent", "hang_member", "crash_broker", "kill", "power",
     "writes lost", "records lost", "restart_broker", "request lost", "answer lost", "repeated", "parked",
     "partition_member", "busy query_offset", "busy send_back", "busy pull", "busy update_offset", "handed over",
-    "sent back", "retry consumed", "listener success", "listener later", "refused FENCED", "add_queue", "allocate",
+    "sent back", "retry consumed", "listener success", "listener later", "refused FENCED", "add_queue", "allocate", "local crash",
     "orderly", "concurrent",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""
@@ -74,8 +74,14 @@ def draw_run(settings: GroupSettings, seed: str, *, tracker: DirtyTracker) -> Gr
     rng = Random(seed)
     drawn = draw_settings(settings, rng)
     begin = draw_beginning(drawn, rng)
-    length = rng.randrange(6, OPERATIONS_MAX + 1) - len(begin)
-    return _run(drawn, tracker, lambda trial: chain(begin, (draw_operation(trial, rng) for _ in range(max(0, length)))))
+    length = rng.randrange(6, OPERATIONS_MAX + 1)
+    return _run(drawn, tracker, lambda trial: chain(begin, _drawn(trial, rng, length)))
+
+
+def _drawn(trial: GroupTrial, rng: Random, length: int) -> Iterator[GroupOperation]:
+    """Draw operations until a run has a length."""
+    while len(trial.performed) < length:
+        yield from draw_operations(trial, rng)
 
 
 def _run(

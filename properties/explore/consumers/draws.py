@@ -11,6 +11,7 @@ from tornpage.model.consumers.operations import (
     AddQueue,
     Allocate,
     CrashBroker,
+    CrashLocal,
     DeliverAnswer,
     DeliverRequest,
     FailRequests,
@@ -50,7 +51,7 @@ __all__ = [
     "OPERATIONS_MAX",
     "PUTS_MAX",
     "draw_beginning",
-    "draw_operation",
+    "draw_operations",
     "draw_settings",
 ]
 
@@ -60,7 +61,7 @@ _BACK_MAX = 30
 _KINDS = {
     "put": 14, "run": 22, "time": 8, "step": 5, "take": 5, "finish": 9, "hold": 5, "deliver": 10, "broker": 4, "flush": 3,
     "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2, "heal": 4,
-    "fail": 5, "crash": 4, "restart": 7, "queue": 1, "shares": 1,
+    "fail": 5, "crash": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1,
 }  # fmt: skip
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
 _NETWORK = ("lose_request", "lose_answer", "repeat_request", "park_requests", "partition_member", "fail_requests")
@@ -85,15 +86,28 @@ def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
 
 def draw_beginning(settings: GroupSettings, rng: Random) -> tuple[GroupOperation, ...]:
     """Return the first operations of a run: most runs begin with messages and a member that works."""
-    puts = tuple(Produce(rng.randrange(settings.queues), rng.choice("AAAB")) for _ in range(rng.randrange(5)))
+    puts = tuple(Produce(rng.randrange(settings.queues), rng.choice("AAABC")) for _ in range(rng.randrange(5)))
     starts = (Join(), RunGroup(6, 500)) if rng.random() < 0.75 else ()
     both = (Join(1),) if rng.random() < 0.4 else ()
     begin = (*puts, *starts, *both) if rng.random() < 0.6 else (*starts, *both, *puts)
     return (FailRequests(rng.choice(_FAILING), rng.randrange(1, 3)), *begin) if rng.random() < 0.15 else begin
 
 
-def draw_operation(trial: GroupTrial, rng: Random) -> GroupOperation:
-    """Return the next operation of a run, within its bound."""
+def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...]:
+    """Return the next operations of a run, within its bound.
+
+    A fault of the network follows a step of its member, so that something is under way.
+    """
+    operation = _draw(trial, rng)
+    if isinstance(operation, DeliverRequest | LoseRequest | RepeatRequest | ParkRequests):
+        late = (PassTime(5_500),) if isinstance(operation, RepeatRequest | ParkRequests) else ()
+        return *late, StepMember(operation.member), operation
+    if isinstance(operation, LoseAnswer):
+        return StepMember(operation.member), DeliverRequest(operation.member), operation
+    return (operation,)
+
+
+def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
     done = trial.hit
     kinds = dict(_KINDS)
     if done["produce"] >= PUTS_MAX:
@@ -111,7 +125,7 @@ def draw_operation(trial: GroupTrial, rng: Random) -> GroupOperation:
     member, number = rng.randrange(trial.settings.members), rng.choice((0, 0, 0, 1, 2, 3))
     match kind:
         case "put":
-            return Produce(rng.randrange(4), rng.choice("AAAB"), rng.choice((0, 0, 600)))
+            return Produce(rng.randrange(4), rng.choice("AAAABC"), rng.choice((0, 0, 600)))
         case "run":
             return RunGroup(rng.choice((1, 2, 4, 8)), rng.choice((0, 50, 500, 1_000, 6_000)), _result(rng))
         case "time":
@@ -159,6 +173,8 @@ def draw_operation(trial: GroupTrial, rng: Random) -> GroupOperation:
             return Allocate(strategy, rng.randrange(1, 17), rng.randrange(1, 17))
         case "restart":
             return RestartBroker()
+        case "local":
+            return CrashLocal(rng.random() < 0.2, rng.randrange(25), others=rng.choice(("lost", "kept")))
     return _crash(trial, rng)
 
 

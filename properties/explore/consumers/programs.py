@@ -94,9 +94,7 @@ def all_programs(length: int) -> Iterator[tuple[GroupOperation, ...]]:
         words: list[tuple[GroupOperation, ...]] = [()]
         yield begin
         for _ in range(length - shorter):
-            words = [
-                (*word, each) for word in words for each in ALPHABET if _is_listed(begin, word, each)
-            ]
+            words = [(*word, each) for word in words for each in ALPHABET if _is_listed(begin, word, each)]
             for word in words:
                 yield (*begin, *word)
 
