@@ -23,12 +23,14 @@ __all__ = [
     "DeliverAnswer",
     "DeliverRequest",
     "FailRequests",
+    "FinishBatch",
     "FlushBroker",
     "GroupOperation",
     "HangMember",
     "HealMember",
     "HoldResults",
     "Join",
+    "KillMember",
     "Leave",
     "LoseAnswer",
     "LoseRequest",
@@ -43,8 +45,6 @@ __all__ = [
     "StepBroker",
     "StepMember",
     "TakeBatch",
-    "FinishBatch",
-    "KillMember",
     "Verdict",
 ]
 
@@ -74,8 +74,9 @@ class FlushBroker:
 
 @dataclass(frozen=True, slots=True)
 class StepBroker:
-    """Let the broker do one round of each service that is due."""
+    """Let the broker do one round of each service that is due, or of one of them by its name."""
 
+    service: str = ""
     op: Literal["step_broker"] = "step_broker"
 
 

@@ -111,10 +111,11 @@ class BrokerHost:
         )  # fmt: skip
         return self.store.put(message)
 
-    def step(self) -> None:
-        """Do a round of each service that a thread would run now, and of what that woke."""
+    def step(self, name: str = "") -> None:
+        """Do a round of each service that a thread would run now, and of what that woke. With a name, only of that."""
         for _ in range(_ROUNDS_OF_A_STEP):
             due = [each for each in self.services if not each.is_stopped and each.will_step(self._clock())]
+            due = [each for each in due if name in ("", each.name)]
             for service in due:
                 service.step()
             if not due:

@@ -33,13 +33,13 @@ from tornpage.properties.contract import GuaranteeBroken
 
 __all__ = [
     "JUDGES",
-    "local_progress_is_whole",
     "all_is_delivered",
     "cache_is_bounded",
     "copies_are_bounded",
     "is_handed_over_whole",
     "judge_event",
     "judged",
+    "local_progress_is_whole",
     "no_pull_is_hot",
     "nothing_is_given_twice",
     "nothing_is_passed_over",

@@ -164,8 +164,8 @@ class GroupTrial:
                 self._on_broker(partial(self._produce, operation))
             case FlushBroker():
                 self._on_broker(self._flush)
-            case StepBroker():
-                self._on_broker(self._step_broker)
+            case StepBroker(service):
+                self._on_broker(partial(self._step_broker, service))
             case AddQueue():
                 self._on_broker(self._add_queue)
             case CrashBroker():
@@ -267,8 +267,8 @@ class GroupTrial:
     def _flush(self) -> None:
         observed("flush", self.host.store.flush)
 
-    def _step_broker(self) -> None:
-        observed("step", self.host.step)
+    def _step_broker(self, service: str = "") -> None:
+        observed("step", partial(self.host.step, service))
 
     def _add_queue(self) -> None:
         if self.host.queues < _QUEUES_MAX:

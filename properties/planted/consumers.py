@@ -4,7 +4,7 @@ The ids CB are those of the list that each consumer library is tested with (docs
 breaches of RocketMQ 4.9.3 that the list does not have.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,6 @@ from tornpage.impl.consumer.hand_over import HandOver
 from tornpage.impl.consumer.holding import Holding, HoldingState, is_over
 from tornpage.impl.consumer.leases import Leases
 from tornpage.impl.consumer.messages import Batch, ConsumerMessage
-from tornpage.impl.consumer.offset_store import OffsetStore
 from tornpage.impl.consumer.orderly import is_free
 from tornpage.impl.consumer.process_queue import ProcessQueue
 from tornpage.impl.consumer.pull_loop import PullLoop, corrected_offset, is_subscribed
@@ -33,7 +32,6 @@ from tornpage.impl.consumer.requests import (
     Bounds,
     Lease,
     MembersFound,
-    OffsetFound,
     OffsetUpdated,
     Pull,
     Pulled,
@@ -53,21 +51,21 @@ from tornpage.model.consumers.operations import (
     Allocate,
     CrashBroker,
     CrashLocal,
+    DeliverAnswer,
+    DeliverRequest,
     FailRequests,
     FinishBatch,
     FlushBroker,
     HealMember,
     HoldResults,
     Join,
-    KillMember,
     Leave,
-    LoseAnswer,
-    DeliverRequest,
     ParkRequests,
     PassTime,
     Produce,
     RestartBroker,
     RunGroup,
+    StepBroker,
     StepMember,
     TakeBatch,
 )
@@ -165,11 +163,22 @@ class _WrittenInPlace(ConfigFile):
 # ---- hand-overs and locks --------------------------------------------------------------------------------------------
 
 
-class _Unfenced(QueueLocks):
+class _Unfenced(ConsumerBroker):
     """Accept requests with any lease (C3)."""
 
-    def is_owner(self, group: str, queue: MessageQueue, lease: Lease) -> bool:
-        return True
+    def _fenced(self, *arguments: Any) -> Refused | None:
+        return None
+
+
+class _UnfencedLocks(QueueLocks):
+    """Note pulls of queues without an owner, and void no lease."""
+
+    def note_pull(self, group: str, queue: MessageQueue) -> None:
+        if (group, queue) in self._owners:
+            super().note_pull(group, queue)
+
+    def void(self, group: str, queue: MessageQueue, *, if_pulled: bool = False) -> None:
+        """Void nothing."""
 
 
 class _GrantedTwice(QueueLocks):
@@ -391,6 +400,8 @@ _PLAIN = GroupSettings()
 _ORDERLY = GroupSettings(is_orderly=True)
 _HELD = (Produce(), Produce(), HoldResults(), Join(), RunGroup())
 """Two messages of one queue, whose listeners run."""
+_LOCKED = (PassTime(61_000), *_HELD)
+"""The same with an orderly member, to which the broker grants queues a minute after its start."""
 _CUT = (Produce(), FlushBroker(), Produce(), Produce(), Join(), RunGroup(), CrashBroker(), RestartBroker())
 """Three messages were consumed, and the broker has lost two of them."""
 
@@ -409,9 +420,9 @@ BUGS = (
     PlantedBug("CB03", "any error of the query of progress means that there is none", 21,
         Parts({is_nothing_stored: _any_error_is_nothing}),
         origin=_origin("C1", "Any error code of the offset query is taken as no progress"),
-        consumers=(GroupSettings(begins="last"), (Produce(), FailRequests("query_offset", 3), Join()))),
+        consumers=(GroupSettings(begins="last"), (FailRequests("query_offset", 2), Produce(), Join(), RunGroup()))),
     PlantedBug("CB04", "an offset outside the queue is corrected to its end", 21,
-        Parts({corrected_offset: _jump_to_end, QueueLocks: _Unfenced}),
+        Parts({corrected_offset: _jump_to_end, ConsumerBroker: _Unfenced, QueueLocks: _UnfencedLocks}),
         origin=_origin("C15", "OFFSET_ILLEGAL sets progress to the offset of the answer"),
         consumers=(_PLAIN, (*_CUT, Produce()))),
     PlantedBug("CB05", "shares on average overlap", 22,
@@ -420,23 +431,24 @@ BUGS = (
         Parts({averagely_by_circle: _unsorted_circle}), consumers=(_PLAIN, (Allocate("AVG_BY_CIRCLE", 3, 2),))),
     PlantedBug("CB07", "the ring of consistent hashing does not wrap", 16,
         Parts({STRATEGIES["CONSISTENT_HASH"]: _ring_without_wrap}),
-        consumers=(_PLAIN, (Allocate("CONSISTENT_HASH", 16, 1),))),
+        consumers=(GroupSettings(queues=4, strategy="CONSISTENT_HASH"), ())),
     PlantedBug("CB08", "two batches of an orderly queue run at a time", 20,
-        Parts({is_free: _never_busy}), consumers=(_ORDERLY, _HELD)),
+        Parts({is_free: _never_busy}), consumers=(_ORDERLY, _LOCKED)),
     PlantedBug("CB09", "a member consumes under a lock that has expired", 20,
         Parts({Leases: _ExpiryIgnored}),
         origin=_origin("C6", "The old owner runs on after another holds the lock"),
-        consumers=(_ORDERLY, (*_HELD, PassTime(61_000), FinishBatch(), TakeBatch()))),
+        consumers=(_ORDERLY, (*_LOCKED, PassTime(35_000), FinishBatch(), TakeBatch()))),
     PlantedBug("CB10", "a queue is given back before its running batch has ended", 20,
-        Parts({HandOver: _NotDrained}), consumers=(_ORDERLY, (*_HELD, Leave(), RunGroup()))),
+        Parts({HandOver: _NotDrained}), consumers=(_ORDERLY, (*_LOCKED, Leave(), RunGroup()))),
     PlantedBug("CB11", "a message that could not be sent back counts as sent back", 21,
         Parts({Returns: _FailedIsStored}),
         consumers=(_PLAIN, (Produce(), Join(), FailRequests("send_back"), FailRequests("send_to_retry"),
                             RunGroup(result="later")))),
     PlantedBug("CB12", "the copy of a message that is sent back is not durable", 19,
         Parts({copy_properties: _in_page_cache}), origin=_origin("C4", "Send-back is put with WAIT=false"),
-        consumers=(GroupSettings(syncs=True), (Produce(), Join(), RunGroup(result="later"), RunGroup(by_ms=6_000),
-                                               CrashBroker()))),
+        consumers=(GroupSettings(syncs=True), (
+            Produce(), Join(), RunGroup(3, result="later"), DeliverRequest(), DeliverAnswer(), StepMember(),
+            PassTime(11_000), StepMember(), DeliverRequest(number=1), StepBroker("progress"), CrashBroker()))),
     PlantedBug("CB13", "messages that the broker leaves out at the end of a queue never move the progress", 16,
         Parts({PullLoop: _TailIgnored}), consumers=(_PLAIN, (Produce(tag="B"),))),
     PlantedBug("CB14", "messages that the broker leaves out move the progress past cached ones", 21,
@@ -445,10 +457,11 @@ BUGS = (
     PlantedBug("CB15", "a message that was sent back stays in the count of cached ones", 19,
         Parts({Returns: _CountKept}), breaks_first=19,
         consumers=(GroupSettings(threshold=1), (Produce(), Produce(), Join(), RunGroup(result="later")))),
-    PlantedBug("CB16", "the highest offset of a queue follows the first message of a pull", 16,
-        Parts({ProcessQueue: _FirstIsHighest}), consumers=(_PLAIN, (Produce(), Produce()))),
+    PlantedBug("CB16", "the highest offset of a queue follows the first message of a pull", 22,
+        Parts({ProcessQueue: _FirstIsHighest}),
+        consumers=(_PLAIN, (Produce(), Produce(), Join(), RunGroup(), Join(1)))),
     PlantedBug("CB17", "an offset outside the queue is corrected to its begin", 22,
-        Parts({corrected_offset: _jump_to_begin, QueueLocks: _Unfenced}),
+        Parts({corrected_offset: _jump_to_begin, ConsumerBroker: _Unfenced, QueueLocks: _UnfencedLocks}),
         origin=_origin("C3", "Progress beyond a cut log goes back to 0"), consumers=(_PLAIN, _CUT)),
     PlantedBug("CB18", "a message becomes a dead letter one try too late", 23,
         Parts({is_dead: _dead_too_late}),
@@ -464,21 +477,21 @@ BUGS = (
     PlantedBug("CB22", "a pull that fails ends the loop of its queue", 19,
         Parts({PullLoop: _PullLost, ProcessQueue: _NeverIdle}),
         origin=_origin("C13", "A lost callback ends the loop of a queue"),
-        consumers=(_PLAIN, (Produce(), FailRequests("pull"), Join()))),
+        consumers=(_PLAIN, (Join(), RunGroup(), PassTime(11_000), PassTime(21_000), Produce()))),
     PlantedBug("CB23", "queues are divided by an old list of members", 16,
         Parts({Rebalance: _StaleMembers}),
         consumers=(_PLAIN, (Join(), Join(1), RunGroup(), Leave(), RunGroup(by_ms=1_000)))),
     PlantedBug("CB24", "the retry topic is not subscribed", 19,
         Parts({subscriptions_of: _without_retries}), consumers=(_PLAIN, (Produce(), Join(), RunGroup(result="later")))),
     PlantedBug("CC03", "a member goes on with its offsets after the broker has lost messages", 21,
-        Parts({QueueLocks: _Unfenced}), origin=_origin("C3", "Progress beyond a cut log"),
+        Parts({ConsumerBroker: _Unfenced, QueueLocks: _UnfencedLocks}), origin=_origin("C3", "Progress beyond a cut log"),
         consumers=(_PLAIN, (*_CUT, Produce(), Produce(), Produce(), RunGroup(by_ms=6_000)))),
     PlantedBug("CC05", "a queue has two owners during a change of members", 20,
         Parts({QueueLocks: _GrantedTwice}), origin=_origin("C5", "Two owners during a membership change"),
-        consumers=(_ORDERLY, (*_HELD, Join(1), RunGroup(), KillMember(), RunGroup()))),
+        consumers=(_ORDERLY, (*_LOCKED, Join(1), RunGroup()))),
     PlantedBug("CC07", "a restart of the broker forgets its locks", 20,
         Parts({QueueLocks: _ForgetsLocks}), origin=_origin("C7", "Broker restart forgets locks"),
-        consumers=(_ORDERLY, (*_HELD, CrashBroker(kill=True), RestartBroker(), Join(1), RunGroup(by_ms=500)))),
+        consumers=(_ORDERLY, (*_LOCKED, CrashBroker(kill=True), RestartBroker(), Join(1), RunGroup(by_ms=500)))),
     PlantedBug("CC10", "a message that is sent back is stored nowhere", 21,
         Parts({SendBacks: _StoredNowhere}), origin=_origin("C10", "retryQueueNums <= 0 answers success"),
         consumers=(_PLAIN, (Produce(), Join(), RunGroup(result="later")))),
@@ -496,11 +509,11 @@ BUGS = (
         consumers=(_PLAIN, (Produce(tag="C"),))),
     PlantedBug("CC21", "pulls without a message are repeated without a pause", 16,
         Parts({ConsumerBroker: _NeverHeld, PullLoop: _NoPause}), origin=_origin("C21", "Pulls repeat without pause"),
-        consumers=(_PLAIN, ())),
+        consumers=(_PLAIN, (Join(), Join(1), RunGroup(8)))),
     PlantedBug("CC24", "a member caches a whole pull more than its threshold", 16,
         Parts({PullLoop: _WholePulls}), origin=_origin("C24", "Thresholds compare with greater than"),
         consumers=(GroupSettings(threshold=1), (Produce(), Produce()))),
     PlantedBug("CC26", "a repeated request to send a message back stores a second copy", 23,
         Parts({SendBacks: _Forgetful}), origin=_origin("C26", "A time-out after the copy was stored"),
-        consumers=(_PLAIN, (Produce(), Join(), RunGroup(result="later"), StepMember(), DeliverRequest(), LoseAnswer()))),
+        consumers=(_PLAIN, (Join(), Produce(), RunGroup(by_ms=6_000, result="later")))),
 )  # fmt: skip

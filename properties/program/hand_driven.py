@@ -38,6 +38,11 @@ class HandDriven:
         self._service = service
         self._clock = clock
 
+    @property
+    def name(self) -> str:
+        """The name of the service."""
+        return self._service.name
+
     def will_step(self, by_ms: int | None) -> bool:
         """Whether a thread would take another step by a time, without another wake-up."""
         return self.is_woken or (self.due_ms is not None and (by_ms is None or self.due_ms <= by_ms))

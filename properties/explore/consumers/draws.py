@@ -85,11 +85,15 @@ def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
 
 
 def draw_beginning(settings: GroupSettings, rng: Random) -> tuple[GroupOperation, ...]:
-    """Return the first operations of a run: most runs begin with messages and a member that works."""
+    """Return the first operations of a run: most runs begin with messages and a member that works.
+
+    A broker waits for the life of a lock before it grants a queue to an orderly member.
+    """
     puts = tuple(Produce(rng.randrange(settings.queues), rng.choice("AAABC")) for _ in range(rng.randrange(5)))
+    waits = (PassTime(61_000),) if settings.is_orderly and rng.random() < 0.8 else ()
     starts = (Join(), RunGroup(6, 500)) if rng.random() < 0.75 else ()
     both = (Join(1),) if rng.random() < 0.4 else ()
-    begin = (*puts, *starts, *both) if rng.random() < 0.6 else (*starts, *both, *puts)
+    begin = (*waits, *puts, *starts, *both) if rng.random() < 0.6 else (*waits, *starts, *both, *puts)
     return (FailRequests(rng.choice(_FAILING), rng.randrange(1, 3)), *begin) if rng.random() < 0.15 else begin
 
 
@@ -141,7 +145,7 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
         case "deliver":
             return rng.choice((DeliverRequest, DeliverAnswer))(member, number)
         case "broker":
-            return StepBroker()
+            return StepBroker(rng.choice(("", "", "progress", "reput", "schedule")))
         case "flush":
             return FlushBroker()
         case "join":
