@@ -33,7 +33,7 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
 
     The page is one file without network: program, time line with barriers, pages of the disk, bytes, decisions of the
     recovery, and why a disk may be left so (docs/counterexample.md). For a cluster it has the time line of all nodes
-    and the frames of their links. Its path is printed on a line of its own. Exits 1 if the failure occurs, and 0,
+    and the frames of their links. For a consumer group all events are printed instead. The path of a page is printed on a line of its own. Exits 1 if the failure occurs, and 0,
     without a page, if every guarantee holds.
     """
     from tornpage.outcomes.counterexamples import case_of, explain_outcome, text_of
@@ -49,11 +49,16 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
         emit(outcome, as_json=as_json, text=text)
     given = text_of(case)
     from tornpage.outcomes.clusters import explain_cluster_case
+    from tornpage.outcomes.groups import trace_group_case
 
     try:
         with refusing_targets():
             if given.is_cluster:
                 outcome, text = explain_cluster_case(given, seconds=seconds, page=out)
+            elif given.is_group:
+                if out:
+                    refuse("the events of a consumer group are printed; --out goes with cases that have a page")
+                outcome, text = trace_group_case(given, seconds=seconds)
             else:
                 outcome, text = explain_outcome(case_of(given), seconds=seconds, page=out)
     except UnknownBug as error:

@@ -412,6 +412,45 @@ def _cluster(context: click.Context, /, **asked: Any) -> None:
     _carry_out(exploring.explore_cluster, context, **asked | {"length": asked["length"] or 0})
 
 
+@command.command("consumers", short_help="A broker and the members of a consumer group.")
+@click.option("--members", type=click.IntRange(2, 5), default=2, show_default=True, help="Members of the group.")
+@click.option(
+    "--all-of",
+    "length",
+    metavar="K",
+    type=click.IntRange(1, 10),
+    default=None,
+    help="Instead of drawn runs, run all programs of up to K operations (no limit of time unless --seconds).",
+)
+@click.option("--orderly", "is_orderly", is_flag=True, help="With --all-of: consume each queue in order.")
+@_states_option
+@_seconds_option
+@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
+@options.disk_option
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.history_option
+@options.json_option
+@click.pass_context
+def _consumers(context: click.Context, /, **asked: Any) -> None:
+    """Crash a broker, its consumers, and the network between them.
+
+    Let members join, leave, hang and die; judge every delivery and every stored progress.
+
+    \b
+    tornpage explore consumers --seconds 60
+    tornpage explore consumers --members 3 --states 2000 --seed 7 --json
+    tornpage explore consumers --all-of 2
+    tornpage explore consumers --bug CB01        (must be broken)
+    """
+    if asked["is_orderly"] and not asked["length"]:
+        refuse("--orderly goes with --all-of; drawn runs have both kinds")
+    if asked["length"] and asked["members"] != 2:
+        refuse("--all-of runs two members; leave --members out")
+    _carry_out(exploring.explore_consumers, context, **asked | {"length": asked["length"] or 0})
+
+
 @command.command("pair", short_help="Two processes that replicate, killed.")
 @click.argument("kills", metavar="KILLS", type=click.IntRange(min=1))
 @click.option(

@@ -36,11 +36,14 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
 
     given = text_of(case)
     from tornpage.outcomes.clusters import promote_cluster_case
+    from tornpage.outcomes.groups import promote_group_case
 
     try:
         with refusing_targets():
             if given.is_cluster:
                 outcome, text = promote_cluster_case(given, path=new_test(name, directory))
+            elif given.is_group:
+                outcome, text = promote_group_case(given, path=new_test(name, directory))
             else:
                 outcome, text = promote_outcome(case_of(given), name=name, directory=directory)
     except UnknownBug as error:

@@ -36,11 +36,14 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
 
     given = text_of(case)
     from tornpage.outcomes.clusters import shrink_cluster_case
+    from tornpage.outcomes.groups import shrink_group_case
 
     try:
         with refusing_targets():
             if given.is_cluster:
                 outcome, text = shrink_cluster_case(given, seconds=seconds, out=out)
+            elif given.is_group:
+                outcome, text = shrink_group_case(given, seconds=seconds, out=out)
             else:
                 outcome, text = shrink_outcome(case_of(given), seconds=seconds, out=out)
     except UnknownBug as error:

@@ -39,7 +39,7 @@ __all__ = [
 
 _HOLDS = "every guarantee holds: there is nothing to {}\n\nverdict: holds"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_TOKENS = ("tp1-", "ti1-", "tc1-")
+_TOKENS = ("tp1-", "ti1-", "tc1-", "tg1-")
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -63,6 +63,11 @@ class GivenCase:
     def is_cluster(self) -> bool:
         """Whether it is a case of a cluster, which has its own form."""
         return self.text.startswith("tc1-") if self.is_token else '"tornpage_cluster"' in self.text[:400]
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it is a case of a consumer group, which has its own form."""
+        return self.text.startswith("tg1-") if self.is_token else '"tornpage_group"' in self.text[:400]
 
     def case(self) -> "Case":
         """Read it. Raises BadToken."""
@@ -126,7 +131,7 @@ def _read(path: Path) -> str:
 
 def _is_a_case(path: Path, text: str) -> bool:
     """Return whether a file is a case, or looks like one that cannot be read."""
-    return path.name.startswith(("case-", "interleaving-", "cluster-")) or '"tornpage_case"' in text[:400]
+    return path.name.startswith(("case-", "interleaving-", "cluster-", "group-")) or '"tornpage_case"' in text[:400]
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -406,7 +411,7 @@ def _ruling(given: GivenCase, tracker: "DirtyTracker") -> _Ruling:
 def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
     from tornpage.properties.campaign.replay import replay
 
-    if given.is_interleaving or given.is_cluster:
+    if given.is_interleaving or given.is_cluster or given.is_group:
         outcome, _ = _replayed(given)
         why = "; ".join(str(finding.get("sentence", "")) for finding in outcome.findings)
         return (
@@ -421,7 +426,11 @@ def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
 
 
 def _replayed(given: GivenCase) -> tuple[Outcome, str]:
-    """Repeat an interleaving or a case of a cluster."""
+    """Repeat an interleaving, or a case of a cluster or of a consumer group."""
+    if given.is_group:
+        from tornpage.outcomes.groups import replay_group_case
+
+        return replay_group_case(given)
     if given.is_cluster:
         from tornpage.outcomes.clusters import replay_cluster_case
 
@@ -461,7 +470,7 @@ def write_case_pages(
         if len(written) == pages_max:
             break
         given = text_of(token)
-        if given.is_interleaving:
+        if given.is_interleaving or given.is_group:
             continue
         progress(given.name)
         try:

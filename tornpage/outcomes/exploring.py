@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Request",
     "explore_cluster",
+    "explore_consumers",
     "explore_crashes",
     "explore_crashes_with_peer",
     "explore_damage",
@@ -66,6 +67,8 @@ class Request:
     peer: str | None = None
     every: int | None = None
     nodes: int = 2
+    members: int = 2
+    is_orderly: bool = False
     length: int = 0
     role: str = "SYNC_MASTER"
     writer: "Writer | None" = None
@@ -337,6 +340,13 @@ def explore_interleavings(request: Request) -> tuple[Outcome, str]:
     except HarnessError as error:
         return at_fault("explore", error, seed=seed)
     return interleavings_outcome(result, seed=seed, out=request.out, command=again)
+
+
+def explore_consumers(request: Request) -> tuple[Outcome, str]:
+    """Crash a broker and its consumers; return the outcome and its text."""
+    from tornpage.outcomes.groups import explore_group
+
+    return explore_group(request)
 
 
 def explore_cluster(request: Request) -> tuple[Outcome, str]:

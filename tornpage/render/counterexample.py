@@ -21,6 +21,7 @@ from tornpage.properties.program.case import Case, describe
 if TYPE_CHECKING:
     from tornpage.properties.explain.page_map import PageMap
     from tornpage.properties.program.cluster_case import ClusterCase
+    from tornpage.properties.program.group_case import GroupCase
 
 __all__ = [
     "cluster_regression_module",
@@ -28,6 +29,7 @@ __all__ = [
     "failure_text",
     "failure_texts",
     "foreign_regression_module",
+    "group_regression_module",
     "how_small",
     "how_small_text",
     "page_of",
@@ -241,7 +243,7 @@ def foreign_regression_module(case: Case, symptom: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _literals(case: "Case | ClusterCase", symptom: str) -> tuple[str, str]:
+def _literals(case: "Case | ClusterCase | GroupCase", symptom: str) -> tuple[str, str]:
     """Return the document of a case and its symptom as text that cannot end a literal."""
     document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return document, symptom.replace("\\", "\\\\").replace('"', "'")
@@ -257,7 +259,14 @@ def cluster_regression_module(case: "ClusterCase", symptom: str) -> str:
     return _module(case, symptom, kind=("cluster_case", "ClusterCase"), run=("cluster", "replay_cluster"))
 
 
-def _module(case: "Case | ClusterCase", symptom: str, *, kind: tuple[str, str], run: tuple[str, str]) -> str:
+def group_regression_module(case: "GroupCase", symptom: str) -> str:
+    """Return a test module that runs a case of a consumer group, with the text of the case escaped."""
+    return _module(case, symptom, kind=("group_case", "GroupCase"), run=("consumers", "replay_group"))
+
+
+def _module(
+    case: "Case | ClusterCase | GroupCase", symptom: str, *, kind: tuple[str, str], run: tuple[str, str]
+) -> str:
     """Return a test module.
 
     `kind` is module and name of the case, `run` is folder and name of the function.

@@ -58,6 +58,7 @@ __all__ = [
 PUTS_MAX, CRASHES_MAX, CHANGES_MAX, NETWORK_MAX, OPERATIONS_MAX = 10, 2, 6, 6, 30
 
 _BACK_MAX = 30
+_SAVED_SHARE = 0.4
 _KINDS = {
     "put": 14, "run": 22, "time": 8, "step": 5, "take": 5, "finish": 9, "hold": 5, "deliver": 10, "broker": 4, "flush": 3,
     "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2, "heal": 4,
@@ -106,9 +107,18 @@ def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...
     if isinstance(operation, DeliverRequest | LoseRequest | RepeatRequest | ParkRequests):
         late = (PassTime(5_500),) if isinstance(operation, RepeatRequest | ParkRequests) else ()
         return *late, StepMember(operation.member), operation
+    if isinstance(operation, CrashBroker) and rng.random() < _SAVED_SHARE:
+        return *_saved(rng.randrange(trial.settings.members), rng), CrashBroker(others=rng.choice(("lost", "kept")))
     if isinstance(operation, LoseAnswer):
         return StepMember(operation.member), DeliverRequest(operation.member), operation
     return (operation,)
+
+
+def _saved(member: int, rng: Random) -> tuple[GroupOperation, ...]:
+    """Return operations after which the broker has saved progress, and has flushed nothing since."""
+    result, deliver = FinishBatch(member, 0, _result(rng)), DeliverRequest(member)
+    answered = (TakeBatch(member), result, deliver, DeliverAnswer(member), StepMember(member))
+    return *answered, PassTime(11_000), StepMember(member), deliver, deliver, deliver, StepBroker("progress")
 
 
 def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
