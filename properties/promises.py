@@ -55,4 +55,19 @@ PROMISES: dict[int, str] = {
         "A put is never acknowledged into a place that no consumer reaches. "
         "Damage makes no intact message unreachable without a finding."
     ),
+    19: (
+        "Each message that a group subscribes is consumed with success, or becomes a "
+        "dead letter. No other message is delivered."
+    ),
+    20: "An orderly listener gets the messages of a queue in order, one batch at a time, under a valid lock.",
+    21: (
+        "Stored progress never passes over a message that is not finished, whatever "
+        "joins, leaves, crashes or is corrected."
+    ),
+    22: (
+        "After a clean hand-over no finished message is delivered again. Otherwise only "
+        "messages without a stored result come again."
+    ),
+    23: "A failed message is retried with growing delays, a stated number of times. Then it is a dead letter.",
+    24: "No request lowers the stored progress of a group. After a crash it is a value that it had.",
 }

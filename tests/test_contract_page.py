@@ -42,6 +42,9 @@ def test_guarantees_name_code_that_exists() -> None:
         "progress": "tornpage.model.progress",
         "linearise": "tornpage.properties.judge.linearizability.linearise",
         "replication": "tornpage.model.replication.step",
+        "consumers": "tornpage.model.consumers.step",
+        "consumer_shares": "tornpage.model.consumers.allocation",
+        "group_judge": "tornpage.properties.consumers.judge",
         "cluster_judge": "tornpage.properties.cluster.judge",
         "Corruption": "tornpage.properties.lockstep.corruption",
         "sigkill_judge": "tornpage.properties.explore.kills.judge",
@@ -54,7 +57,32 @@ def test_guarantees_name_code_that_exists() -> None:
         "reads": "tornpage.properties.lockstep.reads",
         "services": "tornpage.properties.lockstep.services",
     }
-    numbers = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18"]
+    numbers = [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+        "9",
+        "10",
+        "11",
+        "12",
+        "13",
+        "14",
+        "15",
+        "16",
+        "17",
+        "18",
+        "19",
+        "20",
+        "21",
+        "22",
+        "23",
+        "24",
+    ]
     assert [number for number, _, _ in GUARANTEES] == numbers
     for name in [name for row in GUARANTEES for name in re.findall(r"`([^`]+)`", " ".join(row[1:]))]:
         if name.endswith(".py"):

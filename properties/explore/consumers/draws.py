@@ -88,11 +88,12 @@ def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
 def draw_beginning(settings: GroupSettings, rng: Random) -> tuple[GroupOperation, ...]:
     """Return the first operations of a run: most runs begin with messages and a member that works.
 
-    A broker waits for the life of a lock before it grants a queue to an orderly member.
+    In a part of them its listeners run on. A broker waits for the life of a lock before it grants a queue to an orderly member.
     """
-    puts = tuple(Produce(rng.randrange(settings.queues), rng.choice("AAABC")) for _ in range(rng.randrange(5)))
+    puts = tuple(Produce(rng.randrange(settings.queues), rng.choice("AAABC")) for _ in range(rng.randrange(6)))
     waits = (PassTime(61_000),) if settings.is_orderly and rng.random() < 0.8 else ()
-    starts = (Join(), RunGroup(6, 500)) if rng.random() < 0.75 else ()
+    holds = (HoldResults(),) if rng.random() < 0.45 else ()
+    starts = (*holds, Join(), RunGroup(6, 500)) if rng.random() < 0.75 else ()
     both = (Join(1),) if rng.random() < 0.4 else ()
     begin = (*waits, *puts, *starts, *both) if rng.random() < 0.6 else (*waits, *starts, *both, *puts)
     return (FailRequests(rng.choice(_FAILING), rng.randrange(1, 3)), *begin) if rng.random() < 0.15 else begin
@@ -136,7 +137,7 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
         kinds = {name: weight for name, weight in kinds.items()
                  if name not in ("lose", "repeat", "park", "partition", "fail")}  # fmt: skip
     kind = rng.choices(tuple(kinds), tuple(kinds.values()))[0]
-    member, number = rng.randrange(trial.settings.members), rng.choice((0, 0, 0, 1, 2, 3))
+    member, number = rng.randrange(trial.settings.members), rng.choice((0, 0, 1, 1, 2, 3))
     match kind:
         case "put":
             return Produce(rng.randrange(4), rng.choice("AAAABC"), rng.choice((0, 0, 600)))
