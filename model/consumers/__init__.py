@@ -1,1 +1,1 @@
-"""Specify a consumer group: its members, the progress of its queues, retries, and hand-overs."""
+"""Specify a consumer group: members, progress, retries, and hand-overs."""

@@ -15,7 +15,9 @@ VIRTUAL_NODES = 10
 
 
 def shares(strategy: str, queues: Sequence[str], members: Sequence[str]) -> dict[str, list[int]]:
-    """Return the places in `queues` of each member's share. `queues` are texts of queues in their order.
+    """Return the places in `queues` of each member's share.
+
+    `queues` are texts of queues in their order.
 
     Raises KeyError for a strategy that needs a configuration.
     """
@@ -24,7 +26,10 @@ def shares(strategy: str, queues: Sequence[str], members: Sequence[str]) -> dict
 
 
 def averagely(queues: Sequence[str], members: Sequence[str]) -> dict[str, list[int]]:
-    """Return contiguous shares whose sizes differ by at most one. The first members have the larger ones."""
+    """Return contiguous shares whose sizes differ by at most one.
+
+    The first members have the larger ones.
+    """
     small, larger = divmod(len(queues), len(members))
     found, begin = {}, 0
     for number, member in enumerate(members):
@@ -41,7 +46,7 @@ def by_circle(queues: Sequence[str], members: Sequence[str]) -> dict[str, list[i
 
 def by_hash(queues: Sequence[str], members: Sequence[str]) -> dict[str, list[int]]:
     """Give each queue to the member with the next point of the ring."""
-    ring = dict((_hash(f"{member}-{number}"), member) for member in members for number in range(VIRTUAL_NODES))
+    ring = {_hash(f"{member}-{number}"): member for member in members for number in range(VIRTUAL_NODES)}
     points = sorted(ring)
     found: dict[str, list[int]] = {member: [] for member in members}
     for place, queue in enumerate(queues):

@@ -88,8 +88,9 @@ class FirstOffset:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A member gets a queue, or the renewal of its ownership, which the broker made at `granted_ms`.
+    """A member gets a queue, or the renewal of its ownership.
 
+    The broker made the grant at `granted_ms`.
     Each ownership has a `lease` of its own.
     """
 
@@ -153,7 +154,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class StoredProgress:
-    """The progress of a queue at the broker, after a request of a member to change it. None is no progress."""
+    """The progress of a queue at the broker, after a request of a member to change it.
+
+    None is no progress.
+    """
 
     life: int
     queue: Queue
@@ -163,7 +167,10 @@ class StoredProgress:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """All faults are over and the group has had time. `pullers` are the lives that lately pulled from each queue."""
+    """All faults are over and the group has had time.
+
+    `pullers` are the lives that lately pulled from each queue.
+    """
 
     pullers: Mapping[Queue, frozenset[int]]
 

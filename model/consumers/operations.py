@@ -1,7 +1,7 @@
-"""Define the operations of a consumer group: members, listeners, the network, and the broker.
+"""Define the operations of a consumer group, of its network and of its broker.
 
-Members are numbered from 0, and so are queues. A number is taken modulo the number of members or queues. An operation on
-a member that does not run does nothing, except `Join`. An operation on a broker that is down does nothing, except
+Members are numbered from 0, and so are queues. A number is taken modulo the number of members or queues. An operation
+on a member that does not run does nothing, except `Join`. An operation on a broker that is down does nothing, except
 `RestartBroker`.
 
 The defaults are the simplest choices: everything sent arrives in order, and a power loss keeps nothing that was not
@@ -152,7 +152,10 @@ class TakeBatch:
 
 @dataclass(frozen=True, slots=True)
 class FinishBatch:
-    """End a running batch of a member with a result. `number` counts its running batches from 0."""
+    """End a running batch of a member with a result.
+
+    `number` counts its running batches from 0.
+    """
 
     member: int = 0
     number: int = 0
@@ -192,7 +195,10 @@ class PassTime:
 
 @dataclass(frozen=True, slots=True)
 class DeliverRequest:
-    """Let one request of a member arrive at the broker. `number` counts those under way from the oldest."""
+    """Let one request of a member arrive at the broker.
+
+    `number` counts those under way from the oldest.
+    """
 
     member: int = 0
     number: int = 0
@@ -294,9 +300,10 @@ class RestartBroker:
 
 @dataclass(frozen=True, slots=True)
 class CrashLocal:
-    """Save the progress of a broadcasting member twice in its file, and crash `back` events before the end.
+    """Save the local progress of a broadcasting member twice, with a crash.
 
-    The file is then loaded again. `survived` and `others` are those of `Crash`.
+    The crash falls `back` events before the end. The file is then loaded again. `survived` and `others` are those of
+    `Crash`.
     """
 
     kill: bool = False

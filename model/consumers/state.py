@@ -1,4 +1,4 @@
-"""Define what is known of a consumer group: the log of the broker, runs of listeners, and ownership.
+"""Define what is known of a consumer group: log, runs of listeners, ownership.
 
 1. A life is one start of a member's process. It has a number of its own.
 2. A message has an identity. Its copies in the retry topic have the same identity and a higher number of times.
@@ -54,7 +54,7 @@ class Place(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """An ownership: its lease, when its last grant arrived, and when the broker made that grant."""
+    """An ownership: its lease, and when its last grant arrived and was made."""
 
     lease: str
     at_ms: int
@@ -109,10 +109,10 @@ class Group:
 
     `log` are the records of the broker, the first `durable` bytes of which survive a power loss. `progress` is what the
     broker has stored, `was` every value that it may find after a crash. `settled` are entries that need no other
-    delivery, `tries` counts the failed runs of each entry,
-    and `copies` the stored copies of each since the broker was opened. `finished` are identities with a success, `dead` those in
-    the dead-letter queue. `excused` are identities whose copy a power loss took before it was durable. `empty_pulls` are the times of pulls without a message
-    within the last second.
+    delivery, `tries` counts the failed runs of each entry, and `copies` the stored copies of each since the broker was
+    opened. `finished` are identities with a success, `dead` those in the dead-letter queue. `excused` are identities
+    whose copy a power loss took before it was durable. `empty_pulls` are the times of pulls without a message within
+    the last second.
     """
 
     rules: Rules = Rules()

@@ -1,4 +1,4 @@
-"""Specify what each event means for a consumer group, and what a crash may leave (contracts 17 and 19 to 24).
+"""Specify what an event means for a consumer group (contracts 17, 19 to 24).
 
 1. An entry is settled by a success of its listener, by its stored copy, or if the subscription does not match it.
 2. A copy has the identity of its message and one more failed try. It is due when the delay of its level has passed.
@@ -7,8 +7,8 @@
 4. A power loss keeps the durable part of the log, and any number of the next records. A kill keeps all.
 5. After a crash the progress of a queue is one of the values that it had, and not past the end of the queue.
 
-Each function takes a group and an event and returns the next group, or all legal ones. The rules that an event may break
-are judged in `tornpage.properties.consumers.judge`.
+Each function takes a group and an event and returns the next group, or all legal ones. The rules that an event may
+break are judged in `tornpage.properties.consumers.judge`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,10 @@ _SECOND_MS = 1_000
 
 
 def after(group: Group, event: Event) -> Group:
-    """Return the group after an event. A power loss is taken as one that keeps the log, until it is `Opened`."""
+    """Return the group after an event.
+
+    A power loss is taken as one that keeps the log, until it is `Opened`.
+    """
     match event:
         case Stored(record):
             return _stored(group, record)
@@ -95,7 +98,7 @@ def _stored(group: Group, record: Record) -> Group:
 
 
 def _crashed(group: Group, event: Crashed) -> Group:
-    """Return the group without its broker, with the identities of copies that a power loss may take.
+    """Return the group without its broker, with the copies that may be lost.
 
     A broker with synchronous flush owes each copy that it has confirmed.
     """
@@ -210,7 +213,7 @@ def _with_progress(group: Group, queue: Queue, offset: int) -> Group:
 
 
 def first_unsettled(group: Group, queue: Queue, begin: int = 0) -> int:
-    """Return the smallest offset from `begin` on whose entry is not settled, or the end of the queue."""
+    """Return the first offset from `begin` on that is not settled, or the end."""
     entries = group.entries(queue)
     offset = begin
     while offset < len(entries) and _is_settled(group, entries[offset]):

@@ -1,4 +1,6 @@
-"""Explore cases of several processes: clusters and consumer groups. A run is a part of the campaign.
+"""Explore cases of several processes: clusters and consumer groups.
+
+A run is a part of the campaign.
 
 A campaign without findings must have caught its canary, and must have met everything that it requires. Otherwise it is
 vacuous. A share of the runs is repeated and compared.

@@ -64,7 +64,7 @@ def shrink_cluster(
     is_over: Callable[[], bool] = lambda: False,
     watch: Callable[[int, int, int], None] = lambda tries, operations, losses: None,
 ) -> ClusterFailure:
-    """Return the simplest case found that fails in the same way (`properties.program.step_shrinking`)."""
+    """Return the simplest case found that fails in the same way."""
     return shrink_steps(
         failure,
         replay=partial(replay_cluster, tracker=tracker),

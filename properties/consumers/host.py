@@ -1,4 +1,4 @@
-"""The broker of a run: a real store on a recorded disk, its services stepped by hand, and the broker's part."""
+"""The broker of a run: a real store on a recorded disk, stepped by hand."""
 
 from collections.abc import Callable, Iterator
 
@@ -107,12 +107,16 @@ class BrokerHost:
         """Put a message of a producer."""
         message = Message(
             TOPIC, b"%d:" % identity + bytes(max(0, produce.body_bytes)), queue_id=produce.queue % self.queues,
-            properties=f"TAGS\x01{_TAGS.get(produce.tag, produce.tag)}\x02", born_host=("127.0.0.1", 50_000), born_timestamp=BORN_MS,
+            properties=f"TAGS\x01{_TAGS.get(produce.tag, produce.tag)}\x02",
+            born_host=("127.0.0.1", 50_000), born_timestamp=BORN_MS,
         )  # fmt: skip
         return self.store.put(message)
 
     def step(self, name: str = "") -> None:
-        """Do a round of each service that a thread would run now, and of what that woke. With a name, only of that."""
+        """Do a round of each service that a thread would run now, and of what that woke.
+
+        With a name, only of that.
+        """
         for _ in range(_ROUNDS_OF_A_STEP):
             due = [each for each in self.services if not each.is_stopped and each.will_step(self._clock())]
             due = [each for each in due if name in ("", each.name)]

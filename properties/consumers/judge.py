@@ -4,14 +4,13 @@
 * J2 Progress never passes over an entry that is not settled, and never decreases while the broker is up.
 * J3 Orderly: one run of a queue at a time, in the order of the queue, under a valid lock.
 * J4 At the end each queue has exactly one reader, and shares are those of the strategy.
-* J5 A listener gets only entries at or after the first offset of its member, each once unless it failed. A queue that is
-  given back has all its results stored.
-* J6 Cached messages and empty pulls stay within their bounds.
-* J7 At the end the progress of each queue is its end.
-* J8 After a crash progress is a value that it had, and within its queue.
-* Retries (23): copies rise by one, have the delay of their number, and end in the dead-letter queue.
+* J5 A listener gets only entries at or after the first offset of its member, each once unless it failed. A queue that
+  is given back has all its results stored. * J6 Cached messages and empty pulls stay within their bounds. * J7 At the
+  end the progress of each queue is its end. * J8 After a crash progress is a value that it had, and within its queue. *
+  Retries (23): copies rise by one, have the delay of their number, and end in the dead-letter queue.
 
-Each judge is a function of the group before an event and of the event. It raises GuaranteeBroken. `judged` folds a trace.
+Each judge is a function of the group before an event and of the event. It raises GuaranteeBroken. `judged` folds a
+trace.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -58,7 +57,7 @@ _FIRST_RETRY_LEVEL = 3
 
 
 def all_is_delivered(group: Group, event: Event) -> None:
-    """Contract 19 (J1): every message that the subscription matches is finished or a dead letter."""
+    """Contract 19 (J1): every subscribed message is finished or a dead letter."""
     if not isinstance(event, Quiet):
         return
     for queue in sorted(group.queues):
@@ -121,7 +120,7 @@ def progress_never_decreases(group: Group, event: Event) -> None:
 
 
 def order_is_kept(group: Group, event: Event) -> None:
-    """Contract 20 (J3): runs of an orderly queue do not overlap, and each begins with the next entry.
+    """Contract 20 (J3): orderly runs do not overlap, and begin with the next entry.
 
     A run of a member whose lock the broker has let expire may still be there: no lock ends a listener.
     """
@@ -149,7 +148,7 @@ def order_is_kept(group: Group, event: Event) -> None:
 
 
 def queues_have_one_reader(group: Group, event: Event) -> None:
-    """Contract 16 and 22 (J4): with equal views each queue of the topic is read by exactly one member."""
+    """Contract 16 and 22 (J4): each queue of the topic has exactly one reader."""
     if not isinstance(event, Quiet) or not group.running:
         return
     for queue, lives in sorted(event.pullers.items()):
@@ -162,7 +161,7 @@ def queues_have_one_reader(group: Group, event: Event) -> None:
 def shares_are_those_of_the_strategy(
     found: Mapping[str, list[int]], expected: Mapping[str, list[int]], *, queues: int, strategy: str
 ) -> None:
-    """Contract 16 and 22 (J4): shares of equal views are disjoint and complete, and follow the formulas."""
+    """Contract 16 and 22 (J4): shares of equal views follow the formulas."""
     dealt = sorted(place for share in found.values() for place in share)
     for place in range(queues):
         if dealt.count(place) != 1:
@@ -176,7 +175,7 @@ def shares_are_those_of_the_strategy(
 
 
 def nothing_is_given_twice(group: Group, event: Event) -> None:
-    """Contract 22 (J5): a listener gets an entry again only if its result was not stored, or asked for it."""
+    """Contract 22 (J5): an entry comes again only without a stored result, or if it failed."""
     if not isinstance(event, Began):
         return
     held = group.held.get(Place(event.life, event.queue))
@@ -195,7 +194,7 @@ def nothing_is_given_twice(group: Group, event: Event) -> None:
 
 
 def is_handed_over_whole(group: Group, event: Event) -> None:
-    """Contract 22 (J5): a member that gives a queue back has stored every result up to the first open entry.
+    """Contract 22 (J5): a member that gives a queue back has stored its results.
 
     So the next owner of the queue gets none of these entries again. No listener of the queue runs on,
     except one that runs longer than the limit of a hand-over of a concurrent member.
@@ -284,7 +283,7 @@ def local_progress_is_whole(found: int | None, versions: tuple[int | None, ...])
 
 
 def copies_are_bounded(group: Group, event: Event) -> None:
-    """Contract 23: a copy follows a failed try, has the delay of its number, and the last one is a dead letter."""
+    """Contract 23: a copy follows a failed try, and the last one is a dead letter."""
     rules = group.rules
     if isinstance(event, Arrived):
         _copies_are_due(group, event)
@@ -355,7 +354,10 @@ def judge_event(group: Group, event: Event) -> Group:
 
 
 def judged(events: Iterable[Event], group: Group | None = None) -> Group:
-    """Judge a whole trace; return the group after it. Raises GuaranteeBroken at the first event that breaks a rule."""
+    """Judge a whole trace; return the group after it.
+
+    Raises GuaranteeBroken at the first event that breaks a rule.
+    """
     group = Group() if group is None else group
     for event in events:
         group = judge_event(group, event)

@@ -88,7 +88,10 @@ class RecordedConnection:
     # ---- what a case does ----------------------------------------------------------------------------------------
 
     def deliver_request(self, number: int, *, keeps: bool = False) -> bool:
-        """Let one request arrive. A kept one-way request stays under way; return whether there was one."""
+        """Let one request arrive.
+
+        A kept one-way request stays under way; return whether there was one.
+        """
         if not self.requests:
             return False
         sent = self.requests[number % len(self.requests)]
@@ -159,7 +162,10 @@ class RecordedConnection:
             sent.is_parked = False
 
     def deliver_all(self) -> bool:
-        """Let every request and answer arrive that is under way and not parked; return whether there was one."""
+        """Let every request and answer arrive that is under way and not parked.
+
+        Return whether there was one.
+        """
         count = 0
         parked = [sent for sent in self.requests if sent.is_parked]
         while len(self.requests) > len(parked):
@@ -170,7 +176,10 @@ class RecordedConnection:
         return count > 0
 
     def broker_is_lost(self) -> None:
-        """Lose what is under way: the broker has died. Calls end as unreachable, one-way requests vanish."""
+        """Lose what is under way: the broker has died.
+
+        Calls end as unreachable, one-way requests vanish.
+        """
         for sent in (*self.requests, *self.answers, *(sent for sent, _ in self.held)):
             if sent.call is not None:
                 sent.call.fail(CallError.UNREACHABLE)

@@ -63,7 +63,10 @@ def replay_group(case: GroupCase, *, tracker: DirtyTracker) -> GroupFailure | No
 
 @dataclass(frozen=True, slots=True)
 class GroupMoment:
-    """One operation and the events that it caused. `at_ms` is virtual time since the begin of the run."""
+    """One operation and the events that it caused.
+
+    `at_ms` is virtual time since the begin of the run.
+    """
 
     text: str
     at_ms: int
@@ -104,7 +107,7 @@ def shrink_group(
     is_over: Callable[[], bool] = lambda: False,
     watch: Callable[[int, int, int], None] = lambda tries, operations, losses: None,
 ) -> GroupFailure:
-    """Return the simplest case found that fails in the same way (`properties.program.step_shrinking`)."""
+    """Return the simplest case found that fails in the same way."""
     return shrink_steps(
         failure,
         replay=partial(replay_group, tracker=tracker),

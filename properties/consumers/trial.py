@@ -1,4 +1,4 @@
-"""Run operations of a consumer group over a real store, and judge every event (contracts 13, 16, 17 and 19 to 24).
+"""Run operations of a consumer group over a real store, and judge every event.
 
 Members are real push consumers. Events are seen at the broker, in the network and at the listeners; nothing is taken
 over from what a member says about itself. The model says what each event means, and the judges look at each of them.
@@ -105,7 +105,10 @@ _SETTLING_MS = 1_500_000
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """One member, with the process of its present life. `running` are batches whose listeners have not ended."""
+    """One member, with the process of its present life.
+
+    `running` are batches whose listeners have not ended.
+    """
 
     number: int
     life: int = 0
@@ -529,7 +532,7 @@ class GroupTrial:
     # ---- shares --------------------------------------------------------------------------------------------------
 
     def _allocate(self, strategy: str, queues: int, members: int) -> None:
-        """Let each member of a view compute its share, and compare all shares with the formulas (J4)."""
+        """Let each member of a view compute its share, and judge all shares (J4)."""
         if strategy not in STRATEGIES or strategy not in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"):
             return
         names = [f"10.0.0.{members - number}@1" for number in range(members)]
@@ -547,7 +550,10 @@ class GroupTrial:
     # ---- local progress ------------------------------------------------------------------------------------------
 
     def _crash_local(self, crash: CrashLocal) -> CrashLocal:
-        """Save local progress twice, crash inside the second save, and load it again; return the crash as it was."""
+        """Save local progress twice, crash inside the second save, and load it again.
+
+        Return the crash as it was.
+        """
         files, queue = RecordingFiles(EMPTY_DISK, tracker=self._tracker), MessageQueue(TOPIC, BROKER, 0)
         saves: list[int] = []
         for offset in (1, 2):
@@ -588,7 +594,7 @@ class GroupTrial:
     # ---- the end of a run ----------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """End all faults, give the group time, and judge that everything is delivered (J1, J4, J7)."""
+        """End all faults, give the group time, and judge the end (J1, J4, J7)."""
         self.failing.clear()
         self.holds = False
         for connection in self.connections:

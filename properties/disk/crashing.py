@@ -17,7 +17,7 @@ __all__ = ["LostPower", "in_flight_at", "killed_journal", "lose_power"]
 
 @dataclass(frozen=True, slots=True)
 class LostPower:
-    """The image after a power loss, its exceptions as they apply, and how many in-flight writes it took."""
+    """The image after a power loss, its exceptions, and the number of lost writes."""
 
     image: Image
     survived: Mapping[str, Choice]
@@ -38,7 +38,10 @@ def lose_power(
     disk: Disk,
     certify: bool = True,
 ) -> LostPower:
-    """Lose power at a position of the journal. Raises HarnessError if the image is not legal and is to be certified."""
+    """Lose power at a position of the journal.
+
+    Raises HarnessError if the image is not legal and is to be certified.
+    """
     state = disk_state(files.base, files.journal, position, disk=disk)
     writes = in_flight_writes(state)
     choices = chosen(writes, survived, others)

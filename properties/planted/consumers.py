@@ -30,7 +30,6 @@ from tornpage.impl.consumer.rebalance import Rebalance
 from tornpage.impl.consumer.requests import (
     Answer,
     Bounds,
-    Lease,
     MembersFound,
     OffsetUpdated,
     Pull,
@@ -215,7 +214,7 @@ class _NotDrained(HandOver):
 
 
 class _StaleMembers(Rebalance):
-    """Divide queues by the first list of members for ever."""
+    """Divide queues by the first list of members without end."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -472,7 +471,8 @@ BUGS = (
         Parts({ConfigFile: _WrittenInPlace}), consumers=(_PLAIN, (CrashLocal(),))),
     PlantedBug("CB21", "progress that arrives out of order lowers the stored one", 24,
         Parts({ConsumerBroker: _LastWriterWins}),
-        consumers=(_PLAIN, (Produce(), HoldResults(), Join(), RunGroup(), PassTime(11_000), StepMember(), ParkRequests(),
+        consumers=(_PLAIN, (Produce(), HoldResults(), Join(), RunGroup(), PassTime(11_000), StepMember(),
+                            ParkRequests(),
                             HoldResults(hold=False), RunGroup(by_ms=6_000), HealMember(), RunGroup()))),
     PlantedBug("CB22", "a pull that fails ends the loop of its queue", 19,
         Parts({PullLoop: _PullLost, ProcessQueue: _NeverIdle}),
@@ -484,7 +484,8 @@ BUGS = (
     PlantedBug("CB24", "the retry topic is not subscribed", 19,
         Parts({subscriptions_of: _without_retries}), consumers=(_PLAIN, (Produce(), Join(), RunGroup(result="later")))),
     PlantedBug("CC03", "a member goes on with its offsets after the broker has lost messages", 21,
-        Parts({ConsumerBroker: _Unfenced, QueueLocks: _UnfencedLocks}), origin=_origin("C3", "Progress beyond a cut log"),
+        Parts({ConsumerBroker: _Unfenced, QueueLocks: _UnfencedLocks}),
+        origin=_origin("C3", "Progress beyond a cut log"),
         consumers=(_PLAIN, (*_CUT, Produce(), Produce(), Produce(), RunGroup(by_ms=6_000)))),
     PlantedBug("CC05", "a queue has two owners during a change of members", 20,
         Parts({QueueLocks: _GrantedTwice}), origin=_origin("C5", "Two owners during a membership change"),
@@ -500,7 +501,8 @@ BUGS = (
         consumers=(_PLAIN, (*_HELD, Leave(), RunGroup()))),
     PlantedBug("CC16", "a queue that was lost is never claimed again", 19,
         Parts({is_over: _lost_for_ever}), origin=_origin("C16", "A dropped entry stays in the table"),
-        consumers=(_PLAIN, (Join(), RunGroup(), CrashBroker(kill=True), RestartBroker(), RunGroup(by_ms=6_000), Produce()))),
+        consumers=(_PLAIN, (Join(), RunGroup(), CrashBroker(kill=True), RestartBroker(), RunGroup(by_ms=6_000),
+                            Produce()))),
     PlantedBug("CC17", "a message is sent back while its listener runs", 23,
         Parts({Concurrent: _OverdueSentBack}), origin=_origin("C17", "cleanExpiredMsg sends running messages back"),
         consumers=(_PLAIN, (*_HELD, PassTime(61_000), RunGroup()))),

@@ -1,4 +1,4 @@
-"""Shrink a case of several processes, of clusters and of consumer groups, while it fails in the same way."""
+"""Shrink cases of clusters and of consumer groups while they fail in the same way."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace

@@ -1,4 +1,4 @@
-"""Read and write the operations of cases of several processes: those of clusters and of consumer groups."""
+"""Read and write the operations of cases of clusters and of consumer groups."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
@@ -15,7 +15,10 @@ def changed(value: Any) -> dict[str, Any]:
 
 
 def read_step(kinds: Mapping[str, Any], item: dict[str, Any]) -> Any:
-    """Return the operation of a document. Raises KeyError, TypeError or ValueError if it has another form."""
+    """Return the operation of a document.
+
+    Raises KeyError, TypeError or ValueError if it has another form.
+    """
     kind = kinds[item.pop("op")]
     operation = kind(**item)
     for name, default in asdict(kind()).items():

@@ -33,8 +33,8 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
 
     The page is one file without network: program, time line with barriers, pages of the disk, bytes, decisions of the
     recovery, and why a disk may be left so (docs/counterexample.md). For a cluster it has the time line of all nodes
-    and the frames of their links. For a consumer group all events are printed instead. The path of a page is printed on a line of its own. Exits 1 if the failure occurs, and 0,
-    without a page, if every guarantee holds.
+    and the frames of their links. For a consumer group all events are printed instead. The path of a page is printed on
+    a line of its own. Exits 1 if the failure occurs, and 0, without a page, if every guarantee holds.
     """
     from tornpage.outcomes.counterexamples import case_of, explain_outcome, text_of
     from tornpage.outcomes.targets import refusing_targets

@@ -229,7 +229,10 @@ def shrink_group_case(given: GivenCase, *, seconds: float, out: str | None) -> t
 
 
 def trace_group_case(given: GivenCase, *, seconds: float) -> tuple[Outcome, str]:
-    """Return the events of a case after each operation, after shrinking for `seconds`. Raises UnknownBug."""
+    """Return the events of a case after each operation, after shrinking for `seconds`.
+
+    Raises UnknownBug.
+    """
     from tornpage.properties.consumers.replay import account_of, replay_group, shrink_group
     from tornpage.properties.disk.dirty import choose_tracker
 

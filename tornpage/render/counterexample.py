@@ -260,7 +260,7 @@ def cluster_regression_module(case: "ClusterCase", symptom: str) -> str:
 
 
 def group_regression_module(case: "GroupCase", symptom: str) -> str:
-    """Return a test module that runs a case of a consumer group, with the text of the case escaped."""
+    """Return a test module that runs a case of a consumer group."""
     return _module(case, symptom, kind=("group_case", "GroupCase"), run=("consumers", "replay_group"))
 
 

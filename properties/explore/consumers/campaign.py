@@ -1,7 +1,7 @@
 """Run a campaign on consumer groups: drawn runs or all small programs, and a canary.
 
-A run is a part of the campaign (properties/campaign/case_runs.py). A state is a crashed broker that was opened again, or
-the end of a run without faults. A campaign without findings must have caught a planted bug, and must have met every
+A run is a part of the campaign (properties/campaign/case_runs.py). A state is a crashed broker that was opened again,
+or the end of a run without faults. A campaign without findings must have caught a planted bug, and must have met every
 kind of fault and answer in `REQUIRED`. Otherwise it is vacuous.
 """
 
@@ -36,10 +36,12 @@ __all__ = ["CANARY", "REQUIRED", "REQUIRED_OF_ALL", "GroupPlan", "GroupResult", 
 
 CANARY = "CB01"
 REQUIRED = (
-    "produce", "join", "leave", "left in order", "kill_member", "silent", "hang_member", "crash_broker", "kill", "power",
+    "produce", "join", "leave", "left in order", "kill_member", "silent", "hang_member",
+    "crash_broker", "kill", "power",
     "writes lost", "records lost", "restart_broker", "request lost", "answer lost", "repeated", "parked",
     "partition_member", "busy query_offset", "busy send_back", "busy pull", "busy update_offset", "handed over",
-    "sent back", "retry consumed", "listener success", "listener later", "refused FENCED", "add_queue", "allocate", "local crash",
+    "sent back", "retry consumed", "listener success", "listener later",
+    "refused FENCED", "add_queue", "allocate", "local crash",
     "orderly", "concurrent",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""

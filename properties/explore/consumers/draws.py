@@ -59,9 +59,12 @@ PUTS_MAX, CRASHES_MAX, CHANGES_MAX, NETWORK_MAX, OPERATIONS_MAX = 10, 2, 6, 6, 3
 
 _BACK_MAX = 30
 _SAVED_SHARE = 0.4
+_LATER_FIRST_SHARE = 0.3
 _KINDS = {
-    "put": 14, "run": 22, "time": 8, "step": 5, "take": 5, "finish": 9, "hold": 5, "deliver": 10, "broker": 4, "flush": 3,
-    "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2, "heal": 4,
+    "put": 14, "run": 22, "time": 8, "step": 5, "take": 5, "finish": 9, "hold": 5, "deliver": 10, "broker": 4,
+    "flush": 3,
+    "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2,
+    "heal": 4,
     "fail": 5, "crash": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1,
 }  # fmt: skip
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
@@ -86,9 +89,10 @@ def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
 
 
 def draw_beginning(settings: GroupSettings, rng: Random) -> tuple[GroupOperation, ...]:
-    """Return the first operations of a run: most runs begin with messages and a member that works.
+    """Return the first operations of a run.
 
-    In a part of them its listeners run on. A broker waits for the life of a lock before it grants a queue to an orderly member.
+    Most runs begin with messages and a member that works. In a part of them its listeners run on. A broker waits for
+    the life of a lock before it grants a queue to an orderly member.
     """
     puts = tuple(Produce(rng.randrange(settings.queues), rng.choice("AAABC")) for _ in range(rng.randrange(6)))
     waits = (PassTime(61_000),) if settings.is_orderly and rng.random() < 0.8 else ()
@@ -102,7 +106,8 @@ def draw_beginning(settings: GroupSettings, rng: Random) -> tuple[GroupOperation
 def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...]:
     """Return the next operations of a run, within its bound.
 
-    A fault of the network follows a step of its member, so that something is under way.
+    A fault of the network follows a step of its member, so that something is under way. Some later runs of a queue end
+    before its first one, and then time passes.
     """
     operation = _draw(trial, rng)
     if isinstance(operation, DeliverRequest | LoseRequest | RepeatRequest | ParkRequests):
@@ -110,13 +115,16 @@ def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...
         return *late, StepMember(operation.member), operation
     if isinstance(operation, CrashBroker) and rng.random() < _SAVED_SHARE:
         return *_saved(rng.randrange(trial.settings.members), rng), CrashBroker(others=rng.choice(("lost", "kept")))
+    if isinstance(operation, FinishBatch) and rng.random() < _LATER_FIRST_SHARE:
+        run = RunGroup(2, 6_000)
+        return HoldResults(), TakeBatch(operation.member), replace(operation, number=1, result="success"), run
     if isinstance(operation, LoseAnswer):
         return StepMember(operation.member), DeliverRequest(operation.member), operation
     return (operation,)
 
 
 def _saved(member: int, rng: Random) -> tuple[GroupOperation, ...]:
-    """Return operations after which the broker has saved progress, and has flushed nothing since."""
+    """Return operations that make the broker save progress, without a flush."""
     result, deliver = FinishBatch(member, 0, _result(rng)), DeliverRequest(member)
     answered = (TakeBatch(member), result, deliver, DeliverAnswer(member), StepMember(member))
     return *answered, PassTime(11_000), StepMember(member), deliver, deliver, deliver, StepBroker("progress")

@@ -89,7 +89,10 @@ def settings_of_programs(settings: GroupSettings) -> GroupSettings:
 
 
 def all_programs(length: int) -> Iterator[tuple[GroupOperation, ...]]:
-    """Yield every program of up to `length` operations that is not left out, shorter ones first for each beginning."""
+    """Yield every listed program of up to `length` operations.
+
+    Shorter ones come first for each beginning.
+    """
     for begin, shorter in BEGINNINGS:
         words: list[tuple[GroupOperation, ...]] = [()]
         yield begin
@@ -106,7 +109,7 @@ def _is_listed(begin: tuple[GroupOperation, ...], word: tuple[GroupOperation, ..
 
 
 def _is_within(word: tuple[GroupOperation, ...], last: GroupOperation) -> bool:
-    """Return whether a word with one more operation is within the bound of changes and crashes."""
+    """Return whether a word with one more operation is within the bound."""
     whole = (*word, last)
     changes = sum(isinstance(each, _CHANGES) for each in whole)
     return changes <= _CHANGES_MAX and sum(isinstance(each, CrashBroker) for each in whole) <= _CRASHES_MAX
@@ -155,7 +158,10 @@ def does_something(program: tuple[GroupOperation, ...], last: GroupOperation) ->
 
 
 def _touched(operation: GroupOperation) -> frozenset[str]:
-    """Return what an operation reads or changes; nothing for an operation that may touch everything."""
+    """Return what an operation reads or changes.
+
+    Nothing for an operation that may touch everything.
+    """
     match operation:
         case HoldResults():
             return frozenset({"hold"})
@@ -174,13 +180,19 @@ def _touched(operation: GroupOperation) -> frozenset[str]:
 
 
 def is_independent(first: GroupOperation, second: GroupOperation) -> bool:
-    """Return whether both orders of two neighbours have the same effect. An operation on the broker has no such pair."""
+    """Return whether both orders of two neighbours have the same effect.
+
+    An operation on the broker has no such pair.
+    """
     one, other = _touched(first), _touched(second)
     return bool(one and other) and not one & other
 
 
 def unequal_words(length: int, settings: GroupSettings, *, tracker: DirtyTracker) -> tuple[int, list[str]]:
-    """Run every word up to a length that is left out; return their number, and those that are no repetition."""
+    """Run every word up to a length that is left out.
+
+    Return their number, and those that are no repetition.
+    """
     wrong, count = [], 0
     for begin, shorter in BEGINNINGS:
         for size in range(1, length - shorter + 1):

@@ -1,4 +1,4 @@
-"""Hash everything on which the rest of a run depends: members, network, broker, disk and time."""
+"""Hash everything on which the rest of a run of a consumer group depends."""
 
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -48,7 +48,10 @@ def whole_state(trial: GroupTrial) -> bytes:
 
 
 def _plain(value: Any, names: dict[int, int]) -> Any:
-    """Return a value as nested tuples of plain values. A changeable object that occurs again is its number."""
+    """Return a value as nested tuples of plain values.
+
+    A changeable object that occurs again is its number.
+    """
     if isinstance(value, Enum):
         return str(value)
     if isinstance(value, _PLAIN):

@@ -141,5 +141,5 @@ def test_a_lost_topic_table_is_read_after_a_crash(tracker: DirtyTracker) -> None
 
 
 def test_a_result_after_the_limit_of_a_hand_over_is_not_owed(tracker: DirtyTracker) -> None:
-    """Regression: the judge asked for a result that came after the limit of a concurrent hand-over."""
+    """Regression: the judge asked for a result after the limit of a hand-over."""
     holds(tracker, Produce(), HoldResults(), Join(), RunGroup(), Leave(), PassTime(62_500))

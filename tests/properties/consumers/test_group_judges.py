@@ -1,4 +1,4 @@
-"""Test the judges of consumer groups with traces made by hand: each holds on a sound trace and fails on a broken one."""
+"""Test each judge of consumer groups on sound and on broken traces made by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -98,14 +98,15 @@ BROKEN: dict[str, tuple[Group, Sequence[Event], int]] = {
     "J3 given back while an orderly listener runs": (
         ORDERLY, [*THREE, *owns(1), *runs(1, 1, 0, ends=False), Released(1, Q, 99_999)], 20),
     "J6 too much in memory": (
-        Group(Rules(threshold=1, pull_batch=1)), [*THREE, *owns(1), Arrived(1, Q, (0, 1), 0), Arrived(1, Q, (2,), 0)], 16),
+        Group(Rules(threshold=2)), [*THREE, *owns(1), Arrived(1, Q, (0, 1), 0), Arrived(1, Q, (2,), 0)], 16),
     "J6 empty pulls without a pause": (
         Group(Rules(empty_pulls_max=3)), [*owns(1), *(Pulled(1, Q, 0, 0, at_ms) for at_ms in range(4))], 16),
     "J7 lag stays": (
         Group(), [stored(0), stored(1, tag=False), *owns(1), *runs(1, 1, 0), StoredProgress(1, Q, 1, 1),
                   Quiet({Q: frozenset({1})})], 16),
     "J8 progress past the end after a crash": (
-        Group(), [stored(0), *owns(1), *runs(1, 1, 0), StoredProgress(1, Q, 1, 1), Crashed(True), Opened(0, {Q: 1})], 17),
+        Group(), [stored(0), *owns(1), *runs(1, 1, 0), StoredProgress(1, Q, 1, 1), Crashed(True),
+                  Opened(0, {Q: 1})], 17),
     "J8 progress that never was": (Group(), [*THREE, Durable(300), Crashed(True), Opened(300, {Q: 2})], 13),
     "J8 durable messages are lost": (Group(), [*THREE, Durable(300), Crashed(True), Opened(200, {})], 2),
     "retries: no failed try": (Group(), [stored(0), stored(1, queue=RETRY, identity=0, times=1, level=3)], 23),
@@ -158,7 +159,10 @@ def test_legal_traces_hold(name: str) -> None:
 
 
 def test_a_lost_copy_makes_its_message_open_again() -> None:
-    """The progress over a message whose durable copy a kill cannot lose stays; a lost copy counts no more."""
+    """The progress over a message whose durable copy a kill cannot lose stays.
+
+    A lost copy counts no more.
+    """
     begin = [stored(0), *owns(1), *runs(1, 1, 0, is_success=False),
              stored(1, queue=RETRY, identity=0, times=1, level=3), Crashed(True), Opened(100, {})]  # fmt: skip
     with pytest.raises(GuaranteeBroken, match="passes over message"):

@@ -29,8 +29,8 @@ def test_the_machine_holds_for_long() -> None:
     run_state_machine_as_test(group_machine(), settings=chosen)
 
 
-@pytest.mark.parametrize("bug", ["CB24", pytest.param("CB01", marks=pytest.mark.deep)])
+@pytest.mark.parametrize("bug", ["CC20", pytest.param("CB24", marks=pytest.mark.deep)])
 def test_the_machine_catches_a_bug(bug: str) -> None:
-    chosen = settings(max_examples=300, stateful_step_count=20, phases=[Phase.generate], **LOOSE)
+    chosen = settings(max_examples=2_000, stateful_step_count=20, phases=[Phase.generate], **LOOSE)
     with pytest.raises((GuaranteeBroken, BaseExceptionGroup)):
         run_state_machine_as_test(group_machine(bug=bug), settings=chosen)
