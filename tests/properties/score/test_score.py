@@ -107,6 +107,9 @@ def test_what_cannot_be_seen_has_a_reason() -> None:
     assert not reason_why_not("RB09", "cluster")
     assert reason_why_not("RB09", "random") == "the bug needs two nodes"
     assert reason_why_not("lying-flush", "cluster")
+    assert not reason_why_not("CB01", "consumers")
+    assert reason_why_not("CB01", "random") == "the bug needs consumers"
+    assert reason_why_not("RB09", "consumers")
 
 
 def test_bugs_are_named_by_id_and_group() -> None:
