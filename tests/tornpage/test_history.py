@@ -95,7 +95,8 @@ def test_history_that_cannot_be_written_is_refused_in_one_line(command: object, 
 def test_history_is_of_crash_campaigns(tmp_path: Path) -> None:
     done = CliRunner().invoke(explore.command, ["--kills", "2", "--history", str(tmp_path)])
     assert done.exit_code == 2
-    assert "--history goes with `explore crashes`, `explore cluster`, `explore consumers`, not with `explore kills`" in done.stderr
+    verbs = "`explore crashes`, `explore cluster`, `explore consumers`"
+    assert f"--history goes with {verbs}, not with `explore kills`" in done.stderr
 
 
 def test_a_resumed_run_has_no_speed(tmp_path: Path) -> None:
