@@ -96,7 +96,6 @@ class Rules:
     syncs: bool = False
     times_max: int = 16
     threshold: int = 1000
-    pull_batch: int = 32
     lock_valid_ms: int = 30_000
     lock_life_ms: int = 60_000
     empty_pulls_max: int = 45

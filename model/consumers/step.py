@@ -100,20 +100,26 @@ def _stored(group: Group, record: Record) -> Group:
 def _crashed(group: Group, event: Crashed) -> Group:
     """Return the group without its broker, with the copies that may be lost.
 
-    A broker with synchronous flush owes each copy that it has confirmed.
+    `durable` is then what the crash keeps at least. A broker with synchronous flush owes each copy that it has
+    confirmed.
     """
+    log_end = group.log[-1].end if group.log else 0
+    made = log_end if event.log_end is None else min(event.log_end, log_end)
+    if not event.is_power_loss:
+        return replace(group, is_up=False, durable=made)
     durable = group.durable if event.durable is None else min(event.durable, group.durable)
     excused = group.excused
-    if event.is_power_loss and not group.rules.syncs:
+    if not group.rules.syncs:
         copies = (retry_topic(group.rules.group), dead_topic(group.rules.group))
-        made = group.log if event.log_end is None else tuple(each for each in group.log if each.end <= event.log_end)
-        excused |= {each.entry.identity for each in made if each.end > durable and each.queue.topic in copies}
+        excused |= {
+            each.entry.identity for each in group.log if durable < each.end <= made and each.queue.topic in copies
+        }
     return replace(group, is_up=False, durable=durable, excused=excused)
 
 
-def after_crash(group: Group, *, is_power_loss: bool) -> Iterator[Group]:
-    """Yield the group with every log that a crash may leave."""
-    least = sum(each.end <= group.durable for each in group.log) if is_power_loss else len(group.log)
+def after_crash(group: Group) -> Iterator[Group]:
+    """Yield a group whose broker has crashed with every log that may be left."""
+    least = sum(each.end <= group.durable for each in group.log)
     for count in range(least, len(group.log) + 1):
         yield group.with_log(group.log[:count])
 

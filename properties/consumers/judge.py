@@ -27,7 +27,7 @@ from tornpage.model.consumers.events import (
     StoredProgress,
 )
 from tornpage.model.consumers.state import DELAYS_MS, Group, Held, Place, Queue, dead_topic, retry_topic
-from tornpage.model.consumers.step import after, first_unsettled, legal_progress
+from tornpage.model.consumers.step import after, after_crash, first_unsettled, legal_progress
 from tornpage.properties.contract import GuaranteeBroken
 
 __all__ = [
@@ -258,9 +258,10 @@ def progress_is_corrected(group: Group, event: Event) -> None:
     """Contract 17 (J8): after a crash progress is a value that it had, and within its queue."""
     if not isinstance(event, Opened):
         return
-    if event.end < group.durable:
-        raise GuaranteeBroken(2, "the broker loses durable messages", f"a log up to {group.durable}", str(event.end))
     kept = group.with_log(tuple(each for each in group.log if each.end <= event.end))
+    if all(kept.log != each.log for each in after_crash(group)):
+        sentence = "the broker loses messages that the crash keeps"
+        raise GuaranteeBroken(2, sentence, f"a log up to {group.durable}", str(event.end))
     for queue, offset in sorted(event.progress.items()):
         end = len(kept.entries(queue))
         if offset > end:

@@ -657,7 +657,6 @@ def _rules(settings: GroupSettings) -> Rules:
         syncs=settings.syncs,
         times_max=_UNLIMITED if unlimited else settings.retries,
         threshold=settings.threshold,
-        pull_batch=settings.pull_batch,
     )
 
 

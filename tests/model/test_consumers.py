@@ -50,8 +50,11 @@ def test_a_power_loss_leaves_every_prefix_from_the_durable_part_on() -> None:
     group = Group()
     for event in (message(0), message(1), Durable(100), message(2)):
         group = after(group, event)
-    assert [len(each.log) for each in after_crash(group, is_power_loss=True)] == [1, 2, 3]
-    assert [len(each.log) for each in after_crash(group, is_power_loss=False)] == [3]
+    lost, killed = (after(group, Crashed(is_power_loss)) for is_power_loss in (True, False))
+    assert [len(each.log) for each in after_crash(lost)] == [1, 2, 3]
+    assert [len(each.log) for each in after_crash(killed)] == [3]
+    inside = after(group, Crashed(is_power_loss=False, durable=0, log_end=200))
+    assert [len(each.log) for each in after_crash(inside)] == [2, 3]
 
 
 def test_progress_after_a_crash_is_one_that_it_had_within_the_queue() -> None:
@@ -59,7 +62,8 @@ def test_progress_after_a_crash_is_one_that_it_had_within_the_queue() -> None:
     for event in (message(0), message(1), StoredProgress(1, Q, 1, 1), StoredProgress(1, Q, 2, 2)):
         group = after(group, event)
     assert legal_progress(group, Q) == {0, 1, 2}
-    [kept] = [each for each in after_crash(group, is_power_loss=True) if len(each.log) == 1]
+    lost = after(group, Crashed(is_power_loss=True))
+    [kept] = [each for each in after_crash(lost) if len(each.log) == 1]
     assert legal_progress(kept, Q) == {0, 1}
 
 

@@ -108,6 +108,7 @@ BROKEN: dict[str, tuple[Group, Sequence[Event], int]] = {
         Group(), [stored(0), *owns(1), *runs(1, 1, 0), StoredProgress(1, Q, 1, 1), Crashed(True),
                   Opened(0, {Q: 1})], 17),
     "J8 progress that never was": (Group(), [*THREE, Durable(300), Crashed(True), Opened(300, {Q: 2})], 13),
+    "J8 a kill loses messages": (Group(), [*THREE, Crashed(False), Opened(200, {})], 2),
     "J8 durable messages are lost": (Group(), [*THREE, Durable(300), Crashed(True), Opened(200, {})], 2),
     "retries: no failed try": (Group(), [stored(0), stored(1, queue=RETRY, identity=0, times=1, level=3)], 23),
     "retries: another delay": (
