@@ -39,6 +39,7 @@ __all__ = [
     "PassTime",
     "Produce",
     "RepeatRequest",
+    "RequestKind",
     "RestartBroker",
     "ResumeMember",
     "RunGroup",
@@ -50,6 +51,8 @@ __all__ = [
 
 Verdict = Literal["success", "later"]
 """The result of a listener. `later` is RECONSUME_LATER, or SUSPEND for an orderly listener."""
+RequestKind = Literal["query_offset", "send_back", "send_to_retry", "pull", "members", "lock", "update_offset"]
+"""The kind of a request that a broker may answer with "busy"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,9 +272,7 @@ class HealMember:
 class FailRequests:
     """Let the broker answer the next requests of one kind with "busy"."""
 
-    kind: Literal["query_offset", "send_back", "send_to_retry", "pull", "members", "lock", "update_offset"] = (
-        "query_offset"
-    )
+    kind: RequestKind = "query_offset"
     count: int = 1
     op: Literal["fail_requests"] = "fail_requests"
 

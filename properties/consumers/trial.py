@@ -560,7 +560,7 @@ class GroupTrial:
             offsets = self._local_offsets(files)
             saves.append(len(files.events))
             offsets.update(queue, offset, increase_only=True)
-            observed("persist_all", lambda offsets=offsets: offsets.persist_all((), self.now_ms))
+            observed("persist_all", partial(offsets.persist_all, (), self.now_ms))
         back = min(max(0, crash.back), len(files.events) - saves[1])
         position = files.events[len(files.events) - back - 1] if back else len(files.journal)
         self.hit["local crash"] += 1

@@ -82,8 +82,8 @@ class _LargestFinished(ProcessQueue):
 
     def remove_message(self, messages: Any, now_ms: int) -> int:
         messages = list(messages)
-        progress = super().remove_message(messages, now_ms)
-        return max([progress, *(each.queue_offset + 1 for each in messages)])
+        highest: int = max((each.queue_offset + 1 for each in messages), default=0)
+        return max(super().remove_message(messages, now_ms), highest)
 
 
 class _ForgottenFinished(ProcessQueue):

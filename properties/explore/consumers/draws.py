@@ -6,6 +6,7 @@ The bound of one run: up to `PUTS_MAX` messages, `CRASHES_MAX` crashes of the br
 
 from dataclasses import replace
 from random import Random
+from typing import get_args
 
 from tornpage.model.consumers.operations import (
     AddQueue,
@@ -31,6 +32,7 @@ from tornpage.model.consumers.operations import (
     PassTime,
     Produce,
     RepeatRequest,
+    RequestKind,
     RestartBroker,
     ResumeMember,
     RunGroup,
@@ -69,7 +71,7 @@ _KINDS = {
 }  # fmt: skip
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
 _NETWORK = ("lose_request", "lose_answer", "repeat_request", "park_requests", "partition_member", "fail_requests")
-_FAILING = ("query_offset", "send_back", "send_to_retry", "pull", "members", "lock", "update_offset")
+_FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
 
 
 def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:

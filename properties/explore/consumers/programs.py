@@ -71,8 +71,8 @@ ALPHABET: tuple[GroupOperation, ...] = (
     RunGroup(3, 1_000),
     RunGroup(2, 500, "later"),
 )
-_PUTS = tuple(Produce(number % 3, "B" if number == 4 else "A") for number in range(6))
-_HELD = (HoldResults(), *_PUTS, Join(0), RunGroup(4, 1_000))
+_PUTS: tuple[GroupOperation, ...] = tuple(Produce(number % 3, "B" if number == 4 else "A") for number in range(6))
+_HELD: tuple[GroupOperation, ...] = (HoldResults(), *_PUTS, Join(0), RunGroup(4, 1_000))
 BEGINNINGS: tuple[tuple[tuple[GroupOperation, ...], int], ...] = (
     (_HELD, 0),
     ((*_HELD, Join(1), RunGroup(2, 1_000)), 1),
