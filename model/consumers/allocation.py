@@ -2,7 +2,7 @@
 
 Every function returns the shares of all members at once, so that a share cannot depend on an order of arrival.
 
-Source: the formulas and vectors of docs/consumers/contract.md.
+Source: `AllocateMessageQueueAveragely`, `AllocateMessageQueueAveragelyByCircle`, `ConsistentHashRouter`.
 """
 
 from bisect import bisect_left

@@ -82,7 +82,7 @@ def progress_reaches_the_end(group: Group, event: Event) -> None:
             continue
         end, found = len(group.entries(queue)), group.progress.get(queue, 0)
         if found != end:
-            raise GuaranteeBroken(16, f"the group stays behind the end of {_text(queue)}", str(end), str(found))
+            raise GuaranteeBroken(16, f"the group does not reach the end of {_text(queue)}", str(end), str(found))
 
 
 # ---- J2: progress ----------------------------------------------------------------------------------------------------

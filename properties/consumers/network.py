@@ -1,4 +1,4 @@
-"""A network in memory between members and the broker, whose faults are chosen by the case.
+"""A network in memory between members and the broker, with faults chosen by the case.
 
 A request waits until the case lets it arrive, and so does its answer. The lab lets a request of any age arrive, loses
 requests and answers, and lets a one-way request arrive several times. A request with an answer arrives at most once, as

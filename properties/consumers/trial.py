@@ -107,7 +107,7 @@ _SETTLING_MS = 1_500_000
 class Member:
     """One member, with the process of its present life.
 
-    `running` are batches whose listeners have not ended.
+    `running` are batches with listeners that have not ended.
     """
 
     number: int

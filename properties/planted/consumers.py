@@ -398,7 +398,7 @@ def _ring_without_wrap(me: str, queues: Sequence[MessageQueue], clients: Sequenc
 _PLAIN = GroupSettings()
 _ORDERLY = GroupSettings(is_orderly=True)
 _HELD = (Produce(), Produce(), HoldResults(), Join(), RunGroup())
-"""Two messages of one queue, whose listeners run."""
+"""Two messages of one queue, with running listeners."""
 _LOCKED = (PassTime(61_000), *_HELD)
 """The same with an orderly member, to which the broker grants queues a minute after its start."""
 _CUT = (Produce(), FlushBroker(), Produce(), Produce(), Join(), RunGroup(), CrashBroker(), RestartBroker())

@@ -221,7 +221,10 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroups:
-    """Run drawn consumer groups, of two and of three members in turn (`tornpage explore consumers`)."""
+    """Run drawn consumer groups of two and of three members in turn.
+
+    The command is `tornpage explore consumers`.
+    """
 
     counts = "states"
     is_seeded = True
