@@ -108,8 +108,8 @@ def draw_beginning(settings: GroupSettings, rng: Random) -> tuple[GroupOperation
 def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...]:
     """Return the next operations of a run, within its bound.
 
-    A fault of the network follows a step of its member, so that something is under way. Some later runs of a queue end
-    before its first one, and then time passes.
+    A fault of the network follows a step of its member, so that something is under way. In some runs
+    the second of two runs of a queue ends first.
     """
     operation = _draw(trial, rng)
     if isinstance(operation, DeliverRequest | LoseRequest | RepeatRequest | ParkRequests):
@@ -117,17 +117,26 @@ def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...
         return *late, StepMember(operation.member), operation
     if isinstance(operation, CrashBroker) and rng.random() < _SAVED_SHARE:
         return *_saved(rng.randrange(trial.settings.members), rng), CrashBroker(others=rng.choice(("lost", "kept")))
-    if isinstance(operation, FinishBatch) and rng.random() < _LATER_FIRST_SHARE:
-        run = RunGroup(2, 6_000)
-        return HoldResults(), TakeBatch(operation.member), replace(operation, number=1, result="success"), run
+    if (
+        isinstance(operation, FinishBatch)
+        and trial.hit["produce"] <= PUTS_MAX - 2
+        and rng.random() < _LATER_FIRST_SHARE
+    ):
+        return _second_first(operation.member, Produce(rng.randrange(trial.settings.queues)))
     if isinstance(operation, LoseAnswer):
         return StepMember(operation.member), DeliverRequest(operation.member), operation
     return (operation,)
 
 
+def _second_first(member: int, put: Produce) -> tuple[GroupOperation, ...]:
+    """Return operations after which the second of two runs of a queue has ended, and time has passed."""
+    return HoldResults(), put, put, RunGroup(2, 500), FinishBatch(member, 1), RunGroup(2, 6_000)
+
+
 def _saved(member: int, rng: Random) -> tuple[GroupOperation, ...]:
     """Return operations that make the broker save progress, without a flush."""
-    result, deliver = FinishBatch(member, 0, _result(rng)), DeliverRequest(member)
+    later: Verdict = "later" if rng.random() < 0.6 else "success"
+    result, deliver = FinishBatch(member, 0, later), DeliverRequest(member)
     answered = (TakeBatch(member), result, deliver, DeliverAnswer(member), StepMember(member))
     return *answered, PassTime(11_000), StepMember(member), deliver, deliver, deliver, StepBroker("progress")
 
