@@ -48,8 +48,8 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
         outcome, text = explain_code_outcome(case)
         emit(outcome, as_json=as_json, text=text)
     given = text_of(case)
-    from tornpage.outcomes.clusters import explain_cluster_case
-    from tornpage.outcomes.groups import trace_group_case
+    from tornpage.outcomes.processes.clusters import explain_cluster_case
+    from tornpage.outcomes.processes.groups import trace_group_case
 
     try:
         with refusing_targets():

@@ -35,8 +35,8 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
     from tornpage.properties.bug_ids import UnknownBug
 
     given = text_of(case)
-    from tornpage.outcomes.clusters import promote_cluster_case
-    from tornpage.outcomes.groups import promote_group_case
+    from tornpage.outcomes.processes.clusters import promote_cluster_case
+    from tornpage.outcomes.processes.groups import promote_group_case
 
     try:
         with refusing_targets():

@@ -67,14 +67,14 @@ def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_js
 
     try:
         if given.is_cluster:
-            from tornpage.outcomes.clusters import replay_cluster_case
+            from tornpage.outcomes.processes.clusters import replay_cluster_case
 
             if image is not None:
                 refuse("a case of a cluster has a disk for each node; --image goes with one store")
             outcome, told = replay_cluster_case(given)
             emit(outcome, as_json=as_json, text=told)
         if given.is_group:
-            from tornpage.outcomes.groups import replay_group_case
+            from tornpage.outcomes.processes.groups import replay_group_case
 
             if image is not None:
                 refuse("a case of a consumer group has no image to write; --image goes with one store")

@@ -35,8 +35,8 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
     from tornpage.properties.bug_ids import UnknownBug
 
     given = text_of(case)
-    from tornpage.outcomes.clusters import shrink_cluster_case
-    from tornpage.outcomes.groups import shrink_group_case
+    from tornpage.outcomes.processes.clusters import shrink_cluster_case
+    from tornpage.outcomes.processes.groups import shrink_group_case
 
     try:
         with refusing_targets():

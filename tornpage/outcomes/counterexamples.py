@@ -428,11 +428,11 @@ def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
 def _replayed(given: GivenCase) -> tuple[Outcome, str]:
     """Repeat an interleaving, or a case of a cluster or of a consumer group."""
     if given.is_group:
-        from tornpage.outcomes.groups import replay_group_case
+        from tornpage.outcomes.processes.groups import replay_group_case
 
         return replay_group_case(given)
     if given.is_cluster:
-        from tornpage.outcomes.clusters import replay_cluster_case
+        from tornpage.outcomes.processes.clusters import replay_cluster_case
 
         return replay_cluster_case(given)
     return replay_outcome(given.text, is_token=given.is_token)
@@ -458,7 +458,7 @@ def write_case_pages(
     A case that no longer fails, or cannot be read, gets a line on standard error instead of a page. Raises ReportError
     if the directory is no run directory, and OSError.
     """
-    from tornpage.outcomes.clusters import cluster_page_of
+    from tornpage.outcomes.processes.clusters import cluster_page_of
     from tornpage.properties.bug_ids import UnknownBug
     from tornpage.properties.foreign.protocol import TargetUnusable
     from tornpage.properties.program.packing import BadToken

@@ -344,13 +344,13 @@ def explore_interleavings(request: Request) -> tuple[Outcome, str]:
 
 def explore_consumers(request: Request) -> tuple[Outcome, str]:
     """Crash a broker and its consumers; return the outcome and its text."""
-    from tornpage.outcomes.groups import explore_group
+    from tornpage.outcomes.processes.groups import explore_group
 
     return explore_group(request)
 
 
 def explore_cluster(request: Request) -> tuple[Outcome, str]:
     """Crash a master and its replicas; return the outcome and its text."""
-    from tornpage.outcomes.clusters import explore_cluster as explore
+    from tornpage.outcomes.processes.clusters import explore_cluster as explore
 
     return explore(request)

@@ -1,0 +1,1 @@
+"""Cases of several processes: clusters and consumer groups."""
