@@ -129,7 +129,7 @@ def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...
 
 
 def _second_first(member: int, put: Produce) -> tuple[GroupOperation, ...]:
-    """Return operations after which the second of two runs of a queue has ended, and time has passed."""
+    """Return operations that end the second of two runs of a queue first."""
     return HoldResults(), put, put, RunGroup(2, 500), FinishBatch(member, 1), RunGroup(2, 6_000)
 
 
