@@ -123,6 +123,8 @@ def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...
         and rng.random() < _LATER_FIRST_SHARE
     ):
         return _second_first(operation.member, Produce(rng.randrange(trial.settings.queues)))
+    if isinstance(operation, FailRequests) and operation.kind == "send_back":
+        return operation, replace(operation, kind="send_to_retry"), RunGroup(3, 500, "later")
     if isinstance(operation, LoseAnswer):
         return StepMember(operation.member), DeliverRequest(operation.member), operation
     return (operation,)
