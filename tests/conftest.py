@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,8 +39,23 @@ FIRST = (
     "impl/log/test_multi_path_power_loss.py",
 )
 """The longest files begin, each in one process, so that no process is left with a long file at the end."""
+BYTECODE = TESTS.parent / "build" / "bytecode"
+"""Where compiled modules lie if the environment forbids them beside their sources."""
 MEMORY = "/dev/shm"
 ROOM_BYTES = 4 << 30
+
+
+def keep_bytecode() -> None:
+    """Keep compiled modules of this process and its children if PYTHONDONTWRITEBYTECODE is set.
+
+    Without them each worker and each command of a test compiles all its sources at every start.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(BYTECODE))
+        sys.dont_write_bytecode, sys.pycache_prefix = False, prefix
+
+
+keep_bytecode()
 
 
 def pytest_configure(config: pytest.Config) -> None:
