@@ -42,6 +42,8 @@ FIRST = (
 )
 """The longest files begin, each in one process, so that no process is left with a long file at the end."""
 FORKING = (
+    "properties/explore/foreign/test_targets.py",
+    "properties/explore/kills/test_sigkill.py",
     "properties/foreign/test_assert_store_holds.py",
     "properties/foreign/test_directory_operations.py",
     "properties/foreign/test_first_open.py",
@@ -51,6 +53,7 @@ FORKING = (
     "properties/foreign/test_shape_pages.py",
     "properties/foreign/test_shaped_stores.py",
     "properties/foreign/test_zygote.py",
+    "tornpage/test_target_commands.py",
 )
 """Files whose tests fork most. Workers run each of them in a small process."""
 BYTECODE = TESTS.parent / "build" / "bytecode"
