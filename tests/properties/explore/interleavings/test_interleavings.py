@@ -230,6 +230,7 @@ def test_every_planted_race_has_its_family() -> None:
     assert {bug.id for bug in PLANTED.values() if bug.needs_threads} <= FAMILY_OF.keys() <= PLANTED.keys()
 
 
+@pytest.mark.slow
 def test_a_campaign_counts_repeats_and_catches_its_canary(tracker: DirtyTracker) -> None:
     first, second = (explored(tracker, states=60, seed=3) for _ in range(2))
     assert first.tally.distinct == second.tally.distinct

@@ -110,6 +110,7 @@ def test_a_lost_wake_up_of_a_service_is_a_deadlock(tracker: DirtyTracker, monkey
     assert found.broken.contract == 16
 
 
+@pytest.mark.slow
 def test_searches_take_each_program_and_count_what_is_complete(tracker: DirtyTracker) -> None:
     tally, searched, runs = PartTally(), set(), 0
     for search in islice(part_searches(Random(1), tally), 8):
