@@ -63,9 +63,10 @@ ROOM_BYTES = 4 << 30
 
 
 def keep_bytecode() -> None:
-    """Keep compiled modules of this process and its children if PYTHONDONTWRITEBYTECODE is set.
+    """Keep compiled modules of this process and its children in `build/`.
 
-    Without them each worker and each command of a test compiles all its sources at every start.
+    This happens only if PYTHONDONTWRITEBYTECODE is set. Without them each worker and each command of a test compiles
+    all its sources at every start.
     """
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(BYTECODE))
@@ -106,9 +107,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and collected tests out of garbage collections, which would visit 700,000 objects each time.
+    """Leave modules and collected tests out of garbage collections.
 
-    A collection in a forked process would also copy their memory.
+    A collection would visit 700,000 more objects, and in a forked process it would copy their memory.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Run the tests of a file in a small process of their own, and report them as if a worker had run them.
+"""Run the tests of a file in a small process, and report them for a worker.
 
 A worker of pytest-xdist has imported the modules of all tests: 280 MB of private memory. The cost of a fork grows with
 that memory, and some files fork thousands of times. A process that has imported one file forks at a fifth of the cost.
