@@ -56,7 +56,10 @@ def candidates() -> tuple[StorePolicy, ...]:
 
 
 def with_replica(link: Link, disk: DeviceTimes) -> tuple[StorePolicy, ...]:
-    """Return the policies with a second copy past a link. The slave has a disk like that of the master."""
+    """Return the policies with a second copy past a link.
+
+    The slave has a disk like that of the master.
+    """
     received = Pair(link, device=disk)
     durable = Pair(link, acknowledge="durable", device=disk)
     return (

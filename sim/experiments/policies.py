@@ -19,7 +19,7 @@ RECORD_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class StorePolicy:
-    """Settings of a store: when to flush, whether to use a pool, which files to prepare, and a second copy."""
+    """Settings of a store: flushes, pool, prepared files, and a second copy."""
 
     name: str
     flush: FlushPolicy

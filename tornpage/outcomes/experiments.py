@@ -64,7 +64,7 @@ def chosen(names: Sequence[str], *, everything: bool, disk: "Disk") -> "Sequence
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The device of experiments: its times, the options that name it, and notes on a calibration."""
+    """The device of experiments: its times, its options, and notes on a calibration."""
 
     times: "DeviceTimes"
     options: str

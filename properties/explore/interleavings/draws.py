@@ -25,7 +25,10 @@ _ALWAYS = "tornpage.properties.planted.races"
 
 
 def sequential(scenario: Scenario, modules: tuple[str, ...] | None = None) -> Interleaving:
-    """Return the interleaving that runs one task after the other, by default with all watched modules."""
+    """Return the interleaving that runs one task after the other.
+
+    The default is all watched modules.
+    """
     modules = watched_modules() if modules is None else modules
     return Interleaving(scenario, tuple(range(scenario.task_count)), (), modules)
 

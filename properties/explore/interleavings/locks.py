@@ -39,9 +39,10 @@ def modules_with_locks() -> tuple[str, ...]:
 
 
 class _Syntax(NamedTuple):
-    """Hold what the syntax of the store shows: modules with a lock, functions, and constant attributes.
+    """Hold what the syntax of the store shows.
 
-    An attribute is constant if it is only assigned at the creation of its object.
+    These are the modules with a lock, the names of functions, and the constant attributes. An attribute is constant if
+    it is only assigned at the creation of its object.
     """
 
     with_locks: tuple[str, ...]
