@@ -6,6 +6,7 @@ from tornpage.impl.parts import Parts
 from tornpage.properties.planted.programs import Program
 from tornpage.properties.program.case import Case
 from tornpage.properties.program.cluster_case import ClusterCase, ClusterProgram
+from tornpage.properties.program.raft_case import RaftCase, RaftProgram
 
 __all__ = ["DURABILITY", "Origin", "PlantedBug"]
 
@@ -38,7 +39,8 @@ class PlantedBug:
     `program` is the minimal reproducer. Its last operation breaks a guarantee, and the store without the bug keeps all
     guarantees. The broken guarantee is `contract` unless `breaks_first` names another one that is judged earlier. A bug
     for which two threads have to meet has no program. A bug that no single thread can show has `needs_threads` set.
-    A bug of replication has the program of a `cluster` instead; a run with it ends with a healed network.
+    A bug of replication has the program of a `cluster` instead, a bug of Raft that of a group (`raft`). A run with either
+    ends with a healed network.
     """
 
     id: str
@@ -52,6 +54,7 @@ class PlantedBug:
     needs_threads: bool = False
     program: Program | None = None
     cluster: ClusterProgram | None = None
+    raft: RaftProgram | None = None
     breaks_first: int = 0
 
     @property
@@ -79,6 +82,14 @@ class PlantedBug:
             return None
         settings, operations = self.cluster
         return ClusterCase(replace(settings, bug=self.id), operations)
+
+    @property
+    def raft_reproducer(self) -> RaftCase | None:
+        """Return the minimal reproducer of a Raft group, with the bug in its settings."""
+        if self.raft is None:
+            return None
+        settings, operations = self.raft
+        return RaftCase(replace(settings, bug=self.id), operations)
 
     @property
     def shown_contract(self) -> int:

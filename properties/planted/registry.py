@@ -15,6 +15,7 @@ from tornpage.properties.planted import (
     put,
     queue,
     races,
+    raft,
     read,
     recovery,
     replication,
@@ -26,6 +27,7 @@ __all__ = [
     "CLUSTER_REPRODUCERS",
     "GROUPS",
     "PLANTED",
+    "RAFT_REPRODUCERS",
     "REPRODUCERS",
     "UnknownBug",
     "bug_of",
@@ -50,6 +52,7 @@ PLANTED: dict[str, PlantedBug] = {
         races,
         io,
         replication,
+        raft,
     )
     for bug in module.BUGS
 }
@@ -59,6 +62,9 @@ REPRODUCERS = {bug.id: bug.reproducer for bug in PLANTED.values() if bug.reprodu
 
 CLUSTER_REPRODUCERS = {bug.id: bug.cluster_reproducer for bug in PLANTED.values() if bug.cluster_reproducer is not None}
 """The minimal reproducers of bugs of replication."""
+
+RAFT_REPRODUCERS = {bug.id: bug.raft_reproducer for bug in PLANTED.values() if bug.raft_reproducer is not None}
+"""The minimal reproducers of bugs of Raft groups."""
 
 GROUPS = (DURABILITY,)
 """The named sets of bugs."""
