@@ -9,7 +9,9 @@ from tornpage.impl.raft.hard_state import HardState
 from tornpage.impl.raft.member import RaftMember
 from tornpage.impl.raft.messages import AppendEntries, Envelope, LeadNow, Message, RequestVote, VoteAnswer
 from tornpage.impl.raft.raft_log import RaftLog
+from tornpage.model.raft.operations import RAFT_OPERATIONS, CrashMember, Deliver, RaftOperation
 from tornpage.properties.planted.record import PlantedBug
+from tornpage.properties.program.raft_case import RaftSettings
 
 __all__ = ["BUGS"]
 
@@ -66,7 +68,15 @@ class _CutsWithoutErasing(RaftLog):
 
 
 class _CommitsUnverified(RaftMember):
-    """Take over the commit end of the leader for entries that were never compared with its log."""
+    """Send heartbeats without a place, and take their commit end for entries that were never compared."""
+
+    def heartbeat(self) -> list[Envelope]:
+        if self.role == "leader":
+            self.transferee = None
+            for each in self._others():
+                self._send_entries_to(each)
+                self._send(each, AppendEntries(self.term, 0, 0, (), self.commit, self.round))
+        return self._sent()
 
     def _raise_commit(self, sent: AppendEntries) -> None:
         self.commit = max(self.commit, min(sent.commit, self.log.end))
@@ -138,19 +148,158 @@ class _AloneWithoutSync(RaftMember):
             self.commit = self.log.end
 
 
+def _events(text: str) -> tuple[RaftOperation, ...]:
+    """Return the events of a schedule: `elect 1, vote 1 2` is an election of member 1, and its message to member 2."""
+    events: list[RaftOperation] = []
+    for name, *numbers in (each.split() for each in text.split(",")):
+        if name == "crash_member":
+            events.append(CrashMember(int(numbers[0]), others="kept" if numbers[1:] else "lost"))
+        elif name in RAFT_OPERATIONS:
+            events.append(RAFT_OPERATIONS[name](*map(int, numbers)))
+        else:
+            events.append(Deliver(int(numbers[0]), int(numbers[1]), name))
+    return tuple(events)
+
+
+def _bug(
+    bug_id: str,
+    sentence: str,
+    parts: Parts,
+    operations: tuple[RaftOperation, ...],
+    *,
+    members: int = 3,
+    batch_bytes: int = 1,
+    contract: int = 15,
+) -> PlantedBug:
+    """Return a bug with its smallest case. The case judges the promises of the group, and no single step."""
+    settings = RaftSettings(members=members, batch_bytes=batch_bytes, judged="promises")
+    return PlantedBug(bug_id, sentence, contract, parts, raft=(settings, operations))
+
+
+_ALL = 1 << 30
+"""So many bytes that one message carries all entries."""
+
 BUGS = (
-    PlantedBug("LB01", "a follower confirms entries before they are durable", 15, Parts({RaftMember: _AcknowledgesBeforeSync})),
-    PlantedBug("LB02", "a vote is not durable when it is sent", 15, Parts({HardState: _VoteNotDurable})),
-    PlantedBug("LB03", "entries of earlier terms are committed by their number", 15, Parts({RaftMember: _CountsOldTerms})),
-    PlantedBug("LB04", "a longer log wins over one with a later last term", 15, Parts({RaftMember: _LongerLogWins})),
-    PlantedBug("LB05", "entries are appended after an entry of another term", 15, Parts({RaftMember: _NoCheckOfTheEntryBefore})),
-    PlantedBug("LB06", "a cut leaves the bytes of its entries", 15, Parts({RaftLog: _CutsWithoutErasing})),
-    PlantedBug("LB07", "a follower commits entries that it has not compared", 15, Parts({RaftMember: _CommitsUnverified})),
-    PlantedBug("LB08", "half of the members count as a majority", 15, Parts({RaftMember: _HalfIsEnough})),
-    PlantedBug("LB09", "a leader counts its own entries before they are durable", 15, Parts({RaftMember: _CountsOwnUnsynced})),
-    PlantedBug("LB12", "a leader answers reads without a majority", 17, Parts({RaftMember: _AnswersReadsAlone})),
-    PlantedBug("LB13", "a repeated message appends its entries again", 15, Parts({RaftMember: _AppendsAgain})),
-    PlantedBug("LB14", "a vote is sent before its term is taken over", 15, Parts({RaftMember: _AnswersBeforeTheTerm})),
-    PlantedBug("LB15", "a member that is asked to lead votes twice in a term", 15, Parts({RaftMember: _StandsInTheOldTerm})),
-    PlantedBug("LB16", "a group of one commits entries before they are durable", 15, Parts({RaftMember: _AloneWithoutSync})),
-)  # fmt: skip
+    _bug(
+        "LB01",
+        "a follower confirms entries before they are durable",
+        Parts({RaftMember: _AcknowledgesBeforeSync}),
+        _events("elect 1, vote 1 2, vote_reply 2 1, append 1 0, append_reply 0 1, sync_log 1"),
+    ),
+    _bug(
+        "LB02",
+        "a vote is not durable when it is sent",
+        Parts({HardState: _VoteNotDurable}),
+        _events("elect 1, vote 1 2, crash_member 2, restart_member 2"),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB03",
+        "entries of earlier terms are committed by their number",
+        Parts({RaftMember: _CountsOldTerms}),
+        _events(
+            "elect 0, vote 0 2, vote_reply 2 0, propose 0, sync_log 0, elect 1, elect 1, vote 1 2, vote_reply 2 "
+            "1, propose 1, vote 1 0, elect 0, vote 0 2, vote_reply 2 0, append 0 2, append_reply 2 0, append 0 2, "
+            "sync_log 2, append_reply 2 0, vote 0 1, elect 1, vote 1 2, vote_reply 2 1"
+        ),
+    ),
+    _bug(
+        "LB04",
+        "a longer log wins over one with a later last term",
+        Parts({RaftMember: _LongerLogWins}),
+        _events(
+            "elect 0, vote 0 2, vote 0 1, vote_reply 2 0, elect 1, vote 1 0, elect 0, vote 0 1, vote_reply 1 0, "
+            "append 0 2, elect 2, vote 2 1, vote_reply 1 2, sync_log 2, append 2 1, sync_log 1, append_reply 1 2, "
+            "elect 1, vote 1 0, elect 0, vote 0 1, vote_reply 1 0"
+        ),
+    ),
+    _bug(
+        "LB05",
+        "entries are appended after an entry of another term",
+        Parts({RaftMember: _NoCheckOfTheEntryBefore}),
+        _events(
+            "elect 0, vote 0 2, vote_reply 2 0, elect 1, elect 1, vote 1 2, vote_reply 2 1, crash_member 1 kept, "
+            "restart_member 1, elect 1, vote 1 0, vote_reply 0 1, append 1 0"
+        ),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB06",
+        "a cut leaves the bytes of its entries",
+        Parts({RaftLog: _CutsWithoutErasing}),
+        (
+            *_events("elect 0, vote 0 1, vote_reply 1 0, elect 1, vote 1 2, vote_reply 2 1, append 1 0"),
+            CrashMember(0, survived={"page /member/data/00000000000000000000 0": 1}, others="kept"),
+            *_events("restart_member 0"),
+        ),
+    ),
+    _bug(
+        "LB07",
+        "a follower commits entries that it has not compared",
+        Parts({RaftMember: _CommitsUnverified}),
+        _events(
+            "elect 2, vote 2 0, vote 2 1, vote_reply 1 2, elect 0, vote 0 1, vote_reply 1 0, append 0 1, sync_log "
+            "0, sync_log 1, append_reply 1 0, beat 0, append 0 2"
+        ),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB08",
+        "half of the members count as a majority",
+        Parts({RaftMember: _HalfIsEnough}),
+        _events("elect 0, sync_log 0"),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB09",
+        "a leader counts its own entries before they are durable",
+        Parts({RaftMember: _CountsOwnUnsynced}),
+        _events("elect 2, vote 2 1, vote_reply 1 2, append 2 1, sync_log 1, append_reply 1 2"),
+    ),
+    _bug(
+        "LB12",
+        "a leader answers reads without a majority",
+        Parts({RaftMember: _AnswersReadsAlone}),
+        _events(
+            "elect 2, vote 2 0, vote_reply 0 2, append 2 0, sync_log 0, append_reply 0 2, append 2 1, sync_log 1, "
+            "append_reply 1 2, begin_read 2"
+        ),
+        batch_bytes=_ALL,
+        contract=17,
+    ),
+    _bug(
+        "LB13",
+        "a repeated message appends its entries again",
+        Parts({RaftMember: _AppendsAgain}),
+        _events(
+            "elect 2, vote 2 1, vote_reply 1 2, append 2 1, append 2 1, elect 1, vote 1 2, vote_reply 2 1, append "
+            "1 2, append_reply 2 1, append 1 2, append 1 2, sync_log 1, sync_log 2, append_reply 2 1, append 1 2, "
+            "append_reply 2 1"
+        ),
+    ),
+    _bug(
+        "LB14",
+        "a vote is sent before its term is taken over",
+        Parts({RaftMember: _AnswersBeforeTheTerm}),
+        _events("elect 2, vote 2 0, elect 1, vote 1 0"),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB15",
+        "a member that is asked to lead votes twice in a term",
+        Parts({RaftMember: _StandsInTheOldTerm}),
+        _events(
+            "elect 2, vote 2 0, vote_reply 0 2, append 2 0, sync_log 0, append_reply 0 2, transfer 2 0, "
+            "transfer_now 2 0"
+        ),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB16",
+        "a group of one commits entries before they are durable",
+        Parts({RaftMember: _AloneWithoutSync}),
+        _events("elect 0"),
+        members=1,
+        batch_bytes=_ALL,
+    ),
+)

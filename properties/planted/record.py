@@ -39,7 +39,7 @@ class PlantedBug:
     `program` is the minimal reproducer. Its last operation breaks a guarantee, and the store without the bug keeps all
     guarantees. The broken guarantee is `contract` unless `breaks_first` names another one that is judged earlier. A bug
     for which two threads have to meet has no program. A bug that no single thread can show has `needs_threads` set.
-    A bug of replication has the program of a `cluster` instead, a bug of Raft that of a group (`raft`). A run with either
+    A bug of replication has the program of a `cluster` instead, a bug of Raft that of a group (`raft`). Such a run
     ends with a healed network.
     """
 

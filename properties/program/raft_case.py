@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 from tornpage.model.raft.operations import RAFT_OPERATIONS, CrashMember, RaftOperation
 from tornpage.properties.program.case import Disk
@@ -17,12 +17,16 @@ _MEMBERS_MAX = 7
 
 @dataclass(frozen=True, slots=True)
 class RaftSettings:
-    """The members of a case. `bug` names a planted bug, or is empty. `batch_bytes` bounds the bodies of a message."""
+    """The members of a case. `bug` names a planted bug, or is empty. `batch_bytes` bounds the bodies of a message.
+
+    With `judged` "promises" the promises of the group and the recoveries are judged, but no step of a member.
+    """
 
     members: int = 3
     batch_bytes: int = 1
     data_file_bytes: int = 4096
     disk: Disk = "posix-strict"
+    judged: Literal["all", "promises"] = "all"
     bug: str = ""
 
 

@@ -181,7 +181,7 @@ class RaftTrial:
         self._judge_messages(node, sent)
         self._look(node, before)
         self._judge_reads(node, answered)
-        if (after, sent, answered) != tuple(expected):
+        if self.settings.judged == "all" and (after, sent, answered) != tuple(expected):
             raise GuaranteeBroken(15, _difference(node.number, expected, after, sent, answered))
         if expected.member.role == "leader" and before.role != "leader":
             self.hit["leader elected"] += 1

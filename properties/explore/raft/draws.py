@@ -1,5 +1,6 @@
 """Draw the events of a run. Most of them let a group make progress, so that crashes meet logs of some length."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -32,7 +33,7 @@ _WEIGHTS = {
 def draw_settings(settings: RaftSettings, rng: Random) -> RaftSettings:
     """Draw how many entries a message carries: one, or all."""
     batch = rng.choice((1, 1, _UNLIMITED_BYTES))
-    return RaftSettings(settings.members, batch, settings.data_file_bytes, settings.disk, settings.bug)
+    return replace(settings, batch_bytes=batch)
 
 
 def draw_event(trial: RaftTrial, rng: Random, cut_off: frozenset[int]) -> RaftOperation:
