@@ -1,4 +1,6 @@
-"""Encode and check entries as DLedger 0.2.3 stores them, with the checksums that it leaves out (L6).
+"""Encode and check entries as DLedger 0.2.3 stores them, with checksums.
+
+DLedger has the fields of the checksums and leaves them 0 (L6).
 
 | offset | bytes | field |
 |---|---|---|

@@ -23,13 +23,19 @@ class LogFace(Protocol):
         """Return the term of an entry."""
 
     def entries(self, begin: int, size_bytes_max: int) -> tuple[Carried, ...]:
-        """Return entries from `begin` on: at least one if there is one, and about so many bytes of bodies."""
+        """Return entries from `begin` on, with about so many bytes of bodies.
+
+        At least one entry is returned if there is one.
+        """
 
     def append(self, entries: Sequence[Carried]) -> None:
         """Append entries, not durable yet. Raises OSError; then none is appended."""
 
     def cut(self, end: int) -> None:
-        """Remove all entries from `end` on, durably. Raises OSError; then the log takes no more entries."""
+        """Remove all entries from `end` on, durably.
+
+        Raises OSError; then the log takes no more entries.
+        """
 
     def sync(self) -> None:
         """Make all entries durable. Raises OSError; then none more is durable."""
@@ -47,4 +53,7 @@ class HardStateFace(Protocol):
         """The member that was voted for in this term."""
 
     def save(self, term: int, vote: int | None) -> None:
-        """Make a term and a vote durable. Raises OSError; then the member sends nothing that depends on them."""
+        """Make a term and a vote durable.
+
+        Raises OSError; then the member sends nothing that depends on them.
+        """

@@ -19,11 +19,17 @@ _BYTES_MAX = 1 << 16
 
 
 class HardStateDamaged(StoreError):
-    """The file of term and vote cannot be read. The member must not vote: it may have voted in this term."""
+    """The file of term and vote cannot be read.
+
+    The member must not vote: it may have voted in this term.
+    """
 
 
 class HardState:
-    """Owns `currterm` in a directory, which must exist. Raises HardStateDamaged, or OSError of a call."""
+    """Owns `currterm` in a directory, which must exist.
+
+    Raises HardStateDamaged, or OSError of a call.
+    """
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files

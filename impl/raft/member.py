@@ -1,4 +1,4 @@
-"""Run one member of a Raft group: elections, replication, commit, reads, transfer of leadership.
+"""Run one member of a Raft group: elections, replication, commit, reads, transfers.
 
 A member does nothing by itself. Its caller calls a method for each event: a time-out, a message, a completed sync, a
 request of a client. The method returns the messages to send. A term and a vote are durable before it returns.
@@ -92,20 +92,29 @@ class RaftMember:
     # ---- events --------------------------------------------------------------------------------------------------
 
     def election_timeout(self) -> list[Envelope]:
-        """Become a candidate of a new term, unless leader. Raises OSError if the term cannot be made durable."""
+        """Become a candidate of a new term, unless leader.
+
+        Raises OSError if the term cannot be made durable.
+        """
         if self.role != "leader":
             self._stand()
         return self._sent()
 
     def heartbeat(self) -> list[Envelope]:
-        """Send every other member what it lacks. A transfer of leadership that has not succeeded by then is over."""
+        """Send every other member what it lacks.
+
+        A transfer of leadership that has not succeeded by then is over.
+        """
         if self.role == "leader":
             self.transferee = None
             self._send_entries()
         return self._sent()
 
     def propose(self, bodies: Iterable[bytes]) -> list[Envelope] | None:
-        """Append entries of clients, or return None if this member takes none. Raises OSError of the log."""
+        """Append entries of clients, or return None if this member takes none.
+
+        Raises OSError of the log.
+        """
         if self.role != "leader" or self.transferee is not None:
             return None
         self.log.append([Carried(self.term, body) for body in bodies])
@@ -113,7 +122,10 @@ class RaftMember:
         return self._sent()
 
     def sync(self) -> list[Envelope]:
-        """Make the log durable, then confirm or count its entries. Raises OSError; nothing is confirmed then."""
+        """Make the log durable, then confirm or count its entries.
+
+        Raises OSError; nothing is confirmed then.
+        """
         self.log.sync()
         if self.role == "leader":
             self._count()
@@ -237,7 +249,7 @@ class RaftMember:
             self._confirm(source)
 
     def _place_to_go_back_to(self, sent: AppendEntries) -> int | None:
-        """Return where the leader has to look, or None if the entry before the sent ones is the same here."""
+        """Return where the leader has to go back to, or None if the entry before is equal."""
         if sent.begin > self.log.end:
             return self.log.end
         if sent.begin and self.log.term_at(sent.begin - 1) != sent.previous_term:
@@ -245,7 +257,10 @@ class RaftMember:
         return None
 
     def _adopt(self, sent: AppendEntries) -> None:
-        """Append what is missing here. From the first entry of another term on, the log is cut before."""
+        """Append what is missing here.
+
+        From the first entry of another term on, the log is cut before.
+        """
         for at, entry in enumerate(sent.entries):
             place = sent.begin + at
             if place < self.log.end and self.log.term_at(place) == entry.term:
@@ -304,11 +319,17 @@ class RaftMember:
         return self.log.synced
 
     def _may_commit(self, end: int) -> bool:
-        """Return whether the last of these entries is of this term. Others are committed by it only."""
+        """Return whether the last of these entries is of this term.
+
+        Others are committed by it only.
+        """
         return self.log.term_at(end - 1) == self.term
 
     def _finish_reads(self) -> None:
-        """Answer reads that a majority has confirmed, once an entry of this term is committed and durable here."""
+        """Answer the reads that a majority has confirmed.
+
+        An entry of this term has to be committed, and all committed entries durable here.
+        """
         if not self.reads or not self.commit or self.log.term_at(self.commit - 1) != self.term:
             return
         if self.log.synced < self.commit:

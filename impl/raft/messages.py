@@ -18,14 +18,20 @@ __all__ = [
 
 
 class Carried(NamedTuple):
-    """An entry on its way, or in a log in memory. An empty body is the entry with which a leader begins its term."""
+    """An entry on its way, or in a log in memory.
+
+    An empty body is the entry with which a leader begins its term.
+    """
 
     term: int
     body: bytes
 
 
 class RequestVote(NamedTuple):
-    """Ask for a vote. The log of the candidate ends at `end`, with an entry of `last_term` (0 for an empty log)."""
+    """Ask for a vote.
+
+    The log of the candidate ends at `end`, with an entry of `last_term` (0 for an empty log).
+    """
 
     term: int
     last_term: int
@@ -40,7 +46,9 @@ class VoteAnswer(NamedTuple):
 
 
 class AppendEntries(NamedTuple):
-    """Send entries from `begin` on, or none as a heartbeat. The entry before `begin` has `previous_term`.
+    """Send entries from `begin` on, or none as a heartbeat.
+
+    The entry before `begin` has `previous_term`.
 
     `commit` is the commit end of the leader, `round` the number of its newest read.
     """

@@ -31,7 +31,10 @@ INDEX_FILE_BYTES = 32 * 5 * 1024 * 1024
 
 
 class RaftLogDamaged(StoreError):
-    """Entries that were durable cannot be read. The file, the entry and the remedy are in the message."""
+    """Entries that were durable cannot be read.
+
+    The file, the entry and the remedy are in the message.
+    """
 
 
 class RaftLog:
@@ -99,7 +102,10 @@ class RaftLog:
         return found.body
 
     def entries(self, begin: int, size_bytes_max: int) -> tuple[Carried, ...]:
-        """Return entries from `begin` on: at least one if there is one, and about so many bytes of bodies."""
+        """Return entries from `begin` on, with about so many bytes of bodies.
+
+        At least one entry is returned if there is one.
+        """
         found: list[Carried] = []
         for place in range(begin, self.end):
             if found and size_bytes_max < self._sizes[place]:
@@ -231,7 +237,10 @@ class RaftLog:
         return f"{self._index}/{position - at:020d}", at
 
     def _write_units(self, first: int) -> None:
-        """Write the index units of durable entries. They become durable with a later sync of the system."""
+        """Write the index units of durable entries.
+
+        They become durable with a later sync of the system.
+        """
         for place in range(first, self.end):
             path, at = self._unit_place(place)
             data = codec.unit(place, self._terms[place], self._positions[place], self._sizes[place])
@@ -268,7 +277,10 @@ class RaftLog:
             self._erase_after_end(int(last[0]) + self._data_file_bytes)
 
     def _entry_at(self, position: int) -> tuple[codec.Found, int] | None:
-        """Return the entry at a position, or at the begin of the next file after a blank, and the position after it."""
+        """Return the entry at a position, and the position after it.
+
+        After a blank it is the first entry of the next file.
+        """
         path, at = self._place_of(position)
         if self._files.stat(path) is None:
             return None
@@ -290,7 +302,10 @@ class RaftLog:
         return found, position + size
 
     def _units_in_index(self) -> int:
-        """Return the number of leading units in the index. Units that contradict an entry are damage."""
+        """Return the number of leading units in the index.
+
+        Units that contradict an entry are damage.
+        """
         count = 0
         while True:
             path, at = self._unit_place(count)
@@ -302,7 +317,7 @@ class RaftLog:
                 return count
             if count < self.end and unit[1:] != (self._terms[count], self._positions[count], self._sizes[count]):
                 raise RaftLogDamaged(
-                    f"entry {count} and its unit at {at} of {path} contradict each other; copy the log of another member"
+                    f"entry {count} and its unit at {at} of {path} differ; copy the log of another member"
                 )
             count += 1
 

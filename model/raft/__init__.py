@@ -1,1 +1,1 @@
-"""Specify a log that a majority of members keeps: the members, their messages, and the promises of the group."""
+"""Specify a log that a majority of the members of a group keeps (Raft)."""

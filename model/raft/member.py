@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A member after an input, the messages that it sends, and the ends that answered reads may see."""
+    """A member after an input, what it sends, and the ends that answered reads see."""
 
     member: Member
     sent: tuple[tuple[int, Message], ...] = ()
@@ -51,7 +51,7 @@ class Result(NamedTuple):
 
 
 def crashed(member: Member, kept: int) -> Member:
-    """Return a member that restarts with its first `kept` entries, at least those that were durable."""
+    """Return a member that restarts with its first `kept` entries."""
     if not member.synced <= kept <= member.end:
         raise ValueError(f"{kept} entries cannot be left of {member.end} with {member.synced} durable")
     return Member(member.term, member.vote, member.log[:kept], kept)
@@ -78,7 +78,10 @@ def beat(place: Place, member: Member) -> Result:
 
 
 def propose(place: Place, member: Member, payload: int) -> Result:
-    """Append an entry of a client. A member that is not leader, or gives its role away, does nothing."""
+    """Append an entry of a client.
+
+    A member that is not leader, or gives its role away, does nothing.
+    """
     if member.role != "leader" or member.transferee is not None:
         return Result(member)
     return _extended(place, member, payload)

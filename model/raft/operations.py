@@ -77,8 +77,9 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Deliver a message from one member to another, the newest one of a kind, or one `back` before it.
+    """Deliver the newest message of a kind from one member to another.
 
+    With `back` it is an older one.
     The message stays: it may be delivered again. A message that is never delivered is lost.
     """
 

@@ -26,8 +26,8 @@ __all__ = ["Seen", "look", "read_is_fresh", "vote"]
 class Seen(NamedTuple):
     """What was seen: the leader of each term, the votes, and the committed entries.
 
-    `leaders` has pairs of term and member, `votes` triples of member, term and candidate. `committed_in` has the term in
-    which each committed entry was committed.
+    `leaders` has pairs of term and member, `votes` triples of member, term and candidate. `committed_in` has the term
+    in which each committed entry was committed.
     """
 
     leaders: frozenset[tuple[int, int]] = frozenset()
@@ -51,8 +51,8 @@ def look(
 ) -> tuple[Seen, list[str]]:
     """Look at all members after an event, those that are down as their disks have them.
 
-    Only members that changed can break a promise, and each is compared with all others. A member that has just restarted
-    has `before` as its disk had it.
+    Only members that changed can break a promise, and each is compared with all others. A member that has just
+    restarted has `before` as its disk had it.
     """
     broken: list[str] = []
     changed = [each for each, (old, new) in enumerate(zip(before, after, strict=True)) if old is not new]

@@ -1,7 +1,7 @@
 """Define the state of a member of a Raft group, and its messages.
 
-1. A log is a row of entries. An entry has the term of the leader that appended it. Positions count entries from 0, and an
-   end is the number of entries before it.
+1. A log is a row of entries. An entry has the term of the leader that appended it. Places count entries from 0, and
+   an end is the number of entries before it.
 2. The term, the vote and the first `synced` entries of the log survive a power loss. The other entries may.
 3. A committed entry is in the log of every later leader.
 
@@ -37,7 +37,10 @@ class Entry(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """A candidate asks for a vote. Its log ends at `end` with an entry of `last_term` (0 for an empty log)."""
+    """A candidate asks for a vote.
+
+    Its log ends at `end` with an entry of `last_term` (0 for an empty log).
+    """
 
     term: int
     last_term: int
@@ -54,7 +57,10 @@ class VoteReply(NamedTuple):
 
 
 class Append(NamedTuple):
-    """A leader sends the entries from `begin` on. The entry before them has `previous_term` (0 for none)."""
+    """A leader sends the entries from `begin` on.
+
+    The entry before them has `previous_term` (0 for none).
+    """
 
     term: int
     begin: int

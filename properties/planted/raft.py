@@ -1,4 +1,4 @@
-"""Define bugs of Raft groups: votes, what a leader counts, what a follower appends, and the files of a member.
+"""Define bugs of Raft groups: votes, counts of a leader, appends, and files.
 
 Their ids are those of the list that the Raft log is tested with. L numbers are defects of DLedger 0.2.3
 (docs/replication/raft.md). LB10, LB11 and LB17 concern queues and index, which are not built on this log yet.
@@ -68,7 +68,7 @@ class _CutsWithoutErasing(RaftLog):
 
 
 class _CommitsUnverified(RaftMember):
-    """Send heartbeats without a place, and take their commit end for entries that were never compared."""
+    """Commit entries that were never compared with those of the leader."""
 
     def heartbeat(self) -> list[Envelope]:
         if self.role == "leader":
@@ -149,7 +149,10 @@ class _AloneWithoutSync(RaftMember):
 
 
 def _events(text: str) -> tuple[RaftOperation, ...]:
-    """Return the events of a schedule: `elect 1, vote 1 2` is an election of member 1, and its message to member 2."""
+    """Return the events of a schedule.
+
+    `elect 1, vote 1 2` is an election of member 1, and the delivery of its message to member 2.
+    """
     events: list[RaftOperation] = []
     for name, *numbers in (each.split() for each in text.split(",")):
         if name == "crash_member":
@@ -171,7 +174,10 @@ def _bug(
     batch_bytes: int = 1,
     contract: int = 15,
 ) -> PlantedBug:
-    """Return a bug with its smallest case. The case judges the promises of the group, and no single step."""
+    """Return a bug with its minimal reproducer.
+
+    The reproducer judges the promises of the group, and no single step.
+    """
     settings = RaftSettings(members=members, batch_bytes=batch_bytes, judged="promises")
     return PlantedBug(bug_id, sentence, contract, parts, raft=(settings, operations))
 

@@ -71,9 +71,9 @@ class PlantedBug:
         return Case(replace(settings, bug=self.id), operations)
 
     @property
-    def needs_cluster(self) -> bool:
-        """Return whether only a cluster of nodes can show the bug."""
-        return self.cluster is not None
+    def needs_group(self) -> str:
+        """Return "cluster" or "raft" if only such nodes can show the bug, else ""."""
+        return "cluster" if self.cluster is not None else "raft" if self.raft is not None else ""
 
     @property
     def cluster_reproducer(self) -> ClusterCase | None:

@@ -17,7 +17,9 @@ _MEMBERS_MAX = 7
 
 @dataclass(frozen=True, slots=True)
 class RaftSettings:
-    """The members of a case. `bug` names a planted bug, or is empty. `batch_bytes` bounds the bodies of a message.
+    """The members of a case.
+
+    `bug` names a planted bug, or is empty. `batch_bytes` bounds the bodies of a message.
 
     With `judged` "promises" the promises of the group and the recoveries are judged, but no step of a member.
     """

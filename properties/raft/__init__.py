@@ -1,1 +1,1 @@
-"""Run groups of Raft members on recorded disks or in memory, and compare them with the model."""
+"""Run groups of Raft members, and compare them with the model."""

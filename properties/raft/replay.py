@@ -17,7 +17,10 @@ TRIES_MAX = 600
 
 @dataclass(frozen=True, slots=True)
 class RaftFailure:
-    """Hold one broken promise and the case that shows it. `lost_writes` counts what its power losses took."""
+    """Hold one broken promise and the case that shows it.
+
+    `lost_writes` counts what its power losses took.
+    """
 
     case: RaftCase
     broken: GuaranteeBroken
@@ -37,13 +40,16 @@ class RaftFailure:
 
 
 def identity_of(broken: GuaranteeBroken) -> tuple[int, str]:
-    """Return what identifies a failure: contract number and the first words of the sentence, without numbers."""
+    """Return what identifies a failure: contract number and first words."""
     words = "".join(each for each in broken.sentence if not each.isdigit()).split()
     return broken.contract, " ".join(words[:5])
 
 
 def replay_raft(case: RaftCase, *, tracker: DirtyTracker) -> RaftFailure | None:
-    """Run a case and its end. Return its failure with the events up to it, or None if all hold."""
+    """Run a case and its end.
+
+    Return its failure with the events up to it, or None if all hold.
+    """
     trial: RaftTrial | None = None
     try:
         trial = RaftTrial(case.settings, tracker=tracker)
@@ -66,7 +72,7 @@ def shrink_raft(
 ) -> RaftFailure:
     """Return the simplest case found that fails in the same way.
 
-    Events are left out, many at once first. Then power losses keep or lose everything, and messages are the newest ones.
+    Events are left out, many at once first. Then power losses keep or lose everything, and messages are the newest.
     It ends when nothing of this fails any more, after `tries_max` replays, or when `is_over` says so.
     """
     best, wanted, tries = failure, identity_of(failure.broken), 0

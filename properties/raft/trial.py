@@ -1,8 +1,10 @@
-"""Run events of a Raft group on recorded disks, and judge every member after each (contracts 15, 16, 17).
+"""Run events of a Raft group on recorded disks, and judge every member.
+
+Contracts 15, 16 and 17 are judged.
 
 Each member of the store takes the same events as its model, and both have to agree. After a crash the term, the vote
-and the log that a member reads from its disk have to be legal. What they are is taken over, since a crash has many legal
-outcomes. The promises of the group are judged over the states of all members.
+and the log that a member reads from its disk have to be legal. What they are is taken over, since a crash has many
+legal outcomes. The promises of the group are judged over the states of all members.
 """
 
 from collections import Counter, deque
@@ -57,7 +59,10 @@ Key = tuple[int, int, str]
 
 @dataclass(slots=True)
 class _Node:
-    """One member: its disk, and the member if it runs. `state` is the model's, `before` that before its last event."""
+    """One member: its disk, and the member if it runs.
+
+    `state` is the model's, `before` that before its last event.
+    """
 
     number: int
     files: RecordingFiles
@@ -275,7 +280,7 @@ class RaftTrial:
         return replace(crash, back=back, survived=fitted(writes, crash.survived, crash.others))
 
     def _kept_by_kill(self, node: _Node) -> None:
-        """A kill loses no written byte: all entries count as durable for the judge of the recovery."""
+        """Count all entries as durable, since a kill loses no written byte."""
         node.before, node.state = (each._replace(synced=each.end) for each in (node.before, node.state))
 
     def _back(self, node: _Node, back: int) -> int:
@@ -331,7 +336,10 @@ class RaftTrial:
     # ---- the end of a run ----------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Restart all members and let every message arrive. A leader has to commit a new entry (16)."""
+        """Restart all members and let every message arrive.
+
+        A leader has to commit a new entry (16).
+        """
         for node in self.nodes:
             node.files.failing_syncs = 0
             if node.member is None:

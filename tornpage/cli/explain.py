@@ -50,6 +50,8 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
     given = text_of(case)
     from tornpage.outcomes.clusters import explain_cluster_case
 
+    if given.is_raft:
+        refuse("a case of a Raft group has no page; `tornpage replay` prints its schedule")
     try:
         with refusing_targets():
             if given.is_cluster:

@@ -9,6 +9,7 @@ from tornpage.outcomes.scoring import read_scoreboard, read_small
 from tornpage.properties.planted import PLANTED, Origin, PlantedBug
 from tornpage.properties.program.case import Case, describe
 from tornpage.properties.program.cluster_case import described_step
+from tornpage.properties.program.raft_case import described_event
 from tornpage.properties.promises import PROMISES
 from tornpage.properties.score.holes import HOLES, Hole
 from tornpage.properties.score.plan import reason_why_not
@@ -57,6 +58,10 @@ def _smallest(bug: PlantedBug) -> Row | None:
         cluster = bug.cluster_reproducer
         operations = [described_step(each) for each in cluster.operations]
         return {"operations": operations, "breaks": bug.shown_contract, "token": cluster.token()}
+    if bug.raft_reproducer is not None:
+        group = bug.raft_reproducer
+        operations = [described_event(each) for each in group.operations]
+        return {"operations": operations, "breaks": bug.shown_contract, "token": group.token()}
     if case is None:
         return None
     return {

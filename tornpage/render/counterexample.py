@@ -21,6 +21,7 @@ from tornpage.properties.program.case import Case, describe
 if TYPE_CHECKING:
     from tornpage.properties.explain.page_map import PageMap
     from tornpage.properties.program.cluster_case import ClusterCase
+    from tornpage.properties.program.raft_case import RaftCase
 
 __all__ = [
     "cluster_regression_module",
@@ -241,7 +242,7 @@ def foreign_regression_module(case: Case, symptom: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _literals(case: "Case | ClusterCase", symptom: str) -> tuple[str, str]:
+def _literals(case: "Case | ClusterCase | RaftCase", symptom: str) -> tuple[str, str]:
     """Return the document of a case and its symptom as text that cannot end a literal."""
     document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return document, symptom.replace("\\", "\\\\").replace('"', "'")
@@ -257,7 +258,12 @@ def cluster_regression_module(case: "ClusterCase", symptom: str) -> str:
     return _module(case, symptom, kind=("cluster_case", "ClusterCase"), run=("cluster", "replay_cluster"))
 
 
-def _module(case: "Case | ClusterCase", symptom: str, *, kind: tuple[str, str], run: tuple[str, str]) -> str:
+def raft_regression_module(case: "RaftCase", symptom: str) -> str:
+    """Return a test module that runs a case of a Raft group."""
+    return _module(case, symptom, kind=("raft_case", "RaftCase"), run=("raft", "replay_raft"))
+
+
+def _module(case: "Case | ClusterCase | RaftCase", symptom: str, *, kind: tuple[str, str], run: tuple[str, str]) -> str:
     """Return a test module.
 
     `kind` is module and name of the case, `run` is folder and name of the function.

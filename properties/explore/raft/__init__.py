@@ -1,1 +1,1 @@
-"""Search the states of Raft groups: all of a small bound, and drawn runs on recorded disks."""
+"""Explore Raft groups: all schedules of a small bound, and drawn runs on disks."""

@@ -1,8 +1,8 @@
-"""Run a campaign on Raft groups: all schedules of a small bound, drawn runs on recorded disks, and a canary.
+"""Run a campaign on Raft groups: drawn runs on recorded disks, and a canary.
 
-A run is a part of the campaign (properties/campaign/engine.py). A state is a member that was restarted after a crash, or
-the end of a run with a healed group. A campaign without findings must have caught a planted bug, and must have met every
-kind of event and effect in `REQUIRED`. Otherwise it is vacuous.
+A run is a part of the campaign (properties/campaign/engine.py). A state is a member that was restarted after a crash,
+or the end of a run with a healed group. A campaign without findings must have caught a planted bug, and must have met
+every kind of event and effect in `REQUIRED`. Otherwise it is vacuous.
 """
 
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Draw the events of a run. Most of them let a group make progress, so that crashes meet logs of some length."""
+"""Draw the events of a run.
+
+Most of them let a group make progress, so that crashes meet logs of some length.
+"""
 
 from dataclasses import replace
 from random import Random

@@ -54,13 +54,18 @@ def search(
     *,
     batch: int,
     parts: Parts,
+    compares: bool = True,
     states_max: int | None = None,
     is_over: Callable[[], bool] = lambda: False,
     progress: Callable[[int], None] = lambda states: None,
 ) -> Search:
-    """Visit every state within the bound, up to `states_max`; stop at the first broken promise."""
+    """Visit every state within the bound, up to `states_max` states.
+
+    The search ends at the first broken promise.
+    Without `compares` no step of a member is compared with the model.
+    """
     found, began = Search(), process_time()
-    stepper = Stepper(members, batch, parts)
+    stepper = Stepper(members, batch, parts, compares=compares)
     start, _ = canonical(initial(members, bound))
     asleep_at: dict[GroupState, frozenset[Event]] = {start: frozenset()}
     events_at: dict[GroupState, tuple[Event, ...]] = {}
@@ -140,7 +145,10 @@ def _renamed(event: Event, new: tuple[int, ...]) -> Event:
 
 
 def _schedule(parent: dict[GroupState, tuple[GroupState, Event]], state: GroupState) -> list[str]:
-    """Return the events up to a state. Members are numbered anew in each state, by their terms and logs."""
+    """Return the events up to a state.
+
+    In each state the members are renumbered by their terms and logs.
+    """
     events: list[str] = []
     while state in parent:
         state, event = parent[state]

@@ -1,15 +1,15 @@
 """Define the states of a search over all schedules of a Raft group, and one step of it.
 
 A state has the members, the newest message of each kind between two members, and what is left of the bound. A message
-stays after its delivery. So loss, repetition and delay need no events of their own. A crash and the restart after it are
-one event: a member that is down is one that no event concerns.
+stays after its delivery. So loss, repetition and delay need no events of their own. A crash and the restart after it
+are one event: a member that is down is one that no event concerns.
 
 Each step is carried out by the store's member on a log in memory, and by the model. Both have to agree.
 """
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import NamedTuple
 
 from tornpage.impl.parts import Parts
@@ -41,7 +41,10 @@ They are source and kind of a delivery, the kept entries of a crash, or the rece
 
 
 class Bound(NamedTuple):
-    """The number of events of each kind that a schedule may have. Heartbeats, syncs and deliveries have no limit."""
+    """The number of events of each kind that a schedule may have.
+
+    Heartbeats, syncs and deliveries have no limit.
+    """
 
     elections: int = 2
     proposals: int = 1
@@ -75,14 +78,14 @@ def independent(first: Event, second: Event) -> bool:
     """
     if first[1] == second[1] or (first[0] == second[0] != "deliver" and first[0] not in ("beat", "sync")):
         return False
-    for one, other in ((first, second), (second, first)):
-        if one[0] == "deliver" and one[2] == other[1]:
-            return False
-    return True
+    both = (first, second), (second, first)
+    return not any(one[0] == "deliver" and one[2] == other[1] for one, other in both)
 
 
 class Stepper:
-    """Carry out events with the parts of a store. `batch` is the number of entries of a message.
+    """Carry out events with the parts of a store.
+
+    `batch` is the number of entries of a message.
 
     Without `compares` only the promises of the group are judged, not each step of a member.
     """
@@ -212,15 +215,16 @@ def _difference(
 
 
 def canonical(state: GroupState) -> tuple[GroupState, tuple[int, ...]]:
-    """Return the representative of all states that behave alike, and the new number of each member.
+    """Return the representative of all states that behave alike.
 
+    The second value has the new number of each member.
     Members are renumbered. Messages that can change nothing any more are removed, and so is what was seen of terms that
     no member can return to.
     """
     state = _pruned(state)
     keys = [_signature(member) for member in state.members]
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    if all(keys[one] != keys[other] for one, other in zip(order, order[1:], strict=False)):
+    if all(keys[one] != keys[other] for one, other in pairwise(order)):
         return _renumbered(state, order)
     groups: list[list[int]] = []
     for each in order:
