@@ -86,7 +86,7 @@ ORDERS = {
         ("delay",),
         ("assembly",),
         ("store",),
-        ("consumer", "kernels", "replication"),
+        ("consumer", "kernels", "raft", "replication"),
         ("serving",),
     ),
     "properties": (
@@ -99,7 +99,7 @@ ORDERS = {
         ("judge",),
         ("lockstep",),
         ("explain", "planted"),
-        ("cluster", "foreign"),
+        ("cluster", "foreign", "raft"),
         ("campaign",),
         ("explore",),
         ("score",),

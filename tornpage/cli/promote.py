@@ -36,7 +36,7 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
 
     given = text_of(case)
     from tornpage.outcomes.clusters import promote_cluster_case
-    from tornpage.outcomes.raft import promote_raft_case
+    from tornpage.outcomes.nodes.raft import promote_raft_case
 
     try:
         with refusing_targets():

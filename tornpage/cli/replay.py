@@ -74,7 +74,7 @@ def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_js
             outcome, told = replay_cluster_case(given)
             emit(outcome, as_json=as_json, text=told)
         if given.is_raft:
-            from tornpage.outcomes.raft import replay_raft_case
+            from tornpage.outcomes.nodes.raft import replay_raft_case
 
             if image is not None:
                 refuse("a case of a Raft group has a disk for each member; --image goes with one store")

@@ -36,7 +36,7 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
 
     given = text_of(case)
     from tornpage.outcomes.clusters import shrink_cluster_case
-    from tornpage.outcomes.raft import shrink_raft_case
+    from tornpage.outcomes.nodes.raft import shrink_raft_case
 
     try:
         with refusing_targets():

@@ -432,7 +432,7 @@ def _replayed(given: GivenCase) -> tuple[Outcome, str]:
 
         return replay_cluster_case(given)
     if given.is_raft:
-        from tornpage.outcomes.raft import replay_raft_case
+        from tornpage.outcomes.nodes.raft import replay_raft_case
 
         return replay_raft_case(given)
     return replay_outcome(given.text, is_token=given.is_token)

@@ -352,6 +352,6 @@ def explore_cluster(request: Request) -> tuple[Outcome, str]:
 
 def explore_raft(request: Request) -> tuple[Outcome, str]:
     """Explore Raft groups; return the outcome and its text."""
-    from tornpage.outcomes import raft
+    from tornpage.outcomes.nodes import raft
 
     return raft.search_raft(request) if request.bound else raft.explore_raft(request)

@@ -1,0 +1,1 @@
+"""What commands about groups of nodes run."""
