@@ -47,7 +47,7 @@ HEADER_BYTES, UNIT_BYTES, BLANK_BYTES_MIN = _HEADER.size, _UNIT.size, _BLANK.siz
 class Found(NamedTuple):
     """An entry that was read and checked. `is_sealed` is whether it has checksums."""
 
-    index: int
+    place: int
     term: int
     position: int
     body: bytes

@@ -97,7 +97,7 @@ class RaftLog:
         path, at = self._place_of(position)
         with self._opened(path) as file:
             found = codec.checked(self._files.read(file, at, self._sizes[place]), position)
-        if found is None or found.index != place or found.term != self._terms[place]:
+        if found is None or found.place != place or found.term != self._terms[place]:
             raise RaftLogDamaged(f"entry {place} at {at} of {path} is damaged; copy the log of another member")
         return found.body
 
@@ -295,7 +295,7 @@ class RaftLog:
             if size > rest:
                 return None
             found = codec.checked(self._files.read(file, at, size), position)
-        if found is None or found.index != self.end or (self.end and found.term < self._terms[-1]):
+        if found is None or found.place != self.end or (self.end and found.term < self._terms[-1]):
             return None
         if not found.is_sealed and not self._unsealed:
             return None

@@ -58,7 +58,10 @@ GROUP = (Member(term=1, log=ONE, synced=1), Member(term=1, log=ONE, synced=1), M
 UP = (True, True, True)
 
 
-def found(before: tuple[Member, ...], after: tuple[Member, ...], seen: Seen = Seen()) -> list[str]:
+NOTHING_SEEN = Seen()
+
+
+def found(before: tuple[Member, ...], after: tuple[Member, ...], seen: Seen = NOTHING_SEEN) -> list[str]:
     return look(seen, before, after, UP)[1]
 
 

@@ -124,8 +124,9 @@ class Stepper:
         name, me, first, second = event
         before = state.members[me]
         if name == "crash":
-            after, sent = model.crashed(before, first), ()
+            sent: tuple[tuple[int, Message], ...] = ()
             broken: list[str] = []
+            after = model.crashed(before, first)
         else:
             after, sent, broken = self._both(state, before, event)
         members = (*state.members[:me], after, *state.members[me + 1 :])

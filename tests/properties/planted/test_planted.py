@@ -116,7 +116,7 @@ NOT_IN_CAMPAIGNS = (
 The workload is program/workload.py.
 """
 
-ONLY_IN_CLUSTERS = tuple(bug.id for bug in PLANTED.values() if bug.needs_cluster)
+ONLY_IN_CLUSTERS = tuple(bug.id for bug in PLANTED.values() if bug.needs_group)
 """Bugs of replication (tests/properties/cluster)."""
 
 ONLY_IN_INTERLEAVINGS = tuple(bug.id for bug in PLANTED.values() if bug.needs_threads)
@@ -202,7 +202,7 @@ def test_the_campaign_catches_it_and_its_token_replays(bug: str, tracker: DirtyT
 
 
 def test_every_bug_has_a_machine_or_needs_what_machines_seldom_do() -> None:
-    without = {bug.id for bug in PLANTED.values() if not (bug.machine or bug.needs_threads or bug.needs_cluster)}
+    without = {bug.id for bug in PLANTED.values() if not (bug.machine or bug.needs_threads or bug.needs_group)}
     # The searches for known defects aim at files of zeros (properties/score/holes). A restart between a message that
     # names its own light queue and one over the limit is drawn seldom.
     assert without == {"zero-unit-counts", "three-files-compared", "own-light-queue-not-counted"}

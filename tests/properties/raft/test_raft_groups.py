@@ -1,4 +1,4 @@
-"""Test the lab of Raft groups: minimal reproducers, drawn runs, the search, and its check by brute force."""
+"""Test the lab of Raft groups: reproducers, drawn runs, the search and its check."""
 
 from collections.abc import Iterator
 from dataclasses import replace
