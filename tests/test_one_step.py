@@ -93,5 +93,5 @@ def test_no_operation_is_declared_twice() -> None:
                     declared.append(ast.literal_eval(node.value) if node.value else "")
     assert sorted(declared) == sorted(names)
     kinds = {*operations.OPERATIONS.values(), *operations.INTERLEAVED_OPERATIONS.values(), *CLUSTER_OPERATIONS.values()}
-    kinds |= {*PART_OPERATIONS.values()}
+    kinds |= {*PART_OPERATIONS.values(), *RAFT_OPERATIONS.values()}
     assert len(kinds) == len(names)
