@@ -18,14 +18,24 @@ from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explore.crashes.rows import rows_of
 from tornpage.properties.explore.crashes.shards import Shard, ShardRun, run_shard
 
-__all__ = ["TRIAL_STATES", "Cost", "Trial", "cores_of", "cost_of", "measured_trial"]
+__all__ = [
+    "RUN_BYTES",
+    "SHARD_BYTES",
+    "SUMMARY_BYTES",
+    "TRIAL_STATES",
+    "Cost",
+    "Trial",
+    "cores_of",
+    "cost_of",
+    "measured_trial",
+]
 
 TRIAL_STATES = 1_000
 """Counted states of a trial."""
 
-_SUMMARY_BYTES = 250_000_000
-_RUN_BYTES = 70
-_SHARD_BYTES = 400
+SUMMARY_BYTES = 250_000_000
+RUN_BYTES = 70
+SHARD_BYTES = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ def cost_of(trial: Trial, *, shards: int, states_per_shard: int, cores: int) -> 
         cores=cores,
         seconds=seconds,
         disk_bytes=shards * trial.file_bytes + (runs + shards) * trial.row_bytes,
-        driver_bytes=_SUMMARY_BYTES + _RUN_BYTES * runs + _SHARD_BYTES * shards,
+        driver_bytes=SUMMARY_BYTES + RUN_BYTES * runs + SHARD_BYTES * shards,
     )
 
 

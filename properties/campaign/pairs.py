@@ -63,7 +63,7 @@ class LevelsTogether:
     """
 
     def __init__(self, factors: Mapping[str, Sequence[str]]) -> None:
-        self._factors = factors
+        self._factors = {factor: tuple(levels) for factor, levels in factors.items()}
         self._levels: tuple[Level, ...] = tuple((factor, level) for factor in factors for level in factors[factor])
         self._numbers = {f"{factor}={level}": number for number, (factor, level) in enumerate(self._levels)}
         many = len(self._levels)
