@@ -25,6 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tornpage.pipeline.rows.described import CAMPAIGN_TABLE, described
 from tornpage.pipeline.rows.outputs import OutputTaken, whole
 from tornpage.pipeline.rows.schemas import HISTORY_COLUMNS, arrow_schema, batch
 from tornpage.properties.explore.crashes.rows import Row, is_complete, progress_of
@@ -53,7 +54,8 @@ def parquet_of(rows: Sequence[Row]) -> bytes:
         tuple(sorted(row[name].items()) if name in _MAPS else row[name] for name in HISTORY_COLUMNS) for row in rows
     ]
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_batches([batch(values, HISTORY_COLUMNS)]), sink)
+    table = pa.Table.from_batches([batch(values, HISTORY_COLUMNS)])
+    pq.write_table(table.cast(described(table.schema, CAMPAIGN_TABLE)), sink)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
@@ -91,7 +93,7 @@ class CampaignFiles:
             _write(content, self._file_of(shard))
         else:
             with whole(self._file_of(shard)) as unfinished:
-                schema = arrow_schema(HISTORY_COLUMNS)
+                schema = described(arrow_schema(HISTORY_COLUMNS), CAMPAIGN_TABLE)
                 with pq.ParquetWriter(unfinished, schema) as writer:
                     for page in pages:
                         table = _checked(page.path, lambda page=page: pq.read_table(page.path, partitioning=None))

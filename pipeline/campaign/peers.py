@@ -23,6 +23,7 @@ from tornpage.peers.errors import PeerError
 from tornpage.peers.exploring import Histories, PeerExploration, PeerPlan
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.verdicts import Example, HistoryVerdicts, example_document, example_in
+from tornpage.pipeline.rows.described import PEER_TABLE, described
 from tornpage.pipeline.rows.outputs import OutputTaken, claim, whole
 from tornpage.pipeline.rows.schemas import PEER_COLUMNS, arrow_schema, batch
 from tornpage.pipeline.spark.jobs import Death, do_each
@@ -243,7 +244,8 @@ def _write(rows: Sequence[Row], path: Path) -> None:
 
     values = [tuple(sorted(row[name].items()) if name in _MAPS else row[name] for name in PEER_COLUMNS) for row in rows]
     with whole(path) as unfinished:
-        pq.write_table(pa.Table.from_batches([batch(values, PEER_COLUMNS)]), unfinished)
+        table = pa.Table.from_batches([batch(values, PEER_COLUMNS)])
+        pq.write_table(table.cast(described(table.schema, PEER_TABLE)), unfinished)
 
 
 def _stored(out: Path) -> list[Row]:

@@ -9,9 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tornpage.pipeline.readers.conditions import Conditions
-from tornpage.pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, schema_of, usual_columns
+from tornpage.pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, usual_columns
+from tornpage.pipeline.rows.described import struct_of
 
 __all__ = ["SPLIT_BYTES", "Ask", "ReaderError"]
 
@@ -74,9 +76,9 @@ class Ask:
         )
 
     @property
-    def schema(self) -> str:
-        """The schema of the table, as Spark reads it."""
-        return schema_of(FORMATS[self.format][self.table], self.columns)
+    def schema(self) -> dict[str, Any]:
+        """The schema of the table, as Spark's JSON."""
+        return struct_of(FORMATS[self.format][self.table], self.columns)
 
     @property
     def wants_problems(self) -> bool:

@@ -14,7 +14,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from tornpage.pipeline.readers.conditions import CHECKED, Conditions
-from tornpage.pipeline.readers.tables import FORMATS, ROWS, arrow_schema
+from tornpage.pipeline.readers.tables import FORMATS, ROWS, TIMES, arrow_schema
+from tornpage.pipeline.rows.described import times_of
 from tornpage.properties.decode.arrays import Column, LogBatch
 from tornpage.properties.decode.arrays.columns import Texts
 from tornpage.properties.decode.arrays.plain import keys_of_properties
@@ -103,6 +104,8 @@ class Columns:
         if name == "topic":
             names = pa.array([topic.decode("utf-8", "replace") for topic in batch.topics])
             return names.take(pa.array(batch[Column.TOPIC]))
+        if name in TIMES:
+            return times_of(batch[_NUMBERS[TIMES[name]]])
         if name == "checksum":
             values = batch[Column.CHECKSUM]
             return pa.array(values, kind, mask=values < 0)

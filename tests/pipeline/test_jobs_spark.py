@@ -23,6 +23,7 @@ from tornpage.pipeline.audit.audit_spark import _in_tasks
 from tornpage.pipeline.campaign.campaign import Turn, TurnEnd, campaign, prepare_output, rows_of_shard, take_turn
 from tornpage.pipeline.campaign.files import CampaignFiles, SharedPlace, shared_place
 from tornpage.pipeline.campaign.summary import summary_in_spark, summary_of, summary_of_rows
+from tornpage.pipeline.rows.described import SWEEP_TABLE
 from tornpage.pipeline.rows.outputs import OutputTaken
 from tornpage.pipeline.spark.agreement import VersionsDiffer, versions
 from tornpage.pipeline.spark.jobs import Death, do_each
@@ -263,7 +264,13 @@ def test_rows_are_those_of_the_simulator(spark: SparkSession, tmp_path: Path) ->
 
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    assert pq.read_table(tmp_path / "points.parquet").to_pylist() == rows
+    table = pq.read_table(tmp_path / "points.parquet")
+    assert table.to_pylist() == rows
+    assert {*SWEEP_TABLE} == {*table.schema.names, "error"}
+    for field in spark.read.parquet(str(tmp_path / "points.parquet")).schema:
+        column = SWEEP_TABLE[field.name]
+        assert (field.dataType.simpleString(), field.metadata["comment"]) == (column.kind, column.meaning)
+        assert field.metadata.get("unit", "") == column.unit
 
 
 def test_failing_point_is_a_row(spark: SparkSession) -> None:
