@@ -98,7 +98,9 @@ def _stores(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
     stores = [re.sub(r"^file:(?://)?(?=/)", "", store) for store in stores]
     for store in stores:
         if "://" in store:
-            raise ReaderError(f"{name} reads directories that all workers can see as files; {store} is none")
+            raise ReaderError(
+                f"{name} reads directories that all workers can see as files; {store} is none: copy the store first"
+            )
         if not Path(store).is_dir():
             raise ReaderError(f"there is no store directory {store}; name one that driver and workers can see")
     return tuple(os.path.abspath(store) for store in stores)

@@ -34,8 +34,10 @@ def register(spark: SparkSession) -> None:
     """Register the four formats in a session.
 
     A session on this machine that was started without PYSPARK_PYTHON would run the `python3` of the PATH, which need
-    not have this package. From now on its workers run this interpreter.
+    not have this package. From now on its workers run this interpreter. Filters are pushed down, which a session does
+    not do by itself; Spark refuses readers that check filters otherwise.
     """
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     context = spark.sparkContext
     if "PYSPARK_PYTHON" not in os.environ and str(context.master).startswith("local"):
         context.pythonExec = sys.executable
