@@ -29,6 +29,7 @@ from tornpage.pipeline.readers.planning import plan
 from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem
 from tornpage.pipeline.readers.reading import read_task
 from tornpage.pipeline.readers.seams import part_starts
+from tornpage.pipeline.readers.split_properties import split_properties
 from tornpage.pipeline.readers.tables import FORMATS, TIMES
 from tornpage.pipeline.rows.described import (
     CAMPAIGN_TABLE,
@@ -40,6 +41,8 @@ from tornpage.pipeline.rows.described import (
 )
 from tornpage.pipeline.rows.parquet_rows import AUDIT_TABLES
 from tornpage.pipeline.spark.agreement import PathUnseen
+from tornpage.properties.decode.arrays.plain import keys_of_properties
+from tornpage.properties.decode.record import parse_properties
 
 LOG, QUEUES, INDEX, CHECKPOINT = FORMATS
 
@@ -540,6 +543,39 @@ def test_times_are_the_milliseconds_beside_them() -> None:
         for row in found:
             for time in times:
                 assert row[time] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row[TIMES[time]])
+
+
+PROPERTIES = st.lists(
+    st.tuples(
+        st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "__CRC32#", "a", "bc", ""]),
+        st.sampled_from(["\x01", "\x01\x01", ""]),
+        st.sampled_from(["", "x", "k1 k2", " k  k ", "__CRC32#"]),
+    ),
+    max_size=4,
+    unique_by=lambda pair: pair[0],
+).map(lambda pairs: "\x02".join("".join(pair) for pair in pairs).encode())
+
+
+@given(st.lists(st.tuples(PROPERTIES, st.sampled_from(["", "\x02"]), st.sampled_from([0, 4, 12])), max_size=6))
+def test_properties_that_are_split_at_once_are_those_of_each_record(rows: list[tuple[bytes, str, int]]) -> None:
+    stored = [text + end.encode() for text, end, _ in rows]
+    flags = np.array([flag for _, _, flag in rows], np.int64)
+    ends = np.cumsum([0, *map(len, stored)])
+    split = split_properties(ends, np.frombuffer(b"".join(stored), np.uint8))
+    assert split is not None
+    parsed = [parse_properties(text) for text in stored]
+    assert [dict(row) for row in split.maps().to_pylist()] == parsed
+    assert [list(dict(row)) for row in split.maps().to_pylist()] == [list(row) for row in parsed]
+    assert split.value_of("TAGS").to_pylist() == [row.get("TAGS") for row in parsed]
+    wanted = [keys_of_properties(row, flag) for row, flag in zip(parsed, flags.tolist(), strict=True)]
+    assert split.keys(flags).to_pylist() == wanted
+
+
+@pytest.mark.parametrize("rare", [b"a\x01\xc3\xa9", b"a\x01\xff", b"a\x011\x02b\x012\x02a\x013"])
+def test_rare_properties_are_left_to_the_plain_reader(rare: bytes) -> None:
+    data = np.frombuffer(b"b\x011" + rare, np.uint8)
+    assert split_properties(np.array([0, 3, 3 + len(rare)]), data) is None
+    assert split_properties(np.array([0, 3]), data[:3]) is not None
 
 
 @pytest.mark.parametrize("format_name", sorted(FORMATS))

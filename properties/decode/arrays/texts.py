@@ -62,21 +62,26 @@ assert _PLACES.keys() == TEXTS
 class _Strings:
     """Byte strings in order, one after the other in one buffer that grows."""
 
-    def __init__(self) -> None:
+    def __init__(self, room_bytes: int) -> None:
         self._sizes: list[_Table] = []
-        self._buffer = np.empty(0, np.uint8)
+        self._buffer = np.empty(room_bytes, np.uint8)
         self._used = 0
 
     def room(self, sizes: _Table) -> _Bytes:
         """Return the place for the next strings, which have these sizes."""
         start, end = self._used, self._used + int(sizes.sum())
         if end > len(self._buffer):
-            grown = np.empty(max(end, 2 * len(self._buffer), _BUFFER_BYTES), np.uint8)
+            grown = np.empty(max(end, 2 * len(self._buffer)), np.uint8)
             grown[:start] = self._buffer[:start]
             self._buffer = grown
         self._sizes.append(sizes.copy())
         self._used = end
         return self._buffer[start:end]
+
+    @property
+    def room_bytes(self) -> int:
+        """Return the size of the buffer."""
+        return len(self._buffer)
 
     def taken(self) -> tuple[_Table, _Bytes]:
         """Return the ends of the strings, from 0 on, and their bytes."""
@@ -88,11 +93,7 @@ class TextColumns:
     """Byte strings of the rows of one batch, in order. Each is copied once."""
 
     def __init__(self, names: frozenset[str]) -> None:
-        self._names = sorted(names)
-        self._begin()
-
-    def _begin(self) -> None:
-        self._strings = {name: _Strings() for name in self._names}
+        self._strings = {name: _Strings(_BUFFER_BYTES) for name in sorted(names)}
         self.size_bytes = 0
 
     def add_piece(self, data: _Bytes, base: int, table: _Table, copy: _Copy) -> None:
@@ -120,5 +121,6 @@ class TextColumns:
     def take(self) -> Texts:
         """Return the strings gathered so far, and start again without any."""
         taken = {name: strings.taken() for name, strings in self._strings.items()}
-        self._begin()
+        self._strings = {name: _Strings(strings.room_bytes) for name, strings in self._strings.items()}
+        self.size_bytes = 0
         return taken
