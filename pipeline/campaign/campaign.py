@@ -1,4 +1,4 @@
-"""Run crash campaigns: shards in turns, in Spark tasks or in this process, with their rows as Parquet.
+"""Run crash campaigns: shards in turns, in Spark tasks or in this process.
 
 A shard is a pure function of its description (explore/crashes/shards.py), so its rows do not depend on the process that
 runs it: `run_serial` in this process, `campaign` in Spark tasks, or `tornpage explore` in processes of its own. The
@@ -65,7 +65,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """The end of a turn: the progress after it, and its rows as Parquet unless the worker has written them."""
+    """The end of a turn: the progress after it.
+
+    `rows` are its rows as Parquet, unless the worker has written them.
+    """
 
     progress: ShardProgress
     is_last: bool
@@ -141,7 +144,7 @@ def run_serial(
     keep_every_s: float = KEEP_EVERY_S,
     progress: Progress = lambda states, shards: None,
 ) -> None:
-    """Run the shards that the output directory does not have yet in this process."""
+    """Run the shards that the output directory lacks, in this process."""
     files = place.files()
     complete = files.complete()
     counted = _Counted(shards, complete, progress)
@@ -165,7 +168,7 @@ def campaign(
     take: TakeTurn = take_turn,
     progress: Progress = lambda states, shards: None,
 ) -> None:
-    """Run the shards that the output directory does not have yet in Spark tasks, one for each turn.
+    """Run the shards that the output directory lacks, a Spark task for each turn.
 
     Finished shards and pages stay when the job or the driver ends early. A shard whose worker died has one row with the
     error until it is run again. Raises SparkUnavailable, OSError, OutputTaken, and the errors of Spark.

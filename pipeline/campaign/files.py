@@ -1,4 +1,4 @@
-"""The Parquet files of a campaign: rows of complete shards, and pages of shards that are not complete.
+"""The Parquet files of a campaign: rows of complete shards, pages of others.
 
     campaign.json                                  the request
     histories/part-shard-NNNNNN.parquet            all rows of a shard; the last one is the row of the shard
@@ -62,7 +62,7 @@ def parquet_of(rows: Sequence[Row]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page: the number of its first run in the shard, the number after its last one, and its file."""
+    """A page: the numbers of its first run and after its last one, and its file."""
 
     first: int
     end: int

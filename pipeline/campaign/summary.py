@@ -204,7 +204,7 @@ def summary_of_rows(shards: Iterable[Iterable[Row]], failures_max: int = FAILURE
 
 
 def summary_of(files: CampaignFiles, numbers: Iterable[int], *, failures_max: int = FAILURES_MAX) -> Summary:
-    """Return the sums over some shards of a campaign's directory, in this process."""
+    """Return the sums over some shards of a directory, in this process."""
     return summary_of_rows((files.rows([number]) for number in sorted(numbers)), failures_max)
 
 
@@ -235,7 +235,7 @@ def summary_in_spark(
 
 
 def _summary_in_task(place: SharedPlace, failures_max: int, numbers: tuple[int, ...]) -> Summary | None:
-    """Return the sums over some shards, or None if this worker does not see their files."""
+    """Return the sums over some shards; None if this worker does not see the files."""
     return summary_of(place.files(), numbers, failures_max=failures_max) if place.is_seen() else None
 
 

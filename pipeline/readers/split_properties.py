@@ -27,7 +27,7 @@ _Places = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SplitProperties:
-    """Hold the pairs of all records of a batch in order: the row of each pair, its name and its value."""
+    """Hold the pairs of all records of a batch in order: row, name and value."""
 
     rows: int
     row: _Places
@@ -66,7 +66,10 @@ class SplitProperties:
 
 
 def split_properties(ends: _Places, data: NDArray[np.uint8]) -> SplitProperties | None:
-    """Return the pairs of strings that end at `ends`, which begin with 0; None if the batch is one of the rare ones."""
+    """Return the pairs of strings; None if the batch is one of the rare ones.
+
+    `ends` has 0, then the end of each string in `data`.
+    """
     if len(data) and data.max() >= _NOT_ASCII:
         return None
     rows = len(ends) - 1

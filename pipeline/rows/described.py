@@ -1,4 +1,6 @@
-"""Describe the columns of tables: type, unit and meaning, for Spark and Arrow, and in Parquet files.
+"""Describe the columns of tables: type, unit and meaning.
+
+The descriptions are used for Spark, for Arrow, and in Parquet files.
 
 `docs/tables.md` shows all tables; tests compare the two. Types are Spark's. Field metadata have `comment` (the meaning)
 and `unit`, which `DESCRIBE` and `DataFrame.schema` show. Spark reads the metadata of a Parquet file from a key of its
@@ -194,7 +196,10 @@ def kinds_of(columns: Columns) -> dict[str, str]:
 
 
 def struct_of(columns: Columns, names: Iterable[str] | None = None, *, nullable: bool | None = None) -> dict[str, Any]:
-    """Return the schema of some columns, or of all, as Spark's JSON. `nullable` replaces what the columns say."""
+    """Return the schema of some columns, or of all, as Spark's JSON.
+
+    `nullable` replaces the same field of the columns.
+    """
     chosen = columns if names is None else {name: columns[name] for name in names}
     fields = [
         {
@@ -218,7 +223,10 @@ def _spark_type(kind: str) -> Any:
 
 
 def described(schema: pa.Schema, columns: Columns) -> pa.Schema:
-    """Return an Arrow schema with the metadata of its columns, for a Parquet file; other columns stay without."""
+    """Return an Arrow schema with the metadata of its columns, for a Parquet file.
+
+    Columns without a description stay as they are.
+    """
     import pyarrow as pa
 
     fields = []

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TellsAndWaits:
-    """Take turns; in the second turn of shard 1 the worker writes its process id into a pipe and waits forever."""
+    """Take turns; the second turn of shard 1 tells its process id and waits forever."""
 
     told: Path
     never: Path

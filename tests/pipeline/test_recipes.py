@@ -1,4 +1,6 @@
-"""Run the example of SQL in the ways of docs/tables.md: a plain session, `spark-submit`, and an installed wheel.
+"""Run the example of SQL in the ways of docs/tables.md.
+
+They are a plain session, `spark-submit`, and an installed wheel.
 
 A packed environment and a standalone master are tested with docs/cluster.md (test_cluster_page.py).
 """
@@ -35,7 +37,7 @@ def with_spark() -> None:
 
 
 def printed(command: list[str], home: Path, packages: Path) -> str:
-    """Run a command in an empty directory, with the interpreter of the tests for driver and workers."""
+    """Run a command in a directory of its own, with the interpreter of the tests."""
     environment = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(home),

@@ -77,7 +77,7 @@ def campaign_plan_outcome(plan: Plan, *, cores: int | None, master: str) -> tupl
 
 
 def _in_memory(shards: Sequence[Shard]) -> tuple[Summary, dict[str, float], str]:
-    """Run the shards in this process, without files; return their sums, and why they ended early."""
+    """Run the shards without files; return their sums, and why they ended early."""
     from tornpage.pipeline.campaign.campaign import rows_of_shard
     from tornpage.pipeline.campaign.summary import Summary
 
@@ -98,7 +98,7 @@ def _in_memory(shards: Sequence[Shard]) -> tuple[Summary, dict[str, float], str]
 def _in_files(
     shards: Sequence[Shard], out: Path, engine: Engine, master: str, resume: bool, keep_every_s: float | None
 ) -> tuple[Summary, dict[str, float], str]:
-    """Run the shards that `out` does not have; return the sums of all, and why they ended early."""
+    """Run the shards that `out` lacks; return all sums, and why they ended early."""
     from tornpage.pipeline.campaign.campaign import KEEP_EVERY_S, campaign, prepare_output, run_serial
     from tornpage.pipeline.campaign.files import CampaignFiles, shared_place
     from tornpage.pipeline.campaign.summary import summary_in_spark, summary_of
@@ -215,7 +215,10 @@ def _run_peers(shards: list[PeerShard], out: Path, engine: Engine, master: str) 
 
 @contextmanager
 def _states_progress(shards: Sequence[Shard]) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to call with the number of states and of finished shards; the bar counts states."""
+    """Yield a function that takes the number of states and of finished shards.
+
+    The bar counts states.
+    """
     total = len(shards) * shards[0].states
     with counted_progress("campaign", total=total, unit="states") as show:
         yield lambda states, done: show(min(states, total), f"{done} of {len(shards)} shards")

@@ -86,7 +86,7 @@ class Plan:
 
 
 class PlannedShards(Sequence[Shard]):
-    """Present the shards of a plan with a number of states as a sequence, which makes them when they are asked for."""
+    """Present the shards of a plan as a sequence; each is made when it is used."""
 
     def __init__(self, plan: Plan) -> None:
         assert plan.states is not None

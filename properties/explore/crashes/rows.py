@@ -40,7 +40,7 @@ MEASURED = ("seconds",)
 
 
 def rows_of(run: ShardRun) -> list[Row]:
-    """Return the rows of a shard or of one turn; the row of the shard or of the page is the last one."""
+    """Return the rows of a shard or of one turn; that of the shard or page is last."""
     histories = [_history(run, history) for history in run.histories]
     mattered = {f"judge_{name}": 1 for name in run.red}
     totals = {"states": run.states, "all_states": run.all_states, "seconds": run.spent_s}
@@ -97,7 +97,7 @@ def _is_broken(row: Row) -> bool:
 
 
 def break_of(row: Row) -> Hashable:
-    """Return what the run of a row that does not hold broke; equal values are the same failure."""
+    """Return what a run broke, by its row; equal values are the same failure."""
     if row["verdict"] == "harness":
         return str(row["sentence"])
     return signature(GuaranteeBroken(row["contract"], row["sentence"]))

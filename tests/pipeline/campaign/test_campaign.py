@@ -1,4 +1,4 @@
-"""Test campaigns: equal rows in every process, failures as rows, and no shard or run carried out twice."""
+"""Test campaigns: equal rows in every process, and no run carried out twice."""
 
 from __future__ import annotations
 
