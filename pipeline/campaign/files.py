@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -96,7 +97,7 @@ class CampaignFiles:
                 schema = described(arrow_schema(HISTORY_COLUMNS), CAMPAIGN_TABLE)
                 with pq.ParquetWriter(unfinished, schema) as writer:
                     for page in pages:
-                        table = _checked(page.path, lambda page=page: pq.read_table(page.path, partitioning=None))
+                        table = _checked(page.path, partial(pq.read_table, page.path, partitioning=None))
                         writer.write_table(table.slice(0, table.num_rows - 1).cast(schema))
                     writer.write_table(pq.read_table(pa.BufferReader(content)).cast(schema))
         for page in self._pages_of(shard):

@@ -181,7 +181,7 @@ class Summary:
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
     def _sums(self, name: str, key: str | None, points: NDArray[np.intp]) -> list[int]:
-        """Return the sums of a number of each run up to some runs; with a key only of its first run."""
+        """Return sums of a number of each run up to some runs; with a key of first runs only."""
         values = np.frombuffer(self.curve[name], self.curve[name].typecode).astype(np.int64)
         if key is not None:
             keys = np.frombuffer(self.curve[key], self.curve[key].typecode)
