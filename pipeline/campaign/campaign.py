@@ -151,12 +151,12 @@ def run_serial(
     for shard in shards:
         if shard.number in complete:
             continue
-        turn: Turn | None = Turn(shard, files.progress(shard), keep_every_s)
+        turn, is_complete = Turn(shard, files.progress(shard), keep_every_s), False
         counted.begin(turn.progress)
-        while turn is not None:
+        while not is_complete:
             end = take_turn(place, turn)
             counted.turn(turn, end)
-            turn = None if end.is_last else Turn(shard, end.progress, keep_every_s)
+            turn, is_complete = Turn(shard, end.progress, keep_every_s), end.is_last
 
 
 def campaign(

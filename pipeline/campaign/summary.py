@@ -224,8 +224,9 @@ def summary_in_spark(
     files = place.files()
 
     def keep(some: tuple[int, ...], answer: Summary | Death | None) -> None:
-        is_there = isinstance(answer, Summary)
-        early[some] = answer if is_there else summary_of(files, some, failures_max=failures_max)
+        if not isinstance(answer, Summary):
+            answer = summary_of(files, some, failures_max=failures_max)
+        early[some] = answer
         while waiting and waiting[-1] in early:
             following = waiting.pop()
             _add_in_order(total, early.pop(following), files, following, failures_max)
