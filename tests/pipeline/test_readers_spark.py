@@ -51,7 +51,7 @@ def here(name: str, stores: list[str], **options: str) -> list[dict[str, Any]]:
 
 
 def plain(row: Any) -> dict[str, Any]:
-    found = row.asDict(recursive=True)
+    found: dict[str, Any] = row.asDict(recursive=True)
     found |= {name: bytes(value) for name, value in found.items() if isinstance(value, bytearray)}
     return found | {name: value.astimezone(UTC) for name, value in found.items() if isinstance(value, datetime)}
 

@@ -227,8 +227,8 @@ def test_a_summary_ends_with_the_shard_with_enough_failures() -> None:
     assert (whole.last_shard, len(whole.broken)) == (2, 2)
     merged = Summary()
     parts = {(0, 1): shards[:2], (2, 3, 4): shards[2:]}
-    for numbers, rows in parts.items():
-        _add_in_order(merged, summary_of_rows(rows, 3), GivenFiles(shards), numbers, 2)
+    for numbers, some in parts.items():
+        _add_in_order(merged, summary_of_rows(some, 3), GivenFiles(shards), numbers, 2)
     assert merged.digests == whole.digests
 
 
