@@ -197,6 +197,8 @@ class SharedPlace:
 def shared_place(out: Path) -> Iterator[SharedPlace]:
     """Yield the place of an output directory, which is marked meanwhile."""
     place = SharedPlace(str(out.absolute()), f".seen-{secrets.token_hex(8)}")
+    for left in Path(place.out).glob(".seen-*"):  # by a driver that was killed
+        left.unlink(missing_ok=True)
     mark = Path(place.out, place.mark)
     mark.touch()
     try:
