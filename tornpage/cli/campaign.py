@@ -13,7 +13,7 @@ from tornpage.run.history import append_run, prepare_history
 from tornpage.run.writing import refuse_store_directory
 
 if TYPE_CHECKING:
-    from tornpage.outcomes.campaigning import Engine
+    from tornpage.outcomes.sharded.campaigns import Engine
     from tornpage.peers.exploring import Writer
     from tornpage.peers.rocketmq.store import Mode
     from tornpage.properties.explore.crashes.scheduling import Strategy
@@ -105,7 +105,7 @@ def command(
     With --peer our store and the peer open each crash image (docs/peers.md). Without it the result hash equals that of
     `tornpage explore` with equal states and states per shard.
     """
-    from tornpage.outcomes.campaigning import campaign_outcome, campaign_plan_outcome, peer_campaign_outcome
+    from tornpage.outcomes.sharded.campaigns import campaign_outcome, campaign_plan_outcome, peer_campaign_outcome
     from tornpage.peers.exploring import EVERY, PeerPlan
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.explore.crashes.scheduling import DEFAULT_STRATEGY
