@@ -127,7 +127,7 @@ ORDERS = {
         ("exhausting", "exploring", "shrinking"),
     ),
     "pipeline": (
-        ("spark",),
+        ("spark", "tables"),
         ("readers", "rows"),
         ("audit", "campaign", "sweep"),
         ("repairing",),

@@ -26,9 +26,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tornpage.pipeline.rows.described import CAMPAIGN_TABLE, described
 from tornpage.pipeline.rows.outputs import OutputTaken, whole
 from tornpage.pipeline.rows.schemas import HISTORY_COLUMNS, arrow_schema, batch
+from tornpage.pipeline.tables.described import CAMPAIGN_TABLE, described
 from tornpage.properties.explore.crashes.rows import Row, is_complete, progress_of
 from tornpage.properties.explore.crashes.shards import Shard, ShardProgress
 

@@ -23,10 +23,10 @@ from tornpage.peers.errors import PeerError
 from tornpage.peers.exploring import Histories, PeerExploration, PeerPlan
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.verdicts import Example, HistoryVerdicts, example_document, example_in
-from tornpage.pipeline.rows.described import PEER_TABLE, described
 from tornpage.pipeline.rows.outputs import OutputTaken, claim, whole
 from tornpage.pipeline.rows.schemas import PEER_COLUMNS, arrow_schema, batch
 from tornpage.pipeline.spark.jobs import Death, do_each
+from tornpage.pipeline.tables.described import PEER_TABLE, described
 from tornpage.properties.campaign.workers import Control
 from tornpage.properties.contract import HarnessError
 

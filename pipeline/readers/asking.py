@@ -13,7 +13,7 @@ from typing import Any
 
 from tornpage.pipeline.readers.conditions import Conditions
 from tornpage.pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, usual_columns
-from tornpage.pipeline.rows.described import struct_of
+from tornpage.pipeline.tables.described import struct_of
 
 __all__ = ["SPLIT_BYTES", "Ask", "ReaderError"]
 

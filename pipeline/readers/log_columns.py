@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tornpage.pipeline.readers.conditions import CHECKED, Conditions
 from tornpage.pipeline.readers.split_properties import SplitProperties, split_properties
 from tornpage.pipeline.readers.tables import FORMATS, ROWS, TIMES, arrow_schema
-from tornpage.pipeline.rows.described import times_of
+from tornpage.pipeline.tables.described import times_of
 from tornpage.properties.decode.arrays import Column, LogBatch
 from tornpage.properties.decode.arrays.columns import Texts
 from tornpage.properties.decode.arrays.plain import keys_of_properties

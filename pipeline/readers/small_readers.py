@@ -12,7 +12,7 @@ from tornpage.pipeline.readers.log_reader import Read
 from tornpage.pipeline.readers.parts import CheckpointPart, IndexPart
 from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem, from_error, from_findings
 from tornpage.pipeline.readers.tables import FORMATS, ROWS, TIMES, arrow_schema
-from tornpage.pipeline.rows.described import Columns, arrow_type, times_of
+from tornpage.pipeline.tables.described import Columns, arrow_type, times_of
 from tornpage.properties.decode.arrays import EntryColumn, entry_arrays
 from tornpage.properties.decode.findings import Finding
 from tornpage.properties.decode.index_files import IndexReader

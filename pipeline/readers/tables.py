@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tornpage.pipeline.rows.described import Columns, TableColumn, arrow_type
+from tornpage.pipeline.tables.described import Columns, TableColumn, arrow_type
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

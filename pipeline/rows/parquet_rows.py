@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tornpage.pipeline.rows.columns import QueueNumbers
-from tornpage.pipeline.rows.described import Columns, TableColumn, described, kinds_of
 from tornpage.pipeline.rows.outputs import name_durably
+from tornpage.pipeline.tables.described import Columns, TableColumn, described, kinds_of
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

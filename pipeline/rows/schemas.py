@@ -2,7 +2,7 @@
 
 `HISTORY_COLUMNS`: one row per history of a campaign (kind `history`), then one per shard (kind `shard`), see
 `properties.explore.crashes.rows`. `PEER_COLUMNS`: the same for a campaign with a peer (`pipeline.campaign.peers`).
-`pipeline.rows.described` has their units and meanings.
+`pipeline.tables.described` has their units and meanings.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tornpage.pipeline.rows.described import CAMPAIGN_TABLE, PEER_TABLE, arrow_type, kinds_of
+from tornpage.pipeline.tables.described import CAMPAIGN_TABLE, PEER_TABLE, arrow_type, kinds_of
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

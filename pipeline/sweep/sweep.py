@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tornpage.pipeline.rows.described import SWEEP_TABLE, described
 from tornpage.pipeline.rows.outputs import OutputTaken, claim, read_json, whole
 from tornpage.pipeline.spark.jobs import Death, do_each
+from tornpage.pipeline.tables.described import SWEEP_TABLE, described
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

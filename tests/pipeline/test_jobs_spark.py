@@ -23,7 +23,6 @@ from tornpage.pipeline.audit.audit_spark import _in_tasks
 from tornpage.pipeline.campaign.campaign import Turn, TurnEnd, campaign, prepare_output, rows_of_shard, take_turn
 from tornpage.pipeline.campaign.files import CampaignFiles, SharedPlace, shared_place
 from tornpage.pipeline.campaign.summary import summary_in_spark, summary_of, summary_of_rows
-from tornpage.pipeline.rows.described import SWEEP_TABLE
 from tornpage.pipeline.rows.outputs import OutputTaken
 from tornpage.pipeline.spark.agreement import VersionsDiffer, versions
 from tornpage.pipeline.spark.jobs import Death, do_each
@@ -31,6 +30,7 @@ from tornpage.pipeline.spark.session import JobFailed
 from tornpage.pipeline.sweep.pareto import pareto, pareto_in_spark, points_frame
 from tornpage.pipeline.sweep.sweep import Row as PointRow
 from tornpage.pipeline.sweep.sweep import prepare_sweep, run_some, stored_points, sweep
+from tornpage.pipeline.tables.described import SWEEP_TABLE
 from tornpage.properties.explore.crashes.campaign import Plan
 from tornpage.properties.explore.crashes.rows import result_hash
 from tornpage.properties.program.case import Settings

@@ -31,7 +31,9 @@ from tornpage.pipeline.readers.reading import read_task
 from tornpage.pipeline.readers.seams import part_starts
 from tornpage.pipeline.readers.split_properties import split_properties
 from tornpage.pipeline.readers.tables import FORMATS, TIMES
-from tornpage.pipeline.rows.described import (
+from tornpage.pipeline.rows.parquet_rows import AUDIT_TABLES
+from tornpage.pipeline.spark.agreement import PathUnseen
+from tornpage.pipeline.tables.described import (
     CAMPAIGN_TABLE,
     PEER_TABLE,
     SWEEP_TABLE,
@@ -39,8 +41,6 @@ from tornpage.pipeline.rows.described import (
     described,
     times_of,
 )
-from tornpage.pipeline.rows.parquet_rows import AUDIT_TABLES
-from tornpage.pipeline.spark.agreement import PathUnseen
 from tornpage.properties.decode.arrays.plain import keys_of_properties
 from tornpage.properties.decode.record import parse_properties
 
