@@ -298,7 +298,7 @@ def shards_outcome(
     figures: dict[str, float | int] = {
         "shards": len(shards),
         "shards_complete": summary.shards_complete,
-        "shards_skipped": measured["skipped"],
+        "shards_skipped": int(measured["skipped"]),
         "shards_died": verdicts["shard", "harness"],
         "states": totals["states"],
         "all_states": totals["all_states"],
