@@ -24,7 +24,10 @@ RUN_FILE = "run.json"
 TABLES = "tables"
 IMAGES = "images"
 """Crash images in which a peer broke a promise."""
-_KEPT = {"trials.jsonl", "small.jsonl", "workloads.jsonl", "damages.jsonl", "peer-workloads.jsonl"}
+_KEPT = {
+    "trials.jsonl", "small.jsonl", "workloads.jsonl", "damages.jsonl", "peer-workloads.jsonl", "mutants.jsonl",
+    "reach.jsonl",
+}  # fmt: skip
 """Rows of finished work, from which the next run of the same plan continues."""
 _MADE = {RUN_FILE, "index.html", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
 """Results of a single run."""
