@@ -495,8 +495,8 @@ class JobPool(Generic[Part, Made]):
 
     A process also counts as hung after `cpu_limit_s` seconds of processor time, and if it uses none in `idle_limit_s`
     seconds. At most `workers` processes run at once. The next part is requested as soon as there is room for it and all
-    results so far were taken. The processes ignore an interrupt, and are killed as soon as the caller closes `results`. The
-    server imports the modules of `preload`. `tick` is called from time to time while parts are carried out.
+    results so far were taken. The processes ignore an interrupt, and are killed as soon as the caller closes `results`.
+    The server imports the modules of `preload`. `tick` is called from time to time while parts are carried out.
     """
 
     job: Job[Part, Made]

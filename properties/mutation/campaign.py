@@ -192,11 +192,10 @@ def try_mutants(
 ) -> None:
     """Run the trials missing in `kept`, and add each to it when it ends.
 
-    `confirm` returns whether the original keeps the broken guarantee of a row. A keyboard interrupt ends the running trials
-    and is raised to the caller; finished trials are kept.
+    `confirm` returns whether the original keeps the broken guarantee of a row. A keyboard interrupt ends the running
+    trials and is raised to the caller; finished trials are kept.
     """
     queue = _Queue(plan, plan.asked(kept.rows))
-    limit_s = max(plan.budget_s, _TRACE_S) * _WALL_OF_CPU_MAX + _SLACK_S
 
     def tell() -> None:
         total = len(plan.mutants)
