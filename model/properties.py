@@ -234,7 +234,10 @@ _PART = re.compile(r"(?:^| (AND|OR) )(NOT )?\((" + "|".join(map(re.escape, CLAUS
 
 
 def passes(expression: str, value_of: Callable[[str], str | None]) -> bool:
-    """Return whether a message passes. `value_of` returns its property of a name. Raises BadExpression."""
+    """Return whether a message passes an expression.
+
+    `value_of` returns its property of a name. Raises BadExpression.
+    """
     parts = list(_PART.finditer(expression))
     joints = {part[1] for part in parts[1:]}
     if not parts or len(joints) > 1 or "".join(part[0] for part in parts) != expression:

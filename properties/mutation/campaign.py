@@ -165,9 +165,9 @@ def known_reach(plan: MutationPlan, rows: Iterable[ReachRow]) -> MutationPlan:
 def measure(
     plan: MutationPlan, *, budget_s: float, workers: int, kept: ResumeRows[ReachRow], progress: Callable[[str], None]
 ) -> MutationPlan:
-    """Return the plan with the statements that its strategies run. Add missing measurements to `kept`.
+    """Return the plan with the statements that its strategies run.
 
-    Each strategy runs for `budget_s` seconds of processor time on the original store. Raises NotMeasured.
+    Missing measurements are made and added to `kept`. Each strategy runs for `budget_s` seconds of processor time on the original store. Raises NotMeasured.
     """
     done = known_reach(plan, kept.rows).reach.rows
     parts = iter([name for name in (*plan.strategies, TRACE) if name not in done])
@@ -265,9 +265,9 @@ class Judged:
 
 
 def judge_mutants(plan: MutationPlan, rows: Sequence[MutantRow]) -> list[Judged]:
-    """Return the result of each mutant of a plan. After the first one without a result none has one.
+    """Return the result of each mutant of a plan, up to the first one without a result.
 
-    The order of a sample is random, so the mutants before the first one without a result are a sample as well. Mutants
+    Later mutants count as without a result. The order of a sample is random, so the mutants before the first one without a result are a sample as well. Mutants
     of statements that no strategy runs have their results at once, and would make the share of survivors too large.
     """
     of_mutant: dict[str, dict[str, MutantRow]] = defaultdict(dict)

@@ -175,7 +175,10 @@ def _key(code: CodeType) -> tuple[str, str, int]:
 
 
 def _changed_functions(old: CodeType, new: CodeType) -> list[tuple[CodeType, CodeType]] | None:
-    """Return the outermost functions that differ, or None if code outside of functions differs."""
+    """Return the outermost functions that differ.
+
+    Return None if code outside of functions differs.
+    """
     if old == new:
         return []
     if old.co_flags & CO_OPTIMIZED:

@@ -75,9 +75,9 @@ def reach_rows(directory: Path | None) -> ResumeRows[ReachRow]:
 
 
 def measure_reach(strategy: str, base_seed: int, budget_s: float) -> ReachRow:
-    """Import the store with a mark at each statement, and run a strategy of the scoreboard or the trial `trace`.
+    """Run a strategy, or the trial `trace`, on the store with a mark at each statement.
 
-    The trial `trace` has no budget.
+    The store is imported for it. The trial `trace` has no budget.
     """
     from tornpage.properties.mutation.ready import STRATEGIES
     from tornpage.properties.mutation.trials import TRACE, trace_digests
@@ -117,7 +117,10 @@ def _import_marked(module: str, codes: Mapping[str, CodeType], marks: mmap) -> N
 
 
 def _seek(name: str, seed: int, is_over: Callable[[], bool]) -> None:
-    """Run a strategy until its time is over. A detection on the original store does not end it."""
+    """Run a strategy until its time is over.
+
+    A detection on the original store does not end it.
+    """
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.program.case import Settings
     from tornpage.properties.score.strategies import STRATEGIES
@@ -135,9 +138,9 @@ def _compiled(module: str, places: list[str]) -> CodeType:
 
 
 def marked_tree(module: str, places: list[str]) -> ast.Module:
-    """Return the syntax tree of a module with a mark before each statement; append the statements to `places`.
+    """Return the syntax tree of a module with a mark before each statement.
 
-    A docstring and an import of `__future__` have no mark.
+    The statements are appended to `places`. A docstring and an import of `__future__` have no mark.
     """
     tree = original_tree(module)
     for node in list(ast.walk(tree)):

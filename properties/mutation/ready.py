@@ -1,4 +1,4 @@
-"""Import the store with all strategies, and note which functions of the store run while it is imported.
+"""Import the store with all strategies, and note which of its functions run meanwhile.
 
 A process that forks a trial for each mutant imports this module. It is the only module of this package that imports
 the store.

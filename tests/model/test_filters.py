@@ -1,4 +1,4 @@
-"""Test the meaning of filters by properties, and that the store gives clauses the same meaning."""
+"""Test the meaning of filters by properties, also against that of the store."""
 
 from itertools import product
 

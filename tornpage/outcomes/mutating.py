@@ -52,9 +52,9 @@ def listed_outcome(mutants: Sequence[Mutant]) -> tuple[Outcome, str]:
 def mutate_outcome(
     plan: MutationPlan, *, reach_s: float, workers: int, directory: Path | None, command: str
 ) -> tuple[Outcome, str]:
-    """Measure each strategy for `reach_s` seconds, and run missing trials; return outcome and text.
+    """Run missing trials; return outcome and text.
 
-    An interrupt keeps finished trials.
+    Before, each strategy is measured for `reach_s` seconds of processor time. An interrupt keeps finished trials.
     """
     try:
         kept, reach = mutant_rows(directory), reach_rows(directory)

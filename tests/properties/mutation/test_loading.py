@@ -1,4 +1,4 @@
-"""Test how a mutant takes the place of the original in a process that has imported the store."""
+"""Test how a mutant takes its place in a process that has imported the store."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Symptom: a second `tornpage bugs mutate --out DIR` refused the directory of the first one, and no run could resume.
+"""Symptom: a second `tornpage bugs mutate --out DIR` refused the directory of the first.
 
 Cause: the rows of mutants were not among the files that a run continues from.
 Fix: a run keeps them.

@@ -1,4 +1,4 @@
-"""Symptom: a changed store broke a guarantee, and the search ended as an error of the harness instead of a detection.
+"""Symptom: a search of a broken store ended as an error of the harness.
 
 Cause: `put_async` and `pull_async` were taken to return futures. The calls of a part program that run one after the
 other, whose results are the expected ones, were not judged.

@@ -1,5 +1,6 @@
-"""Symptom: a deletion of topics during a close answered `()` although there were topics, or raised StoreClosed although
-it had deleted them.
+"""Symptom: a deletion of topics during a close had an answer that was not true.
+
+It answered `()` although there were topics, or raised StoreClosed although it had deleted them.
 
 Cause: a store that was being closed was treated like a read-only one, and the store was looked at once more after the
 deletion.
