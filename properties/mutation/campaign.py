@@ -167,7 +167,8 @@ def measure(
 ) -> MutationPlan:
     """Return the plan with the statements that its strategies run.
 
-    Missing measurements are made and added to `kept`. Each strategy runs for `budget_s` seconds of processor time on the original store. Raises NotMeasured.
+    Missing measurements are made and added to `kept`. Each strategy runs for `budget_s` seconds of processor time on
+    the original store. Raises NotMeasured.
     """
     done = known_reach(plan, kept.rows).reach.rows
     parts = iter([name for name in (*plan.strategies, TRACE) if name not in done])
@@ -267,8 +268,9 @@ class Judged:
 def judge_mutants(plan: MutationPlan, rows: Sequence[MutantRow]) -> list[Judged]:
     """Return the result of each mutant of a plan, up to the first one without a result.
 
-    Later mutants count as without a result. The order of a sample is random, so the mutants before the first one without a result are a sample as well. Mutants
-    of statements that no strategy runs have their results at once, and would make the share of survivors too large.
+    Later mutants count as without a result. The order of a sample is random, so the mutants before the first one
+    without a result are a sample as well. Mutants of statements that no strategy runs have their results at once, and
+    would make the share of survivors too large.
     """
     of_mutant: dict[str, dict[str, MutantRow]] = defaultdict(dict)
     for key, row in plan.asked(rows).items():
